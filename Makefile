@@ -1,0 +1,55 @@
+# `make PYTHON=… up` chooses the Python that .venv is made from; `make SPARK_PORT=auto AIRFLOW_PORT=auto up` the ports.
+PYTHON ?= python3.11
+RUN := .venv/bin/python
+BOOTSTRAP = PYTHONPATH=infra $(PYTHON) -B -m bootstrap
+SUITES := $(wildcard tests/unit tests/spark tests/airflow tests/faults)
+export SPARK_PORT AIRFLOW_PORT
+
+.PHONY: help python setup doctor lock up down status check format test demo secrets clean
+
+help: ## Say what can be made
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+python:
+	@$(PYTHON) -c '' 2>/dev/null || \
+	  { echo "clickjoin: $(PYTHON) does not run: install Python 3.11, or run make PYTHON=<your python3.11>" >&2; exit 1; }
+
+setup: python ## Install everything, as locked
+	@$(BOOTSTRAP) setup
+
+doctor: python ## Check that this machine is fit
+	@$(BOOTSTRAP) doctor
+
+lock: setup ## Resolve packages and JARs anew
+	@$(BOOTSTRAP) lock
+
+up: setup ## Start Spark Connect and Airflow
+	@$(RUN) -m stack up
+
+down: ## Stop them
+	@test ! -x $(RUN) || $(RUN) -m stack down
+
+status: setup ## Say what runs and where
+	@$(RUN) -m stack status
+
+check: setup ## Lint, types and layer rules
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/lint-imports --no-logo
+
+format: setup ## Format the code
+	.venv/bin/ruff check --fix-only --quiet
+	.venv/bin/ruff format
+
+test: check ## Check, then run all tests
+	$(RUN) -m pytest $(SUITES) --durations=15
+
+demo: setup ## Show it at work
+	@$(RUN) -m demo
+
+secrets: python ## Make the passwords and keys of docker-compose.yml
+	@$(PYTHON) infra/images/make_secrets.py
+
+clean: down ## Remove all that was made here
+	rm -rf .venv .jars .run

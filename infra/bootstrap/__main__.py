@@ -1,0 +1,37 @@
+"""`python -m bootstrap setup|doctor|lock`."""
+
+from __future__ import annotations
+
+import sys
+
+from . import Problem, doctor, environment, jars, locks
+from .once import exclusive
+
+
+def setup() -> None:
+    """Make `.venv` and `.jars` what the lock files say."""
+    doctor.check_machine()
+    with exclusive():
+        environment.ensure()
+        jars.ensure()
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; a known problem is one line, never a traceback."""
+    commands = {"setup": setup, "doctor": doctor.report, "lock": locks.write}
+    if len(arguments) != 1 or arguments[0] not in commands:
+        print("usage: python -m bootstrap " + "|".join(commands), file=sys.stderr)
+        return 2
+    try:
+        commands[arguments[0]]()
+    except Problem as problem:
+        print(f"clickjoin: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("clickjoin: interrupted; run it again to go on where it stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

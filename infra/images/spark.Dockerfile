@@ -1,0 +1,23 @@
+# Spark with the project's own environment: what `make setup` makes, in an image.
+FROM python:3.11-slim-bookworm
+
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --create-home --uid 1000 clickjoin \
+ && install -d -o clickjoin -g clickjoin /opt/clickjoin /data /run/clickjoin /logs
+
+USER clickjoin
+WORKDIR /opt/clickjoin
+COPY --chown=clickjoin infra/bootstrap infra/bootstrap
+COPY --chown=clickjoin infra/*.txt infra/*.lock infra/*.xml infra/
+RUN PYTHONPATH=infra python -B -m bootstrap setup && .venv/bin/python -m uv cache clean
+
+COPY --chown=clickjoin infra infra
+COPY --chown=clickjoin spark_apps spark_apps
+COPY --chown=clickjoin plugins plugins
+COPY --chown=clickjoin dags dags
+
+ENV PATH=/opt/clickjoin/.venv/bin:$PATH GX_ANALYTICS_ENABLED=false
+ENTRYPOINT ["tini", "-g", "--", "infra/images/entrypoint.sh"]
+CMD ["infra/images/spark-connect.sh"]

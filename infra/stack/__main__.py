@@ -1,0 +1,82 @@
+"""`python -m stack up|down|status`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from bootstrap import Problem
+from bootstrap.doctor import DEFAULT_PORTS
+
+from .stack import Stack
+
+
+def up(stack: Stack) -> None:
+    """Start the stack, or say that it runs."""
+    print("starting Spark Connect and Airflow ", end="", flush=True)
+    begun = time.monotonic()
+    started = stack.start(tied=False)
+    print(f" {time.monotonic() - begun:.0f} s" if started else "- already running")
+    status(stack)
+
+
+def down(stack: Stack) -> None:
+    """Stop the stack, if it runs."""
+    stack.stop()
+    print("stopped")
+
+
+def status(stack: Stack) -> None:
+    """Say where everything is."""
+    if not stack.servers:
+        print("not running")
+        return
+    for server in stack.servers:
+        if not server.alive():
+            print(f"{server.name} has died: see {server.log}; make up starts it again")
+    if "airflow" in stack.ports:
+        print(f"Airflow        {stack.airflow_url} (user admin, password in {stack.home.passwords})")
+    print(f"Spark Connect  port {stack.ports['spark']} (address with token in {stack.home.connect_url})")
+    print(f"logs           {stack.home.logs}")
+
+
+def _dots() -> Callable[[], None]:
+    """A dot a second, however often it is asked."""
+    last = time.monotonic()
+
+    def tick() -> None:
+        nonlocal last
+        if time.monotonic() - last >= 1:
+            last = time.monotonic()
+            print(".", end="", flush=True)
+
+    return tick
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; a known problem is one line, never a traceback."""
+    commands = {"up": up, "down": down, "status": status}
+    parser = argparse.ArgumentParser(prog="python -m stack", description="Spark Connect and Airflow on this machine")
+    parser.add_argument("command", choices=commands)
+    parser.add_argument("--home", help="folder of state and logs (CLICKJOIN_HOME, or .run)")
+    for name, default in DEFAULT_PORTS.items():
+        option = f"--{name.lower().replace('_', '-')}"
+        parser.add_argument(option, default=os.environ.get(name) or default, help="a number, or auto")
+    chosen = parser.parse_args(arguments)
+    stack = Stack(chosen.home, spark_port=chosen.spark_port, airflow_port=chosen.airflow_port, tick=_dots())
+    try:
+        commands[chosen.command](stack)
+    except Problem as problem:
+        print(f"\nclickjoin: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nclickjoin: interrupted, everything is stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

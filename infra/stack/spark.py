@@ -1,0 +1,73 @@
+"""The Spark Connect server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+
+from bootstrap import INFRA, JARS, ROOT
+from bootstrap.doctor import find_java
+
+from . import processes
+from .home import Home, write_private
+from .ports import answers
+
+NAME = "spark"
+DEFAULTS = INFRA / "spark/spark-defaults.conf"
+MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+def environment(env: Mapping[str, str], home: Home) -> dict[str, str]:
+    """What the server and its Python workers need to know."""
+    return {
+        **env,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_CONNECT_AUTHENTICATE_TOKEN": home.secret("spark_connect"),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT / "spark_apps"),
+    }
+
+
+def command(home: Home, port: int, env: Mapping[str, str]) -> list[str]:
+    """How the server is started."""
+    find_java()
+    settings = {
+        "spark.connect.grpc.binding.port": port,
+        "spark.local.dir": home.folder / "spark/tmp",
+        "spark.sql.warehouse.dir": home.folder / "spark/warehouse",
+    }
+    return [
+        str(Path(pyspark.__file__).parent / "bin/spark-submit"),
+        *("--class", MAIN, "--master", "local[*]", "--name", "clickjoin"),
+        *("--driver-memory", env.get("CLICKJOIN_DRIVER_MEMORY", "4g")),
+        *("--properties-file", str(DEFAULTS)),
+        *("--jars", ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))),
+        *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
+        "spark-internal",
+    ]
+
+
+def start(home: Home, port: int, env: Mapping[str, str], *, tied: bool) -> processes.Server:
+    """Start the server; it is up when `healthy` says so."""
+    started = command(home, port, env)
+    return processes.start(
+        NAME, started, environment(env, home), home.folder / "spark", home.logs / "spark.log", tied=tied
+    )
+
+
+def healthy(port: int) -> bool:
+    """The server listens only once its session is up."""
+    return answers(port)
+
+
+def publish(home: Home, port: int) -> None:
+    """Write where clients connect.
+
+    The host must read `localhost`: with a token and any other host, PySpark asks for TLS and retries for ever.
+    """
+    url = f"sc://localhost:{port}/;token={home.secret('spark_connect')}"
+    write_private(home.connect_url, url)

@@ -1,0 +1,156 @@
+"""One running stack."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from bootstrap import ROOT, VENV, Problem
+
+from . import airflow, ports, processes, spark, web
+from .home import Home, clean_environment
+
+TAIL = 25
+
+
+class Stack:
+    """Spark Connect and, unless told otherwise, Airflow.
+
+    As a context manager it stops at the end of the block, or when this process dies.
+    """
+
+    def __init__(
+        self,
+        home: Path | str | None = None,
+        *,
+        spark_port: int | str = "auto",
+        airflow_port: int | str = "auto",
+        airflow: bool = True,
+        dags: Path | str | None = None,
+        plugins: Path | str | None = None,
+        pipelines: Path | str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 180,
+        tick: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.home = Home(home)
+        self.dags = Path(dags or ROOT / "dags").absolute()
+        self.plugins = Path(plugins or ROOT / "plugins").absolute()
+        self.pipelines = Path(pipelines or os.environ.get("CLICKJOIN_PIPELINES") or ROOT / "dags/pipelines").absolute()
+        self._wanted = {spark.NAME: spark_port} | ({"airflow": airflow_port} if airflow else {})
+        self._extra = dict(env or {})
+        self._timeout = timeout
+        self._tick = tick
+        self.servers, self.ports = self.home.read()
+
+    @property
+    def connect_url(self) -> str:
+        """Where Spark clients connect, with the token."""
+        if not self.home.connect_url.exists():
+            raise Problem(f"no Spark Connect server was started in {self.home.folder}")
+        return self.home.connect_url.read_text()
+
+    @property
+    def airflow_url(self) -> str:
+        """Address of Airflow's UI and API."""
+        if "airflow" not in self.ports:
+            raise Problem(f"no Airflow was started in {self.home.folder}")
+        return f"http://127.0.0.1:{self.ports['airflow']}"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Environment for a command that should work with this stack, as `clickjoin` or `airflow`."""
+        env = clean_environment()
+        env["PATH"] = f"{VENV / 'bin'}:{env.get('PATH', '')}"
+        env["CLICKJOIN_HOME"] = str(self.home.folder)
+        env["CLICKJOIN_PIPELINES"] = str(self.pipelines)
+        if "airflow" in self.ports:
+            env = airflow.environment(env, self.home, self.ports["airflow"], self.dags, self.plugins)
+        return env | self._extra
+
+    @property
+    def running(self) -> bool:
+        """Whether every server that was started still runs."""
+        return bool(self.servers) and all(server.alive() for server in self.servers)
+
+    def api(self, method: str, path: str, body: Any = None) -> Any:
+        """Call Airflow's REST API, `path` as in `/dags`; an error status is an `OSError`."""
+        password = json.loads(self.home.passwords.read_text())[airflow.USER]
+        login = {"username": airflow.USER, "password": password}
+        token = web.request(f"{self.airflow_url}/auth/token", "POST", login)["access_token"]
+        return web.request(f"{self.airflow_url}/api/v2{path}", method, body, token)
+
+    def start(self, *, tied: bool = True) -> bool:
+        """Start what does not run yet and wait until it works; False if all ran already.
+
+        A tied stack stops when this process dies, any other runs until it is stopped.
+        """
+        with self.home.locked():
+            self.servers, self.ports = self.home.read()
+            if self.running:
+                return False
+            self._stop()
+            try:
+                self._start(tied)
+            except BaseException:
+                self._stop()
+                raise
+        return True
+
+    def stop(self) -> None:
+        """Stop everything that was started in this home, by whichever process."""
+        with self.home.locked():
+            self.servers, self.ports = self.home.read()
+            self._stop()
+
+    def _start(self, tied: bool) -> None:
+        self.ports = {name: ports.choose(port, f"{name.upper()}_PORT") for name, port in self._wanted.items()}
+        since, env = datetime.now(UTC), self.env
+        self._remember(spark.start(self.home, self.ports[spark.NAME], env, tied=tied))
+        if "airflow" in self.ports:
+            airflow.prepare(self.home, env)
+            for server in airflow.start(self.home, self.ports["airflow"], env, tied=tied):
+                self._remember(server)
+        self._wait("Spark Connect", lambda: spark.healthy(self.ports[spark.NAME]))
+        spark.publish(self.home, self.ports[spark.NAME])
+        if "airflow" in self.ports:
+            self._wait("Airflow", lambda: airflow.healthy(self.ports["airflow"], since))
+
+    def _remember(self, started: processes.Server) -> None:
+        self.servers = [*self.servers, started]
+        self.home.write(self.servers, self.ports)
+
+    def _stop(self) -> None:
+        processes.stop(self.servers)
+        self.servers = []
+        self.home.forget()
+
+    def _wait(self, what: str, healthy: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + self._timeout
+        while True:
+            dead = next((server for server in self.servers if not server.alive()), None)
+            if dead:
+                raise Problem(f"{dead.name} stopped while starting; the end of {dead.log}:\n{_tail(Path(dead.log))}")
+            if healthy():
+                return
+            if time.monotonic() > deadline:
+                raise Problem(f"{what} did not answer within {self._timeout:.0f} s: see {self.home.logs}")
+            self._tick()
+            time.sleep(0.25)
+
+    def __enter__(self) -> Self:
+        if not self.start():
+            raise Problem(f"a stack already runs in {self.home.folder}")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-TAIL:])

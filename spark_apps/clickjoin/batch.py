@@ -1,0 +1,96 @@
+"""One batch, in seven steps: plan (done by the dispatcher), land, screen and look up, claim, publish, settle.
+
+Every commit carries the batch's own number, so any step can be cut short, repeated, or run by two processes at once:
+what is claimed is fixed by one commit, and what is published is exactly what was claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from clickjoin import faults
+from clickjoin.context import Context
+from clickjoin.errors import BatchError
+from clickjoin.event_store.landing import land, lost_json, own_rows
+from clickjoin.event_store.lookup import primary_extent
+from clickjoin.joiner.classify import CLAIMED, Classified, Work, classify
+from clickjoin.registry import extent as extents
+from clickjoin.registry.claim import claim, is_fixed
+from clickjoin.retry.due import due_work
+from clickjoin.settle import publish, set_aside
+from clickjoin.sources.base import Source
+
+
+def run_batch(ctx: Context, sources: Mapping[str, Source]) -> dict[str, list[dict[str, Any]]]:
+    """Carry a planned batch through to where only the journal's last word is missing. Returns slices that were lost."""
+    faults.reach("planned")
+    lost: dict[str, list[dict[str, Any]]] = {}
+    if ctx.plan.pending is not None:
+        work = due_work(ctx)
+    else:
+        with ctx.step("land"):
+            landed = land(ctx, sources)
+        lost = lost_json(landed)
+        ctx.counts["primary_in"] = landed["primary"].own.rows if "primary" in landed else 0
+        work = _landed_work(ctx, landed)
+    faults.reach("landed")
+    ctx.counts["events_in"] = work.own.rows if work else 0
+    if work and work.own.rows:
+        _join(ctx, work)
+    return lost
+
+
+def _landed_work(ctx: Context, landed: Mapping[str, Any]) -> Work | None:
+    from pyspark.sql import functions as F
+
+    if "foreign" not in landed:
+        return None
+    part = landed["foreign"]
+    rows = own_rows(ctx, "foreign", part.own.sql()).withColumns({
+        "round": F.lit(0), "attempt": F.lit(0), "first_seen": F.col("landed_at"),
+    })  # fmt: skip
+    return Work(rows, part.own, primary_extent(ctx, part.own, part.named))
+
+
+def _join(ctx: Context, work: Work) -> None:
+    fixed = is_fixed(ctx)
+    with ctx.step("lookup"):
+        found = classify(ctx, work, fixed=fixed)
+    faults.reach("looked-up")
+    if not fixed:
+        first = found
+        with ctx.step("claim"):
+            all_claimed = _claim(ctx, found)
+        faults.reach("claimed")
+        if not all_claimed:  # others took some of them, or a copy of this batch came first: the registry decides
+            with ctx.step("lookup"):
+                found = classify(ctx, work, fixed=True)
+            ctx.counts["wasted"] = max(first.count("joined") - found.count("joined"), 0)
+    if found.count("broken"):
+        raise BatchError(f"batch {ctx.plan.token}: {found.count('broken')} of its claims have no primary event any more",
+                         remedy="Look whether rows of table `primary` were removed; the batch stays unsettled")  # fmt: skip
+    with ctx.step("publish"):
+        publish(ctx, found)
+    faults.reach("published")
+    with ctx.step("settle"):
+        set_aside(ctx, found)
+    faults.reach("set-aside")
+    _count(ctx, work, found)
+
+
+def _claim(ctx: Context, found: Classified) -> bool:
+    from pyspark.sql import functions as F
+
+    held = [found.tallies[status] for status in CLAIMED if status in found.tallies]
+    whole = extents.merge(tally.extent for tally in held)
+    candidates = found.rows.where(F.col("status").isin(*CLAIMED)).withColumn("outcome", F.col("status"))
+    return claim(ctx, candidates, whole, {shard for tally in held for shard in tally.shards})
+
+
+def _count(ctx: Context, work: Work, found: Classified) -> None:
+    for status in ("joined", "pending", "unjoinable", "expired", "filtered"):
+        ctx.counts[status] = found.count(status)
+    distinct = sum(tally.extent.rows for tally in found.tallies.values())
+    ctx.counts["repeats"] = found.count("repeat") + work.own.rows - distinct
+    ctx.times = found.tallies["joined"].times if "joined" in found.tallies else ()

@@ -1,0 +1,219 @@
+"""A pipeline's configuration: one YAML file, validated, with errors that name file, field and remedy."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from clickjoin.errors import ConfigError
+from clickjoin.events import MICROS, RecordSpec
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def _seconds(value: Any) -> Any:
+    """A duration such as `10s`, `2h`, `3d`, in seconds."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", value) if isinstance(value, str) else None
+    if not found:
+        raise ValueError(f"{value!r} is not a duration; write a number and ms, s, m, h, d or w, such as 10s or 3d")
+    return float(found.group(1)) * _UNITS[found.group(2)]
+
+
+def _bytes(value: Any) -> Any:
+    """A size such as `256MB`, in bytes."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = re.fullmatch(r"\s*(\d+)\s*([KMG]?i?B)\s*", value, re.IGNORECASE) if isinstance(value, str) else None
+    if not found:
+        raise ValueError(f"{value!r} is not a size; write a number and B, KB, MB or GB, such as 256MB")
+    return int(found.group(1)) * _SIZES[found.group(2).upper()]
+
+
+Duration = Annotated[
+    float, BeforeValidator(_seconds, json_schema_input_type=Annotated[str, Field(pattern=r"^\d+(\.\d+)?(ms|s|m|h|d|w)$")])
+]
+Size = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(gt=0)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Files(_Strict):
+    """Growing log files: JSON lines, or CSV with a header line."""
+
+    kind: Literal["files"] = Field(description="growing files in folders")
+    path: str = Field(min_length=1, description="glob of files; relative to the pipeline's file")
+    format: Literal["jsonl", "csv"] | None = Field(None, description="default: by the name (.csv or not, before .gz)")
+
+
+class Primary(_Strict):
+    """The stream that is looked up."""
+
+    source: Files
+    event_id: str = Field(min_length=1, description="column of the id")
+    event_time: str = Field(min_length=1, description="embedded | uuid7 | a column's name")
+
+
+class Within(_Strict):
+    """A primary event known only to lie some time before its foreign event."""
+
+    within: Duration
+
+
+class Foreign(Primary):
+    """The stream that looks up."""
+
+    primary_id: str = Field(min_length=1, description="column that holds the primary event's id")
+    primary_time: str | Within = Field(description="embedded | uuid7 | a column's name | {within: 2h}")
+
+
+class Registry(_Strict):
+    """How long ids are remembered, and how they are laid out."""
+
+    retention: Duration = 3 * 86400.0
+    bucket: Duration = 3600.0
+    shards: int = Field(4, ge=1, le=10_000)
+
+    @field_validator("bucket")
+    @classmethod
+    def _whole_minutes(cls, value: float) -> float:
+        if value < 60 or value % 60 or 86400 % value:
+            raise ValueError("bucket must be whole minutes that divide a day, such as 15m, 1h or 1d")
+        return value
+
+
+class Retry(_Strict):
+    """When a foreign event without its primary is tried again, and when it is given up: tried often AND for long."""
+
+    first_delay: Duration = 10.0
+    backoff: float = Field(2.0, ge=1)
+    max_delay: Duration = 3600.0
+    max_age: Duration = 86400.0
+    max_attempts: int = Field(10, ge=1)
+
+
+class Batch(_Strict):
+    """How much one micro-batch may take, and how long a task goes on before it returns to its scheduler."""
+
+    max_events: int = Field(500_000, ge=1)
+    max_bytes: Size = 256_000_000
+    lease: Duration = 60.0
+
+
+class Limits(_Strict):
+    """What is too old, too new or too long to be true, and so goes to quarantine."""
+
+    earliest: datetime = datetime(2000, 1, 1, tzinfo=UTC)
+    max_skew: Duration = 300.0
+    max_record: Size = 16_000_000
+
+    @field_validator("earliest")
+    @classmethod
+    def _aware(cls, value: datetime) -> datetime:
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+class Pipeline(_Strict):
+    """One pipeline: what to join, how, and where to."""
+
+    pipeline: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$", description="name; the tables' folder in the lake")
+    lake: str = Field(min_length=1, description="folder or URL that holds the tables; relative to the pipeline's file")
+    primary: Primary
+    foreign: Foreign
+    registry: Registry = Registry()
+    retry: Retry = Retry()
+    batch: Batch = Batch()
+    limits: Limits = Limits()
+    adapter: str = Field("clickjoin.joiner.adapter:Merge", pattern=r"^[\w.]+:\w+$", description="module:Class")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Pipeline:
+        if self.registry.retention < self.registry.bucket:
+            raise ValueError("registry.retention is shorter than one registry.bucket; make it at least as long")
+        return self
+
+    @property
+    def root(self) -> str:
+        """Folder (or URL prefix) of this pipeline's tables."""
+        return f"{self.lake.rstrip('/')}/{self.pipeline}"
+
+    def spec(self, stream: str, now_micros: int) -> RecordSpec:
+        """How to read a record of `primary` or `foreign`, as of the time a batch was planned (microseconds)."""
+        side = self.foreign if stream == "foreign" else self.primary
+        foreign = side if isinstance(side, Foreign) else None
+        named_time = foreign.primary_time if foreign and isinstance(foreign.primary_time, str) else None
+        return RecordSpec(
+            event_id=side.event_id,
+            event_time=side.event_time,
+            primary_id=foreign.primary_id if foreign else None,
+            primary_time=named_time,
+            earliest_micros=int(self.limits.earliest.timestamp() * MICROS),
+            latest_micros=now_micros + int(self.limits.max_skew * MICROS),
+            max_record=self.limits.max_record,
+        )
+
+
+def _absolute(path: str, base: Path) -> str:
+    if "://" in path:
+        return path
+    return str(base / Path(path).expanduser())
+
+
+def load(file: str | Path) -> Pipeline:
+    """Read and validate a pipeline's file; relative paths in it become absolute.
+
+    Errors: ConfigError, which names the file, every wrong field and what to write instead.
+    """
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})", remedy="Give the pipeline's YAML file") from error
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: is not YAML: {error}", remedy="Mend it at the line named above") from error
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path}: holds no fields", remedy="See `clickjoin init --help` for a file to start from")
+    try:
+        pipeline = Pipeline.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError(f"{path}:\n{_explain(error)}", remedy="See `clickjoin schema --config-file`") from error
+    return _anchored(pipeline, path.resolve().parent)
+
+
+def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
+    def side(stream: Any) -> Any:
+        return stream.model_copy(update={"source": stream.source.model_copy(
+            update={"path": _absolute(stream.source.path.removeprefix("file://"), base)})})
+
+    return pipeline.model_copy(update={
+        "lake": _absolute(pipeline.lake.removeprefix("file://"), base),
+        "primary": side(pipeline.primary), "foreign": side(pipeline.foreign)})
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for item in error.errors(include_url=False):
+        field = ".".join(str(part) for part in item["loc"]) or "(whole file)"
+        message = item["msg"].removeprefix("Value error, ")
+        if item["type"] == "extra_forbidden":
+            message = "no such field; remove it, or check its spelling"
+        elif item["type"] == "missing":
+            message = "is missing; add it"
+        got = f" (got {item['input']!r})" if item["type"] not in ("missing", "extra_forbidden", "value_error") else ""
+        lines.append(f"  {field}: {message}{got}")
+    return "\n".join(lines)
+
+
+def json_schema() -> str:
+    """JSON Schema of a pipeline's file, for editors."""
+    return json.dumps(Pipeline.model_json_schema(mode="validation"), indent=2)

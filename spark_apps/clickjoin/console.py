@@ -1,0 +1,129 @@
+"""What the command line prints: rich tables for a person, JSON for a machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from clickjoin import tables
+
+_out = Console(highlight=False)
+_err = Console(stderr=True, highlight=False)
+
+
+def say(text: str) -> None:
+    """Print a line."""
+    _out.print(text, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show that something longer is going on."""
+    with _err.status(f"{what} …"):
+        yield
+
+
+def batch_line(as_json: bool) -> Callable[[str], None]:
+    """How to say a line about a batch: on stderr where stdout is for a machine."""
+    target = _err if as_json else _out
+    return lambda text: target.print(text, markup=False, soft_wrap=True)
+
+
+def _json(data: Any) -> None:
+    print(json.dumps(data, indent=2, default=str))
+
+
+def _pairs(title: str, data: dict[str, Any]) -> None:
+    table = Table(title=title, title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    for key, value in data.items():
+        table.add_row(key.replace("_", " "), "-" if value is None else str(value))
+    _out.print(table)
+
+
+def summary(data: dict[str, Any], as_json: bool) -> None:
+    """Print the summary of a run."""
+    _json(data) if as_json else _pairs("summary", _short(data))
+
+
+def _short(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: round(value, 3) if isinstance(value, float) else value for key, value in data.items()
+            if not isinstance(value, list | dict)}  # fmt: skip
+
+
+def drained(data: dict[str, Any], as_json: bool) -> None:
+    """Print what a drain did, its problems, and whether the sums agree."""
+    if as_json:
+        return _json(data)
+    _pairs("drained", _short(data))
+    for problem in data["problems"]:
+        _out.print(f"[bold]{problem['kind']}[/] {problem['path']}: {problem['detail']}")
+    if "accounts" in data:
+        _pairs("accounts: every record and every event", data["accounts"])
+    _out.print("[green]the sums agree[/]" if data["ok"] else "[red]something is wrong: see above[/]")
+    return None
+
+
+def findings(config: Path, problems: list[str], as_json: bool) -> None:
+    """Print what validation found."""
+    if as_json:
+        return _json({"file": str(config), "ok": not problems, "problems": problems})
+    for problem in problems:
+        say(f"{config}: {problem}")
+    if not problems:
+        say(f"{config}: all is well")
+    return None
+
+
+def status(name: str, data: dict[str, Any], as_json: bool) -> None:
+    """Print how a pipeline stands."""
+    if as_json:
+        return _json(data)
+    _pairs(f"{name}: rows", {**data["rows"], "pending now": data["pending"]})
+    for replica, part in data["replicas"].items():
+        _pairs(f"replica {replica}", _short(part) | part["totals"])
+        for problem in part["problems"]:
+            _out.print(f"[red]{problem['kind']}[/] {problem['path']}: {problem['detail']}")
+        _batches(part["last"])
+    return None
+
+
+def _batches(rows: list[dict[str, Any]]) -> None:
+    steps = ("plan", "land", "lookup", "claim", "publish", "settle")
+    counts = ("events_in", "joined", "repeats", "pending", "quarantined")
+    table = Table(title="last batches (seconds a step)", title_justify="left")
+    for column in ("sequence", "batch", "settled", *(name.replace("_", " ") for name in counts), *steps):
+        table.add_column(column, justify="left" if column in ("sequence", "settled") else "right")
+    for row in rows:
+        table.add_row(row["sequence"], str(row["batch"]), f"{row['settled_at']:%m-%d %H:%M:%S}",
+                      *(str(row[name]) for name in counts), *(f"{row[f'seconds_{s}']:.2f}" for s in steps))  # fmt: skip
+    _out.print(table)
+
+
+def explained(data: dict[str, Any], as_json: bool) -> None:
+    """Print an event's state and its whole way."""
+    if as_json:
+        return _json(data)
+    _out.print(f"{data['event_id']}: [bold]{data['state']}[/]" + (f". {data['remedy']}" if data["remedy"] else ""))
+    for step in data["history"]:
+        _pairs(step["table"], {key: value for key, value in step.items() if key != "table"})
+    return None
+
+
+def schema(as_json: bool) -> None:
+    """Print every table's columns."""
+    if as_json:
+        return _json({t.name: [{"name": c.name, "type": c.type, "meaning": c.meaning} for c in t.columns] for t in tables.ALL})
+    for item in tables.ALL:
+        table = Table("column", "type", "meaning", title=f"{item.name}: {item.purpose}", title_justify="left")
+        for column in item.columns:
+            table.add_row(column.name, column.type, column.meaning)
+        _out.print(table)
+    return None

@@ -1,0 +1,74 @@
+"""A batch as frozen data: what it is called and what it reads. It is written down before any work is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+
+from clickjoin.events import MICROS
+from clickjoin.lake import Txn
+from clickjoin.sources.base import Position, Problem, Slice
+
+STREAMS = ("primary", "foreign")
+
+
+@dataclass(frozen=True)
+class TableSlice:
+    """Rows of one of the pipeline's own tables, as of one version of it: those that a retry or redrive takes up.
+
+    `due` in microseconds since 1970: rows due by then. At most `limit` rows, oldest due first.
+    """
+
+    table: str
+    version: int
+    due: int
+    limit: int
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """Batch `number` of one sequence of one replica; `planned` in microseconds since 1970 is its only clock."""
+
+    pipeline: str
+    replica: str
+    sequence: str
+    number: int
+    planned: int
+    slices: Mapping[str, tuple[Slice, ...]] = field(default_factory=dict)
+    positions: Mapping[str, tuple[Position, ...]] = field(default_factory=dict)
+    pending: TableSlice | None = None
+    problems: tuple[Problem, ...] = ()
+    backlog_events: int = 0
+    backlog_bytes: int = 0
+    snapshot: bool = False
+
+    @property
+    def token(self) -> str:
+        """Who owns this batch's claims (Photon, section 3.3.2)."""
+        return f"{self.txn.app_id}/{self.number}"
+
+    @property
+    def txn(self) -> Txn:
+        """What makes each of this batch's commits idempotent."""
+        return Txn(f"{self.pipeline}/{self.replica}/{self.sequence}", self.number)
+
+    @property
+    def planned_at(self) -> datetime:
+        """When it was planned, as a datetime."""
+        return datetime.fromtimestamp(self.planned / MICROS, UTC)
+
+    def to_json(self) -> str:
+        """The plan as JSON text, for the journal."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> BatchPlan:
+        """The plan that a journal row holds."""
+        raw = json.loads(text)
+        raw["slices"] = {name: tuple(Slice(**item) for item in items) for name, items in raw["slices"].items()}
+        raw["positions"] = {name: tuple(Position(**item) for item in items) for name, items in raw["positions"].items()}
+        raw["problems"] = tuple(Problem(**item) for item in raw["problems"])
+        raw["pending"] = TableSlice(**raw["pending"]) if raw["pending"] else None
+        return cls(**raw)

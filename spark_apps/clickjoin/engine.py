@@ -1,0 +1,160 @@
+"""Runs a pipeline: hands batches from the dispatcher to the seven steps, and keeps going."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from clickjoin import faults
+from clickjoin.batch import run_batch
+from clickjoin.context import Context
+from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
+from clickjoin.dispatcher.plan import BatchPlan
+from clickjoin.events import MICROS
+from clickjoin.joiner.adapter import load_adapter
+from clickjoin.lake import Lake
+from clickjoin.registry.boundary import load_boundary
+from clickjoin.registry.shards import load_timeline
+from clickjoin.retry.due import Waiting, look_ahead
+from clickjoin.retry.redrive import redrive
+from clickjoin.setup import initialise
+from clickjoin.sources.base import Source
+from clickjoin.sources.files import FilesSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from clickjoin.config import Pipeline
+
+IDLE_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A batch that is done: its plan and what it counted, as its row of table `metrics`."""
+
+    plan: BatchPlan
+    metrics: Mapping[str, object]
+
+
+class Engine:
+    """One replica of one pipeline on one Spark session. Not for use from several threads."""
+
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, replica: str = "main", *, clock: Clock = time.time) -> None:
+        self.pipeline = pipeline
+        self.replica = replica
+        self.adapter = load_adapter(pipeline.adapter)
+        initialise(pipeline)
+        self.lake = Lake(spark, pipeline.root)
+        self.sources: dict[str, Source] = {
+            "primary": FilesSource(pipeline.primary.source), "foreign": FilesSource(pipeline.foreign.source),
+        }  # fmt: skip
+        self._clock = clock
+        self.join = Dispatcher(pipeline, self.lake.small, replica, "join", self.sources, clock)
+        self.retry = Dispatcher(pipeline, self.lake.small, replica, "retry", clock=clock)
+        self.redriver = Dispatcher(pipeline, self.lake.small, replica, "redrive", clock=clock)
+        self._looked: tuple[int, Waiting] | None = None
+
+    def join_once(self) -> Settled | None:
+        """Run the next batch of new records; None where there is none."""
+        start = time.perf_counter()
+        plan = self.join.next_join()
+        return self._run(plan, self.join, time.perf_counter() - start) if plan else None
+
+    def waiting(self) -> Waiting:
+        """What waits for its primary now; looks at the table again only when it has changed or something fell due."""
+        version, now = self.lake.small.version("pending"), self._now()
+        known = self._looked
+        if known and known[0] == version and not (known[1].next_due and known[1].next_due <= now):
+            return known[1]
+        self._looked = (version, look_ahead(self.lake, self.replica, version, now))
+        return self._looked[1]
+
+    def retry_once(self) -> Settled | None:
+        """Try again what is due; None where nothing is."""
+        start = time.perf_counter()
+        plan = self.retry.unsettled()
+        if plan is None:
+            now = self._now()
+            if not self.waiting().due or self._looked is None:
+                return None
+            limit = self.pipeline.batch.max_events
+            plan = self.retry.next_of_table("pending", self._looked[0], int(now.timestamp() * MICROS), limit)
+        return self._run(plan, self.retry, time.perf_counter() - start) if plan else None
+
+    def redrive(self) -> int:
+        """Send this replica's unjoinable events round again, in batches; returns how many."""
+        sent = 0
+        while True:
+            version = self.lake.small.version("unjoinable")
+            plan = self.redriver.unsettled()
+            if plan is None and self.lake.small.rows("unjoinable"):
+                plan = self.redriver.next_of_table("unjoinable", version, int(self._clock() * MICROS),
+                                                   self.pipeline.batch.max_events)  # fmt: skip
+            if plan is None:
+                return sent
+            ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(self.lake.small), {})
+            moved = redrive(ctx)
+            self.redriver.settled(plan, {})
+            sent += moved
+            if not moved:
+                return sent
+
+    def run(self, seconds: float | None, *, retries: bool, done: Callable[[Settled], None],
+            stop: Callable[[], bool] = lambda: False) -> None:  # fmt: skip
+        """Work through batches for some seconds (for ever if None), then return between two batches."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not stop() and (end is None or time.monotonic() < end):
+            settled = [self.join_once(), self.retry_once() if retries else None]
+            for item in settled:
+                if item:
+                    done(item)
+            if not any(settled):
+                time.sleep(IDLE_SECONDS)
+
+    def drain(self, done: Callable[[Settled], None]) -> Waiting:
+        """Work through all that the sources hold and every retry that falls due meanwhile; what still waits is returned."""
+        while True:
+            item = self.join_once() or self.retry_once()
+            if item is None:
+                return self.waiting()
+            done(item)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC)
+
+    def _run(self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float) -> Settled:
+        small = self.lake.small
+        # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
+        ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(small), load_boundary(small))
+        ctx.seconds["plan"] = plan_seconds
+        before = self.lake.conflict_reruns
+        lost = run_batch(ctx, self.sources)
+        ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
+        with ctx.step("settle"):
+            row = self._metrics(ctx)
+            small.append("metrics", [row], plan.txn)
+            dispatcher.settled(plan, lost)
+        faults.reach("settled")
+        return Settled(plan, row)
+
+    def _metrics(self, ctx: Context) -> dict[str, object]:
+        now = self._now()
+        row: dict[str, object] = {
+            "replica": ctx.plan.replica, "sequence": ctx.plan.sequence, "batch": ctx.plan.number,
+            "planned_at": ctx.plan.planned_at, "settled_at": now,
+            "backlog_events": ctx.plan.backlog_events, "backlog_bytes": ctx.plan.backlog_bytes,
+            "problems": json.dumps([asdict(problem) for problem in ctx.plan.problems]) if ctx.plan.problems else None,
+        }  # fmt: skip
+        for name in ("primary_in", "events_in", "joined", "repeats", "wasted", "pending", "unjoinable", "expired",
+                     "filtered", "quarantined", "conflict_reruns"):  # fmt: skip
+            row[name] = ctx.counts[name]
+        for name, micros in zip(("latency_p50", "latency_p90", "latency_p99"), ctx.times, strict=False):
+            row[name] = now.timestamp() - micros / MICROS
+        for name in ("plan", "land", "lookup", "claim", "publish", "settle"):
+            row[f"seconds_{name}"] = round(ctx.seconds[name], 6)
+        return row

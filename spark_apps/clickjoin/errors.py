@@ -1,0 +1,47 @@
+"""Every error that clickjoin raises on purpose, and whether trying again can help."""
+
+from __future__ import annotations
+
+
+class ClickjoinError(Exception):
+    """Root of all errors; `remedy` says what to do, `retryable` whether trying again can help."""
+
+    retryable = True
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(f"{message}. {remedy}" if remedy else message)
+        self.remedy = remedy
+
+
+class ConfigError(ClickjoinError):
+    """The pipeline's file is wrong: no retry will mend it."""
+
+    retryable = False
+
+
+class AdapterError(ClickjoinError):
+    """The pipeline's adapter broke its contract; nothing of the batch was claimed."""
+
+    retryable = False
+
+
+class SourceError(ClickjoinError):
+    """A source cannot be listed or read at all (single records never raise: they go to quarantine)."""
+
+
+class LakeError(ClickjoinError):
+    """A table is missing, or its schema is not the one that this version writes."""
+
+    retryable = False
+
+
+class CommitConflict(ClickjoinError):
+    """Another writer won too many times in a row; nothing of this commit is in the table."""
+
+
+class BatchError(ClickjoinError):
+    """A batch found its own state inconsistent and stopped before it could publish something wrong."""
+
+
+class ServerLost(ClickjoinError):
+    """The Spark server cannot be reached, or went away during a batch; the batch is run again."""

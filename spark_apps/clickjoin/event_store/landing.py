@@ -1,0 +1,148 @@
+"""Landing: the slices are parsed once; good records go to their stream's table, bad ones to quarantine.
+
+Both commits carry the batch's number, so a replay is skipped; later steps read what has landed, never the logs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from clickjoin.context import Context
+from clickjoin.events import MICROS, moment
+from clickjoin.lake.observe import Observed
+from clickjoin.registry.extent import Extent
+from clickjoin.sources.base import Slice, Source
+from clickjoin.tables import BY_NAME
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True)
+class Landed:
+    """What a batch has landed of one stream: its rows' extent, that of the primary events they name, bad records."""
+
+    own: Extent
+    named: Extent
+    lost: tuple[Slice, ...] = ()
+
+
+def bucket_sql(column: str, width_seconds: int) -> str:
+    """The bucket of a time column, as Spark SQL; the same rule as events.bucket_of."""
+    width = width_seconds * MICROS
+    return (
+        f"date_format(timestamp_micros(unix_micros({column}) - pmod(unix_micros({column}), {width})), "
+        "\"yyyy-MM-dd'T'HHmm'Z'\")"
+    )
+
+
+def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
+    """Land all streams of a batch, side by side. Returns what has landed, by stream."""
+    streams = [stream for stream in ("primary", "foreign") if ctx.plan.slices.get(stream)]
+    done = {stream: ctx.lake.small.settled_txn(stream, ctx.plan.txn.app_id) >= ctx.plan.number for stream in streams}
+    lost = {s: () if done[s] else _lost(sources[s], ctx.plan.slices[s]) for s in streams}
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        jobs = {s: pool.submit(_append, ctx, s, sources[s], done[s]) for s in streams}
+        seen = {stream: job.result() for stream, job in jobs.items()}
+    landed = {}
+    for stream, facts in seen.items():
+        facts = facts or _measure(ctx, stream)
+        _quarantine(ctx, stream, sources[stream], facts)
+        ctx.lake.fix(stream, ctx.plan.txn)
+        landed[stream] = _landed(facts, lost[stream])
+    return landed
+
+
+def _lost(source: Source, slices: Sequence[Slice]) -> tuple[Slice, ...]:
+    gone = source.lost(slices)
+    return tuple(piece for piece in slices if piece.generation in gone)
+
+
+def _append(ctx: Context, stream: str, source: Source, done: bool) -> dict[str, Any] | None:
+    if done:
+        return None
+    records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
+    seen = Observed(_placed(ctx, records), _facts(stream))
+    good = seen.rows.where("reason IS NULL")
+    rows = good.select(*BY_NAME[stream].names)
+    ctx.lake.append(stream, rows, ctx.plan.txn)
+    return seen.result()
+
+
+def _placed(ctx: Context, records: DataFrame) -> DataFrame:
+    return (
+        records.withColumn("bucket", F.expr(bucket_sql("event_time", ctx.bucket_seconds)))
+        .withColumn("named_bucket", F.expr(bucket_sql("primary_time", ctx.bucket_seconds)))
+        .withColumn("shard", F.expr(ctx.timeline.sql()))
+        .withColumn("batch", F.lit(ctx.plan.number).cast("bigint"))
+        .withColumn("replica", F.lit(ctx.plan.replica))
+        .withColumn("landed_at", F.lit(ctx.plan.planned_at))
+    )
+
+
+def _facts(stream: str, good: str = "reason IS NULL", bad: str = "reason IS NOT NULL AND COALESCE(part, 0) = 0") -> list[Column]:
+    facts = {
+        "good": f"count_if({good})",
+        "bad": f"count_if({bad})",
+        "low": f"min(IF({good}, unix_micros(event_time), NULL))",
+        "high": f"max(IF({good}, unix_micros(event_time), NULL))",
+        "buckets": f"collect_set(IF({good}, bucket, NULL))",
+    }
+    if stream == "foreign":
+        facts |= {
+            "named_low": f"min(IF({good}, unix_micros(primary_time), NULL))",
+            "named_high": f"max(IF({good}, unix_micros(primary_time), NULL))",
+            "named_buckets": f"collect_set(IF({good}, named_bucket, NULL))",
+        }
+    return [F.expr(sql).alias(name) for name, sql in facts.items()]
+
+
+def _measure(ctx: Context, stream: str) -> dict[str, Any]:
+    """The same facts from the table, for a batch that had landed before. Bad records are then unknown: -1."""
+    rows = own_rows(ctx, stream)
+    if stream == "foreign":
+        rows = rows.withColumn("named_bucket", F.expr(bucket_sql("primary_time", ctx.bucket_seconds)))
+    facts = rows.agg(*_facts(stream, "TRUE", "FALSE")).collect()[0].asDict()
+    return facts | {"bad": -1}
+
+
+def own_rows(ctx: Context, stream: str, where: str = "TRUE") -> DataFrame:
+    """Rows of a stream's table that this batch has landed; `where` narrows the files that are read."""
+    rows = ctx.lake.read(stream).where(where)
+    return rows.where((F.col("batch") == ctx.plan.number) & (F.col("replica") == ctx.plan.replica))
+
+
+def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, Any]) -> None:
+    # Unknown (-1) after a crash between the two commits: the slices are read again for their bad records alone.
+    txn = ctx.plan.txn
+    own = type(txn)(f"{txn.app_id}/{stream}", txn.version)
+    if facts["bad"] == 0 or ctx.lake.small.settled_txn("quarantine", own.app_id) >= own.version:
+        return
+    records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
+    bad = records.where("reason IS NOT NULL").withColumns({
+        "stream": F.lit(stream), "batch": F.lit(ctx.plan.number).cast("bigint"),
+        "replica": F.lit(ctx.plan.replica), "at": F.lit(ctx.plan.planned_at),
+    })  # fmt: skip
+    ctx.lake.append("quarantine", bad, own)
+    ctx.counts["quarantined"] += max(facts["bad"], 0)
+
+
+def _landed(facts: Mapping[str, Any], lost: tuple[Slice, ...]) -> Landed:
+    return Landed(extent_of(facts), extent_of(facts, "named_"), lost)
+
+
+def extent_of(facts: Mapping[str, Any], prefix: str = "") -> Extent:
+    """The extent that aggregates `good`, `low`, `high` (microseconds) and `buckets` describe."""
+    buckets = facts.get(f"{prefix}buckets") or ()
+    low, high = moment(facts.get(f"{prefix}low")), moment(facts.get(f"{prefix}high"))
+    return Extent(facts["good"] if buckets else 0, tuple(buckets), low, high)
+
+
+def lost_json(landed: Mapping[str, Landed]) -> dict[str, list[dict[str, Any]]]:
+    """Slices that were lost, by stream, for the journal."""
+    return {stream: [asdict(piece) for piece in part.lost] for stream, part in landed.items() if part.lost}

@@ -1,0 +1,52 @@
+"""Look-up: the primary event of each foreign event, reading only the buckets and times that the batch names."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from clickjoin.config import Within
+from clickjoin.context import Context
+from clickjoin.registry.extent import Extent, spanning
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def primary_extent(ctx: Context, own: Extent, named: Extent) -> Extent:
+    """Where the primary events of some foreign events can lie: the times they name, or a range before their own."""
+    within = ctx.pipeline.foreign.primary_time
+    if not isinstance(within, Within):
+        return named
+    if not own.rows or own.low is None or own.high is None:
+        return Extent(0)
+    return spanning(own.rows, own.low - timedelta(seconds=within.within), own.high, ctx.bucket_seconds)
+
+
+def look_up(ctx: Context, wanted: DataFrame, extent: Extent) -> DataFrame:
+    """Add `found` (BOOLEAN) and `primary` (record as JSON text), and the found event's `primary_time`, to each row.
+
+    A primary event that arrived twice counts once: the first that landed.
+    """
+    primary = ctx.lake.read("primary").where(extent.sql()).select(
+        F.col("event_id").alias("p_id"), F.col("event_time").alias("p_time"), F.col("payload").alias("primary"),
+        F.struct("landed_at", "replica", "generation", "offset").alias("p_order"),
+    )  # fmt: skip
+    match = F.col("p_id") == F.col("primary_id")
+    within = ctx.pipeline.foreign.primary_time
+    if isinstance(within, Within):
+        earliest = F.col("event_time") - F.expr(f"make_dt_interval(0, 0, 0, {within.within})")
+        match &= F.col("p_time").between(earliest, F.col("event_time"))
+    else:
+        match &= F.col("p_time") == F.col("primary_time")
+    joined = wanted.join(primary, match, "left")
+    first = Window.partitionBy("event_id", "event_time").orderBy("p_order")
+    return (
+        joined.withColumn("_nth", F.row_number().over(first)).where("_nth = 1")
+        .withColumn("found", F.col("p_id").isNotNull())
+        .withColumn("primary_time", F.coalesce("p_time", "primary_time"))
+        .drop("p_id", "p_time", "p_order", "_nth")
+    )  # fmt: skip

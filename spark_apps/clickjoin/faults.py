@@ -1,0 +1,25 @@
+"""Named points between the steps of a batch, where a test can stop a process as a crash would.
+
+With CLICKJOIN_FAULT=<point> in its environment a process ends there by SIGKILL; with CLICKJOIN_FAULT=<point>:<seconds>
+it sleeps there, and so becomes a zombie of its own batch. In production the variable is not set, and this costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+POINTS = ("planned", "landed", "looked-up", "claimed", "published", "set-aside", "settled")
+
+
+def reach(point: str) -> None:
+    """Stop or sleep here, if the environment says so."""
+    wanted = os.environ.get("CLICKJOIN_FAULT")
+    if not wanted:
+        return
+    name, _, seconds = wanted.partition(":")
+    if name == point:
+        if not seconds:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(float(seconds))

@@ -1,0 +1,185 @@
+"""The join of one batch: every foreign event gets exactly one status.
+
+joined | filtered | unjoinable | pending | expired | repeat | broken (claimed here before, and not to be found now).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from clickjoin.context import Context
+from clickjoin.errors import AdapterError
+from clickjoin.event_store.lookup import look_up
+from clickjoin.events import moment
+from clickjoin.joiner.adapter import Adapter, Merge
+from clickjoin.registry.claim import screen
+from clickjoin.registry.extent import Extent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CLAIMED = ("joined", "filtered", "unjoinable")
+_KEY = ("event_id", "event_time")
+_PREPARED_IN = (*_KEY, "primary_id", "primary_time", "payload")
+
+
+@dataclass(frozen=True)
+class Work:
+    """Foreign events to join: rows as table `foreign`, with round, attempt and first_seen; and where they lie."""
+
+    events: DataFrame
+    own: Extent
+    named: Extent
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Rows of one status: where they lie, their shards, and event times (microseconds) that 50, 90, 99 in 100 exceed."""
+
+    extent: Extent
+    shards: frozenset[int]
+    times: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Classified:
+    """All distinct events of a batch with column `status`, held in Spark's memory, and a tally by status."""
+
+    rows: DataFrame
+    tallies: dict[str, Tally]
+
+    def count(self, *statuses: str) -> int:
+        """Number of events with one of these statuses."""
+        return sum(self.tallies[status].extent.rows for status in statuses if status in self.tallies)
+
+
+def classify(ctx: Context, work: Work, *, fixed: bool) -> Classified:
+    """Screen, look up and adapt a batch. `fixed`: its claims are committed, so they alone say what it may publish.
+
+    Errors: AdapterError, before anything is claimed.
+    """
+    screened = screen(ctx, work.events, work.own)
+    if is_plain(ctx.adapter):
+        whole = _plain(ctx, screened, work)
+    else:
+        whole = _adapted(ctx, screened, work)
+    status = _fixed_status() if fixed else _first_status(ctx)
+    # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
+    # plan would be looked up, and computed, anew.
+    held = whole.withColumn("status", status).localCheckpoint(eager=False)
+    return Classified(held, _tally(held))
+
+
+def is_plain(adapter: Adapter) -> bool:
+    """Whether an adapter can neither drop nor double a row, so that its work need not be checked."""
+    kind = type(adapter)
+    return kind.prepare is Adapter.prepare and kind.merge is Merge.merge
+
+
+def _plain(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
+    wanted = F.col("standing").isin("new", "mine")
+    masked = screened.withColumn("wanted_id", F.col("primary_id")).withColumn(
+        "primary_id", F.when(wanted, F.col("primary_id")))  # fmt: skip
+    looked = look_up(ctx, masked, work.named).withColumn("primary_id", F.col("wanted_id")).drop("wanted_id")
+    return looked.withColumn("merged", F.col("found")).withColumn("kept", F.lit(True)).withColumn(
+        "foreign", F.col("payload"))  # fmt: skip
+
+
+def _adapted(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
+    """Run the adapter on new events alone, and hold what it gives against what it got."""
+    screened = screened.localCheckpoint(eager=False)
+    new = screened.where(F.col("standing").isin("new", "mine"))
+    prepared = _call(ctx, "prepare", new.select(*_PREPARED_IN), _PREPARED_IN[:4])
+    looked = look_up(ctx, prepared, work.named).localCheckpoint(eager=False)
+    matched = looked.where("found").drop("found")
+    merged = _call(ctx, "merge", matched, (*_KEY, *ctx.adapter.columns))
+    merged = merged.select(*_KEY, *_typed(ctx, merged)).localCheckpoint(eager=False)
+    _check_rows(ctx, "prepare", looked, new)
+    _check_rows(ctx, "merge", merged, matched)
+    kept = looked.select(*_KEY, "found", F.col("primary_time").alias("found_time"), F.lit(True).alias("kept"))
+    done = merged.withColumn("merged", F.lit(True))
+    whole = screened.join(kept, list(_KEY), "left").join(done, list(_KEY), "left")
+    whole = whole.withColumn("primary_time", F.coalesce("found_time", "primary_time")).drop("found_time")
+    flags = {name: F.coalesce(F.col(name), F.lit(False)) for name in ("found", "kept", "merged")}
+    return whole.withColumns(flags)
+
+
+def _typed(ctx: Context, merged: DataFrame) -> list[Any]:
+    return [F.col(f"`{name}`").cast(kind).alias(name) for name, kind in ctx.adapter.columns.items()]
+
+
+def _call(ctx: Context, method: str, rows: DataFrame, needed: tuple[str, ...]) -> DataFrame:
+    name = f"adapter {ctx.pipeline.adapter}: {method}"
+    try:
+        given: DataFrame = getattr(ctx.adapter, method)(rows)
+        columns = given.columns
+    except Exception as error:
+        raise AdapterError(f"{name} raised {type(error).__name__}: {error}",
+                           remedy="Mend the adapter; nothing of this batch was claimed") from error  # fmt: skip
+    missing = [column for column in needed if column not in columns]
+    if missing:
+        raise AdapterError(f"{name} dropped {', '.join(missing)}", remedy="Keep or make these columns")
+    return given
+
+
+def _check_rows(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> None:
+    """One row at most for each event, and no event that was not there."""
+    name = f"adapter {ctx.pipeline.adapter}: {method}"
+    try:
+        doubled = given.groupBy(*_KEY).count().where("count > 1").limit(3).collect()
+        invented = given.join(got, list(_KEY), "left_anti").select("event_id").limit(3).collect()
+    except Exception as error:
+        if "SparkConnectGrpc" in type(error).__name__:
+            raise
+        raise AdapterError(f"{name} raised {type(error).__name__} on some row: {str(error)[:500]}",
+                           remedy="Mend the adapter; nothing of this batch was claimed") from error  # fmt: skip
+    if doubled:
+        raise AdapterError(f"{name} made two rows of one event, such as {doubled[0]['event_id']}",
+                           remedy="Give one row at most for each event_id")  # fmt: skip
+    if invented:
+        raise AdapterError(f"{name} gave an event that was not there: {invented[0]['event_id']}",
+                           remedy="Keep event_id and event_time as they are")  # fmt: skip
+
+
+def _first_status(ctx: Context) -> Any:
+    retry = ctx.pipeline.retry
+    oldest = ctx.plan.planned_at - timedelta(seconds=retry.max_age)
+    given_up = (F.col("attempt") + 1 >= retry.max_attempts) & (F.col("first_seen") <= F.lit(oldest))
+    if ctx.plan.sequence == "join":
+        given_up = F.lit(False)
+    return (
+        F.when(F.col("standing").isin("repeat", "expired"), F.col("standing"))
+        .when(F.col("merged"), "joined")
+        .when(F.col("found") | ~F.col("kept"), "filtered")
+        .when(given_up, "unjoinable")
+        .otherwise("pending")
+    )
+
+
+def _fixed_status() -> Any:
+    return (
+        F.when((F.col("standing") == "mine") & (F.col("claimed") == "joined") & ~F.col("merged"), "broken")
+        .when(F.col("standing") == "mine", F.col("claimed"))
+        .when(F.col("standing").isin("repeat", "expired"), F.col("standing"))
+        .otherwise("pending")
+    )
+
+
+def _tally(held: DataFrame) -> dict[str, Tally]:
+    micros = F.unix_micros("event_time")
+    rows = held.groupBy("status").agg(
+        F.count(F.lit(1)).alias("rows"), F.collect_set("bucket").alias("buckets"), F.collect_set("shard").alias("shards"),
+        F.min(micros).alias("low"), F.max(micros).alias("high"),
+        F.percentile_approx(micros, [0.5, 0.1, 0.01]).alias("times"),
+    ).collect()  # fmt: skip
+    return {
+        row["status"]: Tally(
+            Extent(row["rows"], tuple(row["buckets"]), moment(row["low"]), moment(row["high"])),
+            frozenset(row["shards"]), tuple(row["times"] or ()),
+        )
+        for row in rows
+    }  # fmt: skip

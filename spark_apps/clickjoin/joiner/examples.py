@@ -1,0 +1,48 @@
+"""Two adapters to start from: typed columns with a computed one, and a filter with an enrichment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.sql import functions as F
+
+from clickjoin.joiner.adapter import Adapter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class TypedClick(Adapter):
+    """Fields of both ZOZO records as typed columns, and how long after the impression the click came (seconds)."""
+
+    columns: ClassVar[Mapping[str, str]] = {
+        "item_id": "BIGINT", "position": "INT", "campaign": "STRING", "propensity": "DOUBLE", "delay_seconds": "DOUBLE",
+    }  # fmt: skip
+
+    def merge(self, joined: DataFrame) -> DataFrame:
+        """Columns out: event_id, event_time, item_id, position, campaign, propensity, delay_seconds."""
+        click = F.from_json("payload", "item_id BIGINT, position INT")
+        shown = F.from_json("primary", "campaign STRING, propensity_score DOUBLE")
+        micros = F.unix_micros("event_time") - F.unix_micros("primary_time")
+        return joined.select(
+            "event_id", "event_time", click["item_id"].alias("item_id"), click["position"].alias("position"),
+            shown["campaign"].alias("campaign"), shown["propensity_score"].alias("propensity"),
+            (micros / 1e6).alias("delay_seconds"),
+        )  # fmt: skip
+
+
+class TopPositions(Adapter):
+    """Clicks on the first two positions only, each with the price of its position; the rest go to `filtered`."""
+
+    columns: ClassVar[Mapping[str, str]] = {"foreign": "STRING", "primary": "STRING", "price": "DOUBLE"}
+
+    def prepare(self, foreign: DataFrame) -> DataFrame:
+        """Columns out: those that came in, and position."""
+        position = F.get_json_object("payload", "$.position").cast("int")
+        return foreign.withColumn("position", position).where(F.col("position") <= 2)
+
+    def merge(self, joined: DataFrame) -> DataFrame:
+        """Columns out: event_id, event_time, foreign, primary, price."""
+        price = F.when(F.col("position") == 1, 0.25).otherwise(0.1)
+        return joined.select("event_id", "event_time", F.col("payload").alias("foreign"), "primary", price.alias("price"))

@@ -1,0 +1,124 @@
+"""The only way to the large tables: idempotent appends, and inserts of what is not there yet, rerun on conflict."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from clickjoin.errors import CommitConflict, LakeError
+from clickjoin.lake.small import SmallTables
+from clickjoin.lake.txn import Txn
+from clickjoin.tables import BY_NAME, REGISTRY
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_TXN_APP = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_RERUNS = 30
+# Another writer came first. ConcurrentTransaction: it was a copy of this very batch, and a rerun is skipped.
+_CONFLICTS = ("DELTA_CONCURRENT_", "ConcurrentAppendException", "ConcurrentTransactionException",
+              "ConcurrentDeleteReadException", "ConcurrentDeleteDeleteException", "MetadataChangedException",
+              "ConcurrentWriteException", "DELTA_METADATA_CHANGED", "ProtocolChangedException")  # fmt: skip
+
+
+def is_conflict(error: Exception) -> bool:
+    """Whether a failed commit was refused because another writer came first, so that a rerun can succeed."""
+    text = f"{type(error).__name__} {error}"
+    return any(mark in text for mark in _CONFLICTS)
+
+
+class Lake:
+    """The tables of one pipeline. `conflict_reruns` counts commits run again because another writer came first."""
+
+    def __init__(self, spark: SparkSession, root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.spark = spark
+        self.small = SmallTables(root)
+        self.conflict_reruns = 0
+        self._sleep = sleep
+
+    def read(self, name: str, version: int | None = None) -> DataFrame:
+        """A table as a DataFrame, at its newest version or at the one given."""
+        reader = self.spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        return reader.load(self.small.path(name))
+
+    def append(self, name: str, rows: DataFrame, txn: Txn) -> None:
+        """Append rows in one commit, once a txn: where the table holds it already, nothing is written.
+
+        Errors: CommitConflict after many refusals in a row.
+        """
+        table = BY_NAME[name]
+        extra = [column for column in rows.columns if column not in table.names] if name == "joined" else []
+        ordered = rows.select(*table.names, *extra)
+
+        def write() -> None:
+            writer = ordered.write.format("delta").mode("append")
+            writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(self.small.path(name))
+
+        self._rerun(name, write)
+
+    def fix(self, name: str, txn: Txn) -> bool:
+        """Commit a txn without rows (see SmallTables.fix)."""
+        return self.small.fix(name, txn)
+
+    def insert_new(self, view: str, where: str, txn: Txn) -> int | None:
+        """Insert into the registry the rows of a view whose id it does not hold; one commit, once a txn.
+
+        `where`: literal terms on the target `t`, which prune files and keep concurrent claims apart. Returns rows
+        inserted, or None where the registry holds the txn already (then a copy of this batch has claimed).
+        """
+        columns = ", ".join(f"`{name}`" for name in REGISTRY.names)
+        values = ", ".join(f"s.`{name}`" for name in REGISTRY.names)
+        sql = (
+            f"MERGE INTO delta.`{self.small.path('registry')}` t USING {view} s ON t.event_id = s.event_id "
+            f"AND t.event_time = s.event_time AND t.bucket = s.bucket AND t.shard = s.shard AND {where} "
+            f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+        )
+
+        def merge() -> int | None:
+            # Session-wide settings: they must be gone before anything else writes.
+            self.spark.conf.set(_TXN_APP, txn.app_id)
+            self.spark.conf.set(_TXN_VERSION, str(txn.version))
+            try:
+                done = self.spark.sql(sql).collect()
+            finally:
+                self.spark.conf.unset(_TXN_APP)
+                self.spark.conf.unset(_TXN_VERSION)
+            return int(done[0]["num_inserted_rows"]) if done else None
+
+        return self._rerun("registry", merge)
+
+    def delete_matched(self, name: str, view: str, where: str) -> None:
+        """Remove the rows of a table that a view names by event_id, event_time and token; `where` as in insert_new."""
+        sql = (
+            f"MERGE INTO delta.`{self.small.path(name)}` t USING {view} s ON t.event_id = s.event_id "
+            f"AND t.event_time = s.event_time AND t.token = s.token AND {where} WHEN MATCHED THEN DELETE"
+        )
+        self._rerun(name, lambda: self.spark.sql(sql).collect())
+
+    def _rerun(self, name: str, commit: Callable[[], T]) -> T:
+        for attempt in range(_RERUNS):
+            try:
+                return commit()
+            except Exception as error:
+                if not is_conflict(error):
+                    raise
+                self.conflict_reruns += 1
+                self._sleep(random.uniform(0.01, 0.05 * 2 ** min(attempt, 6)))
+        raise CommitConflict(f"{self.small.path(name)}: refused {_RERUNS} times in a row",
+                             remedy="Too many writers in one bucket: use more shards, or fewer replicas")  # fmt: skip
+
+    def require(self) -> None:
+        """Check that every table is there. Errors: LakeError, also for a registry lost beside existing outputs."""
+        if not self.small.exists("registry") and self.small.exists("joined"):
+            raise LakeError(f"{self.small.path('registry')}: the registry is missing while outputs exist",
+                            remedy="Never start an empty one: restore it, or rebuild it from the outputs")  # fmt: skip
+        for name in BY_NAME:
+            if not self.small.exists(name):
+                raise LakeError(f"{self.small.path(name)}: no such table", remedy="Run `clickjoin init`")

@@ -1,0 +1,62 @@
+"""Screening against the registry and claiming from it: who owns an id, once and for all (Photon, sections 2 and 3.3.2)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from clickjoin.context import Context
+from clickjoin.registry.boundary import expired_sql
+from clickjoin.registry.extent import Extent
+from clickjoin.tables import REGISTRY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def screen(ctx: Context, events: DataFrame, own: Extent) -> DataFrame:
+    """Keep the first record of each id and say where it stands: column `standing`, and `claimed` (its claim's outcome).
+
+    standing: new | mine (claimed by this very batch, before a crash) | repeat (claimed by another) | expired.
+    """
+    first = Window.partitionBy("event_id", "event_time").orderBy("generation", "offset")
+    unique = events.withColumn("_nth", F.row_number().over(first)).where("_nth = 1").drop("_nth")
+    claims = ctx.lake.read("registry").where(own.sql()).select(
+        F.col("event_id").alias("c_id"), F.col("event_time").alias("c_time"), F.col("token").alias("c_token"),
+        F.col("outcome").alias("claimed"),
+    )  # fmt: skip
+    seen = unique.join(claims, (F.col("c_id") == F.col("event_id")) & (F.col("c_time") == F.col("event_time")), "left")
+    standing = (
+        F.when(F.col("c_token") == ctx.plan.token, "mine")
+        .when(F.col("c_token").isNotNull(), "repeat")
+        .when(F.expr(expired_sql(ctx.boundary)), "expired")
+        .otherwise("new")
+    )
+    return seen.withColumn("standing", standing).drop("c_id", "c_time", "c_token")
+
+
+def is_fixed(ctx: Context) -> bool:
+    """Whether this batch's claims have been committed already, by whichever copy of it."""
+    return ctx.lake.small.settled_txn("registry", ctx.plan.txn.app_id) >= ctx.plan.number
+
+
+def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int]) -> bool:
+    """Claim the ids of a batch with its token, in one commit that fixes its claims for ever.
+
+    Columns in: those of the registry but for the token. True if this call claimed every one of them: then no other
+    look at the registry is needed to know what to publish.
+    """
+    if not extent.rows:
+        return ctx.lake.fix("registry", ctx.plan.txn)
+    view = f"claims_{uuid.uuid4().hex}"
+    candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names).createOrReplaceTempView(view)
+    try:
+        inserted = ctx.lake.insert_new(view, extent.sql("t", shards), ctx.plan.txn)
+    finally:
+        ctx.lake.spark.catalog.dropTempView(view)
+    # A MERGE that inserts nothing commits nothing: without this, a late copy of the batch could still claim.
+    ctx.lake.fix("registry", ctx.plan.txn)
+    return inserted == extent.rows

@@ -1,0 +1,60 @@
+"""Which part of a table a batch touches, as literals: the only terms that prune files and keep claims apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from clickjoin.events import MICROS, bucket_of
+from clickjoin.registry.shards import timestamp
+
+_MAX_LITERALS = 500  # a longer list of buckets costs more to analyse than a range costs in files
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Buckets and the closed range of event times that some rows lie in; `rows` says how many there are."""
+
+    rows: int
+    buckets: tuple[str, ...] = ()
+    low: datetime | None = None
+    high: datetime | None = None
+
+    def sql(self, alias: str = "", shards: Iterable[int] | None = None) -> str:
+        """The extent as terms over columns `bucket`, `event_time` and, if given, `shard`."""
+        if not self.rows or self.low is None or self.high is None:
+            return "FALSE"
+        dot = f"{alias}." if alias else ""
+        names = sorted(self.buckets)
+        if len(names) > _MAX_LITERALS:
+            where = f"{dot}bucket BETWEEN '{names[0]}' AND '{names[-1]}'"
+        else:
+            where = f"{dot}bucket IN ({', '.join(repr(name) for name in names)})"
+        where += f" AND {dot}event_time BETWEEN {timestamp(self.low)} AND {timestamp(self.high)}"
+        if shards is not None:
+            where += f" AND {dot}shard IN ({', '.join(str(shard) for shard in sorted(shards))})"
+        return where
+
+
+def spanning(rows: int, low: datetime, high: datetime, width_seconds: int) -> Extent:
+    """The extent of all buckets between two moments."""
+    step, names, moment = timedelta(seconds=width_seconds), [], low
+    while moment <= high + step and len(names) <= _MAX_LITERALS:
+        names.append(bucket_of(int(moment.timestamp() * MICROS), width_seconds))
+        moment += step
+    names.append(bucket_of(int(high.timestamp() * MICROS), width_seconds))
+    return Extent(rows, tuple(dict.fromkeys(names)), low, high)
+
+
+def merge(extents: Iterable[Extent]) -> Extent:
+    """The smallest extent that holds all of these."""
+    held = [extent for extent in extents if extent.rows and extent.low and extent.high]
+    if not held:
+        return Extent(0)
+    return Extent(
+        sum(extent.rows for extent in held),
+        tuple(sorted({name for extent in held for name in extent.buckets})),
+        min(extent.low for extent in held if extent.low),
+        max(extent.high for extent in held if extent.high),
+    )

@@ -1,0 +1,94 @@
+"""The sums: every input record and every accepted event, each in exactly one place."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from clickjoin.retry.due import waiting
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.lake import Lake
+
+_KEY = ("event_id", "event_time")
+OUTCOMES = ("joined", "filtered", "unjoinable", "expired", "pending")
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """Counts over all of a pipeline's tables. Records are lines of input; events are distinct ids.
+
+    foreign_records = accepted + repeats + foreign_quarantined, and accepted = joined + filtered + unjoinable + expired
+    + pending, hold unless `lost` or `doubled` is above zero.
+    """
+
+    primary_records: int
+    primary_events: int
+    primary_repeats: int
+    primary_quarantined: int
+    foreign_records: int
+    accepted: int
+    repeats: int
+    foreign_quarantined: int
+    joined: int
+    filtered: int
+    unjoinable: int
+    expired: int
+    pending: int
+    lost: int
+    doubled: int
+
+    @property
+    def agree(self) -> bool:
+        """Whether nothing is lost, nothing doubled, and the sums are equal."""
+        outcomes = self.joined + self.filtered + self.unjoinable + self.expired + self.pending
+        return not self.lost and not self.doubled and outcomes == self.accepted
+
+    def to_dict(self) -> dict[str, int | bool]:
+        """All counts, and whether they agree."""
+        return {**asdict(self), "agree": self.agree}
+
+
+def account(lake: Lake, replicas: list[str]) -> Accounts:
+    """Count everything, id by id, in two jobs. Reads ids only."""
+    quarantined = {
+        row["stream"]: row["n"]
+        for row in lake.read("quarantine").where("COALESCE(part, 0) = 0").groupBy("stream").agg(F.count("*").alias("n")).collect()
+    }  # fmt: skip
+    primary = lake.read("primary").groupBy(*_KEY).count().agg(F.count("*").alias("ids"), F.sum("count").alias("n")).collect()[0]
+    row = _events(lake, replicas).agg(
+        F.count_if("landed").alias("accepted"), F.sum("records").alias("records"),
+        *[F.count_if(F.expr(f"landed AND outcome = '{name}'")).alias(name) for name in OUTCOMES],
+        F.count_if(F.expr("landed AND outcome IS NULL")).alias("lost"),
+        F.count_if(F.expr("outputs > 1 OR (outputs > 0 AND NOT landed)")).alias("doubled"),
+    ).collect()[0]  # fmt: skip
+    bad = {stream: quarantined.get(stream, 0) for stream in ("primary", "foreign")}
+    records = row["records"] or 0
+    return Accounts(
+        primary_records=(primary["n"] or 0) + bad["primary"], primary_events=primary["ids"],
+        primary_repeats=(primary["n"] or 0) - primary["ids"], primary_quarantined=bad["primary"],
+        foreign_records=records + bad["foreign"], accepted=row["accepted"], repeats=records - row["accepted"],
+        foreign_quarantined=bad["foreign"], **{name: row[name] for name in OUTCOMES},
+        lost=row["lost"], doubled=row["doubled"],
+    )  # fmt: skip
+
+
+def _events(lake: Lake, replicas: list[str]) -> DataFrame:
+    """One row an id: landed, records, outputs (rows in joined), outcome (the first that holds, in order of OUTCOMES)."""
+    parts = [lake.read("foreign").select(*_KEY, F.lit("foreign").alias("place"))]
+    parts += [lake.read(name).select(*_KEY, F.lit(name).alias("place")) for name in OUTCOMES[:-1]]
+    parts += [waiting(lake, replica).select(*_KEY, F.lit("pending").alias("place")) for replica in replicas]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.unionAll(part)
+    ids = whole.groupBy(*_KEY).agg(
+        F.count_if(F.expr("place = 'foreign'")).alias("records"),
+        F.count_if(F.expr("place = 'joined'")).alias("outputs"),
+        *[F.bool_or(F.expr(f"place = '{name}'")).alias(name) for name in OUTCOMES],
+    )  # fmt: skip
+    outcome = F.coalesce(*[F.when(F.col(name), F.lit(name)) for name in OUTCOMES])
+    return ids.select("records", "outputs", (F.col("records") > 0).alias("landed"), outcome.alias("outcome"))

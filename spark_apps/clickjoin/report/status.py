@@ -1,0 +1,71 @@
+"""How a pipeline stands, from its logs and small tables alone: no Spark needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from clickjoin.lake import SmallTables
+
+_COUNTED = ("primary", "foreign", "registry", "joined", "unjoinable", "expired", "filtered", "quarantine")
+
+
+def replicas(small: SmallTables) -> list[str]:
+    """Replicas that have ever planned a batch."""
+    return sorted(set(small.read("batches", columns=["replica"])["replica"].to_pylist()))
+
+
+def open_pending(small: SmallTables) -> list[dict[str, Any]]:
+    """Events that wait for their primary: newest row of each id; event_id, event_time, round, attempt, due_at."""
+    names = ["event_id", "event_time", "replica", "round", "attempt", "state", "due_at", "first_seen"]
+    newest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in small.read("pending", columns=names).to_pylist():
+        key = (row["replica"], row["event_id"], row["event_time"])
+        rank = (row["round"], row["attempt"], row["state"] == "resolved")
+        old = newest.get(key)
+        if old is None or rank > (old["round"], old["attempt"], old["state"] == "resolved"):
+            newest[key] = row
+    return [row for row in newest.values() if row["state"] == "waiting"]
+
+
+def status(small: SmallTables, last: int = 10, now: datetime | None = None) -> dict[str, Any]:
+    """Rows by table, what waits, and per replica: lag in seconds, backlog, problems and its last batches."""
+    now = now or datetime.now(UTC)
+    metrics = small.read("metrics")
+    waits = open_pending(small)
+    return {
+        "rows": {name: small.rows(name) for name in _COUNTED},
+        "pending": len(waits),
+        "oldest_pending_seconds": max(((now - row["first_seen"]).total_seconds() for row in waits), default=None),
+        "replicas": {
+            name: _replica(metrics.filter(pc.equal(metrics["replica"], name)).to_pylist(), last, now)
+            for name in replicas(small)
+        },
+    }  # fmt: skip
+
+
+def _replica(rows: list[dict[str, Any]], last: int, now: datetime) -> dict[str, Any]:
+    rows.sort(key=lambda row: row["settled_at"])
+    joins = [row for row in rows if row["sequence"] == "join"]
+    newest = joins[-1] if joins else None
+    return {
+        "batches": len(rows),
+        "last_batch_seconds_ago": (now - newest["settled_at"]).total_seconds() if newest else None,
+        "latency_p90": next((row["latency_p90"] for row in reversed(rows) if row["latency_p90"] is not None), None),
+        "backlog_events": newest["backlog_events"] if newest else 0,
+        "backlog_bytes": newest["backlog_bytes"] if newest else 0,
+        "problems": json.loads(newest["problems"]) if newest and newest["problems"] else [],
+        "totals": _totals(rows),
+        "last": rows[-last:],
+    }
+
+
+def _totals(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
+    names = ("joined", "repeats", "wasted", "unjoinable", "expired", "filtered", "quarantined", "conflict_reruns")
+    rows = list(rows)
+    return {name: sum(row[name] or 0 for row in rows) for name in names}

@@ -1,0 +1,76 @@
+"""Pending events: which of them wait, and which are due to be tried again (Photon, section 3.2.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from clickjoin.context import Context
+from clickjoin.event_store.landing import bucket_sql, extent_of
+from clickjoin.event_store.lookup import primary_extent
+from clickjoin.events import moment
+from clickjoin.registry.shards import timestamp
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.joiner.classify import Work
+    from clickjoin.lake import Lake
+
+_KEY = ("event_id", "event_time")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How many events wait in all, how many are due now, and when the next falls due."""
+
+    all: int
+    due: int
+    next_due: datetime | None
+
+
+def waiting(lake: Lake, replica: str, version: int | None = None) -> DataFrame:
+    """Events of a replica that wait: the newest row of each id, with the record of its first row."""
+    rows = lake.read("pending", version).where(F.col("replica") == replica)
+    newest = F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
+    others = [name for name in rows.columns if name not in (*_KEY, "payload")]
+    state = rows.groupBy(*_KEY).agg(
+        F.max_by(F.struct(*others), newest).alias("newest"),
+        F.min_by("payload", F.struct(F.col("payload").isNull(), "round", "batch")).alias("payload"),
+    )  # fmt: skip
+    return state.select(*_KEY, "payload", "newest.*").where("state = 'waiting'")
+
+
+def look_ahead(lake: Lake, replica: str, version: int, now: datetime) -> Waiting:
+    """What there is to retry, as of one version of the table."""
+    due = f"due_at <= {timestamp(now)}"
+    row = waiting(lake, replica, version).agg(
+        F.count(F.lit(1)).alias("n"), F.expr(f"count_if({due})").alias("due"), F.min(F.unix_micros("due_at")).alias("next"),
+    ).collect()[0]  # fmt: skip
+    return Waiting(row["n"], row["due"], moment(row["next"]))
+
+
+def due_work(ctx: Context) -> Work:
+    """The events that a retry batch takes up: always the same ones, since the plan names a version of the table."""
+    from clickjoin.joiner.classify import Work
+
+    part = ctx.plan.pending
+    if part is None:
+        raise ValueError("a retry batch without a slice of `pending`")
+    due = timestamp(moment(part.due))
+    rows = waiting(ctx.lake, ctx.plan.replica, part.version).where(f"due_at <= {due}")
+    rows = rows.orderBy("due_at", *_KEY).limit(part.limit)
+    rows = rows.withColumns({"generation": F.lit(""), "offset": F.lit(0)}).localCheckpoint(eager=False)
+    facts = rows.agg(
+        F.count(F.lit(1)).alias("good"), F.collect_set("bucket").alias("buckets"),
+        F.min(F.unix_micros("event_time")).alias("low"), F.max(F.unix_micros("event_time")).alias("high"),
+        F.collect_set(F.expr(bucket_sql("primary_time", ctx.bucket_seconds))).alias("named_buckets"),
+        F.min(F.unix_micros("primary_time")).alias("named_low"),
+        F.max(F.unix_micros("primary_time")).alias("named_high"),
+    ).collect()[0].asDict()  # fmt: skip
+    own, named = extent_of(facts), extent_of(facts, "named_")
+    return Work(rows, own, primary_extent(ctx, own, named))
+

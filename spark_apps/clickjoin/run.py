@@ -1,0 +1,67 @@
+"""Running a pipeline from a shell: for ever, through lost servers and conflicts; or until all is drained."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.apps import Say, Summary
+from clickjoin.engine import Engine
+from clickjoin.errors import ClickjoinError
+from clickjoin.report.accounts import account
+from clickjoin.report.status import replicas
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from clickjoin.config import Pipeline
+
+_MAX_PAUSE = 30.0
+
+
+def forever(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, seconds: float | None) -> dict[str, Any]:
+    """Join and retry until a signal or the end of `seconds`. A batch that failed is run again after a growing pause.
+
+    Errors: those that no retry can mend, and a Spark server that is gone for good.
+    """
+    stopped: list[int] = []
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda number, _frame: stopped.append(number))
+    summary, failures = Summary(say), 0
+    end = None if seconds is None else time.monotonic() + seconds
+    engine = Engine(spark, pipeline, replica)
+    while not stopped and (end is None or time.monotonic() < end):
+        try:
+            engine.run(1.0 if end is None else min(1.0, end - time.monotonic()), retries=True, done=summary.add,
+                       stop=lambda: bool(stopped))  # fmt: skip
+            failures = 0
+        except Exception as error:
+            if isinstance(error, ClickjoinError) and not error.retryable:
+                raise
+            failures += 1
+            pause = min(0.5 * 2**failures, _MAX_PAUSE)
+            say(f"batch failed ({type(error).__name__}: {str(error).splitlines()[0][:300]}); again in {pause:.0f} s")
+            if failures > 8:
+                raise
+            time.sleep(pause)
+            engine = Engine(spark, pipeline, replica)
+    return summary.to_dict()
+
+
+def drained(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, check: bool) -> dict[str, Any]:
+    """Drain a pipeline; `ok` is False where the sums do not agree or a source has a problem."""
+    summary = Summary(say)
+    start = time.perf_counter()
+    engine = Engine(spark, pipeline, replica)
+    left = engine.drain(summary.add)
+    seconds = time.perf_counter() - start
+    result = summary.to_dict()
+    problems = [problem for part in engine.join.found.values() for problem in part.problems]
+    result |= {"seconds": round(seconds, 3), "waiting": left.all, "next_due": str(left.next_due) if left.next_due else None,
+               "problems": result["problems"] or [vars(problem) for problem in problems]}  # fmt: skip
+    if check:
+        result["accounts"] = account(engine.lake, replicas(engine.lake.small)).to_dict()
+    blocking = [p for p in result["problems"] if p["kind"] in ("missing", "unreadable", "lost-tail")]
+    result["ok"] = not blocking and (not check or result["accounts"]["agree"])
+    return result

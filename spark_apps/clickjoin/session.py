@@ -1,0 +1,92 @@
+"""A Spark session: in this process, or on a Spark Connect server; the same settings either way."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clickjoin.errors import ConfigError, ServerLost
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What results depend on (time zone), and what small batches need (few partitions, a small log state). A server's own
+# defaults hold for the rest.
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.merge.materializeSource": "none",  # the source is persisted, and insert-only reads it once
+    "spark.databricks.delta.stats.collect.using.tableSchema": "true",
+}
+_IN_PROCESS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.memory": "3g",
+}
+_HOME = Path(__file__).resolve().parents[2]
+
+
+def jars() -> str:
+    """Delta's JARs, comma-separated. Errors: ConfigError where set-up has not fetched them."""
+    folder = Path(os.environ.get("CLICKJOIN_JARS", _HOME / ".jars"))
+    found = sorted(str(path) for path in folder.glob("*.jar"))
+    if not found:
+        raise ConfigError(f"{folder}: holds no JARs", remedy="Run `make setup`, or set CLICKJOIN_JARS to Delta's JARs")
+    return ",".join(found)
+
+
+def connect(url: str) -> SparkSession:
+    """A session on a Spark Connect server.
+
+    Errors: ConfigError for a URL that can only hang, ServerLost where nothing answers.
+    """
+    if "token=" in url and "use_ssl" not in url and not url.startswith("sc://localhost"):
+        raise ConfigError("a token needs TLS or the host name `localhost`", remedy="Add use_ssl=true, or use sc://localhost")
+    host, port = _address(url)
+    try:
+        socket.create_connection((host, port), timeout=10).close()
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # pyspark.sql.functions looks here for which kind to build
+        from pyspark.sql.connect.session import SparkSession as Remote
+
+        session = Remote.builder.remote(url).create()
+        return configured(session)
+    except Exception as error:
+        raise ServerLost(f"sc://{host}:{port}: no Spark Connect server answers ({type(error).__name__})",
+                         remedy="Start it (`make up`), or check the address and token") from error  # fmt: skip
+
+
+def _address(url: str) -> tuple[str, int]:
+    found = re.match(r"sc://([^:/;]+)(?::(\d+))?(?:/|$)", url)
+    if not found:
+        raise ConfigError(f"{url.split(';')[0]!r} is no Spark Connect address", remedy="Write sc://HOST:PORT/;token=…")
+    return found.group(1), int(found.group(2) or 15002)
+
+
+def in_process(cores: str = "*", memory: str | None = None) -> SparkSession:
+    """A session in this process, on all cores unless told otherwise."""
+    import sys
+
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("clickjoin").config("spark.jars", jars())
+    for key, value in {**_IN_PROCESS, **SETTINGS}.items():
+        builder = builder.config(key, value)
+    if memory:
+        builder = builder.config("spark.driver.memory", memory)
+    return configured(builder.getOrCreate())
+
+
+def configured(session: SparkSession) -> SparkSession:
+    """Give a session the settings that clickjoin relies on."""
+    for key, value in SETTINGS.items():
+        session.conf.set(key, value)
+    return session

@@ -1,0 +1,57 @@
+"""Writing down what became of a batch's events: the output first, then everything that did not join."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from clickjoin.context import Context
+from clickjoin.joiner.classify import Classified
+from clickjoin.retry.backoff import due_sql
+from clickjoin.tables import JOINED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def _stamped(ctx: Context, rows: DataFrame) -> DataFrame:
+    return rows.withColumns({
+        "token": F.lit(ctx.plan.token), "replica": F.lit(ctx.plan.replica), "sequence": F.lit(ctx.plan.sequence),
+        "batch": F.lit(ctx.plan.number).cast("bigint"), "at": F.current_timestamp(),
+    })  # fmt: skip
+
+
+def publish(ctx: Context, found: Classified) -> None:
+    """Append the output: exactly the rows that this batch's claims say are joined."""
+    if not found.count("joined"):
+        return
+    rows = _stamped(ctx, found.rows.where("status = 'joined'")).withColumn("published_at", F.current_timestamp())
+    ctx.lake.append("joined", rows.select(*JOINED.names, *ctx.adapter.columns), ctx.plan.txn)
+
+
+def set_aside(ctx: Context, found: Classified) -> None:
+    """Append what did not join to the table of its status, each in one commit."""
+    rows = _stamped(ctx, found.rows)
+    for status in ("filtered", "unjoinable", "expired"):
+        if found.count(status):
+            ctx.lake.append(status, _tried(rows.where(F.col("status") == status)), ctx.plan.txn)
+    again = ctx.plan.pending is not None
+    if again or found.count("pending"):
+        ctx.lake.append("pending", _pending(ctx, rows if again else rows.where("status = 'pending'")), ctx.plan.txn)
+
+
+def _tried(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("attempt", F.col("attempt") + 1)
+
+
+def _pending(ctx: Context, rows: DataFrame) -> DataFrame:
+    """New states: an event that waits on, and, in a retry, one that needs no further try."""
+    waits = F.col("status") == "pending"
+    outcome = F.when(F.col("status") == "repeat", "elsewhere").otherwise(F.col("status"))
+    # The record itself is kept once, in the row that was written when the event first had to wait.
+    payload = F.col("payload") if ctx.plan.pending is None else F.lit(None).cast("string")
+    return _tried(rows).withColumns({
+        "state": F.when(waits, "waiting").otherwise("resolved"), "outcome": F.when(~waits, outcome),
+        "due_at": F.when(waits, F.expr(due_sql(ctx.pipeline.retry, ctx.plan.planned_at))), "payload": payload,
+    })  # fmt: skip

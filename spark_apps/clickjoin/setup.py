@@ -1,0 +1,39 @@
+"""Creating a pipeline's tables: once, whoever starts first, and never over a lake that has lost one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from clickjoin.errors import LakeError
+from clickjoin.joiner.adapter import load_adapter
+from clickjoin.lake import SmallTables
+from clickjoin.registry.shards import start_timeline
+from clickjoin.tables import ALL
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+
+
+def initialise(pipeline: Pipeline) -> list[str]:
+    """Create the tables that are not there yet; returns their names.
+
+    Errors: LakeError where a table is gone from a lake that has been worked in (an empty one would let events through
+    twice, or hide that some were lost), or where the adapter's columns do not fit table `joined`.
+    """
+    small = SmallTables(pipeline.root)
+    there = [table.name for table in ALL if small.exists(table.name)]
+    missing = [table.name for table in ALL if table.name not in there]
+    if missing and _worked_in(small, there):
+        raise LakeError(f"{pipeline.root}: table {', '.join(missing)} is missing from a lake that has been worked in",
+                        remedy="Restore it (or rebuild it from the outputs); an empty one is never begun by mistake")  # fmt: skip
+    made = [table.name for table in ALL if table.name in missing and small.create(table)]
+    start_timeline(small, pipeline.registry.shards, datetime.now(UTC))
+    small.add_columns("joined", dict(load_adapter(pipeline.adapter).columns))
+    return made
+
+
+def _worked_in(small: SmallTables, there: list[str]) -> bool:
+    return any(small.version(name) > 0 for name in there if name in ("batches", "registry")) or (
+        "joined" in there and small.rows("joined") > 0
+    )

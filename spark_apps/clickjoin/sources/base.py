@@ -1,0 +1,108 @@
+"""The port behind which every kind of source stands: what it has, what a batch shall read, and reading it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from clickjoin.events import RecordSpec
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far one generation of one file has been planned. Offsets, sizes and lengths in bytes (unpacked bytes for .gz).
+
+    `generation` names the content, not the file: it stays the same through a rename. `head_*` is a fingerprint of the
+    first bytes, `anchor_*` one of the bytes just before `offset`: together they prove that what lies in a file up
+    to `offset` is what was read. `state` is `live`, `done` (a .gz read to its end) or `gone` (deleted).
+    """
+
+    generation: str
+    path: str
+    device: int
+    inode: int
+    offset: int
+    size: int
+    mtime_ns: int
+    head_length: int
+    head_hash: str
+    anchor_length: int
+    anchor_hash: str
+    state: str = "live"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Bytes [start, end) of one generation: whole records only. `end` -1 means to the end (.gz, which cannot be split).
+
+    `head_*` and `anchor_*` (of the bytes just before `end`) let a reader prove that it reads the planned bytes.
+    """
+
+    generation: str
+    path: str
+    start: int
+    end: int
+    head_length: int
+    head_hash: str
+    anchor_length: int
+    anchor_hash: str
+    events: int  # estimated from the length of a record, for throttling and progress
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much one batch may read of one stream."""
+
+    max_events: int
+    max_bytes: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something about a source that a person should know. `kind`: unreadable | lost-tail | unfinished-line | missing."""
+
+    kind: str
+    path: str
+    detail: str
+    offset: int = 0
+    length: int = 0
+
+
+@dataclass(frozen=True)
+class SourcePlan:
+    """What to read next and what is left. `positions` holds only those that changed; backlog is what stays unplanned."""
+
+    slices: tuple[Slice, ...] = ()
+    positions: tuple[Position, ...] = ()
+    backlog_bytes: int = 0
+    backlog_events: int = 0
+    problems: tuple[Problem, ...] = field(default=())
+
+
+# Columns of `Source.read`, one row a record. `reason` is null for a good record; then `raw` and `detail` are null.
+# A bad record keeps its bytes in `raw`, split over several rows with growing `offset` if it is longer than RAW_PART.
+# A slice that cannot be read any more is one row with reason `source-lost`, its start and length, and no bytes.
+RECORDS_DDL = (
+    "event_id STRING, event_time TIMESTAMP, primary_id STRING, primary_time TIMESTAMP, payload STRING, "
+    "reason STRING, detail STRING, raw BINARY, part INT, path STRING, generation STRING, `offset` BIGINT, length BIGINT"
+)
+
+
+class Source(Protocol):
+    """One stream's source of records."""
+
+    def plan(self, positions: Mapping[str, Position], budget: Budget) -> SourcePlan:
+        """Say what a batch shall read next, oldest first and fair between files; reads metadata and a few bytes a file."""
+        ...
+
+    def lost(self, slices: Sequence[Slice]) -> dict[str, str]:
+        """Planned slices that cannot be read any more: generation to reason."""
+        ...
+
+    def read(self, spark: SparkSession, slices: Sequence[Slice], spec: RecordSpec) -> DataFrame:
+        """Records of the slices, in parallel on Spark's workers; columns as RECORDS_DDL."""
+        ...
