@@ -31,8 +31,10 @@ def report() -> None:
     java, version = find_java()
     print(f"Python {sys.version.split()[0]}, Java {version} ({java}): good")
     for name, default in DEFAULT_PORTS.items():
-        check_port(int(default), name)
-    print("ports " + ", ".join(str(port) for port in DEFAULT_PORTS.values()) + ": free")
+        port = os.environ.get(name) or str(default)
+        if port.isdigit():
+            check_port(int(port), name)
+            print(f"port {port}: free")
 
 
 def check_python(version: tuple[int, ...]) -> None:
@@ -93,4 +95,5 @@ def port_free(port: int) -> bool:
 def check_port(port: int, name: str) -> None:
     """A given port must be free; `name` is the variable that changes it."""
     if not port_free(port):
-        raise Problem(f"port {port} is taken: stop what listens there, or choose another, as in make up {name}=auto")
+        remedy = f"stop what listens there (make down, if it is ours), or choose another: make {name}=auto up"
+        raise Problem(f"port {port} is taken: {remedy}")

@@ -92,12 +92,12 @@ def migrate(home: Home, env: Mapping[str, str]) -> None:
         raise Problem(f"Airflow could not make its database: see {log}")
 
 
-def start(home: Home, port: int, env: Mapping[str, str], *, tied: bool) -> Iterator[processes.Server]:
+def start(home: Home, port: int, env: Mapping[str, str]) -> Iterator[processes.Server]:
     """Start the parts one by one; they are up when `healthy` says so."""
     folder = home.folder / "airflow"
     for name, parts in PARTS.items():
         command = _airflow(*(part.format(port=port) for part in parts))
-        yield processes.start(name, command, env, folder, home.logs / f"{name}.log", tied=tied)
+        yield processes.start(name, command, env, folder, home.logs / f"{name}.log")
 
 
 def healthy(port: int, since: datetime) -> bool:

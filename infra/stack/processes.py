@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import psutil
 
-GUARD = Path(__file__).with_name("guard.py")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -46,16 +44,15 @@ def born(pid: int) -> str | None:
     return None
 
 
-def start(name: str, command: list[str], env: Mapping[str, str], folder: Path, log: Path, *, tied: bool) -> Server:
-    """Start a server in a session of its own; a tied one ends when this process does."""
+def start(name: str, command: list[str], env: Mapping[str, str], folder: Path, log: Path) -> Server:
+    """Start a server in a session of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
-    guarded = [sys.executable, "-I", str(GUARD), str(os.getpid()), *command] if tied else command
     if log.exists():
         log.replace(log.with_name(f"{log.name}.1"))
     with log.open("wb") as output:
         process = subprocess.Popen(
-            guarded,
+            command,
             env=env,
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -71,18 +68,17 @@ def start(name: str, command: list[str], env: Mapping[str, str], folder: Path, l
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
-def stop(servers: Iterable[Server], grace: float = 10) -> None:
-    """Ask the servers to stop, and kill what is left of them and of their children after `grace` seconds."""
+def stop(servers: Iterable[Server], patience: float = 3) -> None:
+    """Stop the servers and all that they started: ask the servers, then everyone, then ask no more."""
     servers = list(servers)
+    leaders = {psutil.Process(server.pid) for server in servers if server.alive()}
     family = {member for server in servers for member in _family(server)}
-    for server in servers:
-        if server.alive():
-            _signal(psutil.Process(server.pid), signal.SIGTERM)
-    _wait(servers, family, grace)
-    family |= {member for server in servers for member in _family(server)}
-    for member in family:
-        _signal(member, signal.SIGKILL)
-    _wait(servers, family, grace)
+    _signal(leaders, signal.SIGTERM)
+    _wait(servers, family, patience)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        family |= {member for server in servers for member in _family(server)}
+        _signal(family, number)
+        _wait(servers, family, patience)
     for server in servers:
         _children.pop(server.pid, None)
 
@@ -115,10 +111,12 @@ def _works_in(process: psutil.Process, folder: str) -> bool:
         return False
 
 
-def _signal(process: psutil.Process, number: int) -> None:
-    # psutil compares the time of creation again before it sends.
-    with suppress(psutil.NoSuchProcess):
-        process.send_signal(number)
+def _signal(targets: Iterable[psutil.Process], number: int) -> None:
+    for target in targets:
+        # psutil compares the time of creation again before it sends.
+        with suppress(psutil.NoSuchProcess):
+            if target.pid != os.getpid():
+                target.send_signal(number)
 
 
 def _wait(servers: list[Server], family: set[psutil.Process], seconds: float) -> None:
@@ -133,5 +131,5 @@ def _wait(servers: list[Server], family: set[psutil.Process], seconds: float) ->
 
 def _runs(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+        return process.pid != os.getpid() and bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     return False

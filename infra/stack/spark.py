@@ -51,12 +51,10 @@ def command(home: Home, port: int, env: Mapping[str, str]) -> list[str]:
     ]
 
 
-def start(home: Home, port: int, env: Mapping[str, str], *, tied: bool) -> processes.Server:
+def start(home: Home, port: int, env: Mapping[str, str]) -> processes.Server:
     """Start the server; it is up when `healthy` says so."""
     started = command(home, port, env)
-    return processes.start(
-        NAME, started, environment(env, home), home.folder / "spark", home.logs / "spark.log", tied=tied
-    )
+    return processes.start(NAME, started, environment(env, home), home.folder / "spark", home.logs / "spark.log")
 
 
 def healthy(port: int) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from bootstrap import ROOT, VENV, Problem
 
-from . import airflow, ports, processes, spark, web
+from . import airflow, ports, processes, spark, watch, web
 from .home import Home, clean_environment
 
 TAIL = 25
@@ -111,10 +111,12 @@ class Stack:
     def _start(self, tied: bool) -> None:
         self.ports = {name: ports.choose(port, f"{name.upper()}_PORT") for name, port in self._wanted.items()}
         since, env = datetime.now(UTC), self.env
-        self._remember(spark.start(self.home, self.ports[spark.NAME], env, tied=tied))
+        if tied:
+            self._remember(watch.start(self.home, env))
+        self._remember(spark.start(self.home, self.ports[spark.NAME], env))
         if "airflow" in self.ports:
             airflow.prepare(self.home, env)
-            for server in airflow.start(self.home, self.ports["airflow"], env, tied=tied):
+            for server in airflow.start(self.home, self.ports["airflow"], env):
                 self._remember(server)
         self._wait("Spark Connect", lambda: spark.healthy(self.ports[spark.NAME]))
         spark.publish(self.home, self.ports[spark.NAME])

@@ -1,4 +1,4 @@
-"""The jobs that a scheduler runs: the same code from the CLI, from Airflow over Spark Connect, and under spark-submit."""
+"""The jobs that a scheduler runs: the same code from the CLI, from Airflow over Spark Connect, under spark-submit."""
 
 from __future__ import annotations
 
@@ -16,8 +16,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Say = Callable[[str], None]
-_COUNTS = ("primary_in", "events_in", "joined", "repeats", "wasted", "pending", "unjoinable", "expired", "filtered",
-           "quarantined", "conflict_reruns")  # fmt: skip
+_COUNTS = (
+    "primary_in",
+    "events_in",
+    "joined",
+    "repeats",
+    "wasted",
+    "pending",
+    "unjoinable",
+    "expired",
+    "filtered",
+    "quarantined",
+    "conflict_reruns",
+)
 
 
 class Summary:
@@ -42,8 +53,13 @@ class Summary:
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain data, fit for JSON and for Airflow's XCom."""
         problems = json.loads(self._newest.get("problems") or "[]")
-        return {"batches": self.batches, **self.counts, "backlog_events": self._newest.get("backlog_events", 0),
-                "latency_p90": self._newest.get("latency_p90"), "problems": problems}  # fmt: skip
+        return {
+            "batches": self.batches,
+            **self.counts,
+            "backlog_events": self._newest.get("backlog_events", 0),
+            "latency_p90": self._newest.get("latency_p90"),
+            "problems": problems,
+        }
 
 
 def line(row: dict[str, Any]) -> str:
@@ -51,7 +67,8 @@ def line(row: dict[str, Any]) -> str:
     steps = " ".join(f"{n} {row[f'seconds_{n}']:.2f}" for n in ("plan", "land", "lookup", "claim", "publish", "settle"))
     counts = " ".join(f"{name} {row[name]}" for name in _COUNTS if row[name])
     moment = datetime.now(UTC).strftime("%H:%M:%S")
-    return f"{moment} {row['sequence']} {row['batch']}: {counts or 'nothing'} | seconds: {steps} | backlog {row['backlog_events']}"
+    what = f"{moment} {row['sequence']} {row['batch']}: {counts or 'nothing'}"
+    return f"{what} | seconds: {steps} | backlog {row['backlog_events']}"
 
 
 def join(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None) -> dict[str, Any]:
@@ -62,7 +79,9 @@ def join(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease:
     return summary.to_dict()
 
 
-def retry(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None) -> dict[str, Any]:
+def retry(
+    spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None
+) -> dict[str, Any]:
     """Try all pending events that are due, until none is."""
     summary = Summary(say)
     engine = Engine(spark, pipeline, replica)
@@ -72,7 +91,9 @@ def retry(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease
     return summary.to_dict() | {"waiting": waits.all}
 
 
-def redrive(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None) -> dict[str, Any]:
+def redrive(
+    spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None
+) -> dict[str, Any]:
     """Send all unjoinable events of this replica round again."""
     sent = Engine(spark, pipeline, replica).redrive()
     say(f"{sent} events sent round again")
@@ -83,7 +104,7 @@ APPS: dict[str, Callable[..., dict[str, Any]]] = {"join": join, "retry": retry, 
 
 
 def submit(name: str) -> None:
-    """Entry point under spark-submit: `<app>.py PIPELINE.yaml [REPLICA] [LEASE]`; the last line printed is the summary."""
+    """Entry point under spark-submit: `<app>.py PIPELINE.yaml [REPLICA] [LEASE]`; prints the summary last."""
     from pyspark.sql import SparkSession
 
     from clickjoin.session import configured

@@ -15,7 +15,7 @@ from clickjoin.errors import BatchError
 from clickjoin.event_store.landing import land, lost_json, own_rows
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.joiner.classify import CLAIMED, Classified, Work, classify
-from clickjoin.registry import extent as extents
+from clickjoin.lake import extent as extents
 from clickjoin.registry.claim import claim, is_fixed
 from clickjoin.retry.due import due_work
 from clickjoin.settle import publish, set_aside
@@ -27,7 +27,7 @@ def run_batch(ctx: Context, sources: Mapping[str, Source]) -> dict[str, list[dic
     faults.reach("planned")
     lost: dict[str, list[dict[str, Any]]] = {}
     if ctx.plan.pending is not None:
-        work = due_work(ctx)
+        work: Work | None = due_work(ctx)
     else:
         with ctx.step("land"):
             landed = land(ctx, sources)
@@ -47,9 +47,13 @@ def _landed_work(ctx: Context, landed: Mapping[str, Any]) -> Work | None:
     if "foreign" not in landed:
         return None
     part = landed["foreign"]
-    rows = own_rows(ctx, "foreign", part.own.sql()).withColumns({
-        "round": F.lit(0), "attempt": F.lit(0), "first_seen": F.col("landed_at"),
-    })  # fmt: skip
+    rows = own_rows(ctx, "foreign", part.own).withColumns(
+        {
+            "round": F.lit(0),
+            "attempt": F.lit(0),
+            "first_seen": F.col("landed_at"),
+        }
+    )
     return Work(rows, part.own, primary_extent(ctx, part.own, part.named))
 
 
@@ -68,8 +72,10 @@ def _join(ctx: Context, work: Work) -> None:
                 found = classify(ctx, work, fixed=True)
             ctx.counts["wasted"] = max(first.count("joined") - found.count("joined"), 0)
     if found.count("broken"):
-        raise BatchError(f"batch {ctx.plan.token}: {found.count('broken')} of its claims have no primary event any more",
-                         remedy="Look whether rows of table `primary` were removed; the batch stays unsettled")  # fmt: skip
+        raise BatchError(
+            f"batch {ctx.plan.token}: {found.count('broken')} of its claims have no primary event any more",
+            remedy="Look whether rows of table `primary` were removed; the batch stays unsettled",
+        )
     with ctx.step("publish"):
         publish(ctx, found)
     faults.reach("published")

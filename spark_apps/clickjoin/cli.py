@@ -18,7 +18,9 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 Config = Annotated[Path, typer.Option("--config", "-c", help="the pipeline's YAML file", envvar="CLICKJOIN_CONFIG")]
 Json = Annotated[bool, typer.Option("--json", help="print JSON, for a machine to read")]
 Replica = Annotated[str, typer.Option(help="name of this running copy", envvar="CLICKJOIN_REPLICA")]
-Remote = Annotated[str, typer.Option(help="Spark Connect address (sc://…), or a file that holds it", envvar="CLICKJOIN_REMOTE")]
+Remote = Annotated[
+    str, typer.Option(help="Spark Connect address (sc://…), or a file that holds it", envvar="CLICKJOIN_REMOTE")
+]
 
 
 def _spark(remote: str) -> Any:
@@ -62,8 +64,13 @@ def validate(config: Config, as_json: Json = False) -> None:
 
 
 @app.command()
-def run(config: Config, replica: Replica = "main", remote: Remote = "", as_json: Json = False,
-        lease: Annotated[float | None, typer.Option(help="stop after this many seconds; default: never")] = None) -> None:  # fmt: skip
+def run(
+    config: Config,
+    replica: Replica = "main",
+    remote: Remote = "",
+    as_json: Json = False,
+    lease: Annotated[float | None, typer.Option(help="stop after this many seconds; default: never")] = None,
+) -> None:
     """Join new events, and retry pending ones, until stopped."""
     from clickjoin.run import forever
 
@@ -73,8 +80,13 @@ def run(config: Config, replica: Replica = "main", remote: Remote = "", as_json:
 
 
 @app.command()
-def drain(config: Config, replica: Replica = "main", remote: Remote = "", as_json: Json = False,
-          check: Annotated[bool, typer.Option(help="count every id at the end; exit code 1 unless the sums agree")] = True) -> None:  # fmt: skip
+def drain(
+    config: Config,
+    replica: Replica = "main",
+    remote: Remote = "",
+    as_json: Json = False,
+    check: Annotated[bool, typer.Option(help="count every id at the end; exit code 1 unless the sums agree")] = True,
+) -> None:
     """Join all that the sources hold now and the retries that fall due meanwhile, then say whether the sums agree."""
     from clickjoin.run import drained
 
@@ -99,7 +111,9 @@ def redrive(config: Config, replica: Replica = "main", remote: Remote = "", as_j
 
 
 @app.command()
-def status(config: Config, as_json: Json = False, last: Annotated[int, typer.Option(help="batches to show")] = 10) -> None:
+def status(
+    config: Config, as_json: Json = False, last: Annotated[int, typer.Option(help="batches to show")] = 10
+) -> None:
     """Lag, backlog, counts and the last batches of every replica. Starts no Spark."""
     from clickjoin.report.status import status as find
 
@@ -119,9 +133,11 @@ def explain(event_id: str, config: Config, as_json: Json = False) -> None:
 
 
 @app.command()
-def schema(markdown: Annotated[bool, typer.Option("--markdown", help="all tables as a Markdown page")] = False,
-           config_file: Annotated[bool, typer.Option("--config-file", help="JSON Schema of a pipeline's file")] = False,
-           as_json: Json = False) -> None:  # fmt: skip
+def schema(
+    markdown: Annotated[bool, typer.Option("--markdown", help="all tables as a Markdown page")] = False,
+    config_file: Annotated[bool, typer.Option("--config-file", help="JSON Schema of a pipeline's file")] = False,
+    as_json: Json = False,
+) -> None:
     """Every table's columns, types and units; or the JSON Schema of a pipeline's file."""
     from clickjoin import tables
 

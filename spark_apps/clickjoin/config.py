@@ -37,7 +37,8 @@ def _bytes(value: Any) -> Any:
 
 
 Duration = Annotated[
-    float, BeforeValidator(_seconds, json_schema_input_type=Annotated[str, Field(pattern=r"^\d+(\.\d+)?(ms|s|m|h|d|w)$")])
+    float,
+    BeforeValidator(_seconds, json_schema_input_type=Annotated[str, Field(pattern=r"^\d+(\.\d+)?(ms|s|m|h|d|w)$")]),
 ]
 Size = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(gt=0)]
 
@@ -192,12 +193,21 @@ def load(file: str | Path) -> Pipeline:
 
 def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
     def side(stream: Any) -> Any:
-        return stream.model_copy(update={"source": stream.source.model_copy(
-            update={"path": _absolute(stream.source.path.removeprefix("file://"), base)})})
+        return stream.model_copy(
+            update={
+                "source": stream.source.model_copy(
+                    update={"path": _absolute(stream.source.path.removeprefix("file://"), base)}
+                )
+            }
+        )
 
-    return pipeline.model_copy(update={
-        "lake": _absolute(pipeline.lake.removeprefix("file://"), base),
-        "primary": side(pipeline.primary), "foreign": side(pipeline.foreign)})
+    return pipeline.model_copy(
+        update={
+            "lake": _absolute(pipeline.lake.removeprefix("file://"), base),
+            "primary": side(pipeline.primary),
+            "foreign": side(pipeline.foreign),
+        }
+    )
 
 
 def _explain(error: ValidationError) -> str:

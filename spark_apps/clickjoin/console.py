@@ -54,8 +54,11 @@ def summary(data: dict[str, Any], as_json: bool) -> None:
 
 
 def _short(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: round(value, 3) if isinstance(value, float) else value for key, value in data.items()
-            if not isinstance(value, list | dict)}  # fmt: skip
+    return {
+        key: round(value, 3) if isinstance(value, float) else value
+        for key, value in data.items()
+        if not isinstance(value, list | dict)
+    }
 
 
 def drained(data: dict[str, Any], as_json: bool) -> None:
@@ -102,8 +105,13 @@ def _batches(rows: list[dict[str, Any]]) -> None:
     for column in ("sequence", "batch", "settled", *(name.replace("_", " ") for name in counts), *steps):
         table.add_column(column, justify="left" if column in ("sequence", "settled") else "right")
     for row in rows:
-        table.add_row(row["sequence"], str(row["batch"]), f"{row['settled_at']:%m-%d %H:%M:%S}",
-                      *(str(row[name]) for name in counts), *(f"{row[f'seconds_{s}']:.2f}" for s in steps))  # fmt: skip
+        table.add_row(
+            row["sequence"],
+            str(row["batch"]),
+            f"{row['settled_at']:%m-%d %H:%M:%S}",
+            *(str(row[name]) for name in counts),
+            *(f"{row[f'seconds_{s}']:.2f}" for s in steps),
+        )
     _out.print(table)
 
 
@@ -120,7 +128,9 @@ def explained(data: dict[str, Any], as_json: bool) -> None:
 def schema(as_json: bool) -> None:
     """Print every table's columns."""
     if as_json:
-        return _json({t.name: [{"name": c.name, "type": c.type, "meaning": c.meaning} for c in t.columns] for t in tables.ALL})
+        return _json(
+            {t.name: [{"name": c.name, "type": c.type, "meaning": c.meaning} for c in t.columns] for t in tables.ALL}
+        )
     for item in tables.ALL:
         table = Table("column", "type", "meaning", title=f"{item.name}: {item.purpose}", title_justify="left")
         for column in item.columns:

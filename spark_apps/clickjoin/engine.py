@@ -44,15 +44,18 @@ class Settled:
 class Engine:
     """One replica of one pipeline on one Spark session. Not for use from several threads."""
 
-    def __init__(self, spark: SparkSession, pipeline: Pipeline, replica: str = "main", *, clock: Clock = time.time) -> None:
+    def __init__(
+        self, spark: SparkSession, pipeline: Pipeline, replica: str = "main", *, clock: Clock = time.time
+    ) -> None:
         self.pipeline = pipeline
         self.replica = replica
         self.adapter = load_adapter(pipeline.adapter)
         initialise(pipeline)
         self.lake = Lake(spark, pipeline.root)
         self.sources: dict[str, Source] = {
-            "primary": FilesSource(pipeline.primary.source), "foreign": FilesSource(pipeline.foreign.source),
-        }  # fmt: skip
+            "primary": FilesSource(pipeline.primary.source),
+            "foreign": FilesSource(pipeline.foreign.source),
+        }
         self._clock = clock
         self.join = Dispatcher(pipeline, self.lake.small, replica, "join", self.sources, clock)
         self.retry = Dispatcher(pipeline, self.lake.small, replica, "retry", clock=clock)
@@ -93,8 +96,9 @@ class Engine:
             version = self.lake.small.version("unjoinable")
             plan = self.redriver.unsettled()
             if plan is None and self.lake.small.rows("unjoinable"):
-                plan = self.redriver.next_of_table("unjoinable", version, int(self._clock() * MICROS),
-                                                   self.pipeline.batch.max_events)  # fmt: skip
+                plan = self.redriver.next_of_table(
+                    "unjoinable", version, int(self._clock() * MICROS), self.pipeline.batch.max_events
+                )
             if plan is None:
                 return sent
             ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(self.lake.small), {})
@@ -104,8 +108,14 @@ class Engine:
             if not moved:
                 return sent
 
-    def run(self, seconds: float | None, *, retries: bool, done: Callable[[Settled], None],
-            stop: Callable[[], bool] = lambda: False) -> None:  # fmt: skip
+    def run(
+        self,
+        seconds: float | None,
+        *,
+        retries: bool,
+        done: Callable[[Settled], None],
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Work through batches for some seconds (for ever if None), then return between two batches."""
         end = None if seconds is None else time.monotonic() + seconds
         while not stop() and (end is None or time.monotonic() < end):
@@ -117,7 +127,7 @@ class Engine:
                 time.sleep(IDLE_SECONDS)
 
     def drain(self, done: Callable[[Settled], None]) -> Waiting:
-        """Work through all that the sources hold and every retry that falls due meanwhile; what still waits is returned."""
+        """Work through all that the sources hold and every retry that falls due meanwhile; returns what still waits."""
         while True:
             item = self.join_once() or self.retry_once()
             if item is None:
@@ -145,13 +155,28 @@ class Engine:
     def _metrics(self, ctx: Context) -> dict[str, object]:
         now = self._now()
         row: dict[str, object] = {
-            "replica": ctx.plan.replica, "sequence": ctx.plan.sequence, "batch": ctx.plan.number,
-            "planned_at": ctx.plan.planned_at, "settled_at": now,
-            "backlog_events": ctx.plan.backlog_events, "backlog_bytes": ctx.plan.backlog_bytes,
+            "replica": ctx.plan.replica,
+            "sequence": ctx.plan.sequence,
+            "batch": ctx.plan.number,
+            "planned_at": ctx.plan.planned_at,
+            "settled_at": now,
+            "backlog_events": ctx.plan.backlog_events,
+            "backlog_bytes": ctx.plan.backlog_bytes,
             "problems": json.dumps([asdict(problem) for problem in ctx.plan.problems]) if ctx.plan.problems else None,
-        }  # fmt: skip
-        for name in ("primary_in", "events_in", "joined", "repeats", "wasted", "pending", "unjoinable", "expired",
-                     "filtered", "quarantined", "conflict_reruns"):  # fmt: skip
+        }
+        for name in (
+            "primary_in",
+            "events_in",
+            "joined",
+            "repeats",
+            "wasted",
+            "pending",
+            "unjoinable",
+            "expired",
+            "filtered",
+            "quarantined",
+            "conflict_reruns",
+        ):
             row[name] = ctx.counts[name]
         for name, micros in zip(("latency_p50", "latency_p90", "latency_p99"), ctx.times, strict=False):
             row[name] = now.timestamp() - micros / MICROS

@@ -23,7 +23,7 @@ def embedded_micros(event_id: str) -> int | None:
 
 
 def uuid7_micros(event_id: str) -> int | None:
-    """Event time inside a UUIDv7, in microseconds since 1970 (its own unit is milliseconds); None if it is no UUIDv7."""
+    """Event time inside a UUIDv7, in microseconds since 1970 (its own unit is milliseconds); None if it is none."""
     found = _UUID7.match(event_id)
     return int(found.group(1) + found.group(2), 16) * 1000 if found else None
 
@@ -37,9 +37,9 @@ def bucket_of(event_micros: int, width_seconds: int) -> str:
     return datetime.fromtimestamp(start, UTC).strftime("%Y-%m-%dT%H%MZ")
 
 
-def moment(micros: int | None) -> datetime | None:
+def moment(micros: int) -> datetime:
     """Microseconds since 1970 as a datetime in UTC."""
-    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+    return EPOCH + timedelta(microseconds=micros)
 
 
 def crc_of(event_id: str) -> int:

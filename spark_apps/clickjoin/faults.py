@@ -1,7 +1,7 @@
 """Named points between the steps of a batch, where a test can stop a process as a crash would.
 
-With CLICKJOIN_FAULT=<point> in its environment a process ends there by SIGKILL; with CLICKJOIN_FAULT=<point>:<seconds>
-it sleeps there, and so becomes a zombie of its own batch. In production the variable is not set, and this costs nothing.
+With CLICKJOIN_FAULT=<point> in its environment a process ends there by SIGKILL; with <point>:<seconds> it sleeps there,
+and so becomes a zombie of its own batch. In production the variable is not set, and this costs nothing.
 """
 
 from __future__ import annotations

@@ -33,8 +33,12 @@ def forever(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, sec
     engine = Engine(spark, pipeline, replica)
     while not stopped and (end is None or time.monotonic() < end):
         try:
-            engine.run(1.0 if end is None else min(1.0, end - time.monotonic()), retries=True, done=summary.add,
-                       stop=lambda: bool(stopped))  # fmt: skip
+            engine.run(
+                1.0 if end is None else min(1.0, end - time.monotonic()),
+                retries=True,
+                done=summary.add,
+                stop=lambda: bool(stopped),
+            )
             failures = 0
         except Exception as error:
             if isinstance(error, ClickjoinError) and not error.retryable:
@@ -58,8 +62,12 @@ def drained(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, che
     seconds = time.perf_counter() - start
     result = summary.to_dict()
     problems = [problem for part in engine.join.found.values() for problem in part.problems]
-    result |= {"seconds": round(seconds, 3), "waiting": left.all, "next_due": str(left.next_due) if left.next_due else None,
-               "problems": result["problems"] or [vars(problem) for problem in problems]}  # fmt: skip
+    result |= {
+        "seconds": round(seconds, 3),
+        "waiting": left.all,
+        "next_due": str(left.next_due) if left.next_due else None,
+        "problems": result["problems"] or [vars(problem) for problem in problems],
+    }
     if check:
         result["accounts"] = account(engine.lake, replicas(engine.lake.small)).to_dict()
     blocking = [p for p in result["problems"] if p["kind"] in ("missing", "unreadable", "lost-tail")]

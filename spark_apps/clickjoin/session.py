@@ -20,6 +20,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.databricks.delta.merge.materializeSource": "none",  # the source is persisted, and insert-only reads it once
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # has statistics in the file itself, INT96 has none
     "spark.databricks.delta.stats.collect.using.tableSchema": "true",
 }
 _IN_PROCESS = {
@@ -49,18 +50,21 @@ def connect(url: str) -> SparkSession:
     Errors: ConfigError for a URL that can only hang, ServerLost where nothing answers.
     """
     if "token=" in url and "use_ssl" not in url and not url.startswith("sc://localhost"):
-        raise ConfigError("a token needs TLS or the host name `localhost`", remedy="Add use_ssl=true, or use sc://localhost")
+        raise ConfigError(
+            "a token needs TLS or the host name `localhost`", remedy="Add use_ssl=true, or use sc://localhost"
+        )
     host, port = _address(url)
     try:
         socket.create_connection((host, port), timeout=10).close()
         os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # pyspark.sql.functions looks here for which kind to build
         from pyspark.sql.connect.session import SparkSession as Remote
 
-        session = Remote.builder.remote(url).create()
-        return configured(session)
+        return configured(Remote.builder.remote(url).create())  # type: ignore[arg-type]
     except Exception as error:
-        raise ServerLost(f"sc://{host}:{port}: no Spark Connect server answers ({type(error).__name__})",
-                         remedy="Start it (`make up`), or check the address and token") from error  # fmt: skip
+        raise ServerLost(
+            f"sc://{host}:{port}: no Spark Connect server answers ({type(error).__name__})",
+            remedy="Start it (`make up`), or check the address and token",
+        ) from error
 
 
 def _address(url: str) -> tuple[str, int]:

@@ -16,10 +16,15 @@ if TYPE_CHECKING:
 
 
 def _stamped(ctx: Context, rows: DataFrame) -> DataFrame:
-    return rows.withColumns({
-        "token": F.lit(ctx.plan.token), "replica": F.lit(ctx.plan.replica), "sequence": F.lit(ctx.plan.sequence),
-        "batch": F.lit(ctx.plan.number).cast("bigint"), "at": F.current_timestamp(),
-    })  # fmt: skip
+    return rows.withColumns(
+        {
+            "token": F.lit(ctx.plan.token),
+            "replica": F.lit(ctx.plan.replica),
+            "sequence": F.lit(ctx.plan.sequence),
+            "batch": F.lit(ctx.plan.number).cast("bigint"),
+            "at": F.current_timestamp(),
+        }
+    )
 
 
 def publish(ctx: Context, found: Classified) -> None:
@@ -51,7 +56,11 @@ def _pending(ctx: Context, rows: DataFrame) -> DataFrame:
     outcome = F.when(F.col("status") == "repeat", "elsewhere").otherwise(F.col("status"))
     # The record itself is kept once, in the row that was written when the event first had to wait.
     payload = F.col("payload") if ctx.plan.pending is None else F.lit(None).cast("string")
-    return _tried(rows).withColumns({
-        "state": F.when(waits, "waiting").otherwise("resolved"), "outcome": F.when(~waits, outcome),
-        "due_at": F.when(waits, F.expr(due_sql(ctx.pipeline.retry, ctx.plan.planned_at))), "payload": payload,
-    })  # fmt: skip
+    return _tried(rows).withColumns(
+        {
+            "state": F.when(waits, "waiting").otherwise("resolved"),
+            "outcome": F.when(~waits, outcome),
+            "due_at": F.when(waits, F.expr(due_sql(ctx.pipeline.retry, ctx.plan.planned_at))),
+            "payload": payload,
+        }
+    )

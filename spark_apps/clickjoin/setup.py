@@ -25,8 +25,10 @@ def initialise(pipeline: Pipeline) -> list[str]:
     there = [table.name for table in ALL if small.exists(table.name)]
     missing = [table.name for table in ALL if table.name not in there]
     if missing and _worked_in(small, there):
-        raise LakeError(f"{pipeline.root}: table {', '.join(missing)} is missing from a lake that has been worked in",
-                        remedy="Restore it (or rebuild it from the outputs); an empty one is never begun by mistake")  # fmt: skip
+        raise LakeError(
+            f"{pipeline.root}: table {', '.join(missing)} is missing from a lake that has been worked in",
+            remedy="Restore it (or rebuild it from the outputs); an empty one is never begun by mistake",
+        )
     made = [table.name for table in ALL if table.name in missing and small.create(table)]
     start_timeline(small, pipeline.registry.shards, datetime.now(UTC))
     small.add_columns("joined", dict(load_adapter(pipeline.adapter).columns))

@@ -1,7 +1,7 @@
 """Every table that a pipeline owns: its columns, their types and units, and how it is laid out.
 
-This is the one place where schemas are written down. `docs/tables.md` is printed from it (`clickjoin schema --markdown`).
-Times are TIMESTAMP (microseconds, UTC); `seconds_*` are DOUBLE seconds; `*_bytes`, `offset` and `length` are bytes.
+This is the one place where schemas are written down; `clickjoin schema --markdown` prints docs/tables.md from it.
+Times are TIMESTAMP (microseconds, UTC); `seconds_*` are DOUBLE seconds; `*_bytes`, `offset` and `length` bytes.
 """
 
 from __future__ import annotations
@@ -68,6 +68,11 @@ _BATCH = """
 batch        BIGINT    number of the batch that wrote this row
 replica      STRING    running copy that wrote this row
 """
+_TRIED = """
+round        INT       how often it has been sent round again after it was given up
+attempt      INT       how often it has been tried in this round
+first_seen   TIMESTAMP when it was first tried in this round
+"""
 _ORIGIN = """
 token        STRING    pipeline/replica/sequence/number: the batch that owns the claim
 replica      STRING    running copy that wrote this row
@@ -119,17 +124,15 @@ outcome      STRING    joined | filtered | unjoinable: the one table that the id
 )
 PENDING = Table(
     "pending",
-    "history of foreign events that wait for their primary; an id's newest row (highest round, then attempt) is its state",
+    "history of foreign events that wait for their primary; the newest row of an id (round, then attempt) is its state",
     _columns(
         _IDENTITY
         + _WANTED
         + _RECORD.replace("extra fields and all", "on an id's first row; null on later ones")
+        + _TRIED
         + """
 state        STRING    waiting | resolved
 outcome      STRING    of a resolved id: joined | filtered | unjoinable | expired | elsewhere; else null
-round        INT       how often it has been sent round again after it was given up
-attempt      INT       how often it has been tried in this round
-first_seen   TIMESTAMP when it was first tried
 due_at       TIMESTAMP when a waiting id is tried again
 sequence     STRING    join | retry | redrive: the kind of batch that wrote this row
 """
@@ -140,15 +143,15 @@ sequence     STRING    join | retry | redrive: the kind of batch that wrote this
 UNJOINABLE = Table(
     "unjoinable",
     "foreign events given up: tried often and for long; `clickjoin redrive` sends them round again",
-    _columns(_IDENTITY + _WANTED + _RECORD + "round INT how often it had been sent round again before\nattempt INT how often it was tried in this round\n"
-                          "first_seen TIMESTAMP when it was first tried\n" + _ORIGIN + "at TIMESTAMP when it was given up\n"),
+    _columns(_IDENTITY + _WANTED + _RECORD + _TRIED + _ORIGIN + "at TIMESTAMP when it was given up\n"),
     statistics=("event_time", "event_id", "token"),
 )
 EXPIRED = Table(
     "expired",
     "foreign events older than the registry's boundary: their uniqueness can no longer be known",
-    _columns(_IDENTITY + _WANTED + _RECORD + "sequence STRING join | retry\n" + _BATCH
-             + "at TIMESTAMP when it was refused\n"),
+    _columns(
+        _IDENTITY + _WANTED + _RECORD + "sequence STRING join | retry\n" + _BATCH + "at TIMESTAMP when it was refused\n"
+    ),
     statistics=("event_time", "event_id"),
 )
 FILTERED = Table(
@@ -164,7 +167,9 @@ QUARANTINE = Table(
         "stream STRING primary | foreign\nreason STRING why, from a closed list (docs/bad-input.md)\n"
         "detail STRING why, in a sentence\nraw BINARY the record's bytes; null for source-lost\n"
         "part INT number of this piece of a record that was too long for one row, from 0; else null\n"
-        + _PLACE + _BATCH + "at TIMESTAMP when its batch was planned\n"
+        + _PLACE
+        + _BATCH
+        + "at TIMESTAMP when its batch was planned\n"
     ),
     statistics=("reason", "stream", "batch"),
 )
@@ -247,9 +252,20 @@ at       TIMESTAMP when it was moved
 )
 
 ALL = (
-    REGISTRY, JOINED, PRIMARY, FOREIGN, PENDING, UNJOINABLE, EXPIRED, FILTERED, QUARANTINE, BATCHES, METRICS,
-    TIMELINE, BOUNDARY,
-)  # fmt: skip
+    REGISTRY,
+    JOINED,
+    PRIMARY,
+    FOREIGN,
+    PENDING,
+    UNJOINABLE,
+    EXPIRED,
+    FILTERED,
+    QUARANTINE,
+    BATCHES,
+    METRICS,
+    TIMELINE,
+    BOUNDARY,
+)
 BY_NAME = {table.name: table for table in ALL}
 
 

@@ -20,9 +20,13 @@ Clock = Callable[[], float]
 
 
 def join_plan(
-    pipeline: str, replica: str, number: int, now: float, found: Mapping[str, SourcePlan],
+    pipeline: str,
+    replica: str,
+    number: int,
+    now: float,
+    found: Mapping[str, SourcePlan],
     known: Mapping[str, Mapping[str, Position]],
-) -> BatchPlan | None:  # fmt: skip
+) -> BatchPlan | None:
     """The join batch that takes up what the sources found; None where there is nothing to do."""
     if not any(part.slices or part.positions for part in found.values()):
         return None
@@ -33,21 +37,32 @@ def join_plan(
         fold(whole, dict(positions))
         positions = {stream: tuple(items.values()) for stream, items in whole.items()}
     return BatchPlan(
-        pipeline=pipeline, replica=replica, sequence="join", number=number, planned=int(now * MICROS),
+        pipeline=pipeline,
+        replica=replica,
+        sequence="join",
+        number=number,
+        planned=int(now * MICROS),
         slices={stream: part.slices for stream, part in found.items() if part.slices},
         positions=positions,
         problems=tuple(problem for part in found.values() for problem in part.problems),
         backlog_events=sum(part.backlog_events for part in found.values()),
         backlog_bytes=sum(part.backlog_bytes for part in found.values()),
         snapshot=snapshot,
-    )  # fmt: skip
+    )
 
 
 class Dispatcher:
     """Hands out batches of one sequence, each until it is settled. Keeps the journal's state between batches."""
 
-    def __init__(self, pipeline: Pipeline, small: SmallTables, replica: str, sequence: str,
-                 sources: Mapping[str, Source] | None = None, clock: Clock | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        small: SmallTables,
+        replica: str,
+        sequence: str,
+        sources: Mapping[str, Source] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.pipeline = pipeline
         self.replica = replica
         self.sequence = sequence
@@ -71,19 +86,26 @@ class Dispatcher:
         state = self._known()
         budget = Budget(self.pipeline.batch.max_events, self.pipeline.batch.max_bytes)
         self.found = {stream: self._sources[stream].plan(state.positions.get(stream, {}), budget) for stream in STREAMS}
-        return self._write(join_plan(self.pipeline.pipeline, self.replica, state.last + 1, self._clock(), self.found,
-                                     state.positions))  # fmt: skip
+        return self._write(
+            join_plan(self.pipeline.pipeline, self.replica, state.last + 1, self._clock(), self.found, state.positions)
+        )
 
     def next_of_table(self, table: str, version: int, due: int, limit: int) -> BatchPlan | None:
         """The next batch of rows of one of the pipeline's own tables (see TableSlice), planned and written down."""
         waiting = self.unsettled()
         if waiting:
             return waiting
-        return self._write(BatchPlan(
-            pipeline=self.pipeline.pipeline, replica=self.replica, sequence=self.sequence,
-            number=self._known().last + 1, planned=int(self._clock() * MICROS),
-            pending=TableSlice(table, version, due, limit), snapshot=True,
-        ))  # fmt: skip
+        return self._write(
+            BatchPlan(
+                pipeline=self.pipeline.pipeline,
+                replica=self.replica,
+                sequence=self.sequence,
+                number=self._known().last + 1,
+                planned=int(self._clock() * MICROS),
+                pending=TableSlice(table, version, due, limit),
+                snapshot=True,
+            )
+        )
 
     def _known(self) -> JournalState:
         if self._state is None:

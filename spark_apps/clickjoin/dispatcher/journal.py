@@ -95,12 +95,24 @@ class Journal:
 
     def plan(self, plan: BatchPlan, at: datetime) -> bool:
         """Write a plan down; False if another process has planned this number already (read it with `load`)."""
-        row = {**self._key, "batch": plan.number, "state": "planned", "at": at,
-               "snapshot": plan.snapshot, "plan": plan.to_json()}  # fmt: skip
+        row = {
+            **self._key,
+            "batch": plan.number,
+            "state": "planned",
+            "at": at,
+            "snapshot": plan.snapshot,
+            "plan": plan.to_json(),
+        }
         return self._small.append("batches", [row], Txn(f"{self._app}/planned", plan.number))
 
     def settle(self, number: int, lost: dict[str, list[dict[str, Any]]], at: datetime) -> bool:
         """Write down that a batch is done, and which of its slices were lost; False if that is written already."""
-        row = {**self._key, "batch": number, "state": "settled", "at": at, "snapshot": False,
-               "plan": json.dumps({"lost": lost})}  # fmt: skip
+        row = {
+            **self._key,
+            "batch": number,
+            "state": "settled",
+            "at": at,
+            "snapshot": False,
+            "plan": json.dumps({"lost": lost}),
+        }
         return self._small.append("batches", [row], Txn(f"{self._app}/settled", number))

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from clickjoin.context import Context
 from clickjoin.events import MICROS, moment
+from clickjoin.lake.extent import Extent
 from clickjoin.lake.observe import Observed
-from clickjoin.registry.extent import Extent
 from clickjoin.sources.base import Slice, Source
 from clickjoin.tables import BY_NAME
 
@@ -85,7 +85,11 @@ def _placed(ctx: Context, records: DataFrame) -> DataFrame:
     )
 
 
-def _facts(stream: str, good: str = "reason IS NULL", bad: str = "reason IS NOT NULL AND COALESCE(part, 0) = 0") -> list[Column]:
+_GOOD = "reason IS NULL"
+_BAD = "reason IS NOT NULL AND COALESCE(part, 0) = 0"  # a record too long for one row counts once
+
+
+def _facts(stream: str, good: str = _GOOD, bad: str = _BAD) -> list[Column]:
     facts = {
         "good": f"count_if({good})",
         "bad": f"count_if({bad})",
@@ -104,17 +108,17 @@ def _facts(stream: str, good: str = "reason IS NULL", bad: str = "reason IS NOT 
 
 def _measure(ctx: Context, stream: str) -> dict[str, Any]:
     """The same facts from the table, for a batch that had landed before. Bad records are then unknown: -1."""
-    rows = own_rows(ctx, stream)
+    rows = ctx.lake.read(stream)
+    rows = rows.where((F.col("batch") == ctx.plan.number) & (F.col("replica") == ctx.plan.replica))
     if stream == "foreign":
         rows = rows.withColumn("named_bucket", F.expr(bucket_sql("primary_time", ctx.bucket_seconds)))
     facts = rows.agg(*_facts(stream, "TRUE", "FALSE")).collect()[0].asDict()
     return facts | {"bad": -1}
 
 
-def own_rows(ctx: Context, stream: str, where: str = "TRUE") -> DataFrame:
-    """Rows of a stream's table that this batch has landed; `where` narrows the files that are read."""
-    rows = ctx.lake.read(stream).where(where)
-    return rows.where((F.col("batch") == ctx.plan.number) & (F.col("replica") == ctx.plan.replica))
+def own_rows(ctx: Context, stream: str, own: Extent) -> DataFrame:
+    """Rows of a stream's table that this batch has landed, within the extent that they are known to lie in."""
+    return ctx.lake.read_extent(stream, own, ctx.plan.number).where(F.col("replica") == ctx.plan.replica)
 
 
 def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, Any]) -> None:
@@ -124,10 +128,14 @@ def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, A
     if facts["bad"] == 0 or ctx.lake.small.settled_txn("quarantine", own.app_id) >= own.version:
         return
     records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
-    bad = records.where("reason IS NOT NULL").withColumns({
-        "stream": F.lit(stream), "batch": F.lit(ctx.plan.number).cast("bigint"),
-        "replica": F.lit(ctx.plan.replica), "at": F.lit(ctx.plan.planned_at),
-    })  # fmt: skip
+    bad = records.where("reason IS NOT NULL").withColumns(
+        {
+            "stream": F.lit(stream),
+            "batch": F.lit(ctx.plan.number).cast("bigint"),
+            "replica": F.lit(ctx.plan.replica),
+            "at": F.lit(ctx.plan.planned_at),
+        }
+    )
     ctx.lake.append("quarantine", bad, own)
     ctx.counts["quarantined"] += max(facts["bad"], 0)
 
@@ -139,8 +147,10 @@ def _landed(facts: Mapping[str, Any], lost: tuple[Slice, ...]) -> Landed:
 def extent_of(facts: Mapping[str, Any], prefix: str = "") -> Extent:
     """The extent that aggregates `good`, `low`, `high` (microseconds) and `buckets` describe."""
     buckets = facts.get(f"{prefix}buckets") or ()
-    low, high = moment(facts.get(f"{prefix}low")), moment(facts.get(f"{prefix}high"))
-    return Extent(facts["good"] if buckets else 0, tuple(buckets), low, high)
+    if not buckets:
+        return Extent(0)
+    low, high = moment(facts[f"{prefix}low"]), moment(facts[f"{prefix}high"])
+    return Extent(facts["good"], tuple(buckets), low, high)
 
 
 def lost_json(landed: Mapping[str, Landed]) -> dict[str, list[dict[str, Any]]]:

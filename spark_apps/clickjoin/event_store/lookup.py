@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.config import Within
 from clickjoin.context import Context
-from clickjoin.registry.extent import Extent, spanning
+from clickjoin.lake.extent import Extent, spanning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,10 +31,12 @@ def look_up(ctx: Context, wanted: DataFrame, extent: Extent) -> DataFrame:
 
     A primary event that arrived twice counts once: the first that landed.
     """
-    primary = ctx.lake.read("primary").where(extent.sql()).select(
-        F.col("event_id").alias("p_id"), F.col("event_time").alias("p_time"), F.col("payload").alias("primary"),
+    primary = ctx.lake.read_extent("primary", extent).select(
+        F.col("event_id").alias("p_id"),
+        F.col("event_time").alias("p_time"),
+        F.col("payload").alias("primary"),
         F.struct("landed_at", "replica", "generation", "offset").alias("p_order"),
-    )  # fmt: skip
+    )
     match = F.col("p_id") == F.col("primary_id")
     within = ctx.pipeline.foreign.primary_time
     if isinstance(within, Within):
@@ -45,8 +47,9 @@ def look_up(ctx: Context, wanted: DataFrame, extent: Extent) -> DataFrame:
     joined = wanted.join(primary, match, "left")
     first = Window.partitionBy("event_id", "event_time").orderBy("p_order")
     return (
-        joined.withColumn("_nth", F.row_number().over(first)).where("_nth = 1")
+        joined.withColumn("_nth", F.row_number().over(first))
+        .where("_nth = 1")
         .withColumn("found", F.col("p_id").isNotNull())
         .withColumn("primary_time", F.coalesce("p_time", "primary_time"))
         .drop("p_id", "p_time", "p_order", "_nth")
-    )  # fmt: skip
+    )

@@ -1,4 +1,4 @@
-"""Chance, all of it: arrays of queries, clicks and lines, drawn from one seed. Pure; times are microseconds from the start."""
+"""Chance, all of it: arrays of queries, clicks and lines, from one seed. Times are microseconds from the start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Lines:
-    """One element a line, in the order of writing: when, of which stream and event, GOOD, REPEAT or BROKEN, to which file."""
+    """One element a line, in order of writing: when, stream, event (its index), GOOD or REPEAT or BROKEN, file."""
 
     when: Ints
     stream: Ints
@@ -34,7 +34,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Event times, strictly growing; the file that each event belongs to; and of each click its query, and if it is an orphan."""
+    """Event times, strictly growing, and each event's file; of a click also its query, and whether it is an orphan."""
 
     query_time: Ints
     query_file: Ints
@@ -51,7 +51,8 @@ def draw(traffic: Traffic) -> Drawn:
     span = traffic.seconds * MICROS
     query_time = growing(np.sort(chance.random(traffic.queries) * span).astype(np.int64))
     query = _queries_of_clicks(traffic, chance)
-    delay = np.minimum(chance.lognormal(np.log(traffic.click_delay), traffic.click_spread, traffic.clicks), traffic.click_delay_max)
+    delay = chance.lognormal(np.log(traffic.click_delay), traffic.click_spread, traffic.clicks)
+    delay = np.minimum(delay, traffic.click_delay_max)
     moment = query_time[query] + np.maximum((delay * MICROS).astype(np.int64), 1)
     order = np.argsort(moment, kind="stable")
     click_time = growing(moment[order])
@@ -60,8 +61,10 @@ def draw(traffic: Traffic) -> Drawn:
     query_file, click_file = (chance.integers(traffic.files, size=n) for n in (traffic.queries, traffic.clicks))
     late = np.zeros(traffic.queries, dtype=np.int64)
     late[_some(traffic.queries, traffic.late, chance)] = int(traffic.late_seconds * MICROS)
-    streams = (_lines(QUERIES, query_time + late, query_file, traffic, chance), _lines(CLICKS, click_time, click_file, traffic, chance))
-    return Drawn(query_time, query_file, click_time, click_file, query[order], orphan, _in_order(streams))
+    queries = _lines(QUERIES, query_time + late, query_file, traffic, chance)
+    clicks = _lines(CLICKS, click_time, click_file, traffic, chance)
+    lines = _in_order((queries, clicks))
+    return Drawn(query_time, query_file, click_time, click_file, query[order], orphan, lines)
 
 
 def growing(times: Ints) -> Ints:
@@ -74,7 +77,8 @@ def _queries_of_clicks(traffic: Traffic, chance: np.random.Generator) -> Ints:
     """Index of each click's query: rank r is chosen in proportion to r^-zipf, and ranks lie anywhere in time."""
     reach = np.cumsum(np.arange(1, traffic.queries + 1, dtype=float) ** -traffic.zipf)
     rank = np.searchsorted(reach, chance.random(traffic.clicks) * reach[-1], side="right")
-    return chance.permutation(traffic.queries)[np.minimum(rank, traffic.queries - 1)]
+    place = chance.permutation(traffic.queries)
+    return np.asarray(place[np.minimum(rank, traffic.queries - 1)])
 
 
 def _some(n: int, fraction: float, chance: np.random.Generator) -> Ints:
@@ -83,7 +87,7 @@ def _some(n: int, fraction: float, chance: np.random.Generator) -> Ints:
 
 
 def _lines(stream: int, when: Ints, file: Ints, traffic: Traffic, chance: np.random.Generator) -> list[Ints]:
-    """Lines of one stream: rows when, stream, event, kind, file; events first, so that equal times keep a repeat behind."""
+    """Lines of one stream: when, stream, event, kind, file; events first, so that equal times keep a repeat behind."""
     n = len(when)
     written = when + (chance.random(n) * traffic.disorder * MICROS).astype(np.int64)
     again, damaged = _some(n, traffic.duplicates, chance), _some(n, traffic.broken, chance)

@@ -43,8 +43,12 @@ class LogFiles:
         self._open[path].write(data)
 
     def __enter__(self) -> Self:
+        """Nothing is opened before it is written to."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close what was opened."""
         for handle in self._open.values():
             handle.close()

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,23 +30,20 @@ class Clock:
 
 def generate(
     folder: str | Path,
+    traffic: Traffic = Traffic(),
     *,
-    progress: Callable[[int, int], None] = lambda done, all_: None,
+    progress: Callable[[int, int], None] = lambda done, whole: None,
     clock: Clock = Clock(),
-    **options: Any,
 ) -> truths.Truth:
     """Write `queries/*.jsonl` and `clicks/*.jsonl` into a folder, and the truth about them beside.
 
-    Options are those of Traffic. With `start` given, the same seed gives the same bytes. `progress` hears lines written
-    and lines in all. Cut short by Ctrl-C it still writes the truth of what is there.
-    Errors: ConfigError for options out of range, or a folder that holds logs already.
+    With a start given, the same traffic gives the same bytes. `progress` hears lines written and lines in all. Cut
+    short by Ctrl-C it still writes the truth of what is there.
+    Errors: ConfigError for a folder that holds logs already.
     """
-    traffic, base = Traffic(**options), Path(folder)
-    drawn, begun = draw(traffic), clock.now()
-    stamps = _Live(drawn) if traffic.live else None
-    start = 0 if stamps else round(traffic.begins(datetime.fromtimestamp(begun, UTC)).timestamp() * MICROS)
-    times = (stamps.query, stamps.click) if stamps else (drawn.query_time + start, drawn.click_time + start)
-    writer, written = Writer(traffic, drawn, *times), 0
+    base, drawn, begun = Path(folder), draw(traffic), clock.now()
+    stamps = _Live(drawn) if traffic.live else _Given(drawn, traffic, begun)
+    writer, written = Writer(traffic, drawn, stamps.query, stamps.click), 0
     with LogFiles(base, traffic.files) as files:
         try:
             while written < len(drawn.lines):
@@ -56,13 +52,12 @@ def generate(
                 if until == written:
                     clock.sleep(TICK)
                     continue
-                if stamps:
-                    stamps.until(now, begun, written, until)
+                stamps.until(now, begun, written, until)
                 _append(files, writer, drawn, written, until)
                 written = until
                 progress(written, len(drawn.lines))
         finally:
-            truth = truths.count(drawn, written, traffic.seed, clock.now() - begun)
+            truth = truths.count(drawn, written, traffic.seed)
             truths.write(base, truth, drawn, writer, written)
     return truth
 
@@ -77,7 +72,8 @@ def _due(traffic: Traffic, drawn: Drawn, elapsed: float, written: int) -> int:
 
 
 def _append(files: LogFiles, writer: Writer, drawn: Drawn, start: int, end: int) -> None:
-    lines, by_file = drawn.lines, {}
+    lines = drawn.lines
+    by_file: dict[tuple[int, int], list[str]] = {}
     columns = (column[start:end].tolist() for column in (lines.stream, lines.event, lines.kind, lines.file))
     for stream, event, kind, file in zip(*columns, strict=True):
         by_file.setdefault((stream, file), []).append(writer.line(stream, event, kind))
@@ -85,8 +81,19 @@ def _append(files: LogFiles, writer: Writer, drawn: Drawn, start: int, end: int)
         files.append(stream, file, texts)
 
 
+class _Given:
+    """Times of ids that were fixed beforehand."""
+
+    def __init__(self, drawn: Drawn, traffic: Traffic, now: float) -> None:
+        start = round(traffic.begins(datetime.fromtimestamp(now, UTC)).timestamp() * MICROS)
+        self.query, self.click = drawn.query_time + start, drawn.click_time + start
+
+    def until(self, now: float, begun: float, start: int, end: int) -> None:
+        """Nothing is left to do."""
+
+
 class _Live:
-    """Times of live ids: a click's is the moment of writing, a query's the moment of asking, even if it is logged late."""
+    """Times of live ids: a click's is the moment of writing, a query's that of asking, even if its line is late."""
 
     def __init__(self, drawn: Drawn) -> None:
         self.query, self.click = np.zeros_like(drawn.query_time), np.zeros_like(drawn.click_time)

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from clickjoin.errors import ConfigError
 
 HOUR = 3600.0
+_NOT_NEGATIVE = ("rate", "zipf", "click_spread", "disorder", "late_seconds")
+_FRACTIONS = ("duplicates", "late", "orphans", "broken")
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Traffic:
             "payload": 0 <= self.payload <= 1_000_000, "duration": self.duration is None or self.duration > 0,
             "click_delay": 0 < self.click_delay <= self.click_delay_max,
         }  # fmt: skip
-        limits |= {name: getattr(self, name) >= 0 for name in ("rate", "zipf", "click_spread", "disorder", "late_seconds")}
-        limits |= {name: 0 <= getattr(self, name) <= 1 for name in ("duplicates", "late", "orphans", "broken")}
+        limits |= {name: getattr(self, name) >= 0 for name in _NOT_NEGATIVE}
+        limits |= {name: 0 <= getattr(self, name) <= 1 for name in _FRACTIONS}
         wrong = [f"{name} ({getattr(self, name)})" for name, holds in limits.items() if not holds]
         if wrong:
             raise ConfigError(f"generate: out of range: {', '.join(wrong)}", remedy="See `clickjoin generate --help`")

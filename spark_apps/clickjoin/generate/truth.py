@@ -28,7 +28,7 @@ class StreamTruth:
 
 @dataclass(frozen=True)
 class Truth:
-    """Counts of both streams. Every click is joinable (its query was written) or an orphan, unless writing was cut short."""
+    """Counts of both streams. A click is joinable (its query was written) or an orphan, if nothing was cut short."""
 
     queries: StreamTruth
     clicks: StreamTruth
@@ -36,10 +36,9 @@ class Truth:
     joinable: int
     complete: bool
     seed: int
-    seconds: float
 
 
-def count(drawn: Drawn, written: int, seed: int, seconds: float) -> Truth:
+def count(drawn: Drawn, written: int, seed: int) -> Truth:
     """What the first `written` lines hold."""
     query_there, click_there = (_there(drawn, stream, written) for stream in (QUERIES, CLICKS))
     joinable = click_there & ~drawn.orphan & query_there[drawn.click_query]
@@ -50,7 +49,6 @@ def count(drawn: Drawn, written: int, seed: int, seconds: float) -> Truth:
         joinable=int(joinable.sum()),
         complete=written == len(drawn.lines),
         seed=seed,
-        seconds=round(seconds, 3),
     )
 
 

@@ -55,8 +55,10 @@ def load_adapter(name: str) -> Adapter:
     try:
         found = getattr(importlib.import_module(module), cls)
     except ImportError as error:
-        raise ConfigError(f"adapter {name}: cannot be imported ({error})",
-                          remedy="Check its spelling, and that its folder is on PYTHONPATH") from error  # fmt: skip
+        raise ConfigError(
+            f"adapter {name}: cannot be imported ({error})",
+            remedy="Check its spelling, and that its folder is on PYTHONPATH",
+        ) from error
     except AttributeError as error:
         raise ConfigError(f"adapter {name}: {module} has no class {cls}", remedy="Check its spelling") from error
     if not (isinstance(found, type) and issubclass(found, Adapter)):

@@ -16,8 +16,8 @@ from clickjoin.errors import AdapterError
 from clickjoin.event_store.lookup import look_up
 from clickjoin.events import moment
 from clickjoin.joiner.adapter import Adapter, Merge
+from clickjoin.lake.extent import Extent
 from clickjoin.registry.claim import screen
-from clickjoin.registry.extent import Extent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +38,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Tally:
-    """Rows of one status: where they lie, their shards, and event times (microseconds) that 50, 90, 99 in 100 exceed."""
+    """Rows of one status: where they lie, their shards, event times (microseconds) that 50, 90, 99 in 100 exceed."""
 
     extent: Extent
     shards: frozenset[int]
@@ -63,10 +63,7 @@ def classify(ctx: Context, work: Work, *, fixed: bool) -> Classified:
     Errors: AdapterError, before anything is claimed.
     """
     screened = screen(ctx, work.events, work.own)
-    if is_plain(ctx.adapter):
-        whole = _plain(ctx, screened, work)
-    else:
-        whole = _adapted(ctx, screened, work)
+    whole = (_plain if is_plain(ctx.adapter) else _adapted)(ctx, screened, work)
     status = _fixed_status() if fixed else _first_status(ctx)
     # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
     # plan would be looked up, and computed, anew.
@@ -83,10 +80,14 @@ def is_plain(adapter: Adapter) -> bool:
 def _plain(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
     wanted = F.col("standing").isin("new", "mine")
     masked = screened.withColumn("wanted_id", F.col("primary_id")).withColumn(
-        "primary_id", F.when(wanted, F.col("primary_id")))  # fmt: skip
+        "primary_id", F.when(wanted, F.col("primary_id"))
+    )
     looked = look_up(ctx, masked, work.named).withColumn("primary_id", F.col("wanted_id")).drop("wanted_id")
-    return looked.withColumn("merged", F.col("found")).withColumn("kept", F.lit(True)).withColumn(
-        "foreign", F.col("payload"))  # fmt: skip
+    return (
+        looked.withColumn("merged", F.col("found"))
+        .withColumn("kept", F.lit(True))
+        .withColumn("foreign", F.col("payload"))
+    )
 
 
 def _adapted(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
@@ -118,8 +119,10 @@ def _call(ctx: Context, method: str, rows: DataFrame, needed: tuple[str, ...]) -
         given: DataFrame = getattr(ctx.adapter, method)(rows)
         columns = given.columns
     except Exception as error:
-        raise AdapterError(f"{name} raised {type(error).__name__}: {error}",
-                           remedy="Mend the adapter; nothing of this batch was claimed") from error  # fmt: skip
+        raise AdapterError(
+            f"{name} raised {type(error).__name__}: {error}",
+            remedy="Mend the adapter; nothing of this batch was claimed",
+        ) from error
     missing = [column for column in needed if column not in columns]
     if missing:
         raise AdapterError(f"{name} dropped {', '.join(missing)}", remedy="Keep or make these columns")
@@ -135,14 +138,20 @@ def _check_rows(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> 
     except Exception as error:
         if "SparkConnectGrpc" in type(error).__name__:
             raise
-        raise AdapterError(f"{name} raised {type(error).__name__} on some row: {str(error)[:500]}",
-                           remedy="Mend the adapter; nothing of this batch was claimed") from error  # fmt: skip
+        raise AdapterError(
+            f"{name} raised {type(error).__name__} on some row: {str(error)[:500]}",
+            remedy="Mend the adapter; nothing of this batch was claimed",
+        ) from error
     if doubled:
-        raise AdapterError(f"{name} made two rows of one event, such as {doubled[0]['event_id']}",
-                           remedy="Give one row at most for each event_id")  # fmt: skip
+        raise AdapterError(
+            f"{name} made two rows of one event, such as {doubled[0]['event_id']}",
+            remedy="Give one row at most for each event_id",
+        )
     if invented:
-        raise AdapterError(f"{name} gave an event that was not there: {invented[0]['event_id']}",
-                           remedy="Keep event_id and event_time as they are")  # fmt: skip
+        raise AdapterError(
+            f"{name} gave an event that was not there: {invented[0]['event_id']}",
+            remedy="Keep event_id and event_time as they are",
+        )
 
 
 def _first_status(ctx: Context) -> Any:
@@ -171,15 +180,23 @@ def _fixed_status() -> Any:
 
 def _tally(held: DataFrame) -> dict[str, Tally]:
     micros = F.unix_micros("event_time")
-    rows = held.groupBy("status").agg(
-        F.count(F.lit(1)).alias("rows"), F.collect_set("bucket").alias("buckets"), F.collect_set("shard").alias("shards"),
-        F.min(micros).alias("low"), F.max(micros).alias("high"),
-        F.percentile_approx(micros, [0.5, 0.1, 0.01]).alias("times"),
-    ).collect()  # fmt: skip
+    rows = (
+        held.groupBy("status")
+        .agg(
+            F.count(F.lit(1)).alias("rows"),
+            F.collect_set("bucket").alias("buckets"),
+            F.collect_set("shard").alias("shards"),
+            F.min(micros).alias("low"),
+            F.max(micros).alias("high"),
+            F.percentile_approx(micros, [0.5, 0.1, 0.01]).alias("times"),
+        )
+        .collect()
+    )
     return {
         row["status"]: Tally(
             Extent(row["rows"], tuple(row["buckets"]), moment(row["low"]), moment(row["high"])),
-            frozenset(row["shards"]), tuple(row["times"] or ()),
+            frozenset(row["shards"]),
+            tuple(row["times"] or ()),
         )
         for row in rows
-    }  # fmt: skip
+    }

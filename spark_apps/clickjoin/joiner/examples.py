@@ -17,8 +17,12 @@ class TypedClick(Adapter):
     """Fields of both ZOZO records as typed columns, and how long after the impression the click came (seconds)."""
 
     columns: ClassVar[Mapping[str, str]] = {
-        "item_id": "BIGINT", "position": "INT", "campaign": "STRING", "propensity": "DOUBLE", "delay_seconds": "DOUBLE",
-    }  # fmt: skip
+        "item_id": "BIGINT",
+        "position": "INT",
+        "campaign": "STRING",
+        "propensity": "DOUBLE",
+        "delay_seconds": "DOUBLE",
+    }
 
     def merge(self, joined: DataFrame) -> DataFrame:
         """Columns out: event_id, event_time, item_id, position, campaign, propensity, delay_seconds."""
@@ -26,10 +30,14 @@ class TypedClick(Adapter):
         shown = F.from_json("primary", "campaign STRING, propensity_score DOUBLE")
         micros = F.unix_micros("event_time") - F.unix_micros("primary_time")
         return joined.select(
-            "event_id", "event_time", click["item_id"].alias("item_id"), click["position"].alias("position"),
-            shown["campaign"].alias("campaign"), shown["propensity_score"].alias("propensity"),
+            "event_id",
+            "event_time",
+            click["item_id"].alias("item_id"),
+            click["position"].alias("position"),
+            shown["campaign"].alias("campaign"),
+            shown["propensity_score"].alias("propensity"),
             (micros / 1e6).alias("delay_seconds"),
-        )  # fmt: skip
+        )
 
 
 class TopPositions(Adapter):
@@ -45,4 +53,6 @@ class TopPositions(Adapter):
     def merge(self, joined: DataFrame) -> DataFrame:
         """Columns out: event_id, event_time, foreign, primary, price."""
         price = F.when(F.col("position") == 1, 0.25).otherwise(0.1)
-        return joined.select("event_id", "event_time", F.col("payload").alias("foreign"), "primary", price.alias("price"))
+        return joined.select(
+            "event_id", "event_time", F.col("payload").alias("foreign"), "primary", price.alias("price")
+        )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from clickjoin.errors import CommitConflict, LakeError
+from clickjoin.lake.prune import matching
 from clickjoin.lake.small import SmallTables
 from clickjoin.lake.txn import Txn
 from clickjoin.tables import BY_NAME, REGISTRY
@@ -17,13 +18,23 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from clickjoin.lake.extent import Extent
+
 _TXN_APP = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _RERUNS = 30
 # Another writer came first. ConcurrentTransaction: it was a copy of this very batch, and a rerun is skipped.
-_CONFLICTS = ("DELTA_CONCURRENT_", "ConcurrentAppendException", "ConcurrentTransactionException",
-              "ConcurrentDeleteReadException", "ConcurrentDeleteDeleteException", "MetadataChangedException",
-              "ConcurrentWriteException", "DELTA_METADATA_CHANGED", "ProtocolChangedException")  # fmt: skip
+_CONFLICTS = (
+    "DELTA_CONCURRENT_",
+    "ConcurrentAppendException",
+    "ConcurrentTransactionException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException",
+    "MetadataChangedException",
+    "ConcurrentWriteException",
+    "DELTA_METADATA_CHANGED",
+    "ProtocolChangedException",
+)
 
 
 def is_conflict(error: Exception) -> bool:
@@ -47,6 +58,22 @@ class Lake:
         if version is not None:
             reader = reader.option("versionAsOf", version)
         return reader.load(self.small.path(name))
+
+    def read_extent(
+        self, name: str, extent: Extent, batch: int | None = None, shards: Iterable[int] | None = None
+    ) -> DataFrame:
+        """Rows of an extent (of one batch, of some shards), from just the files that can hold them.
+
+        It stays what it was when this was called, whatever is committed meanwhile.
+        """
+        table = BY_NAME[name]
+        files = matching(self.small.files(name), extent, batch, shards)
+        if not files:
+            return self.spark.createDataFrame([], table.ddl)
+        root = self.small.path(name)
+        reader = self.spark.read.schema(table.ddl).option("basePath", root)
+        rows = reader.parquet(*(f"{root}/{file}" for file in files)).where(extent.sql(shards=shards))
+        return rows if batch is None else rows.where(f"batch = {batch}")
 
     def append(self, name: str, rows: DataFrame, txn: Txn) -> None:
         """Append rows in one commit, once a txn: where the table holds it already, nothing is written.
@@ -111,14 +138,18 @@ class Lake:
                     raise
                 self.conflict_reruns += 1
                 self._sleep(random.uniform(0.01, 0.05 * 2 ** min(attempt, 6)))
-        raise CommitConflict(f"{self.small.path(name)}: refused {_RERUNS} times in a row",
-                             remedy="Too many writers in one bucket: use more shards, or fewer replicas")  # fmt: skip
+        raise CommitConflict(
+            f"{self.small.path(name)}: refused {_RERUNS} times in a row",
+            remedy="Too many writers in one bucket: use more shards, or fewer replicas",
+        )
 
     def require(self) -> None:
         """Check that every table is there. Errors: LakeError, also for a registry lost beside existing outputs."""
         if not self.small.exists("registry") and self.small.exists("joined"):
-            raise LakeError(f"{self.small.path('registry')}: the registry is missing while outputs exist",
-                            remedy="Never start an empty one: restore it, or rebuild it from the outputs")  # fmt: skip
+            raise LakeError(
+                f"{self.small.path('registry')}: the registry is missing while outputs exist",
+                remedy="Never start an empty one: restore it, or rebuild it from the outputs",
+            )
         for name in BY_NAME:
             if not self.small.exists(name):
                 raise LakeError(f"{self.small.path(name)}: no such table", remedy="Run `clickjoin init`")

@@ -19,10 +19,25 @@ from clickjoin.errors import LakeError
 from clickjoin.lake.txn import Txn
 from clickjoin.tables import BY_NAME, Table
 
-_DELTA_TYPES = {"STRING": "string", "TIMESTAMP": "timestamp", "INT": "integer", "BIGINT": "long",
-                "DOUBLE": "double", "FLOAT": "float", "BOOLEAN": "boolean", "BINARY": "binary", "DATE": "date"}  # fmt: skip
-_ARROW_TYPES = {"STRING": pa.string(), "TIMESTAMP": pa.timestamp("us", tz="UTC"), "INT": pa.int32(),
-                "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}  # fmt: skip
+_DELTA_TYPES = {
+    "STRING": "string",
+    "TIMESTAMP": "timestamp",
+    "INT": "integer",
+    "BIGINT": "long",
+    "DOUBLE": "double",
+    "FLOAT": "float",
+    "BOOLEAN": "boolean",
+    "BINARY": "binary",
+    "DATE": "date",
+}
+_ARROW_TYPES = {
+    "STRING": pa.string(),
+    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+}
 # A batch every few seconds makes tens of thousands of versions a day: few checkpoints, a short log.
 _SETTINGS = {
     "delta.checkpointInterval": "50",
@@ -72,9 +87,13 @@ class SmallTables:
             settings["delta.dataSkippingStatsColumns"] = ",".join(table.statistics)
         try:
             DeltaTable.create(
-                self.path(table.name), schema=Schema(fields), mode="error", partition_by=list(table.partitions),
-                configuration=settings, storage_options=self._options,
-            )  # fmt: skip
+                self.path(table.name),
+                schema=Schema(fields),
+                mode="error",
+                partition_by=list(table.partitions),
+                configuration=settings,
+                storage_options=self._options,
+            )
         except DeltaError:
             if self.exists(table.name):
                 return False
@@ -89,7 +108,9 @@ class SmallTables:
             else:
                 self._open[name] = DeltaTable(self.path(name), storage_options=self._options)
         except TableNotFoundError as error:
-            raise LakeError(f"{self.path(name)}: no such table", remedy="Run `clickjoin init` with this pipeline") from error
+            raise LakeError(
+                f"{self.path(name)}: no such table", remedy="Run `clickjoin init` with this pipeline"
+            ) from error
         return self._open[name]
 
     def version(self, name: str) -> int:
@@ -103,21 +124,32 @@ class SmallTables:
 
     def rows(self, name: str) -> int:
         """Number of rows, from the log's statistics alone."""
-        actions = pa.table(self.open(name).get_add_actions(flatten=True))
+        actions = self.files(name)
         return int(sum(actions["num_records"].to_pylist())) if actions.num_rows else 0
+
+    def files(self, name: str) -> pa.Table:
+        """Files of a table with their partition values and statistics, as deltalake's flattened add actions."""
+        return pa.table(self.open(name).get_add_actions(flatten=True))
 
     def columns(self, name: str) -> dict[str, str]:
         """Column names and their Delta types."""
-        return {f.name: str(f.type.type if isinstance(f.type, PrimitiveType) else f.type) for f in self.open(name).schema().fields}
+        return {
+            f.name: str(f.type.type if isinstance(f.type, PrimitiveType) else f.type)
+            for f in self.open(name).schema().fields
+        }
 
     def add_columns(self, name: str, columns: Mapping[str, str]) -> None:
         """Add columns (name to Spark SQL type) that a table lacks. Errors: LakeError where one has another type."""
         table, known = self.open(name), self.columns(name)
         for column, kind in columns.items():
             if column in known and known[column] != delta_type(kind):
-                raise LakeError(f"{self.path(name)}: column {column} is {known[column]}, and the adapter makes it {kind}",
-                                remedy="Give the adapter's column another name, or the type it has")  # fmt: skip
-        new = [Field(column, PrimitiveType(delta_type(kind))) for column, kind in columns.items() if column not in known]
+                raise LakeError(
+                    f"{self.path(name)}: column {column} is {known[column]}, and the adapter makes it {kind}",
+                    remedy="Give the adapter's column another name, or the type it has",
+                )
+        new = [
+            Field(column, PrimitiveType(delta_type(kind))) for column, kind in columns.items() if column not in known
+        ]
         if new:
             try:
                 table.alter.add_columns(new)
@@ -130,7 +162,9 @@ class SmallTables:
         # Arrow's own file system: deltalake's, which is Python underneath, aborts some processes as they exit.
         base, inner = pafs.FileSystem.from_uri(self.path(name))
         files = pafs.SubTreeFileSystem(inner, base)
-        return self.open(name).to_pyarrow_table(filters=filters, columns=list(columns) if columns else None, filesystem=files)
+        return self.open(name).to_pyarrow_table(
+            filters=filters, columns=list(columns) if columns else None, filesystem=files
+        )
 
     def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:
         """Append rows in one commit; False, and nothing written, if the table already holds this txn."""

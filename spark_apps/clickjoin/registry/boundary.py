@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from clickjoin.registry.shards import timestamp
+from clickjoin.lake.extent import timestamp
 
 if TYPE_CHECKING:
     from clickjoin.lake import SmallTables

@@ -1,4 +1,4 @@
-"""Screening against the registry and claiming from it: who owns an id, once and for all (Photon, sections 2 and 3.3.2)."""
+"""Screening against the registry and claiming from it: who owns an id, for ever (Photon, sections 2 and 3.3.2)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from clickjoin.context import Context
+from clickjoin.lake.extent import Extent
 from clickjoin.registry.boundary import expired_sql
-from clickjoin.registry.extent import Extent
 from clickjoin.tables import REGISTRY
 
 if TYPE_CHECKING:
@@ -24,10 +24,12 @@ def screen(ctx: Context, events: DataFrame, own: Extent) -> DataFrame:
     """
     first = Window.partitionBy("event_id", "event_time").orderBy("generation", "offset")
     unique = events.withColumn("_nth", F.row_number().over(first)).where("_nth = 1").drop("_nth")
-    claims = ctx.lake.read("registry").where(own.sql()).select(
-        F.col("event_id").alias("c_id"), F.col("event_time").alias("c_time"), F.col("token").alias("c_token"),
+    claims = ctx.lake.read_extent("registry", own).select(
+        F.col("event_id").alias("c_id"),
+        F.col("event_time").alias("c_time"),
+        F.col("token").alias("c_token"),
         F.col("outcome").alias("claimed"),
-    )  # fmt: skip
+    )
     seen = unique.join(claims, (F.col("c_id") == F.col("event_id")) & (F.col("c_time") == F.col("event_time")), "left")
     standing = (
         F.when(F.col("c_token") == ctx.plan.token, "mine")

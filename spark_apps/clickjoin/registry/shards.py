@@ -1,4 +1,4 @@
-"""Shards by a timeline keyed by event time, so that an event finds its shard by its own time (Photon, section 2.2.2)."""
+"""Shards by a timeline keyed by event time: an event finds its shard by its own time (Photon, section 2.2.2)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from clickjoin.errors import LakeError
 from clickjoin.events import crc_of
 from clickjoin.lake import Txn
+from clickjoin.lake.extent import timestamp
 
 if TYPE_CHECKING:
     from clickjoin.lake import SmallTables
@@ -36,11 +37,6 @@ class Timeline:
         for since, shards in self.entries[1:]:
             count = f"CASE WHEN event_time >= {timestamp(since)} THEN {shards} ELSE {count} END"
         return f"CAST(crc32(encode(event_id, 'UTF-8')) % ({count}) AS INT)"
-
-
-def timestamp(moment: datetime) -> str:
-    """A moment as a Spark SQL literal: a literal, unlike a function call, prunes files in a MERGE too."""
-    return f"TIMESTAMP '{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
 
 
 def load_timeline(small: SmallTables) -> Timeline:

@@ -57,28 +57,49 @@ def account(lake: Lake, replicas: list[str]) -> Accounts:
     """Count everything, id by id, in two jobs. Reads ids only."""
     quarantined = {
         row["stream"]: row["n"]
-        for row in lake.read("quarantine").where("COALESCE(part, 0) = 0").groupBy("stream").agg(F.count("*").alias("n")).collect()
-    }  # fmt: skip
-    primary = lake.read("primary").groupBy(*_KEY).count().agg(F.count("*").alias("ids"), F.sum("count").alias("n")).collect()[0]
-    row = _events(lake, replicas).agg(
-        F.count_if("landed").alias("accepted"), F.sum("records").alias("records"),
-        *[F.count_if(F.expr(f"landed AND outcome = '{name}'")).alias(name) for name in OUTCOMES],
-        F.count_if(F.expr("landed AND outcome IS NULL")).alias("lost"),
-        F.count_if(F.expr("outputs > 1 OR (outputs > 0 AND NOT landed)")).alias("doubled"),
-    ).collect()[0]  # fmt: skip
+        for row in lake.read("quarantine")
+        .where("COALESCE(part, 0) = 0")
+        .groupBy("stream")
+        .agg(F.count("*").alias("n"))
+        .collect()
+    }
+    primary = (
+        lake.read("primary")
+        .groupBy(*_KEY)
+        .count()
+        .agg(F.count("*").alias("ids"), F.sum("count").alias("n"))
+        .collect()[0]
+    )
+    row = (
+        _events(lake, replicas)
+        .agg(
+            F.count_if("landed").alias("accepted"),
+            F.sum("records").alias("records"),
+            *[F.count_if(F.expr(f"landed AND outcome = '{name}'")).alias(name) for name in OUTCOMES],
+            F.count_if(F.expr("landed AND outcome IS NULL")).alias("lost"),
+            F.count_if(F.expr("outputs > 1 OR (outputs > 0 AND NOT landed)")).alias("doubled"),
+        )
+        .collect()[0]
+    )
     bad = {stream: quarantined.get(stream, 0) for stream in ("primary", "foreign")}
     records = row["records"] or 0
     return Accounts(
-        primary_records=(primary["n"] or 0) + bad["primary"], primary_events=primary["ids"],
-        primary_repeats=(primary["n"] or 0) - primary["ids"], primary_quarantined=bad["primary"],
-        foreign_records=records + bad["foreign"], accepted=row["accepted"], repeats=records - row["accepted"],
-        foreign_quarantined=bad["foreign"], **{name: row[name] for name in OUTCOMES},
-        lost=row["lost"], doubled=row["doubled"],
-    )  # fmt: skip
+        primary_records=(primary["n"] or 0) + bad["primary"],
+        primary_events=primary["ids"],
+        primary_repeats=(primary["n"] or 0) - primary["ids"],
+        primary_quarantined=bad["primary"],
+        foreign_records=records + bad["foreign"],
+        accepted=row["accepted"],
+        repeats=records - row["accepted"],
+        foreign_quarantined=bad["foreign"],
+        **{name: row[name] for name in OUTCOMES},
+        lost=row["lost"],
+        doubled=row["doubled"],
+    )
 
 
 def _events(lake: Lake, replicas: list[str]) -> DataFrame:
-    """One row an id: landed, records, outputs (rows in joined), outcome (the first that holds, in order of OUTCOMES)."""
+    """One row an id: landed, records, outputs (rows in joined), outcome (the first of OUTCOMES that holds)."""
     parts = [lake.read("foreign").select(*_KEY, F.lit("foreign").alias("place"))]
     parts += [lake.read(name).select(*_KEY, F.lit(name).alias("place")) for name in OUTCOMES[:-1]]
     parts += [waiting(lake, replica).select(*_KEY, F.lit("pending").alias("place")) for replica in replicas]
@@ -89,6 +110,6 @@ def _events(lake: Lake, replicas: list[str]) -> DataFrame:
         F.count_if(F.expr("place = 'foreign'")).alias("records"),
         F.count_if(F.expr("place = 'joined'")).alias("outputs"),
         *[F.bool_or(F.expr(f"place = '{name}'")).alias(name) for name in OUTCOMES],
-    )  # fmt: skip
+    )
     outcome = F.coalesce(*[F.when(F.col(name), F.lit(name)) for name in OUTCOMES])
     return ids.select("records", "outputs", (F.col("records") > 0).alias("landed"), outcome.alias("outcome"))

@@ -16,10 +16,16 @@ _ORDER = {name: rank for rank, name in enumerate(_TABLES)}
 
 
 def explain(pipeline: Pipeline, small: SmallTables, event_id: str) -> dict[str, Any]:
-    """`state` of an event, its `history` (rows of every table that names it, oldest first), and `remedy` if it has one."""
+    """`state` of an event, its `history` (rows of every table that names it), and `remedy` if there is one."""
     history = [step for name in _TABLES for step in _steps(pipeline, small, name, event_id)]
-    history.sort(key=lambda step: (_ORDER[step["table"]] > 1, step.get("round") or 0, step.get("attempt") or 0,
-                                   _ORDER[step["table"]]))  # fmt: skip
+    history.sort(
+        key=lambda step: (
+            _ORDER[step["table"]] > 1,
+            step.get("round") or 0,
+            step.get("attempt") or 0,
+            _ORDER[step["table"]],
+        )
+    )
     tables = {step["table"] for step in history}
     state = _state(tables, history)
     return {"event_id": event_id, "state": state, "remedy": _REMEDIES.get(state, ""), "history": history}
@@ -27,7 +33,7 @@ def explain(pipeline: Pipeline, small: SmallTables, event_id: str) -> dict[str, 
 
 _REMEDIES = {
     "unknown": "No good record with this id has landed: look for it in table `quarantine`, and in the logs themselves",
-    "pending": "Its primary event has not landed: it is tried again when due (see due_at); look whether its log is late",
+    "pending": "Its primary event has not landed: it is tried again at due_at; look whether its log is late",
     "unjoinable": "Given up; when its primary event is there, send it round again with `clickjoin redrive`",
     "claimed": "Claimed, and not published yet: the batch that its token names is under way, or must be run again",
     "landed": "Landed, and its batch is not settled yet: it is under way, or must be run again",

@@ -46,7 +46,7 @@ def status(small: SmallTables, last: int = 10, now: datetime | None = None) -> d
             name: _replica(metrics.filter(pc.equal(metrics["replica"], name)).to_pylist(), last, now)
             for name in replicas(small)
         },
-    }  # fmt: skip
+    }
 
 
 def _replica(rows: list[dict[str, Any]], last: int, now: datetime) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from clickjoin.registry.shards import timestamp
+from clickjoin.lake.extent import timestamp
 
 if TYPE_CHECKING:
     from clickjoin.config import Retry

@@ -12,7 +12,7 @@ from clickjoin.context import Context
 from clickjoin.event_store.landing import bucket_sql, extent_of
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.events import moment
-from clickjoin.registry.shards import timestamp
+from clickjoin.lake.extent import timestamp
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,17 +40,23 @@ def waiting(lake: Lake, replica: str, version: int | None = None) -> DataFrame:
     state = rows.groupBy(*_KEY).agg(
         F.max_by(F.struct(*others), newest).alias("newest"),
         F.min_by("payload", F.struct(F.col("payload").isNull(), "round", "batch")).alias("payload"),
-    )  # fmt: skip
+    )
     return state.select(*_KEY, "payload", "newest.*").where("state = 'waiting'")
 
 
 def look_ahead(lake: Lake, replica: str, version: int, now: datetime) -> Waiting:
     """What there is to retry, as of one version of the table."""
     due = f"due_at <= {timestamp(now)}"
-    row = waiting(lake, replica, version).agg(
-        F.count(F.lit(1)).alias("n"), F.expr(f"count_if({due})").alias("due"), F.min(F.unix_micros("due_at")).alias("next"),
-    ).collect()[0]  # fmt: skip
-    return Waiting(row["n"], row["due"], moment(row["next"]))
+    row = (
+        waiting(lake, replica, version)
+        .agg(
+            F.count(F.lit(1)).alias("n"),
+            F.expr(f"count_if({due})").alias("due"),
+            F.min(F.unix_micros("due_at")).alias("next"),
+        )
+        .collect()[0]
+    )
+    return Waiting(row["n"], row["due"], moment(row["next"]) if row["next"] else None)
 
 
 def due_work(ctx: Context) -> Work:
@@ -64,13 +70,18 @@ def due_work(ctx: Context) -> Work:
     rows = waiting(ctx.lake, ctx.plan.replica, part.version).where(f"due_at <= {due}")
     rows = rows.orderBy("due_at", *_KEY).limit(part.limit)
     rows = rows.withColumns({"generation": F.lit(""), "offset": F.lit(0)}).localCheckpoint(eager=False)
-    facts = rows.agg(
-        F.count(F.lit(1)).alias("good"), F.collect_set("bucket").alias("buckets"),
-        F.min(F.unix_micros("event_time")).alias("low"), F.max(F.unix_micros("event_time")).alias("high"),
-        F.collect_set(F.expr(bucket_sql("primary_time", ctx.bucket_seconds))).alias("named_buckets"),
-        F.min(F.unix_micros("primary_time")).alias("named_low"),
-        F.max(F.unix_micros("primary_time")).alias("named_high"),
-    ).collect()[0].asDict()  # fmt: skip
+    facts = (
+        rows.agg(
+            F.count(F.lit(1)).alias("good"),
+            F.collect_set("bucket").alias("buckets"),
+            F.min(F.unix_micros("event_time")).alias("low"),
+            F.max(F.unix_micros("event_time")).alias("high"),
+            F.collect_set(F.expr(bucket_sql("primary_time", ctx.bucket_seconds))).alias("named_buckets"),
+            F.min(F.unix_micros("primary_time")).alias("named_low"),
+            F.max(F.unix_micros("primary_time")).alias("named_high"),
+        )
+        .collect()[0]
+        .asDict()
+    )
     own, named = extent_of(facts), extent_of(facts, "named_")
     return Work(rows, own, primary_extent(ctx, own, named))
-

@@ -1,7 +1,7 @@
 """Sending unjoinable events round again: their claim is taken back, and they wait as if they were new.
 
-The order matters, and every step can be repeated: claim gone, then pending, then gone from `unjoinable`. A claim is taken
-back by id and token, so that a late copy of this batch cannot touch a newer claim of the same id.
+The order matters, and every step can be repeated: claim gone, then pending, then gone from `unjoinable`. A claim is
+taken back by id and token, so that a late copy of this batch cannot touch a newer claim of the same id.
 """
 
 from __future__ import annotations
@@ -26,11 +26,17 @@ def redrive(ctx: Context) -> int:
         raise BatchError(f"batch {ctx.plan.token}: has no slice of `unjoinable`")
     rows = ctx.lake.read("unjoinable", part.version).where(F.col("replica") == ctx.plan.replica)
     rows = rows.orderBy("at", "event_id").limit(part.limit).localCheckpoint(eager=False)
-    facts = rows.agg(
-        F.count(F.lit(1)).alias("good"), F.collect_set("bucket").alias("buckets"),
-        F.min(F.unix_micros("event_time")).alias("low"), F.max(F.unix_micros("event_time")).alias("high"),
-        F.collect_set("shard").alias("shards"),
-    ).collect()[0].asDict()  # fmt: skip
+    facts = (
+        rows.agg(
+            F.count(F.lit(1)).alias("good"),
+            F.collect_set("bucket").alias("buckets"),
+            F.min(F.unix_micros("event_time")).alias("low"),
+            F.max(F.unix_micros("event_time")).alias("high"),
+            F.collect_set("shard").alias("shards"),
+        )
+        .collect()[0]
+        .asDict()
+    )
     if facts["good"]:
         own = extent_of(facts)
         _remove(ctx, rows, "registry", own.sql("t", facts["shards"]))
@@ -49,8 +55,15 @@ def _remove(ctx: Context, rows: DataFrame, table: str, where: str) -> None:
 
 
 def _again(ctx: Context, rows: DataFrame) -> DataFrame:
-    return rows.withColumns({
-        "state": F.lit("waiting"), "outcome": F.lit(None).cast("string"), "round": F.col("round") + 1,
-        "attempt": F.lit(0), "first_seen": F.lit(ctx.plan.planned_at), "due_at": F.lit(ctx.plan.planned_at),
-        "sequence": F.lit("redrive"), "batch": F.lit(ctx.plan.number).cast("bigint"),
-    })  # fmt: skip
+    return rows.withColumns(
+        {
+            "state": F.lit("waiting"),
+            "outcome": F.lit(None).cast("string"),
+            "round": F.col("round") + 1,
+            "attempt": F.lit(0),
+            "first_seen": F.lit(ctx.plan.planned_at),
+            "due_at": F.lit(ctx.plan.planned_at),
+            "sequence": F.lit("redrive"),
+            "batch": F.lit(ctx.plan.number).cast("bigint"),
+        }
+    )

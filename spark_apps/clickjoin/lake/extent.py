@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from clickjoin.events import MICROS, bucket_of
-from clickjoin.registry.shards import timestamp
 
 _MAX_LITERALS = 500  # a longer list of buckets costs more to analyse than a range costs in files
+
+
+def timestamp(moment: datetime) -> str:
+    """A moment as a Spark SQL literal: a literal, unlike a function call, prunes files in a MERGE too."""
+    return f"TIMESTAMP '{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
 
 
 @dataclass(frozen=True)
@@ -21,13 +25,18 @@ class Extent:
     low: datetime | None = None
     high: datetime | None = None
 
+    @property
+    def wide(self) -> bool:
+        """Whether the buckets are too many to name each: then all between the first and the last are meant."""
+        return len(self.buckets) > _MAX_LITERALS
+
     def sql(self, alias: str = "", shards: Iterable[int] | None = None) -> str:
         """The extent as terms over columns `bucket`, `event_time` and, if given, `shard`."""
         if not self.rows or self.low is None or self.high is None:
             return "FALSE"
         dot = f"{alias}." if alias else ""
         names = sorted(self.buckets)
-        if len(names) > _MAX_LITERALS:
+        if self.wide:
             where = f"{dot}bucket BETWEEN '{names[0]}' AND '{names[-1]}'"
         else:
             where = f"{dot}bucket IN ({', '.join(repr(name) for name in names)})"
@@ -39,8 +48,9 @@ class Extent:
 
 def spanning(rows: int, low: datetime, high: datetime, width_seconds: int) -> Extent:
     """The extent of all buckets between two moments."""
-    step, names, moment = timedelta(seconds=width_seconds), [], low
-    while moment <= high + step and len(names) <= _MAX_LITERALS:
+    step, moment = timedelta(seconds=width_seconds), low
+    names: list[str] = []
+    while moment <= high and len(names) <= _MAX_LITERALS:
         names.append(bucket_of(int(moment.timestamp() * MICROS), width_seconds))
         moment += step
     names.append(bucket_of(int(high.timestamp() * MICROS), width_seconds))

@@ -1,0 +1,23 @@
+"""### Sends unjoinable clicks round again
+
+For use by hand, after a primary stream that was lost or late has come back: moves all events of this replica from table
+`unjoinable` to table `pending`, due at once. `clickjoin_retry` then joins those whose primary event has come.
+
+**The task** returns as XCom `return_value` how many events it sent (`redriven`).
+"""
+
+from pathlib import Path
+
+from airflow.sdk import DAG
+
+from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
+
+for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
+    with DAG(schedule=None, doc_md=__doc__, **defaults.settings("redrive", pipeline, leased=False)):
+        ClickjoinOperator(
+            task_id="redrive",
+            app="redrive",
+            config=str(pipeline.path),
+            tables=pipeline.tables,
+            replica=defaults.REPLICA,
+        )

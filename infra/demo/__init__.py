@@ -1,0 +1,1 @@
+"""The demonstration: real logs, fed line by line, joined by DAGs, and every sum checked."""

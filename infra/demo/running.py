@@ -1,0 +1,83 @@
+"""The stack as the demo and the benchmarks need it: a pipeline's DAGs switched on, and their runs counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import yaml
+from bootstrap import ROOT, Problem
+from stack import Stack
+
+DAG_WAIT = 60.0
+HERE = ROOT / "dags/pipelines"
+
+
+class Running:
+    """A started stack, and one pipeline on it."""
+
+    def __init__(self, stack: Stack, pipeline: str) -> None:
+        self._stack = stack
+        self._dags = {kind: f"clickjoin_{kind}__{pipeline}" for kind in ("join", "retry")}
+        self.url = stack.airflow_url
+        self.passwords = stack.home.passwords
+        self.logs = stack.home.folder / "airflow/logs"
+
+    def unpause(self) -> None:
+        """Switch on the DAGs that join and retry, once Airflow has found them. Errors: Problem that says why it has not."""
+        deadline = time.monotonic() + DAG_WAIT
+        for dag in self._dags.values():
+            while not self._switched_on(dag):
+                if time.monotonic() > deadline:
+                    raise Problem(f"Airflow does not know DAG {dag} after {DAG_WAIT:.0f} s; {self._import_errors()}")
+                time.sleep(0.5)
+
+    def runs(self) -> str:
+        """Number and state of the newest run of the join, such as `3 running`; says so if it failed."""
+        path = f"/dags/{self._dags['join']}/dagRuns?limit=1&order_by=-id"
+        try:
+            found = self._stack.api("GET", path)
+        except OSError:
+            return "?"
+        newest = found["dag_runs"][0]["state"] if found["dag_runs"] else "none"
+        return f"{found['total_entries']} {newest}"
+
+    def failed(self) -> int:
+        """Number of runs of either DAG that failed."""
+        paths = [f"/dags/{dag}/dagRuns?limit=1&state=failed" for dag in self._dags.values()]
+        return sum(self._stack.api("GET", path)["total_entries"] for path in paths)
+
+    def _switched_on(self, dag: str) -> bool:
+        try:
+            self._stack.api("PATCH", f"/dags/{dag}?update_mask=is_paused", {"is_paused": False})
+        except HTTPError as error:
+            if error.code != 404:
+                raise
+            return False
+        return True
+
+    def _import_errors(self) -> str:
+        found = self._stack.api("GET", "/importErrors")["import_errors"]
+        last = [error["stack_trace"].strip().splitlines()[-1] for error in found]
+        return "; ".join(last) or "it reports no errors of import"
+
+
+@contextmanager
+def running(home: Path, pipeline: Path, tick: Callable[[], None] = lambda: None) -> Iterator[Running]:
+    """Start a stack whose only pipelines are those in the folder of this file; everything stops at the end."""
+    with Stack(home, pipelines=pipeline.parent, tick=tick) as stack:
+        yield Running(stack, pipeline.stem)
+
+
+def write_pipeline(file: Path, lake: Path, sources: dict[str, str], **changes: Any) -> None:
+    """Write a pipeline's file: that of the ZOZO logs, with another lake and other globs, and perhaps other fields."""
+    pipeline = yaml.safe_load((HERE / "zozo.yaml").read_text(encoding="utf-8")) | changes
+    pipeline["pipeline"], pipeline["lake"] = file.stem, str(lake)
+    for stream, glob in sources.items():
+        pipeline[stream]["source"]["path"] = glob
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(yaml.safe_dump(pipeline, sort_keys=False), encoding="utf-8")

@@ -1,0 +1,68 @@
+"""Runs a job on a Spark Connect server, in a session of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.log import mask_secret
+
+from clickjoin.errors import ConfigError, ServerLost
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from clickjoin_airflow.job import Job, Say
+
+# Pauses of 0.05 to 3.2 s: enough for a hiccup. A server that stays away for longer has lost the session as well.
+_TRIES = 4
+
+
+class Connect:
+    """`extra`: `url` (sc://…), or `url_file`, which holds it. That is read at each try: a new server has a new one."""
+
+    def __init__(self, extra: Mapping[str, Any]) -> None:
+        self._url, self._file = extra.get("url"), extra.get("url_file")
+
+    def run(self, job: Job, say: Say) -> dict[str, Any]:
+        """Run an app; the session ends with it, and whatever it has under way if it fails."""
+        from clickjoin.apps import APPS
+        from clickjoin.config import load
+        from clickjoin.session import connect
+
+        pipeline = load(job.config)
+        session = connect(self.url())
+        try:
+            _patience(session, _TRIES)
+            session.addTag(job.tag)
+            return APPS[job.app](session, pipeline, job.replica, say, job.lease)
+        except BaseException:
+            # A killed task has five seconds to clean up.
+            _patience(session, 0)
+            with suppress(Exception):
+                session.interruptAll()
+            raise
+        finally:
+            session.stop()
+
+    def url(self) -> str:
+        """Where the server is now. Errors: ConfigError, ServerLost."""
+        url = self._url
+        if not url and self._file:
+            try:
+                url = Path(self._file).read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise ServerLost(f"{self._file}: no server has left its address there ({error.strerror})",
+                                 remedy="Start it (`make up`)") from error  # fmt: skip
+        if not url:
+            raise ConfigError("the connection's extra names no server", remedy="Add url, or url_file")
+        mask_secret(str(url).partition("token=")[2])
+        return str(url)
+
+
+def _patience(session: SparkSession, tries: int) -> None:
+    """How often a call that finds no server is tried again; PySpark's own answer is ten minutes long."""
+    client: Any = session.client
+    client.set_retry_policies([type(policy)(max_retries=tries) for policy in client.get_retry_policies()])

@@ -1,0 +1,44 @@
+"""What a task asks for, and who carries it out: a Spark Connect server or spark-submit, as the connection says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from clickjoin.errors import ConfigError
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of an app; `lease` in seconds (None: the pipeline's own), `tag` names it on the server."""
+
+    app: str
+    config: str
+    replica: str
+    lease: float | None
+    tag: str
+
+
+class Runner(Protocol):
+    """Runs a job to its end. Whatever is raised in it, by a signal too, leaves nothing behind that still works."""
+
+    def run(self, job: Job, say: Say) -> dict[str, Any]:
+        """Run it, say a line about each batch, return the summary."""
+        ...
+
+
+def runner(extra: Mapping[str, Any]) -> Runner:
+    """The runner that a connection's extra names. Errors: ConfigError."""
+    mode = extra.get("mode", "connect")
+    if mode == "connect":
+        from clickjoin_airflow.connect import Connect
+
+        return Connect(extra)
+    if mode == "submit":
+        from clickjoin_airflow.submit import Submit
+
+        return Submit(extra)
+    raise ConfigError(f"the connection's extra has mode {mode!r}", remedy="Write connect or submit")

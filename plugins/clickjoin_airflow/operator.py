@@ -1,0 +1,87 @@
+"""The operator behind all of clickjoin's tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, Connection
+from airflow.sdk.exceptions import AirflowFailException
+
+from clickjoin_airflow.job import Job, runner
+from clickjoin_airflow.links import LogLink, TablesLink
+from clickjoin_airflow.verdict import RetryByCause, Stopped, judge
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class ClickjoinOperator(BaseOperator):
+    """Runs an app (`join`, `retry` or `redrive`) on the pipeline in file `config`, and returns its summary.
+
+    The connection says where: see `Connect` and `Submit`. `lease` is in seconds; where it is empty the pipeline's own
+    holds. `tables` is where the tables are, for people to see. Outlets get an event only if rows were joined.
+    """
+
+    template_fields: Sequence[str] = ("config", "replica", "lease", "tables")
+    operator_extra_links = (TablesLink(), LogLink())
+    ui_color = "#e3f1e4"
+
+    def __init__(
+        self,
+        *,
+        app: str,
+        config: str,
+        replica: str = "main",
+        lease: float | str | None = None,
+        tables: str = "",
+        conn_id: str = "clickjoin_spark",
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("retry_policy", RetryByCause())
+        super().__init__(**kwargs)
+        self.app = app
+        self.config = config
+        self.replica = replica
+        self.lease = lease
+        self.tables = tables
+        self.conn_id = conn_id
+        self._at_work = False
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run the app. Errors: AirflowFailException for what no retry can mend."""
+        ti = context["ti"]
+        for link in self.operator_extra_links:  # Airflow sets them at the end, and this task may run for long
+            ti.xcom_push(key=link.xcom_key, value=link.get_link(self, ti_key=ti))  # type: ignore[arg-type]
+        self.log.info("%s of %s, replica %s; tables: %s", self.app, self.config, self.replica, self.tables)
+        self._at_work = True
+        try:
+            summary = runner(Connection.get(self.conn_id).extra_dejson).run(self._job(ti), self.log.info)
+        except Exception as error:
+            verdict = judge(error)
+            if verdict.again:
+                raise
+            raise AirflowFailException(verdict.reason) from error
+        finally:
+            self._at_work = False
+        self._announce(context, summary)
+        return summary
+
+    def on_kill(self) -> None:
+        """Leave the app from within, so that it cleans up on its way out."""
+        if self._at_work:
+            self._at_work = False  # a second signal must not cut the cleaning up short
+            raise Stopped("told to stop")
+
+    def _job(self, ti: Any) -> Job:
+        lease = None if self.lease in (None, "", "None") else float(str(self.lease))
+        return Job(self.app, self.config, self.replica, lease, f"{ti.dag_id}/{ti.run_id}/{ti.try_number}")
+
+    def _announce(self, context: Context, summary: dict[str, Any]) -> None:
+        """Tell who waits for the outlets what was added to them."""
+        if not summary.get("joined"):
+            self.outlets = []  # what a task reports is read from here when it has succeeded
+            return
+        counts = {name: value for name, value in summary.items() if isinstance(value, int | float)}
+        for outlet in self.outlets:
+            context["outlet_events"][outlet].extra.update(counts | {"replica": self.replica})

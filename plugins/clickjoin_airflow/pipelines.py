@@ -1,0 +1,105 @@
+"""The pipelines' files, read as far as building DAGs needs, without Spark and without the whole validation.
+
+Whatever else is wrong in a file is said by its first task, which validates it in full.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from airflow.sdk import Asset
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*")
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_LEASE = 60.0
+
+
+@dataclass(frozen=True)
+class PipelineFile:
+    """A pipeline as far as its DAGs need it; `tables` is the folder or URL of its tables, `lease` in seconds."""
+
+    name: str
+    path: Path
+    tables: str
+    lease: float
+
+    @property
+    def joined(self) -> Asset:
+        """The output table."""
+        uri = f"{self.tables}/joined"
+        return Asset(name=f"{self.name}/joined", uri=uri if "://" in uri else Path(uri).as_uri())
+
+
+@dataclass(frozen=True)
+class BrokenFile:
+    """A file that no DAG can be built from, and why; `name` is the pipeline's as far as the file's name tells."""
+
+    name: str
+    path: Path
+    problem: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """All files of the folder."""
+
+    good: tuple[PipelineFile, ...]
+    broken: tuple[BrokenFile, ...]
+
+
+class PipelineFileError(Exception):
+    """Files that no DAG can be built from."""
+
+
+def find(folder: Path) -> Found:
+    """Read the YAML files of the folder, or of the one that CLICKJOIN_PIPELINES names."""
+    folder = Path(os.environ.get("CLICKJOIN_PIPELINES") or folder)
+    good: dict[str, PipelineFile] = {}
+    broken: list[BrokenFile] = []
+    for path in sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml")):
+        try:
+            pipeline = read(path)
+            if pipeline.name in good:
+                raise ValueError(f"pipeline {pipeline.name} is in {good[pipeline.name].path.name} already; rename one")
+            good[pipeline.name] = pipeline
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            stem = re.sub(r"[^\w.-]", "_", path.stem, flags=re.ASCII)
+            broken.append(BrokenFile(stem, path, f"{path}: {error}"))
+    return Found(tuple(good.values()), tuple(broken))
+
+
+def read(path: Path) -> PipelineFile:
+    """Read one file. Errors: ValueError, OSError or YAMLError that says what to mend."""
+    raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(raw, dict):
+        raise ValueError("holds no fields; see `clickjoin init --help` for a file to start from")
+    name, lake = raw.get("pipeline"), raw.get("lake")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"pipeline: {name!r} is no name; write a-z, 0-9, - and _, beginning with a letter")
+    if not isinstance(lake, str) or not lake:
+        raise ValueError(f"lake: {lake!r} is no folder or URL; name the one that shall hold the tables")
+    return PipelineFile(name, path.absolute(), f"{_absolute(lake, path)}/{name}", _lease(raw.get("batch")))
+
+
+def _absolute(lake: str, path: Path) -> str:
+    """As `clickjoin.config` reads it: relative to the file."""
+    lake = lake.removeprefix("file://").rstrip("/")
+    return lake if "://" in lake else str(path.resolve().parent / Path(lake).expanduser())
+
+
+def _lease(batch: Any) -> float:
+    text = batch.get("lease") if isinstance(batch, dict) else None
+    found = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    return float(found[1]) * _SECONDS[found[2]] if found else _LEASE
+
+
+def require_readable(folder: Path) -> None:
+    """Fail if a file is broken: in a DAG file of its own this shows as an import error, and stops no pipeline."""
+    if broken := find(folder).broken:
+        raise PipelineFileError("\n".join(file.problem for file in broken))

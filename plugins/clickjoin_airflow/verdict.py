@@ -1,0 +1,75 @@
+"""Which failures are worth another try, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowTaskTimeout
+
+from clickjoin.errors import ClickjoinError, ServerLost
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+# What a client hears when its server is gone, or has come back without the client's session.
+_LOST = ("UNAVAILABLE", "UNAUTHENTICATED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED",
+         "OPERATION_NOT_FOUND", "OPERATION_ABANDONED", "Connection refused", "Connection reset", "Socket closed")  # fmt: skip
+_INTERRUPTED = "OPERATION_CANCELED"
+_UNKNOWN_TRIES = 5
+
+
+class Stopped(BaseException):
+    """The task was told to stop. No Exception, so that nothing on the way takes it for a failed batch."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether to try again, why, and how many tries there are at most (None: as many as the task has)."""
+
+    again: bool
+    reason: str
+    tries: int | None = None
+
+
+def judge(error: BaseException) -> Verdict:
+    """Say whether trying again can help."""
+    text = _first_line(error)
+    if isinstance(error, Stopped | AirflowTaskTimeout):
+        return Verdict(True, f"the task was stopped ({text}); the batch that was cut short goes first")
+    if isinstance(error, AirflowFailException | AirflowNotFoundException):
+        return Verdict(False, text)
+    if isinstance(error, ClickjoinError) and not error.retryable:
+        return Verdict(False, str(error))
+    if isinstance(error, ServerLost) or (_of_spark(error) and any(mark in str(error) for mark in _LOST)):
+        return Verdict(True, f"the Spark server is lost; the batch that was cut short goes first ({text})")
+    if _of_spark(error) and _INTERRUPTED in str(error):
+        return Verdict(True, f"its work was interrupted on the Spark server ({text})")
+    if isinstance(error, ClickjoinError):
+        return Verdict(True, f"another try can help ({text})")
+    return Verdict(True, f"nothing says that it is permanent ({type(error).__name__}: {text})", _UNKNOWN_TRIES)
+
+
+def _of_spark(error: BaseException) -> bool:
+    return any(kind.__module__.partition(".")[0] in ("pyspark", "grpc") for kind in type(error).__mro__)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)[:300]
+
+
+class RetryByCause(RetryPolicy):
+    """Lets a task be tried again where that can help; Airflow logs and stores the reason."""
+
+    def evaluate(
+        self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
+    ) -> RetryDecision:
+        """Decide on one failure. The pause is the task's own."""
+        verdict = judge(exception)
+        most = max_tries + 1 if verdict.tries is None else min(verdict.tries, max_tries + 1)
+        if not verdict.again:
+            return RetryDecision.fail(f"not tried again: {verdict.reason}")
+        if try_number >= most:
+            return RetryDecision.fail(f"not tried again, as {try_number} tries failed: {verdict.reason}")
+        return RetryDecision.retry(reason=f"tried again (try {try_number} of {most} failed): {verdict.reason}")

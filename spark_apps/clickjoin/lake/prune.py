@@ -1,0 +1,68 @@
+"""Which files of a table can hold rows of an extent: decided from the log's statistics, in this process.
+
+Spark's own way loads a new snapshot and runs a job for each table of each batch, a quarter of a second a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from clickjoin.lake.extent import Extent
+
+_TRUNCATED = timedelta(milliseconds=1)  # a log keeps only the milliseconds of a time's minimum and maximum
+
+
+def matching(
+    actions: pa.Table, extent: Extent, batch: int | None = None, shards: Iterable[int] | None = None
+) -> list[str]:
+    """Paths of files that can hold rows of an extent (and of one batch, and of some shards).
+
+    Columns in: those of deltalake's flattened add actions. A file without statistics always matches.
+    """
+    if not extent.rows or not actions.num_rows:
+        return []
+    keep = _in_buckets(actions, extent) if _has(actions, "partition.bucket") else None
+    if shards is not None and _has(actions, "partition.shard"):
+        keep = _both(
+            keep, pc.is_in(actions["partition.shard"], pa.array(sorted(shards), actions["partition.shard"].type))
+        )
+    if extent.low is not None and extent.high is not None:
+        keep = _both(keep, _overlaps(actions, "event_time", extent.low - _TRUNCATED, extent.high + _TRUNCATED))
+    if batch is not None:
+        keep = _both(keep, _overlaps(actions, "batch", batch, batch))
+    found = actions if keep is None else actions.filter(keep)
+    return [str(path) for path in found["path"].to_pylist()]
+
+
+def _in_buckets(actions: pa.Table, extent: Extent) -> pa.Array:
+    buckets = actions["partition.bucket"]
+    if extent.wide:
+        return pc.and_(pc.greater_equal(buckets, min(extent.buckets)), pc.less_equal(buckets, max(extent.buckets)))
+    return pc.is_in(buckets, pa.array(sorted(extent.buckets)))
+
+
+def _has(actions: pa.Table, name: str) -> bool:
+    return name in actions.schema.names
+
+
+def _both(left: pa.Array | None, right: pa.Array | None) -> pa.Array | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return pc.and_(left, right)
+
+
+def _overlaps(actions: pa.Table, column: str, low: object, high: object) -> pa.Array | None:
+    least, most = f"min.{column}", f"max.{column}"
+    if not (_has(actions, least) and _has(actions, most)):
+        return None
+    kind = actions[least].type
+    inside = pc.and_(
+        pc.less_equal(actions[least], pa.scalar(high, kind)), pc.greater_equal(actions[most], pa.scalar(low, kind))
+    )
+    return pc.fill_null(inside, True)

@@ -1,0 +1,170 @@
+"""Which file is which: files as found now are matched to the generations that are known. Pure but for its probe.
+
+A generation is its content: the same through a rename, a copy, or `gzip`. A known inode is the same generation while
+its first bytes and those before the known offset are the same; if not, it was truncated and is a new one. Another
+inode takes up a lost generation only if both match and enough of it is known. On any doubt a file is read whole:
+what is read twice is dropped later, what is skipped would be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from clickjoin.sources.base import Position
+from clickjoin.sources.contents import HEAD, fingerprint
+from clickjoin.sources.listing import Found, Listing
+
+ENOUGH = 256  # bytes already read, from which on head and anchor prove that another inode is the same content
+
+
+class Verdict(Enum):
+    """Whether a file holds a known generation. UNKNOWN: it cannot be read now, or a .gz is still being written."""
+
+    SAME = "same"
+    OTHER = "other"
+    UNKNOWN = "unknown"
+
+
+class Probe(Protocol):
+    """Looks into files."""
+
+    def compare(self, file: Found, position: Position) -> Verdict:
+        """Whether the file holds the generation up to its offset."""
+        ...
+
+    def head(self, file: Found) -> bytes | None:
+        """Up to the first 1024 bytes; None if they cannot be read."""
+        ...
+
+    def settled(self, file: Found) -> bool:
+        """Whether the file can be read to its end as it is: always, but for a .gz still being written."""
+        ...
+
+
+@dataclass
+class Match:
+    """Files with their generation (None: a new one); generations that are nowhere; .gz files to wait for."""
+
+    tracked: list[tuple[Found, Position | None]] = field(default_factory=list)
+    strangers: list[Found] = field(default_factory=list)
+    orphans: dict[str, Position] = field(default_factory=dict)
+    retired: list[Position] = field(default_factory=list)
+    waiting: list[Found] = field(default_factory=list)
+
+
+def unread(position: Position) -> bool:
+    """Whether bytes were known at the last look that have not been planned."""
+    return position.state == "live" and (position.size > position.offset or position.path.endswith(".gz"))
+
+
+def unchanged(file: Found, position: Position) -> bool:
+    """Whether a file is as it was at the last look, so that it need not be opened."""
+    return (file.size, file.mtime_ns) == (position.size, position.mtime_ns) and position.state != "gone"
+
+
+def follow(listing: Listing, positions: Mapping[str, Position], probe: Probe) -> Match:
+    """Match files to generations by inode. What is left are strangers (files) and orphans (generations)."""
+    match = Match()
+    known = _by_inode(positions.values())
+    seen = set()
+    for file in _once(listing.files, known):
+        position = known.get(file.key)
+        if position is None:
+            match.strangers.append(file)
+            continue
+        verdict = _verdict(file, position, probe)
+        if verdict is Verdict.OTHER:
+            match.strangers.append(file)
+            continue
+        seen.add(position.generation)
+        if verdict is Verdict.SAME:
+            match.tracked.append((file, position))
+    for name, position in positions.items():
+        if name not in seen and position.state != "gone" and not listing.hides(position.path):
+            match.orphans[name] = position
+    return match
+
+
+def _verdict(file: Found, position: Position, probe: Probe) -> Verdict:
+    if unchanged(file, position):
+        return Verdict.SAME
+    if position.state == "done":  # a .gz that changed after it was read to its end
+        return Verdict.OTHER
+    return probe.compare(file, position)
+
+
+def _by_inode(positions: Iterable[Position]) -> dict[tuple[int, int], Position]:
+    ranked = sorted(positions, key=lambda position: position.state != "gone")
+    return {(position.device, position.inode): position for position in ranked}
+
+
+def _once(files: Iterable[Found], known: Mapping[tuple[int, int], Position]) -> list[Found]:
+    """Each file once, however many links lead to it: by its known path if that is one of them."""
+    found: dict[tuple[int, int], Found] = {}
+    for file in files:
+        position = known.get(file.key)
+        if file.key not in found or (position and position.path == file.path):
+            found[file.key] = file
+    return list(found.values())
+
+
+def adopt(match: Match, positions: Mapping[str, Position], probe: Probe) -> None:
+    """Find orphans again among strangers, by content; strangers that the glob names are new generations otherwise."""
+    gone = [position for position in positions.values() if position.state == "gone" and position.head_length == HEAD]
+    lost = [position for position in match.orphans.values() if position.state == "live" and position.head_length]
+    index: dict[tuple[int, str], dict[str, Position]] = {}
+    for position in [*lost, *gone]:
+        index.setdefault((position.head_length, position.head_hash), {})[position.generation] = position
+    lengths = sorted({length for length, _ in index})
+    held: set[str] = set()
+    for file in sorted(match.strangers, key=lambda file: (file.path.endswith(".gz"), not file.matched, file.path)):
+        alike = _alike(file, index, lengths, probe) if file.matched or lost else []
+        if file.size == 0 or (not file.matched and not alike):
+            continue
+        if not probe.settled(file):
+            match.waiting.append(file)
+            held.update(position.generation for position in alike)
+            continue
+        same = _same(file, alike, probe)
+        if same is not None:
+            match.tracked.append((file, same))
+            match.orphans.pop(same.generation, None)
+            del index[(same.head_length, same.head_hash)][same.generation]
+            continue
+        _new(file, alike, match)
+    for name in held & match.orphans.keys():
+        del match.orphans[name]
+
+
+def _alike(
+    file: Found, index: Mapping[tuple[int, str], Mapping[str, Position]], lengths: Iterable[int], probe: Probe
+) -> list[Position]:
+    head = probe.head(file) if index else None
+    if head is None:
+        return []
+    found = (index.get((length, fingerprint(head[:length])), {}) for length in lengths if length <= len(head))
+    return [position for group in found for position in group.values()]
+
+
+def _same(file: Found, alike: Iterable[Position], probe: Probe) -> Position | None:
+    # The least offset first: of two that match, the one that reads more loses nothing.
+    proven = sorted((item for item in alike if item.offset >= ENOUGH and item.anchor_length), key=lambda item: item.offset)
+    return next((item for item in proven if probe.compare(file, item) is Verdict.SAME), None)
+
+
+def _new(file: Found, alike: Iterable[Position], match: Match) -> None:
+    """Read a file from its beginning; an orphan of which too little was known goes on in it, without an alarm."""
+    packed = file.path.endswith(".gz")
+    small = [
+        position for position in alike
+        if position.generation in match.orphans and position.offset < ENOUGH and (packed or file.size >= position.size)
+    ]  # fmt: skip
+    covered = [position for position in small if position.size <= position.head_length] or small[:1]
+    for position in covered:
+        del match.orphans[position.generation]
+        match.retired.append(position)
+    if file.matched or covered:
+        match.tracked.append((file, None))

@@ -1,0 +1,137 @@
+"""Which files a glob finds, by scanning folders; nothing is opened."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Container
+from dataclasses import dataclass
+from functools import lru_cache
+
+from clickjoin.sources.base import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A regular file as stat saw it. `matched`: the glob names it; others only lie in the same folder."""
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    matched: bool
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What stays the same when a file is renamed."""
+        return self.device, self.inode
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Files by path. `failed` folders and files could not be looked at: nothing is known about what lies there."""
+
+    files: tuple[Found, ...]
+    failed: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    missing: bool = False
+
+    def hides(self, path: str) -> bool:
+        """Whether a path lies where nothing could be seen."""
+        return any(path == place or path.startswith(f"{place}/") for place in self.failed)
+
+
+def base_of(pattern: str) -> tuple[str, tuple[str, ...]]:
+    """The folder that a glob starts from, and the parts of the pattern below it."""
+    parts = pattern.split("/")
+    fixed = next((at for at, part in enumerate(parts[:-1]) if re.search(r"[*?[]", part)), len(parts) - 1)
+    below = parts[fixed:]
+    return "/".join(parts[:fixed]) or "/", tuple([*below, "*"] if below[-1] == "**" else below)
+
+
+def list_files(pattern: str, inodes: Container[int] = (), *, everything: bool = False) -> Listing:
+    """Files that a glob names, and of the others in their folders those with a known inode, or all.
+
+    As in a shell, `*` names no hidden files; `**` is any number of folders, without following links. A file that
+    cannot be looked at is a problem; a base folder that does not exist is `missing`.
+    """
+    base, parts = base_of(pattern)
+    walk = _Walk(inodes, everything)
+    walk.visit(base, parts)
+    if walk.gone == base:
+        problem = Problem("missing", base, f"folder {base} does not exist; create it, or correct the source's path")
+        return Listing((), problems=(problem,), missing=True)
+    files = tuple(walk.files[path] for path in sorted(walk.files))
+    return Listing(files, tuple(walk.failed), tuple(walk.problems))
+
+
+def unreadable(path: str, error: OSError) -> Problem:
+    """A file or folder that cannot be read, with the system's own words."""
+    return Problem("unreadable", path, f"{path} cannot be read ({error.strerror}); check its permissions and its disk")
+
+
+@lru_cache(maxsize=256)
+def _regex(part: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(part))
+
+
+def _names(part: str, name: str) -> bool:
+    return (not name.startswith(".") or part.startswith(".")) and bool(_regex(part).match(name))
+
+
+class _Walk:
+    def __init__(self, inodes: Container[int], everything: bool) -> None:
+        self.inodes, self.everything = inodes, everything
+        self.files: dict[str, Found] = {}
+        self.failed: list[str] = []
+        self.problems: list[Problem] = []
+        self.gone = ""
+
+    def visit(self, folder: str, parts: tuple[str, ...]) -> None:
+        try:
+            with os.scandir(folder) as found:
+                entries = list(found)
+        except (FileNotFoundError, NotADirectoryError):
+            self.gone = folder
+            return
+        except OSError as error:
+            self._fail(folder, error)
+            return
+        if len(parts) == 1:
+            for entry in entries:
+                self._file(entry, _names(parts[0], entry.name))
+        elif parts[0] == "**":
+            self.visit(folder, parts[1:])
+            self._below(entries, "*", parts, links=False)
+        else:
+            self._below(entries, parts[0], parts[1:], links=True)
+
+    def _below(self, entries: list[os.DirEntry[str]], name: str, parts: tuple[str, ...], *, links: bool) -> None:
+        for entry in entries:
+            if _names(name, entry.name) and entry.is_dir(follow_symlinks=links):
+                self.visit(entry.path, parts)
+
+    def _file(self, entry: os.DirEntry[str], matched: bool) -> None:
+        known = self.files.get(entry.path)
+        if known and (known.matched or not matched):
+            return
+        if not (matched or self.everything or entry.inode() in self.inodes):
+            return
+        try:
+            if not entry.is_file():
+                return
+            stat = entry.stat()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._fail(entry.path, error)
+            return
+        self.files[entry.path] = Found(
+            entry.path, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, matched
+        )  # fmt: skip
+
+    def _fail(self, path: str, error: OSError) -> None:
+        self.failed.append(path)
+        self.problems.append(unreadable(path, error))

@@ -1,0 +1,146 @@
+"""Looking into files for planning: what they are, and what of them is unread."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from clickjoin.sources.base import Position, Problem
+from clickjoin.sources.contents import (
+    HEAD,
+    BrokenGzip,
+    fingerprint,
+    has_tail,
+    head_of,
+    holds,
+    is_packed,
+    opened,
+    packed_blocks,
+    proof_of,
+    read_at,
+    unpack,
+)
+from clickjoin.sources.cut import SAMPLE
+from clickjoin.sources.identity import Verdict, unread
+from clickjoin.sources.listing import Found, unreadable
+from clickjoin.sources.share import Want
+
+SETTLE_SECONDS = 10  # a .gz whose last write is older than this is taken as complete
+QUICK = 4 << 20  # a .gz up to this size (packed) is unpacked to see whether it is complete
+
+
+@dataclass(frozen=True)
+class Work:
+    """A file with something unread: its position as if nothing were planned now, and what it wants to be read."""
+
+    file: Found
+    position: Position
+    want: Want
+
+
+class FileProbe:
+    """Looks into files at one moment (`now` in seconds since 1970), and gathers the problems that it meets."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+        self.problems: list[Problem] = []
+
+    def compare(self, file: Found, position: Position) -> Verdict:
+        """Whether the file holds the generation up to its offset; UNKNOWN if it cannot be read now."""
+        try:
+            with opened(file.path) as fd:
+                same = holds(fd, is_packed(fd, file.path), proof_of(position), file.path)
+        except FileNotFoundError:
+            return Verdict.UNKNOWN  # renamed since it was listed: the next plan finds it
+        except OSError as error:
+            self.problems.append(unreadable(file.path, error))
+            return Verdict.UNKNOWN
+        except BrokenGzip:
+            return Verdict.OTHER if self.aged(file) else Verdict.UNKNOWN
+        return Verdict.SAME if same else Verdict.OTHER
+
+    def head(self, file: Found) -> bytes | None:
+        """Up to the first 1024 bytes; None if they cannot be read."""
+        try:
+            with opened(file.path) as fd:
+                return head_of(fd, is_packed(fd, file.path))
+        except OSError:
+            return None  # `look` tells of it if the file is wanted
+
+    def aged(self, file: Found) -> bool:
+        """Whether the last write was some time ago; also if its time lies in the future."""
+        return abs(self.now - file.mtime_ns / 1e9) >= SETTLE_SECONDS
+
+    def settled(self, file: Found) -> bool:
+        """Whether the file can be read to its end as it is: always, but for a .gz still being written."""
+        if not file.path.endswith(".gz") or self.aged(file):
+            return True
+        try:
+            with opened(file.path) as fd:
+                if not is_packed(fd, file.path):
+                    return file.size > 1
+                return file.size <= QUICK and sum(1 for _ in unpack(fd)) >= 0
+        except (OSError, BrokenGzip):
+            return False
+
+    def look(self, file: Found, known: Position | None) -> Work | None:
+        """What a file wants to be read; None if it cannot be read now."""
+        try:
+            with opened(file.path) as fd:
+                return self._look(fd, file, known)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self.problems.append(unreadable(file.path, error))
+            return None
+
+    def _look(self, fd: int, file: Found, known: Position | None) -> Work | None:
+        packed = is_packed(fd, file.path)
+        sample, head = b"", b""
+        if known is None or known.head_length < HEAD:
+            head = head_of(fd, packed)
+            if not packed:
+                head = head[: file.size]
+        offset = known.offset if known else 0
+        if not packed:
+            sample = read_at(fd, offset, min(SAMPLE, file.size - offset))
+            if len(sample) < min(SAMPLE, file.size - offset):
+                return None  # truncated since it was listed
+        position = _position(file, known, head)
+        return Work(file, position, _packed_want(fd, file, position) if packed else _want(sample, file.size - offset))
+
+
+def _position(file: Found, known: Position | None, head: bytes) -> Position:
+    if known is None:
+        print_ = fingerprint(head)
+        name = f"{file.device}:{file.inode}:{file.mtime_ns}:{file.path}:{print_}"
+        return Position(
+            blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest(),
+            file.path, file.device, file.inode, 0, file.size, file.mtime_ns, len(head), print_, 0, "",
+        )  # fmt: skip
+    # What is partly read keeps the age of its oldest unread byte, so that it keeps its place in the queue.
+    age = min(known.mtime_ns, file.mtime_ns) if unread(known) else file.mtime_ns
+    moved = replace(
+        known, path=file.path, device=file.device, inode=file.inode, size=file.size, mtime_ns=age, state="live"
+    )  # fmt: skip
+    return replace(moved, head_length=len(head), head_hash=fingerprint(head)) if head else moved
+
+
+def _want(sample: bytes, length: int) -> Want:
+    lines = sample.count(b"\n")
+    return Want(length, len(sample) / max(lines, 1))
+
+
+def _packed_want(fd: int, file: Found, position: Position) -> Want:
+    """The unpacked length is told by the last four bytes, up to a multiple of 4 GB; 0 if nothing follows the offset."""
+    told = int.from_bytes(os.pread(fd, 4, max(file.size - 4, 0)), "little")
+    length, sample = max(told - position.offset, file.size, 1), b""
+    try:
+        if position.offset and not has_tail(fd, proof_of(position), file.path):
+            length = 0
+        if not position.offset:
+            sample = next(packed_blocks(fd, 0, -1, proof_of(position), file.path, SAMPLE), b"")
+    except BrokenGzip:
+        pass  # its readers put that on record
+    return Want(length, len(sample) / max(sample.count(b"\n"), 1) if sample else 200.0, whole=True)

@@ -1,0 +1,84 @@
+"""How one batch's budget is shared between files: oldest first, and fair. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from clickjoin.sources.base import Budget
+
+# Estimates come from one block of a file, so records are counted wherever four times the estimate is too much.
+DOUBT = 4
+
+
+@dataclass(frozen=True)
+class Want:
+    """What one file has to be read: bytes, mean bytes of a record, and whether it is all or nothing (a .gz)."""
+
+    unread: int
+    mean: float
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What was taken of a file: bytes, records (estimated unless counted), and whether finished lines may be left."""
+
+    length: int
+    records: int
+    more: bool
+
+
+# (number of the file, bytes it may take, records it may take if they must be counted, take a record at any rate)
+Cut = Callable[[int, int, int | None, bool], Taken]
+
+
+def share(wants: Sequence[Want], budget: Budget) -> list[int]:
+    """Bytes that each file (oldest first) may take, within both limits by estimate.
+
+    Every one of n files is sure of 1/n of the budget; what the small ones leave goes to the oldest. What is whole
+    gets all or nothing, and the oldest such file that does not fit is taken all the same, or it might wait for ever.
+    """
+    # One unit is 1 / (max_bytes * max_events) of the budget, so that all of this is exact.
+    costs = [max(budget.max_events, ceil(budget.max_bytes / max(want.mean, 1))) for want in wants]
+    needs = [want.unread * cost for want, cost in zip(wants, costs, strict=True)]
+    pot = budget.max_bytes * budget.max_events
+    fair = pot // max(len(wants), 1)
+    given = [0 if want.whole and need > fair else min(need, fair) for want, need in zip(wants, needs, strict=True)]
+    pot -= sum(given)
+    for at, want in enumerate(wants):
+        more = min(needs[at] - given[at], pot)
+        if not want.whole or given[at] + more == needs[at]:
+            given[at] += more
+            pot -= more
+    rooms = [units // cost for units, cost in zip(given, costs, strict=True)]
+    for at, want in enumerate(wants):
+        if want.whole and rooms[at] < want.unread:
+            rooms[at] = want.unread
+            break
+    return rooms
+
+
+def spend(wants: Sequence[Want], budget: Budget, cut: Cut) -> list[Taken]:
+    """Take from each file (oldest first) what its share allows, with `cut`, which ends at the end of a line.
+
+    What one file does not use (half a line) goes on to the next. If not even one record fits, one is taken all the
+    same: a batch always gets on, and goes over its limit by no more than that record (or one whole file).
+    """
+    rooms = share(wants, budget)
+    expected = sum(room / max(want.mean, 1) for room, want in zip(rooms, wants, strict=True))
+    left = budget.max_events if expected * DOUBT > budget.max_events else None
+    taken: list[Taken] = []
+    spare, got = 0, False
+    for at, want in enumerate(wants):
+        room = rooms[at] if want.whole else rooms[at] + spare
+        if (room > 0 and left != 0) or not got:
+            piece = cut(at, max(room, 0), left, not got)
+        else:
+            piece = Taken(0, 0, True)
+        spare += rooms[at] - piece.length
+        left = None if left is None else max(left - piece.records, 0)
+        got = got or piece.records > 0
+        taken.append(piece)
+    return taken

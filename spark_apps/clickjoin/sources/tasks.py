@@ -1,0 +1,54 @@
+"""How a batch's slices are spread over tasks. Pure; what it makes is sent to the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from clickjoin.sources.contents import Proof
+
+SMALL = 4 << 20  # up to here one task reads everything: starting another costs more than it saves
+PIECE = 2 << 20  # no chunk of a cut slice is smaller
+
+
+class Chunk(NamedTuple):
+    """A part of a slice for one task: the records that begin in [begin, stop), of the slice [start, end).
+
+    `path` is where it lies now, `name` the path that was planned, which is what records say. `end` -1 is the file's
+    end. A slice that is `lost` (why, in a sentence) is not read.
+    """
+
+    path: str
+    name: str
+    generation: str
+    start: int
+    end: int
+    begin: int
+    stop: int
+    proof: Proof
+    csv: bool
+    lost: str = ""
+
+
+def spread(chunks: Sequence[Chunk], sizes: Sequence[int], parallelism: int) -> list[tuple[Chunk, ...]]:
+    """Tasks of about equal size, in order; big slices are cut. `sizes` in bytes, estimated where the end is open."""
+    total = sum(sizes)
+    count = 1 if total < SMALL else max(min(2 * parallelism, total // PIECE), 1)
+    target = -(-total // count) or 1
+    tasks: list[list[Chunk]] = [[] for _ in range(count)]
+    done = 0
+    for chunk, size in zip(chunks, sizes, strict=True):
+        for part, length in _parts(chunk, size, target):
+            tasks[min((done + length // 2) // target, count - 1)].append(part)
+            done += length
+    return [tuple(task) for task in tasks if task]
+
+
+def _parts(chunk: Chunk, size: int, target: int) -> list[tuple[Chunk, int]]:
+    pieces = round(size / target) if chunk.end >= 0 and not chunk.lost and not chunk.path.endswith(".gz") else 1
+    if pieces <= 1:
+        return [(chunk, size)]
+    edges = [chunk.start + size * at // pieces for at in range(pieces + 1)]
+    return [
+        (chunk._replace(begin=low, stop=high), high - low) for low, high in zip(edges, edges[1:], strict=False)
+    ]  # fmt: skip

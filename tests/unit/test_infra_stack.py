@@ -1,0 +1,102 @@
+"""What a stack is started with: loopback alone, secrets in private files, no other installation's settings."""
+
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bootstrap import INFRA, ROOT, Problem
+from stack import Stack, airflow, spark
+from stack.home import Home, clean_environment, write_private
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home")
+    home.make()
+    return home
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_connect_url_is_private_and_says_localhost(home):
+    spark.publish(home, 15002)
+    head, _, token = home.connect_url.read_text().partition("=")
+    # With a token and any other host name PySpark asks for TLS, which the server does not speak.
+    assert head == "sc://localhost:15002/;token"
+    # PySpark splits the address at each `=`.
+    assert token.isalnum()
+    assert mode(home.connect_url) == 0o600
+    assert mode(home.folder) == 0o700
+
+
+def test_secrets_stay_the_same(home):
+    assert home.secret("jwt") == Home(home.folder).secret("jwt") != home.secret("api")
+    assert mode(home.folder / "secrets.json") == 0o600
+
+
+def test_private_file_is_replaced_whole(tmp_path):
+    for text in ("one", "two"):
+        write_private(tmp_path / "secret", text)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("secret", "two")]
+
+
+def test_other_installations_do_not_leak_in(monkeypatch):
+    for name in ("SPARK_HOME", "AIRFLOW_HOME", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "PYSPARK_PYTHON", "PYTHONPATH"):
+        monkeypatch.setenv(name, "/another")
+    assert "/another" not in clean_environment().values()
+
+
+def test_loopback_is_kept_off_a_proxy(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "example.org")
+    assert clean_environment()["NO_PROXY"] == "example.org,localhost,127.0.0.1"
+
+
+def test_servers_listen_on_loopback(home):
+    settings = dict(line.split() for line in spark.DEFAULTS.read_text().splitlines() if line and line[0] != "#")
+    assert settings["spark.connect.grpc.binding.address"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
+    assert airflow.PARTS["api-server"][1:3] == ["--host", "127.0.0.1"]
+    # Otherwise it serves logs on all interfaces.
+    assert "--skip-serve-logs" in airflow.PARTS["scheduler"]
+    env = airflow.environment({}, home, 8080, ROOT / "dags", ROOT / "plugins")
+    assert env["AIRFLOW__API__BASE_URL"] == "http://127.0.0.1:8080"
+
+
+def test_driver_memory_can_be_set(home):
+    assert "2g" in spark.command(home, 15002, {"CLICKJOIN_DRIVER_MEMORY": "2g"})
+
+
+def test_stack_that_was_not_started(tmp_path):
+    stack = Stack(tmp_path / "home")
+    assert not stack.running
+    with pytest.raises(Problem, match=r"^no Airflow was started"):
+        _ = stack.airflow_url
+    with pytest.raises(Problem, match=r"^no Spark Connect server was started"):
+        _ = stack.connect_url
+    stack.stop()
+
+
+def test_crash_at_start_shows_the_log_and_leaves_nothing(tmp_path, monkeypatch):
+    crash = ["sh", "-c", "echo the reason; exit 3"]
+    monkeypatch.setattr(spark, "command", lambda *_: crash)
+    stack = Stack(tmp_path / "home", airflow=False)
+    with pytest.raises(Problem, match=r"^spark stopped while starting; the end of .*spark\.log:\nthe reason$"):
+        stack.start()
+    assert (stack.servers, stack.home.read()) == ([], ([], {}))
+
+
+def test_every_lock_entry_has_hashes():
+    for path in (INFRA / "requirements.lock", INFRA / "uv.lock.txt", INFRA / "images/postgres.lock"):
+        text = path.read_text()
+        pinned = [line for line in text.splitlines() if "==" in line and not line.lstrip().startswith("#")]
+        assert pinned
+        assert all(line.endswith("\\") for line in pinned)
+
+
+def test_tools_have_one_configuration():
+    assert {"ruff", "mypy", "importlinter", "pytest"} <= set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    )
