@@ -4,6 +4,7 @@ RUN := .venv/bin/python
 BOOTSTRAP = PYTHONPATH=infra $(PYTHON) -B -m bootstrap
 SUITES := $(wildcard tests/unit tests/spark tests/airflow tests/faults)
 export SPARK_PORT AIRFLOW_PORT
+export GX_ANALYTICS_ENABLED := false
 
 .PHONY: help python setup doctor lock up down status check format test demo secrets clean
 
@@ -43,7 +44,7 @@ format: setup ## Format the code
 	.venv/bin/ruff format
 
 test: check ## Check, then run all tests
-	$(RUN) -m pytest $(SUITES) --durations=15
+	AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest $(SUITES) --durations=15
 
 demo: setup ## Show it at work
 	@$(RUN) -m demo

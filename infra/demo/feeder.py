@@ -51,16 +51,17 @@ class Feeder:
         """Whether all is written."""
         return len(self.entries) == len(self.plan.lines)
 
-    def feed(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Write all lines, each at its time, or until told to stop."""
+    def feed(self, ready: Callable[[], bool] = lambda: True, stop: Callable[[], bool] = lambda: False) -> None:
+        """Write the first lines at once, and the others, each at its time, once all is ready; or until told to stop."""
         for stream in STREAMS:
             (self.logs / stream).mkdir(parents=True, exist_ok=True)
-        begun = self._clock()
         try:
             with self.ledger.open("a", newline="", encoding="utf-8") as handle:
-                book = csv.writer(handle)
+                book, begun = csv.writer(handle), None
                 while not self.done and not stop():
-                    self._write_due(self._clock() - begun, book.writerow)
+                    if begun is None and self.entries and ready():
+                        begun = self._clock()
+                    self._write_due(0.0 if begun is None else self._clock() - begun, book.writerow)
                     handle.flush()
                     self._sleep(TICK)
         finally:
@@ -69,7 +70,7 @@ class Feeder:
 
     def _write_due(self, elapsed: float, note: Callable[[tuple[object, ...]], object]) -> None:
         for line in self.plan.lines[len(self.entries) :]:
-            if line.at > elapsed:
+            if line.at >= elapsed:
                 return
             if line.at >= self.plan.rotate_at and not self._rotated:
                 self._rotate(self.logs.joinpath(*self.plan.rotated))
@@ -103,7 +104,8 @@ def main(arguments: list[str]) -> int:
     ledger = chosen.to.absolute().parent / "ledger.csv"
     feeder = Feeder(script(chosen.seconds, chosen.seed), chosen.to, ledger)
     lines = len(feeder.plan.lines)
-    print(f"feeding {lines:,} lines in {chosen.seconds:g} s ({lines / chosen.seconds:,.0f}/s) to {chosen.to}; ledger {ledger}")
+    print(f"feeding {lines:,} lines in {chosen.seconds:g} s, {lines / chosen.seconds:,.0f}/s, to {chosen.to}")
+    print(f"when each was written stands in {ledger}")
     try:
         feeder.feed()
     except OSError as error:

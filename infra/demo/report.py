@@ -10,6 +10,7 @@ from rich.table import Table
 from .feeder import Entry
 from .lake import OUTCOMES, Lake
 from .latency import Readable, Spread, spread
+from .script import WARM_CLICKS
 
 TABLES = {"clicks": "foreign", "impressions": "primary"}
 
@@ -73,26 +74,47 @@ def _ids(what: str, ids: set[str]) -> Iterable[str]:
         yield f"{len(ids)} {what}, such as {min(ids)}"
 
 
-def latencies(entries: Sequence[Entry], readable: Readable) -> dict[str, Spread | None]:
-    """From written to readable, over all clicks and over those whose impression was not held back on purpose."""
-    first: dict[str, int] = {}
-    for entry in entries:
+def latencies(lake: Lake, entries: Sequence[Entry], readable: Readable, warm: int) -> dict[str, Spread | None]:
+    """From click written to output readable: of all clicks, and apart of those whose impression was held back.
+
+    The first `warm` entries are left out.
+    """
+    written: dict[str, int] = {}
+    for entry in entries[warm:]:
         if entry.stream == "clicks" and entry.event_id:
-            first.setdefault(entry.event_id, entry.written_at)
-    took = {click: moment - first[click] for click, moment in readable.moments.items() if click in first}
-    return {"all": spread(took.values())}
+            written.setdefault(entry.event_id, entry.written_at)
+    held = {entry.event_id for entry in entries if entry.kind == "held"}
+    named = {row["event_id"]: row["primary_id"] for row in lake.read("joined", "event_id", "primary_id")}
+    took = {click: moment - written[click] for click, moment in readable.moments.items() if click in written}
+    late = {click for click in took if named.get(click) in held}
+    return {
+        "all clicks": spread(took.values()),
+        "impression written first": spread(took[click] for click in took.keys() - late),
+        "impression held back": spread(took[click] for click in late),
+    }
 
 
-def as_table(found: Tally, spreads: dict[str, Spread | None]) -> Table:
-    """Everything, to be printed."""
-    table = Table(title="ZOZO: what went in, and where it is", title_justify="left")
-    for column, side in (("", "left"), ("clicks", "right"), ("impressions", "right")):
-        table.add_column(column, justify=side)  # type: ignore[arg-type]
+def sums(found: Tally) -> Table:
+    """What went in and where it is, to be printed."""
+    table = Table(title="What went in, and where it is", title_justify="left")
+    for column in ("", "clicks", "impressions"):
+        table.add_column(column, justify="right" if column else "left")
     clicks, impressions = found.streams["clicks"], found.streams["impressions"]
-    table.add_row("input lines", f"{clicks.lines:,}", f"{impressions.lines:,}")
-    table.add_row("  duplicates", f"{clicks.duplicates:,}", f"{impressions.duplicates:,}")
-    table.add_row("  quarantined", f"{clicks.quarantined:,}", f"{impressions.quarantined:,}")
-    table.add_row("  accepted", f"{clicks.accepted:,}", f"{impressions.accepted:,}", end_section=True)
+    for name, label in (("lines", "input lines"), ("quarantined", "quarantined"), ("duplicates", "duplicates")):
+        table.add_row(label, f"{getattr(clicks, name):,}", f"{getattr(impressions, name):,}")
+    table.add_row("accepted", f"{clicks.accepted:,}", f"{impressions.accepted:,}", end_section=True)
     for name, count in {**found.outcomes, "pending": found.pending}.items():
-        table.add_row(f"    {name}", f"{count:,}", "")
+        table.add_row(name, f"{count:,}", "")
+    return table
+
+
+def times(spreads: dict[str, Spread | None]) -> Table:
+    """Latencies in seconds, to be printed."""
+    title = f"Seconds from click written to joined row readable (but for the first {WARM_CLICKS}, which warm Spark up)"
+    table = Table(title=title, title_justify="left")
+    for column in ("", "joined", "p50", "p90", "p99", "max"):
+        table.add_column(column, justify="right" if column else "left")
+    for name, of in spreads.items():
+        if of:
+            table.add_row(name, f"{of.count:,}", *(f"{part:.1f}" for part in (of.p50, of.p90, of.p99, of.max)))
     return table

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 import yaml
+
 from bootstrap import ROOT, Problem
 from stack import Stack
 
@@ -28,7 +29,7 @@ class Running:
         self.logs = stack.home.folder / "airflow/logs"
 
     def unpause(self) -> None:
-        """Switch on the DAGs that join and retry, once Airflow has found them. Errors: Problem that says why it has not."""
+        """Switch on the DAGs that join and retry, once Airflow has found them. Errors: Problem if it does not."""
         deadline = time.monotonic() + DAG_WAIT
         for dag in self._dags.values():
             while not self._switched_on(dag):
@@ -37,7 +38,7 @@ class Running:
                 time.sleep(0.5)
 
     def runs(self) -> str:
-        """Number and state of the newest run of the join, such as `3 running`; says so if it failed."""
+        """Number and state of the newest run of the join, such as `3 running`."""
         path = f"/dags/{self._dags['join']}/dagRuns?limit=1&order_by=-id"
         try:
             found = self._stack.api("GET", path)
@@ -45,11 +46,6 @@ class Running:
             return "?"
         newest = found["dag_runs"][0]["state"] if found["dag_runs"] else "none"
         return f"{found['total_entries']} {newest}"
-
-    def failed(self) -> int:
-        """Number of runs of either DAG that failed."""
-        paths = [f"/dags/{dag}/dagRuns?limit=1&state=failed" for dag in self._dags.values()]
-        return sum(self._stack.api("GET", path)["total_entries"] for path in paths)
 
     def _switched_on(self, dag: str) -> bool:
         try:
@@ -73,11 +69,10 @@ def running(home: Path, pipeline: Path, tick: Callable[[], None] = lambda: None)
         yield Running(stack, pipeline.stem)
 
 
-def write_pipeline(file: Path, lake: Path, sources: dict[str, str], **changes: Any) -> None:
+def write_pipeline(file: Path, lake: Path, primary: Path, foreign: Path, **changes: Any) -> None:
     """Write a pipeline's file: that of the ZOZO logs, with another lake and other globs, and perhaps other fields."""
     pipeline = yaml.safe_load((HERE / "zozo.yaml").read_text(encoding="utf-8")) | changes
     pipeline["pipeline"], pipeline["lake"] = file.stem, str(lake)
-    for stream, glob in sources.items():
-        pipeline[stream]["source"]["path"] = glob
+    pipeline["primary"]["source"]["path"], pipeline["foreign"]["source"]["path"] = str(primary), str(foreign)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(yaml.safe_dump(pipeline, sort_keys=False), encoding="utf-8")

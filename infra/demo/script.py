@@ -19,6 +19,7 @@ REPEATS, REPEAT_AFTER = {"impressions": 240, "clicks": 12}, 8.0  # lines written
 BROKEN = ("truncated", "invalid-utf8", "no-id")  # each this many times in each stream:
 BROKEN_TIMES = 2
 ORPHANS = 2
+WARM_CLICKS = 3  # the lines up to this click come first, all at once: Spark's first batch takes many seconds
 ROTATED = ("impressions", "men-bts.jsonl")
 
 
@@ -39,9 +40,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Script:
-    """All lines in the order of writing; half-way one file is rotated by rename."""
+    """All lines in the order of writing, the first `warm` of them before the clock starts.
+
+    Half-way one file is rotated by rename.
+    """
 
     lines: tuple[Line, ...]
+    warm: int
     seconds: float
     rotate_at: float
     rotated: tuple[str, str] = ROTATED
@@ -51,17 +56,18 @@ def script(seconds: float, seed: int = SEED, data: Path = DATA) -> Script:
     """The whole demonstration, in order of event time and at an even rate, with what goes wrong in real logs."""
     chance = random.Random(seed)
     real = sorted(_real(data), key=lambda line: (line.at, line.event_id))
-    real = [replace(line, at=seconds * n / len(real)) for n, line in enumerate(real)]
-    lines = [*_held(real, chance), *_orphans(real, seconds, chance)]
+    warm = [n for n, line in enumerate(real) if line.stream == "clicks"][WARM_CLICKS - 1] + 1
+    real = [replace(line, at=seconds * (n - warm) / (len(real) - warm)) for n, line in enumerate(real)]
+    lines = [*real[:warm], *_held(real[warm:], chance), *_orphans(real, seconds, chance)]
     for stream, times in REPEATS.items():
-        good = [line for line in lines if line.stream == stream]
+        good = [line for line in lines if line.stream == stream and line.at >= 0]
         lines += [_repeat(line, seconds, chance) for line in chance.sample(good, min(times, len(good)))]
         kinds = BROKEN * BROKEN_TIMES
         lines += [
             replace(line, kind=kind, event_id="", data=broken(line.data, kind))
             for line, kind in zip(chance.choices(good, k=len(kinds)), kinds, strict=True)
         ]
-    return Script(tuple(sorted(lines)), seconds, seconds / 2)
+    return Script(tuple(sorted(lines)), warm, seconds, seconds / 2)
 
 
 def _real(data: Path) -> Iterator[Line]:
@@ -88,13 +94,13 @@ def _held(real: list[Line], chance: random.Random) -> list[Line]:
 
 
 def _orphans(real: list[Line], seconds: float, chance: random.Random) -> list[Line]:
-    """Invented clicks on impressions that never were. They come early: giving up takes longer than the feeding's end."""
+    """Invented clicks on impressions that never were. They come early, since giving up takes its time."""
     orphans = []
     for line in chance.sample([line for line in real if line.stream == "clicks"], ORPHANS):
         micros = _micros(line.event_id)
         event_id = f"10.99.0.2:1:{micros}"
         record = {"event_id": event_id, "query_id": f"10.99.0.1:1:{micros - 2_000_000}", "invented": True}
-        at = chance.uniform(0.25, 0.5) * seconds
+        at = chance.uniform(0.1, 0.35) * seconds
         orphans.append(Line(at, "clicks", line.file, json.dumps(record).encode(), event_id, "orphan"))
     return orphans
 

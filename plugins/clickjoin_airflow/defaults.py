@@ -80,7 +80,7 @@ class BrokenPipelineOperator(BaseOperator):
 
 
 def placeholder(app: str, file: BrokenFile) -> DAG:
-    """A DAG for a broken file: never scheduled, it says what is wrong. By its task's name, a waiting run says so too."""
+    """A DAG for a broken file: never scheduled, it says what is wrong. A run that waits says so too."""
     with DAG(
         f"clickjoin_{app}__{file.name}",
         description=f"{file.path.name} cannot be read",
@@ -89,5 +89,6 @@ def placeholder(app: str, file: BrokenFile) -> DAG:
         tags=["clickjoin", app, "broken"],
         doc_md=f"### This pipeline's file cannot be read\n\n    {file.problem.replace(chr(10), chr(10) + '    ')}",
     ) as dag:
+        # The task is called as in the whole DAG, so that a run which was under way finds it.
         BrokenPipelineOperator(task_id=app, problem=file.problem)
     return dag

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TablesLink(BaseOperatorLink):
-    """The tables, if they have a web address; else asset `joined`, which names their folder and lists what was added."""
+    """The tables, if they have a web address; else asset `joined`, which names their folder and lists additions."""
 
     name = "Tables"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def find(folder: Path) -> Found:
     """Read the YAML files of the folder, or of the one that CLICKJOIN_PIPELINES names."""
     folder = Path(os.environ.get("CLICKJOIN_PIPELINES") or folder)
     good: dict[str, PipelineFile] = {}
-    broken: list[BrokenFile] = []
+    problems: dict[Path, str] = {}
     for path in sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml")):
         try:
             pipeline = read(path)
@@ -69,9 +70,16 @@ def find(folder: Path) -> Found:
                 raise ValueError(f"pipeline {pipeline.name} is in {good[pipeline.name].path.name} already; rename one")
             good[pipeline.name] = pipeline
         except (OSError, ValueError, yaml.YAMLError) as error:
-            stem = re.sub(r"[^\w.-]", "_", path.stem, flags=re.ASCII)
-            broken.append(BrokenFile(stem, path, f"{path}: {error}"))
-    return Found(tuple(good.values()), tuple(broken))
+            problems[path] = f"{path}: {error}"
+    return Found(tuple(good.values()), tuple(_broken(problems, taken=set(good))))
+
+
+def _broken(problems: Mapping[Path, str], taken: set[str]) -> Iterator[BrokenFile]:
+    for path, problem in problems.items():
+        stem, whole = (re.sub(r"[^\w.-]", "_", name, flags=re.ASCII) for name in (path.stem, path.name))
+        name = whole if stem in taken else stem
+        taken.add(name)
+        yield BrokenFile(name, path, problem)
 
 
 def read(path: Path) -> PipelineFile:

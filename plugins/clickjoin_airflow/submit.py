@@ -53,16 +53,10 @@ class Submit:
             raise ConfigError(f"{command[0]}: cannot be run ({error.strerror})",
                               remedy="Set spark_submit in the connection's extra") from error  # fmt: skip
         tail: deque[str] = deque(maxlen=_TAIL)
-        reader = Thread(target=_log, args=(process.stderr, say, tail), daemon=True)
-        try:
-            reader.start()
-            last = _log(process.stdout or (), say, tail, hold=True)
-            code = process.wait()
-            reader.join(_GRACE)
-        finally:
-            _stop(process)
-        if code:
-            raise failure(list(tail), code)
+        with process:
+            last = _follow(process, say, tail)
+        if process.returncode:
+            raise failure(list(tail), process.returncode)
         return dict(json.loads(last))
 
     def command(self, job: Job) -> list[str]:
@@ -91,6 +85,19 @@ def failure(lines: Sequence[str], code: int) -> Exception:
             more = takewhile(lambda line: line.startswith("  "), lines[index + 1 :])
             return kind("\n".join([found[2], *more]))  # type: ignore[no-any-return]
     return RuntimeError(f"spark-submit ended with exit code {code}: " + " | ".join(lines[-3:]))
+
+
+def _follow(process: subprocess.Popen[str], say: Say, tail: deque[str]) -> str:
+    """Say what the process says until it ends, or is ended; return its last line."""
+    reader = Thread(target=_log, args=(process.stderr, say, tail), daemon=True)
+    reader.start()
+    try:
+        last = _log(process.stdout or (), say, tail, hold=True)
+        process.wait()
+    finally:
+        _stop(process)
+        reader.join(_GRACE)
+    return last
 
 
 def _log(lines: Iterable[str], say: Say, tail: deque[str], hold: bool = False) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Position:
-    """How far one generation of one file has been planned. Offsets, sizes and lengths in bytes (unpacked bytes for .gz).
+    """How far one generation of one file has been planned. Lengths in bytes (of a .gz unpacked; `size` as on disk).
 
     `generation` names the content, not the file: it stays the same through a rename. `head_*` is a fingerprint of the
     first bytes, `anchor_*` one of the bytes just before `offset`: together they prove that what lies in a file up
@@ -63,7 +63,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something about a source that a person should know. `kind`: unreadable | lost-tail | unfinished-line | missing."""
+    """Something about a source that people should know. `kind`: unreadable | lost-tail | unfinished-line | missing."""
 
     kind: str
     path: str
@@ -74,7 +74,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class SourcePlan:
-    """What to read next and what is left. `positions` holds only those that changed; backlog is what stays unplanned."""
+    """What to read next and what is left. `positions`: only those that changed. Backlog: what stays unplanned."""
 
     slices: tuple[Slice, ...] = ()
     positions: tuple[Position, ...] = ()
@@ -96,7 +96,7 @@ class Source(Protocol):
     """One stream's source of records."""
 
     def plan(self, positions: Mapping[str, Position], budget: Budget) -> SourcePlan:
-        """Say what a batch shall read next, oldest first and fair between files; reads metadata and a few bytes a file."""
+        """Say what a batch shall read next, oldest first and fair between files; reads a few bytes of each."""
         ...
 
     def lost(self, slices: Sequence[Slice]) -> dict[str, str]:

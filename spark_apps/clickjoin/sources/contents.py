@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clickjoin.errors import SourceError
 
@@ -87,23 +87,26 @@ def unpack(fd: int, size: int = BLOCK) -> Iterator[bytes]:
         if not packed:
             packed = os.pread(fd, 1 << 18, at)
             at += len(packed)
+            if not packed and inside:
+                raise BrokenGzip(f"it ends early, after {at} packed bytes")
+            if not packed:
+                return
         if not inside:
             packed = packed.lstrip(b"\0")  # padding between members
-        if not packed:
-            if os.pread(fd, 1, at):
-                continue
-            if inside:
-                raise BrokenGzip(f"it ends early, after {at} packed bytes")
-            return
-        try:
-            block = member.decompress(packed, size)
-        except zlib.error as error:
-            raise BrokenGzip(f"it is damaged before its packed byte {at} ({error})") from error
-        packed, inside = (member.unused_data, False) if member.eof else (member.unconsumed_tail, True)
-        if member.eof:
-            member = zlib.decompressobj(31)
+        block = _inflate(member, packed, size, at)
+        inside = bool(packed) and not member.eof
+        packed, member = (
+            (member.unused_data, zlib.decompressobj(31)) if member.eof else (member.unconsumed_tail, member)
+        )
         if block:
             yield block
+
+
+def _inflate(member: Any, packed: bytes, size: int, at: int) -> bytes:
+    try:
+        return bytes(member.decompress(packed, size))
+    except zlib.error as error:
+        raise BrokenGzip(f"it is damaged before its packed byte {at} ({error})") from error
 
 
 def head_of(fd: int, packed: bool, length: int = HEAD) -> bytes:

@@ -151,7 +151,8 @@ def _alike(
 
 def _same(file: Found, alike: Iterable[Position], probe: Probe) -> Position | None:
     # The least offset first: of two that match, the one that reads more loses nothing.
-    proven = sorted((item for item in alike if item.offset >= ENOUGH and item.anchor_length), key=lambda item: item.offset)
+    proven = [item for item in alike if item.offset >= ENOUGH and item.anchor_length]
+    proven.sort(key=lambda item: item.offset)
     return next((item for item in proven if probe.compare(file, item) is Verdict.SAME), None)
 
 

@@ -148,8 +148,8 @@ class _Draft:
             self.backlog_bytes += left
             self.backlog_events += left / max(work.want.mean, 1)
         elif left and self.probe.now - work.file.mtime_ns / 1e9 > STALE_SECONDS:
-            path, since = work.file.path, datetime.fromtimestamp(work.file.mtime_ns / 1e9, UTC)
-            detail = f"{path} ends in half a line, and has not grown since {since:%Y-%m-%d %H:%M:%S}Z; end the line, and it is read"
+            path, since = work.file.path, datetime.fromtimestamp(work.file.mtime_ns // 10**9, UTC)
+            detail = f"{path} ends in half a line since {since:%Y-%m-%d %H:%M:%S}Z; end the line, and it is read"
             self.problems.append(Problem("unfinished-line", path, detail, work.file.size - left, left))
 
     def plan(self) -> SourcePlan:

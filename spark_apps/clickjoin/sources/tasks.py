@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from clickjoin.sources.contents import Proof
@@ -49,6 +50,4 @@ def _parts(chunk: Chunk, size: int, target: int) -> list[tuple[Chunk, int]]:
     if pieces <= 1:
         return [(chunk, size)]
     edges = [chunk.start + size * at // pieces for at in range(pieces + 1)]
-    return [
-        (chunk._replace(begin=low, stop=high), high - low) for low, high in zip(edges, edges[1:], strict=False)
-    ]  # fmt: skip
+    return [(chunk._replace(begin=low, stop=high), high - low) for low, high in pairwise(edges)]

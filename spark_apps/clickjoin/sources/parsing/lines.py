@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.sources.contents import BLOCK, packed_blocks, plain_blocks, read_at
+from clickjoin.sources.contents import packed_blocks, plain_blocks, read_at
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -65,7 +65,7 @@ def boundary(fd: int, at: int, start: int, end: int) -> int:
 
 
 def chunk_blocks(fd: int, packed: bool, chunk: Chunk, first: int, size: int) -> tuple[int, Iterator[bytes]]:
-    """Where a chunk's first record begins, and its bytes in blocks. Records of the file begin at `first` (after a header)."""
+    """Where a chunk's first record begins, and its bytes in blocks. `first`: where the file's header ends."""
     start = max(chunk.start, first)
     if packed:
         return start, packed_blocks(fd, start, chunk.end, chunk.proof, chunk.path, size)
@@ -82,34 +82,30 @@ def whole_lines(blocks: Iterable[bytes], offset: int, longest: int) -> Iterator[
     for block in blocks:
         held = held + block if held else block
         if part >= 0:
-            for piece in _parts(held, offset, part):
-                yield piece
-                held, offset, part = held[len(piece.data) :], offset + len(piece.data), part + 1
-                if piece.data.endswith(b"\n"):
-                    part = -1
-            if part >= 0:
-                continue
-        last = held.rfind(b"\n") + 1
-        if last:
-            yield Block(offset, held[:last])
+            pieces, part = _parts(held, offset, part)
+            yield from pieces
+            used = sum(len(piece.data) for piece in pieces)
+            held, offset = held[used:], offset + used
+        if part < 0:
+            last = held.rfind(b"\n") + 1
+            if last:
+                yield Block(offset, held[:last])
             held, offset = held[last:], offset + last
-        if len(held) > longest:
-            part = 0
-    while held and part >= 0:
-        yield Block(offset, held[:RAW_PART], part)
-        held, offset, part = held[RAW_PART:], offset + RAW_PART, part + 1
-    if held:
+            part = 0 if len(held) > longest else -1
+    if part < 0 and held:
         yield Block(offset, held)
+    if part >= 0:
+        for at in range(0, len(held), RAW_PART):
+            yield Block(offset + at, held[at : at + RAW_PART], part + at // RAW_PART)
 
 
-def _parts(held: bytes, offset: int, part: int) -> Iterator[Block]:
-    """The parts of one line that are complete: of full length, or with the line's end."""
-    end, at = held.find(b"\n") + 1, 0
-    while at + RAW_PART <= (end or len(held)):
-        yield Block(offset + at, held[at : at + RAW_PART], part)
-        at, part = at + RAW_PART, part + 1
-    if at < end:
-        yield Block(offset + at, held[at:end], part)
+def _parts(held: bytes, offset: int, part: int) -> tuple[list[Block], int]:
+    """The parts of one line that are complete (of full length, or with the line's end), and the next one's number."""
+    end = held.find(b"\n") + 1
+    stop = end or len(held) // RAW_PART * RAW_PART
+    places = range(0, stop, RAW_PART)
+    pieces = [Block(offset + at, held[at : min(at + RAW_PART, stop)], part + at // RAW_PART) for at in places]
+    return pieces, -1 if end else part + len(pieces)
 
 
 def split(block: Block) -> Lines:

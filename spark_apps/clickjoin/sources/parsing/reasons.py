@@ -13,7 +13,7 @@ REASONS = {
     "id-too-long": "the event id is longer than 1024 bytes; shorten it",
     "no-time-in-id": "the event id does not hold its time in the configured form; mend the id or `event_time`",
     "bad-time": "the column of the event time is missing, empty or no time; write ISO 8601 or a number since 1970",
-    "impossible-time": "a time is before limits.earliest or after the batch's time plus limits.max_skew; check the clock",
+    "impossible-time": "a time is before limits.earliest or after now plus limits.max_skew; mend the clock",
     "bad-primary-id": "the primary event's id is missing, empty, too long, or its time cannot be told; mend it",
     "bad-csv": "the line has another number of fields than the header, unbalanced quotes or a lone CR; mend the line",
     "broken-gzip": "the packed file ends early or is damaged; put the whole file back, it is then read again",

@@ -7,34 +7,29 @@ line two. A column that turns from text to numbers starts a new segment. All els
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from clickjoin.sources.parsing.by_hand import Segment, by_hand
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from clickjoin.sources.lines import Lines
+    from clickjoin.sources.parsing.lines import Lines
 
     Ints = npt.NDArray[np.int64]
 
 _ROW = re.compile(r"in row (\d+)\Z")
 _TURNED = re.compile(r"Column\(/(.*)\) changed from \w+ to (string|number) in row \d+\Z", re.DOTALL)
 SHORT = 32  # so few good lines before a bad one, and Arrow costs more than it saves
+MANY = 8  # so often in a row, and the next lines are left to Python together
 EXACT = 2**53
-
-
-class Segment(NamedTuple):
-    """Columns of some lines: their numbers, and by name an array of text, integers or floats; missing ones are null."""
-
-    rows: Ints
-    columns: Mapping[str, Any]
 
 
 class Failed(Exception):
@@ -53,7 +48,7 @@ class JsonParser:
 
     def __init__(self, names: Mapping[str, bool]) -> None:
         self.names = dict(names)
-        self.kinds = {name: "string" for name in names}
+        self.kinds = dict.fromkeys(names, "string")
 
     def parse(self, lines: Lines) -> tuple[list[Segment], dict[int, tuple[str, str]]]:
         """Columns of the lines that are JSON objects, and reason and detail of the others by number."""
@@ -65,7 +60,13 @@ class JsonParser:
         work.solve(0, len(rows))
         segments = [Segment(rows[part.rows], part.columns) for part in work.done]
         slow += rows[np.array(work.slow, np.int64)].tolist()
-        more, bad = _by_hand(lines.text, slow, self.names)
+        more, bad, odd = by_hand(lines.text, slow, self.names)
+        for row in odd:
+            work = _Work(self, lines.whole.slice(row, 1).take(pa.array([0])))
+            work.solve(0, 1)
+            more += [Segment(np.array([row]), part.columns) for part in work.done]
+            if work.done:
+                del bad[row]
         return segments + more, bad
 
 
@@ -75,7 +76,7 @@ class _Work:
     def __init__(self, parser: JsonParser, whole: Any) -> None:
         self.names, self.kinds = parser.names, parser.kinds
         self.whole = whole
-        self.offsets = np.frombuffer(whole.buffers()[1], np.int32)[: len(whole) + 1] if len(whole) else np.zeros(1, np.int32)
+        self.offsets = np.frombuffer(whole.buffers()[1] or bytes(4), np.int32)
         self.done: list[Segment] = []
         self.slow: list[int] = []
 
@@ -86,17 +87,17 @@ class _Work:
             try:
                 table = self._read(self._slice(low, high), high - low)
             except Failed as failed:
-                turns = turns + 1 if failed.column and not failed.row else 0
                 if failed.row is None:
                     break
                 low += failed.row
-                if failed.column and turns <= len(self.names):
+                turns = turns + 1 if failed.column and not failed.row else 0
+                short = short + 1 if failed.row < SHORT else 0
+                if failed.column and turns <= len(self.names) and short < MANY:
                     self._finish(first, low, bad)
                     self.kinds[failed.column] = failed.kind
                     first, bad = low, []
                     continue
-                short = short + 1 if failed.row < SHORT else 0
-                skip = min(1 if short < 4 else 8 * SHORT, high - low)
+                skip = min(1 if short < MANY else 8 * SHORT, high - low)
                 bad.extend(range(low, low + skip))
                 low += skip
             else:
@@ -173,94 +174,3 @@ def _data(lines: Any) -> Any:
     """The bytes of some lines, one after another."""
     offsets = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset : lines.offset + len(lines) + 1]
     return lines.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-
-
-class _Pairs(list[Any]):
-    """A JSON object as its pairs, so that keys named twice are seen."""
-
-
-class _Integer(str):
-    """A JSON integer as it stands."""
-
-
-class _Bad(Exception):
-    """A line is no good record: reason and detail."""
-
-
-def _by_hand(
-    text: Any, rows: list[int], names: Mapping[str, bool]
-) -> tuple[list[Segment], dict[int, tuple[str, str]]]:
-    """The same for single lines, by Python's parser."""
-    groups: dict[tuple[str, ...], list[tuple[int, list[Any]]]] = {}
-    bad: dict[int, tuple[str, str]] = {}
-    for row in sorted(rows):
-        try:
-            values = _values(text[row].as_py(), names)
-        except _Bad as error:
-            bad[row] = error.args[0], error.args[1]
-            continue
-        groups.setdefault(tuple(type(value).__name__ for value in values), []).append((row, values))
-    return list(_grouped(groups, list(names))), bad
-
-
-def _grouped(groups: Mapping[tuple[str, ...], list[tuple[int, list[Any]]]], names: list[str]) -> Iterator[Segment]:
-    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "NoneType": pa.string()}
-    for kinds, found in groups.items():
-        rows = np.array([row for row, _ in found], np.int64)
-        columns = zip(*(values for _, values in found), strict=True)
-        arrays = (pa.array(column, types[kind]) for column, kind in zip(columns, kinds, strict=True))
-        yield Segment(rows, dict(zip(names, arrays, strict=True)))
-
-
-def _values(line: str, names: Mapping[str, bool]) -> list[Any]:
-    try:
-        pairs = json.loads(line, object_pairs_hook=_Pairs, parse_int=_Integer)
-    except RecursionError:
-        raise _Bad("broken-json", "the object is nested too deeply; flatten it") from None
-    except ValueError as error:
-        what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        where = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
-        raise _Bad("broken-json", f"the line is not one JSON object: {what}{where}; write one object a line") from None
-    if not isinstance(pairs, _Pairs):
-        raise _Bad("not-an-object", f"the line is JSON, but {_kind(pairs)}; write one object a line")
-    keys = [key for key, _ in pairs]
-    twice = [name for name in names if keys.count(name) > 1]
-    if twice:
-        raise _Bad("broken-json", f"`{twice[0]}` is named twice in one object; name it once")
-    known = dict(pairs)
-    return [(_id if names[name] else _time)(name, known.get(name)) for name in names]
-
-
-def _id(name: str, value: Any) -> str | None:
-    if isinstance(value, _Integer):
-        return "0" if value == "-0" else str(value)
-    if value is not None and not isinstance(value, str):
-        raise _Bad("wrong-type", f"`{name}` is {_kind(value)}, but an id is a string or an integer")
-    return _encodable(name, value)
-
-
-def _time(name: str, value: Any) -> str | int | float | None:
-    if isinstance(value, _Integer):
-        return int(value) if len(value) <= 19 and abs(int(value)) < 2**63 else str(value)
-    if isinstance(value, float) or value is None:
-        return value
-    if not isinstance(value, str):
-        raise _Bad("wrong-type", f"`{name}` is {_kind(value)}, but a time is text or a number")
-    return _encodable(name, value)
-
-
-def _encodable(name: str, value: str | None) -> str | None:
-    try:
-        (value or "").encode()
-    except UnicodeEncodeError:
-        raise _Bad("broken-json", f"`{name}` holds half of a surrogate pair; write whole characters") from None
-    return value
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, _Integer | float) and not isinstance(value, bool):
-        return "a number"
-    if value is None:
-        return "null"
-    names = {bool: "true or false", str: "a string", _Pairs: "an object", list: "an array"}
-    return names[type(value)]

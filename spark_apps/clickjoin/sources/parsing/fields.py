@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.sources.moments import micros_of
+from clickjoin.sources.parsing.moments import micros_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,7 +32,7 @@ _HEX[[*b"abcdef"]] = _HEX[[*b"ABCDEF"]] = np.arange(10, 16)
 
 
 class Understood(NamedTuple):
-    """Ids (string arrays) and times of the good records among n, `rows` their numbers; reason and detail of the others."""
+    """Ids (string arrays) and times of the good records, `rows` their numbers; reason and detail of the others."""
 
     rows: Ints
     event_id: Any
@@ -61,7 +61,7 @@ def understand(columns: Mapping[str, Any], count: int, spec: RecordSpec) -> Unde
     if spec.primary_id:
         primary_id = _text(columns.get(spec.primary_id), count)
         size = _size(primary_id)
-        checks.fail(size == 0, "bad-primary-id", f"`{spec.primary_id}` is missing, null or empty; name the primary event")
+        checks.fail(size == 0, "bad-primary-id", f"`{spec.primary_id}` is missing, null or empty; name an event")
         checks.fail(size > LONGEST_ID, "bad-primary-id", f"`{spec.primary_id}` is longer than {LONGEST_ID} bytes")
         if spec.primary_time:
             primary_time = checks.time(primary_id, spec.primary_time, columns, spec, "primary")
@@ -98,7 +98,7 @@ class _Checks:
             self.fail(~known, reason, f"`{rule}` is missing or no time; write ISO 8601 or a number since 1970")
         low, high = spec.earliest_micros, spec.latest_micros
         self.fail(micros < low, "impossible-time", f"the {whose} time is before {_iso(low)}, limits.earliest")
-        late = f"the {whose} time is after {_iso(high)}, the batch's time plus limits.max_skew; check the producer's clock"
+        late = f"the {whose} time is after {_iso(high)}, when it was read plus limits.max_skew; mend the clock"
         self.fail(micros > high, "impossible-time", late)
         return micros
 

@@ -1,0 +1,89 @@
+"""Growing log files as a source: JSON lines or CSV with a header, found by a glob, read by Spark's workers."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from clickjoin import errors, events
+from clickjoin.sources import contents, records, tasks
+from clickjoin.sources.base import RECORDS_DDL, Budget, Position, Slice, SourcePlan
+from clickjoin.sources.contents import proof_of
+from clickjoin.sources.locate import locate, lost_reason, packed_size
+from clickjoin.sources.parsing import by_hand, csv_lines, fields, json_lines, lines, moments
+from clickjoin.sources.planning import make_plan
+from clickjoin.sources.records import read_chunk
+from clickjoin.sources.tasks import Chunk, spread
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from clickjoin.config import Files
+    from clickjoin.events import RecordSpec
+
+_PARSING = (by_hand, csv_lines, fields, json_lines, lines, moments)
+_UNPACKED = 8  # times as long as packed, for sharing out work
+
+
+class FilesSource:
+    """The files that a glob names. `now`: seconds since 1970; `parallelism`: tasks that Spark runs at a time."""
+
+    def __init__(self, source: Files, *, now: Callable[[], float] = time.time, parallelism: int = 4) -> None:
+        self._pattern, self._format = source.path, source.format
+        self._now, self._parallelism = now, parallelism
+
+    def plan(self, positions: Mapping[str, Position], budget: Budget) -> SourcePlan:
+        """Say what a batch shall read next; see base.Source. An unfinished last line is no backlog.
+
+        Of a .gz, size is that of the packed file. Positions of state `gone` or `done` may be forgotten once their
+        files are deleted for good: should one come back it is read whole.
+        """
+        return make_plan(self._pattern, positions, budget, self._now())
+
+    def lost(self, slices: Sequence[Slice]) -> dict[str, str]:
+        """Planned slices whose bytes are nowhere: generation to reason. Errors: SourceError without its folder."""
+        paths = locate(self._pattern, slices)
+        return {piece.generation: lost_reason(piece) for piece, path in zip(slices, paths, strict=True) if path is None}
+
+    def read(self, spark: SparkSession, slices: Sequence[Slice], spec: RecordSpec) -> DataFrame:
+        """Records of the slices, columns as RECORDS_DDL; the same rows each time, in no order. See base.Source."""
+        chunks, sizes = self._chunks(slices)
+        work = spread(chunks, sizes, self._parallelism)
+        _carry_code()
+        frame = spark.range(0, len(work), 1, len(work))
+        return frame.mapInArrow(_reader(work, spec), RECORDS_DDL)
+
+    def _chunks(self, slices: Sequence[Slice]) -> tuple[list[Chunk], list[int]]:
+        chunks, sizes = [], []
+        for piece, path in zip(slices, locate(self._pattern, slices), strict=True):
+            chunks.append(Chunk(
+                path or piece.path, piece.path, piece.generation, piece.start, piece.end, piece.start, piece.end,
+                proof_of(piece), self._is_csv(piece.path), "" if path else lost_reason(piece),
+            ))  # fmt: skip
+            sizes.append(piece.end - piece.start if piece.end >= 0 else packed_size(piece.path) * _UNPACKED)
+        return chunks, sizes
+
+    def _is_csv(self, path: str) -> bool:
+        name = path.rsplit("/", 1)[-1]
+        return self._format == "csv" if self._format else bool(re.search(r"\.csv(\.|$)", name))
+
+
+def _reader(work: Sequence[Sequence[Chunk]], spec: RecordSpec) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def read(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                for chunk in work[task]:
+                    yield from read_chunk(chunk, spec)
+
+    return read
+
+
+def _carry_code() -> None:
+    """Let the workers' code travel with the plan: a remote Spark server has no clickjoin."""
+    from pyspark.cloudpickle import register_pickle_by_value
+
+    for module in (sys.modules[__name__], errors, events, contents, records, tasks, *_PARSING):
+        register_pickle_by_value(module)

@@ -1,0 +1,52 @@
+"""Import `dags/` as Airflow does, and print what came of it as JSON. A process of its own: imports must not be warm."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
+
+
+def describe(dag: DAG) -> dict[str, object]:
+    task = dag.tasks[0]
+    return {
+        "timetable": type(dag.timetable).__name__,
+        "max_active_runs": dag.max_active_runs,
+        "max_failures": dag.max_consecutive_failed_dag_runs,
+        "catchup": dag.catchup,
+        "tags": sorted(dag.tags),
+        "doc": dag.doc_md or "",
+        "params": {name: dag.params.get_param(name).schema for name in dag.params},
+        "description": dag.description,
+        "run_timeout": dag.dagrun_timeout.total_seconds() if dag.dagrun_timeout else None,
+        "owner": task.owner,
+        "tasks": dag.task_ids,
+        "at_once": task.max_active_tis_per_dag,
+        "timeout": task.execution_timeout.total_seconds() if task.execution_timeout else None,
+        "retries": task.retries,
+        "outlets": [(asset.name, asset.uri) for asset in task.outlets],
+        "serialized": len(DagSerialization.to_json(dag)),
+    }
+
+
+def main(folder: str) -> None:
+    begun = time.perf_counter()
+    bag = DagBag(dag_folder=folder)
+    seconds = time.perf_counter() - begun
+    heavy = [name for name in ("pyspark", "pandas", "pyarrow", "deltalake", "delta", "grpc") if name in sys.modules]
+    result = {
+        "seconds": seconds,
+        "heavy": heavy,
+        "errors": {Path(file).name: text for file, text in bag.import_errors.items()},
+        "dags": {name: describe(dag) for name, dag in bag.dags.items()},
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

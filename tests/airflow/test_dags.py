@@ -1,0 +1,87 @@
+"""The DAGs, as Airflow imports them. No server runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., Path]) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("pipelines")
+    for name in ("clicks", "ads"):
+        write_pipeline(folder, name, lease="30s")
+    write_pipeline(folder, "clicks", file="copy.yaml")
+    (folder / "half.yaml").write_text("pipeline: [")
+    (folder / "no-name.yml").write_text("lake: ./lake")
+    (folder / "notes.txt").write_text("not a pipeline")
+    env = {**os.environ, "CLICKJOIN_PIPELINES": str(folder), "CLICKJOIN_REPLICA": "east"}
+    env |= {"AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+    command = [sys.executable, str(Path(__file__).with_name("dump_dags.py")), str(ROOT / "dags")]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return {**json.loads(done.stdout.splitlines()[-1]), "folder": str(folder)}
+
+
+def test_import_takes_under_a_second_and_starts_no_spark(imported: dict[str, Any]) -> None:
+    print(f"importing dags/ takes {imported['seconds']:.3f} s")
+    assert imported["seconds"] < 1
+    assert imported["heavy"] == []
+
+
+def test_every_pipeline_has_its_dags(imported: dict[str, Any]) -> None:
+    names = {f"clickjoin_{app}__{name}" for app in ("join", "retry", "redrive") for name in ("clicks", "ads")}
+    broken = {name for name, dag in imported["dags"].items() if "broken" in dag["tags"]}
+    assert set(imported["dags"]) - broken == names
+
+
+@pytest.mark.parametrize(
+    ("app", "timetable", "params"),
+    [
+        ("join", "ContinuousTimetable", {"lease", "replica"}),
+        ("retry", "DeltaTriggerTimetable", {"replica"}),
+        ("redrive", "NullTimetable", {"replica"}),
+    ],
+)
+def test_shape(imported: dict[str, Any], app: str, timetable: str, params: set[str]) -> None:
+    dag = imported["dags"][f"clickjoin_{app}__ads"]
+    assert (dag["timetable"], dag["tasks"], set(dag["params"])) == (timetable, [app], params)
+    assert (dag["max_active_runs"], dag["at_once"], dag["catchup"]) == (1, 1, False)
+    assert (dag["owner"], dag["tags"]) == ("clickjoin", sorted(["clickjoin", app, "ads"]))
+    assert dag["doc"].startswith("###")
+    assert dag["timeout"] == 5 * 30 + 600
+    assert dag["run_timeout"] >= dag["timeout"]
+    assert dag["retries"] > 100
+    assert dag["max_failures"] == 3
+    assert f"{imported['folder']}/lake/ads" in dag["description"]
+    assert dag["serialized"] > 0
+
+
+@pytest.mark.parametrize("app", ["join", "retry"])
+def test_output_is_an_asset(imported: dict[str, Any], app: str) -> None:
+    uri = f"file://{imported['folder']}/lake/clicks/joined"
+    assert imported["dags"][f"clickjoin_{app}__clicks"]["outlets"] == [["clicks/joined", uri]]
+
+
+def test_broken_files_stop_no_other_and_are_seen(imported: dict[str, Any]) -> None:
+    assert set(imported["errors"]) == {"broken.py"}
+    for file, words in (("half.yaml", "line 1, column 12"), ("no-name.yml", "pipeline: None is no name")):
+        dag = imported["dags"][f"clickjoin_join__{file.partition('.')[0]}"]
+        assert dag["tags"] == ["broken", "clickjoin", "join"]
+        assert (dag["timetable"], dag["tasks"]) == ("NullTimetable", ["join"])
+        assert words in dag["doc"]
+        assert file in imported["errors"]["broken.py"]
+        assert words in imported["errors"]["broken.py"]
+
+
+def test_two_files_of_one_name(imported: dict[str, Any]) -> None:
+    assert "pipeline clicks is in clicks.yaml already" in imported["dags"]["clickjoin_join__copy"]["doc"]

@@ -1,0 +1,75 @@
+"""Reading the pipelines' files cheaply must agree with reading them in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clickjoin.config import load
+from clickjoin_airflow import pipelines
+
+
+@pytest.mark.parametrize("lake", ["./lake", "/var/lake", "file:///var/lake/", "s3a://bucket/prefix", "lake"])
+@pytest.mark.parametrize("lease", ["5s", "2m", "500ms", "1.5h"])
+def test_as_the_library_reads_it(tmp_path: Path, write_pipeline: Callable[..., Path], lake: str, lease: str) -> None:
+    path = write_pipeline(tmp_path, "clicks", lake=lake, lease=lease)
+    cheap, full = pipelines.read(path), load(path)
+    assert (cheap.name, cheap.tables, cheap.lease) == (full.pipeline, full.root, full.batch.lease)
+
+
+def test_asset_of_a_bucket(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
+    asset = pipelines.read(write_pipeline(tmp_path, "clicks", lake="s3a://bucket/prefix")).joined
+    assert (asset.name, asset.uri) == ("clicks/joined", "s3a://bucket/prefix/clicks/joined")
+
+
+def test_folder_by_the_environment(
+    tmp_path: Path, write_pipeline: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pipeline(tmp_path / "beside", "one")
+    write_pipeline(tmp_path / "elsewhere", "two")
+    monkeypatch.delenv("CLICKJOIN_PIPELINES", raising=False)
+    assert [file.name for file in pipelines.find(tmp_path / "beside").good] == ["one"]
+    monkeypatch.setenv("CLICKJOIN_PIPELINES", str(tmp_path / "elsewhere"))
+    assert [file.name for file in pipelines.find(tmp_path / "beside").good] == ["two"]
+
+
+def test_no_folder_is_no_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLICKJOIN_PIPELINES", raising=False)
+    assert pipelines.find(tmp_path / "none") == pipelines.Found((), ())
+    pipelines.require_readable(tmp_path / "none")
+
+
+def test_a_broken_file_takes_no_good_ones_name(
+    tmp_path: Path, write_pipeline: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLICKJOIN_PIPELINES", raising=False)
+    write_pipeline(tmp_path, "clicks", file="other.yaml")
+    (tmp_path / "clicks.yaml").write_text("pipeline: [")
+    found = pipelines.find(tmp_path)
+    assert [file.name for file in (*found.good, *found.broken)] == ["clicks", "clicks.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "holds no fields"),
+        ("- a", "holds no fields"),
+        ("pipeline: Clicks\nlake: x", "pipeline: 'Clicks' is no name"),
+        ("pipeline: clicks", "lake: None is no folder"),
+        ("a: b: c", "mapping values are not allowed"),
+        (b"\xff\xfe\x00", "codec"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, text: str | bytes, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLICKJOIN_PIPELINES", raising=False)
+    path = tmp_path / "bad file.yaml"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    found = pipelines.find(tmp_path)
+    assert found.good == ()
+    assert found.broken[0].name == "bad_file"
+    assert words in found.broken[0].problem
+    assert str(path) in found.broken[0].problem
+    with pytest.raises(pipelines.PipelineFileError, match="bad file"):
+        pipelines.require_readable(tmp_path)

@@ -1,0 +1,179 @@
+"""The real thing: Spark Connect and Airflow in a folder of their own, two pipelines, a lost server, a killed task."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote
+
+import pytest
+
+from stack import Stack, ports, spark
+from tests.airflow.logs import Logs
+
+pytestmark = [pytest.mark.airflow, pytest.mark.slow]
+DONE = {"success", "failed"}
+LEASE = 4
+
+
+class Live:
+    """A running stack, and what a user does with it."""
+
+    def __init__(self, stack: Stack, logs: Logs) -> None:
+        self.stack = stack
+        self.logs = logs
+
+    def until(self, what: Callable[[], Any], seconds: float = 60) -> Any:
+        deadline = time.monotonic() + seconds
+        while not (found := what()):
+            assert time.monotonic() < deadline, f"not within {seconds} s"
+            time.sleep(0.3)
+        return found
+
+    def get(self, path: str) -> Any:
+        return self.stack.api("GET", path)
+
+    def unpause(self, dag: str) -> None:
+        def done() -> bool:
+            try:
+                return bool(self.stack.api("PATCH", f"/dags/{dag}", {"is_paused": False}))
+            except HTTPError:
+                return False
+
+        self.until(done)
+
+    def runs(self, dag: str) -> list[dict[str, Any]]:
+        return list(self.get(f"/dags/{dag}/dagRuns?limit=100&order_by=id")["dag_runs"])
+
+    def task(self, dag: str, run: str, rest: str = "") -> Any:
+        return self.get(f"/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{dag.split('_')[1]}{rest}")
+
+    def summaries(self, dag: str) -> list[dict[str, Any]]:
+        """What the tasks of the runs that succeeded returned."""
+        ids = [run["dag_run_id"] for run in self.runs(dag) if run["state"] == "success"]
+        return [self.task(dag, run, "/xcomEntries/return_value?deserialize=true")["value"] for run in ids]
+
+    def log(self, dag: str, run: str, number: int = 1) -> str:
+        return str(self.task(dag, run, f"/logs/{number}")["content"])
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., Path]) -> Iterator[Live]:
+    folder = tmp_path_factory.mktemp("live")
+    write_pipeline(folder, "clicks", lease=f"{LEASE}s")
+    write_pipeline(folder, "wrong", adapter="no_such_module:Adapter")
+    (folder / "half.yaml").write_text("pipeline: [")
+    logs = Logs(folder, "clicks")
+    begun = time.monotonic()
+    with Stack(folder / "home", pipelines=folder) as stack:
+        print(f"stack started in {time.monotonic() - begun:.0f} s")
+        yield Live(stack, logs)
+
+
+def test_every_click_is_joined_and_seen(live: Live) -> None:
+    late = live.logs.query() + "9"  # comes after its click
+    for query in [live.logs.query() for _ in range(5)]:
+        live.logs.click(query)
+    live.logs.click(late)
+    for app in ("join", "retry"):
+        live.unpause(f"clickjoin_{app}__clicks")
+    live.until(lambda: len(live.logs.joined()) == 5)
+    live.logs.query(late)
+    live.logs.wait(60)
+
+    def told() -> bool:
+        done = [
+            summary["joined"] for app in ("join", "retry") for summary in live.summaries(f"clickjoin_{app}__clicks")
+        ]
+        return sum(done) == len(live.logs.expected)
+
+    live.until(told)
+
+
+def test_asset_events_and_links(live: Live) -> None:
+    asset = live.get("/assets?name_pattern=clicks/joined")["assets"][0]
+    assert asset["uri"].endswith("/lake/clicks/joined")
+    events = live.get(f"/assets/events?asset_id={asset['id']}&limit=100")["asset_events"]
+    assert sum(event["extra"]["joined"] for event in events) == len(live.logs.expected)
+    assert all(event["extra"]["joined"] > 0 for event in events)
+    dag = "clickjoin_join__clicks"
+    run = next(run["dag_run_id"] for run in live.runs(dag) if run["state"] == "success")
+    links = live.task(dag, run, "/links")["extra_links"]
+    assert links["Tables"] == f"{live.stack.airflow_url}/assets?name_pattern=clicks%2Fjoined"
+    assert f"/dags/{dag}/runs/" in links["Log"]
+    assert "join 1: primary_in" in live.log(dag, run)
+
+
+def test_a_broken_file_is_seen(live: Live) -> None:
+    live.until(lambda: "half.yaml" in str(live.get("/importErrors")["import_errors"]))
+    assert live.get("/dags/clickjoin_join__half")["tags"][0]["name"] == "broken"
+
+
+def test_a_wrong_pipeline_fails_at_once_and_is_paused(live: Live) -> None:
+    dag = "clickjoin_join__wrong"
+    live.unpause(dag)
+    live.until(lambda: live.get(f"/dags/{dag}")["is_paused"])
+    runs = live.runs(dag)
+    assert {run["state"] for run in runs} == {"failed"}
+    assert len(runs) == 3
+    for run in runs:
+        assert live.task(dag, run["dag_run_id"])["try_number"] == 1
+    assert "adapter no_such_module:Adapter: cannot be imported" in live.log(dag, runs[0]["dag_run_id"])
+
+
+def test_a_lost_server(live: Live) -> None:
+    dag, stack = "clickjoin_join__clicks", live.stack
+    journal = live.logs.lake.rows("batches")
+    for query in [live.logs.query() for _ in range(20)]:
+        live.logs.click(query)
+    live.until(lambda: live.logs.lake.rows("batches") > journal)  # a batch is planned
+    server = next(server for server in stack.servers if server.name == spark.NAME)
+    os.kill(server.pid, signal.SIGKILL)
+    hurt = live.until(
+        lambda: [run for run in live.runs(dag) if live.task(dag, run["dag_run_id"])["state"] == "up_for_retry"]
+    )
+    run = hurt[0]["dag_run_id"]
+    # It comes back elsewhere: tasks must read its address anew.
+    stack.servers.remove(server)
+    stack.ports[spark.NAME] = ports.choose("auto", "SPARK_PORT")
+    stack.servers.append(spark.start(stack.home, stack.ports[spark.NAME], stack.env, tied=True))
+    stack.home.write(stack.servers, stack.ports)
+    live.until(lambda: spark.healthy(stack.ports[spark.NAME]))
+    spark.publish(stack.home, stack.ports[spark.NAME])
+    live.logs.wait(90)
+    live.until(lambda: live.task(dag, run)["state"] == "success")
+    assert live.task(dag, run)["try_number"] > 1
+    assert "the Spark server is lost" in live.log(dag, run)
+
+
+def test_a_killed_task(live: Live) -> None:
+    dag = "clickjoin_join__clicks"
+    run = live.stack.api("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": {"lease": 5 * LEASE}})
+    run_id = run["dag_run_id"]
+    live.until(lambda: live.task(dag, run_id)["state"] == "running")
+    time.sleep(3)
+    path = f"/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances/join"
+    live.stack.api("PATCH", path, {"new_state": "failed"})
+    live.until(lambda: "told to stop" in live.log(dag, run_id), 30)
+    live.logs.click(live.logs.query())
+    live.logs.wait(60)
+
+
+def test_a_stopped_job_leaves_the_server_free(live: Live) -> None:
+    script = Path(__file__).with_name("run_endless.py")
+    command = [
+        sys.executable,
+        str(script),
+        live.stack.connect_url,
+        str(live.logs.lake.folder.parent.parent / "clicks.yaml"),
+    ]
+    done = subprocess.run(command, env=live.stack.env, capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)

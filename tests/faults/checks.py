@@ -1,0 +1,25 @@
+"""What must hold at every moment, and what must hold at the end: counted by the oracle, which shares no code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.oracle import examine
+
+if TYPE_CHECKING:
+    from tests.faults.conftest import Pipeline
+
+
+def assert_exactly_once(pipeline: Pipeline, *, whole: bool = True) -> None:
+    """Nothing doubled, invented or joined wrongly; at the end (`whole`) nothing lost or left waiting either."""
+    tables = pipeline.folder / "lake" / "p"
+    if not (tables / "joined").exists():
+        assert not whole
+        return
+    logs = pipeline.folder / "logs"
+    found = examine(str(logs / "clicks/*"), str(logs / "queries/*"), str(tables))
+    assert not found.doubled | found.extra | found.wrong | found.two_places, found.text()
+    if whole:
+        assert found.ok, found.text()
+        assert found.pending == 0, found.text()
+        assert found.joined == found.clicks == 60, found.text()

@@ -1,0 +1,61 @@
+"""Two processes run the same batch at once: one falls asleep at a step, the other overtakes it, the sleeper wakes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.faults.checks import assert_exactly_once
+from tests.faults.conftest import Pipeline
+
+Make = Callable[[int], Pipeline]
+
+
+def _wait_for_plan(pipeline: Pipeline) -> None:
+    table, end = str(pipeline.folder / "lake/p/batches"), time.monotonic() + 60
+    while time.monotonic() < end:
+        if DeltaTable.is_deltatable(table) and DeltaTable(table).version() > 0:
+            return
+        time.sleep(0.2)
+    raise AssertionError("no batch was planned")
+
+
+@pytest.mark.parametrize("point", ["planned", "landed", "looked-up", "claimed", "published", "set-aside"])
+def test_a_sleeper_is_overtaken(make: Make, point: str) -> None:
+    pipeline = make(200 + len(point))
+    sleeper = pipeline.start("run", "--lease", "22", fault=f"{point}:6")
+    _wait_for_plan(pipeline)
+    if point == "looked-up":
+        time.sleep(4)
+        pipeline.come_late()  # the overtaker finds queries that the sleeper did not
+    pipeline.end(pipeline.start("run", "--lease", "12"), 0)
+    assert_exactly_once(pipeline, whole=False)
+    pipeline.append("queries/late.jsonl", pipeline.late)
+    pipeline.end(sleeper, 0)
+    assert_exactly_once(pipeline, whole=False)
+    pipeline.finish()
+    assert_exactly_once(pipeline)
+
+
+def test_two_processes_of_one_replica_from_the_start(make: Make) -> None:
+    pipeline = make(300)
+    pair = [pipeline.start("run", "--lease", "15") for _ in range(2)]
+    pipeline.come_late()
+    for process in pair:
+        pipeline.end(process, 0)
+    pipeline.finish()
+    assert_exactly_once(pipeline)
+
+
+def test_two_replicas_share_one_registry(make: Make) -> None:
+    pipeline = make(400)
+    pair = [pipeline.start("run", "--lease", "20", "--replica", name) for name in ("east", "west")]
+    pipeline.come_late()
+    for process in pair:
+        pipeline.end(process, 0)
+    for name in ("east", "west"):
+        pipeline.end(pipeline.start("drain", "--no-check", "--replica", name), 0)
+    assert_exactly_once(pipeline)

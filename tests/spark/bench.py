@@ -1,0 +1,141 @@
+"""A pipeline to try things on: its logs, its lake, a clock that is set by hand, and its tables as plain rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from clickjoin.config import load
+from clickjoin.engine import Engine
+from clickjoin.events import MICROS
+from clickjoin.report.accounts import account
+from clickjoin.report.status import replicas
+from clickjoin.tables import ALL
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
+# Read from the machine's clock, or measured: no two runs agree on them.
+_UNSTABLE = {"at", "published_at", "landed_at", "planned_at", "settled_at", "added_at"}
+
+
+def event_id(host: str, seconds: float) -> str:
+    """An id in Photon's form, of an event so many seconds after noon."""
+    return f"{host}:1:{int((NOON + seconds) * MICROS)}"
+
+
+def query(host: str, seconds: float = 0, **more: Any) -> dict[str, Any]:
+    """A query of host `host`, seconds after noon."""
+    return {"event_id": event_id(host, seconds), **more}
+
+
+def click(host: str, seconds: float, of: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """A click on a query."""
+    return {"event_id": event_id(host, seconds), "query_id": of["event_id"], **more}
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Bench:
+    """A pipeline in a folder. `fields` replace those of its file, one level deep."""
+
+    def __init__(self, spark: SparkSession, folder: Path, fields: Mapping[str, Any]) -> None:
+        self.spark, self.folder, self.clock = spark, folder, Clock(NOON + 60)
+        for stream in ("primary", "foreign"):
+            (folder / stream).mkdir(parents=True)
+        self.file = folder / "bench.yaml"
+        self.file.write_text(yaml.safe_dump(_file(fields)), encoding="utf-8")
+        self.pipeline = load(self.file)
+        self.engine = self.replica("main")
+
+    def replica(self, name: str) -> Engine:
+        """A running copy, on the same session, new as after a restart."""
+        return Engine(self.spark, self.pipeline, name, clock=self.clock)
+
+    def queries(self, *records: Any, file: str = "0.jsonl") -> None:
+        """Append records to a log of queries."""
+        self._write("primary", file, records)
+
+    def clicks(self, *records: Any, file: str = "0.jsonl") -> None:
+        """Append records to a log of clicks."""
+        self._write("foreign", file, records)
+
+    def _write(self, stream: str, file: str, records: tuple[Any, ...]) -> None:
+        lines = (record if isinstance(record, str) else json.dumps(record) for record in records)
+        with (self.folder / stream / file).open("a", encoding="utf-8") as log:
+            log.writelines(f"{line}\n" for line in lines)
+
+    def join(self) -> dict[str, Any]:
+        """Run one join batch; returns its counts that are not zero."""
+        settled = self.engine.join_once()
+        assert settled, "there was nothing to join"
+        return counts(settled.metrics)
+
+    def retry(self) -> dict[str, Any]:
+        """Run one retry batch; returns its counts that are not zero."""
+        settled = self.engine.retry_once()
+        assert settled, "nothing was due"
+        return counts(settled.metrics)
+
+    def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
+        """A table's rows, sorted; all columns that a run does not measure, or those named."""
+        table = self.engine.lake.small.read(name)
+        wanted = columns or [c for c in table.schema.names if c not in _UNSTABLE and not c.startswith("seconds_")]
+        return sorted((tuple(row[c] for c in wanted) for row in table.to_pylist()), key=repr)
+
+    def ids(self, name: str) -> list[str]:
+        """The event ids in a table, sorted, doubled ones twice."""
+        return [row[0] for row in self.rows(name, "event_id")]
+
+    def all_tables(self) -> dict[str, list[tuple[Any, ...]]]:
+        """All rows of all tables."""
+        return {table.name: self.rows(table.name) for table in ALL}
+
+    def accounts(self) -> dict[str, int | bool]:
+        """The sums, without zeros."""
+        found = account(self.engine.lake, replicas(self.engine.lake.small)).to_dict()
+        return {name: value for name, value in found.items() if value}
+
+
+def counts(metrics: Mapping[str, Any]) -> dict[str, int]:
+    """The counts of a batch that are not zero."""
+    names = ("primary_in", "events_in", "joined", "repeats", "wasted", "pending", "unjoinable", "expired", "filtered")
+    names += ("quarantined", "conflict_reruns")
+    return {name: metrics[name] for name in names if metrics[name]}
+
+
+def _file(fields: Mapping[str, Any]) -> dict[str, Any]:
+    whole: dict[str, Any] = {
+        "pipeline": "bench",
+        "lake": "lake",
+        "primary": {
+            "source": {"kind": "files", "path": "primary/*"},
+            "event_id": "event_id",
+            "event_time": "embedded",
+        },
+        "foreign": {
+            "source": {"kind": "files", "path": "foreign/*"},
+            "event_id": "event_id",
+            "event_time": "embedded",
+            "primary_id": "query_id",
+            "primary_time": "embedded",
+        },
+        "retry": {"first_delay": "10s", "backoff": 2, "max_delay": "1h", "max_age": "60s", "max_attempts": 3},
+    }
+    for name, value in fields.items():
+        whole[name] = {**whole.get(name, {}), **value} if isinstance(value, Mapping) else value
+    return whole

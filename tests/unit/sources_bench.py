@@ -1,0 +1,89 @@
+"""A folder of logs, a source on it, and what a caller does: keeps positions as JSON, reads what was planned."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from clickjoin.config import Files
+from clickjoin.events import RecordSpec
+from clickjoin.sources.base import Budget, Position, Slice, SourcePlan
+from clickjoin.sources.contents import BLOCK
+from clickjoin.sources.files import FilesSource
+from clickjoin.sources.records import read_chunk
+from clickjoin.sources.tasks import spread
+
+PLENTY = Budget(1_000_000, 1 << 30)
+BASE = 1_574_562_822_000_000
+
+
+def spec(**fields: Any) -> RecordSpec:
+    """How records of these tests are laid out."""
+    known = {
+        "event_id": "id", "event_time": "embedded", "primary_id": None, "primary_time": None,
+        "earliest_micros": 946_684_800_000_000, "latest_micros": BASE + 10**12, "max_record": 16_000_000,
+    }  # fmt: skip
+    return RecordSpec(**{**known, **fields})
+
+
+def event(number: int, **more: Any) -> bytes:
+    """One good line."""
+    return json.dumps({"id": f"h:1:{BASE + number}", **more}).encode() + b"\n"
+
+
+def events(low: int, high: int) -> bytes:
+    """Good lines, one for each number."""
+    return b"".join(event(number) for number in range(low, high))
+
+
+class Feed:
+    """A source over `folder / pattern`, its clock `ahead` seconds after the machine's."""
+
+    def __init__(self, folder: Path, pattern: str = "*.jsonl*", **fields: Any) -> None:
+        self.folder, self.ahead = folder, 0.0
+        self.source = FilesSource(
+            Files(kind="files", path=f"{folder}/{pattern}", **fields), now=lambda: time.time() + self.ahead
+        )
+        self.positions: dict[str, Position] = {}
+
+    def plan(self, budget: Budget = PLENTY) -> SourcePlan:
+        """Plan, and keep the positions as a caller would: through JSON."""
+        plan = self.source.plan(self.positions, budget)
+        for position in plan.positions:
+            self.positions[position.generation] = Position(**json.loads(json.dumps(asdict(position))))
+        return plan
+
+    def read(self, slices: Sequence[Slice], *, tasks: int = 1, size: int = BLOCK, **fields: Any) -> list[dict[str, Any]]:
+        """Records of slices, as a Spark worker would make them."""
+        chunks, sizes = self.source._chunks(slices)
+        work = spread(chunks, sizes, tasks)
+        rows: list[dict[str, Any]] = []
+        for task in work:
+            for chunk in task:
+                for batch in read_chunk(chunk, spec(**fields), size):
+                    rows.extend(batch.to_pylist())
+        return sorted(rows, key=lambda row: (row["path"], row["offset"]))
+
+    def step(self, budget: Budget = PLENTY, **fields: Any) -> list[int]:
+        """Plan and read; the numbers of the good events, in the files' order."""
+        return numbers(self.read(self.plan(budget).slices, **fields))
+
+    def kinds(self) -> list[str]:
+        """Kinds of the problems that a plan tells of."""
+        return [problem.kind for problem in self.plan().problems]
+
+
+def numbers(rows: Sequence[dict[str, Any]]) -> list[int]:
+    """Which events the good rows are."""
+    return [int(row["event_id"].rsplit(":", 1)[1]) - BASE for row in rows if row["reason"] is None]
+
+
+def age(path: Path, seconds: float) -> None:
+    """Make a file look as if it was last written some time ago."""
+    past = time.time() - seconds
+    os.utime(path, (past, past))

@@ -1,0 +1,76 @@
+"""The boundary: per shard, and only forward, whoever moves it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clickjoin.lake import SmallTables
+from clickjoin.registry.boundary import advance, expired_sql, load_boundary
+from clickjoin.tables import BOUNDARY
+
+DAY = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(hours: float) -> datetime:
+    return DAY + timedelta(hours=hours)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallTables:
+    tables = SmallTables(str(tmp_path))
+    tables.create(BOUNDARY)
+    return tables
+
+
+def test_none_at_first(small: SmallTables) -> None:
+    assert load_boundary(small) == {}
+    assert expired_sql({}) == "FALSE"
+
+
+def test_only_forward(small: SmallTables) -> None:
+    advance(small, 2, at(5), DAY)
+    advance(small, 2, at(3), DAY)
+    assert load_boundary(small) == {0: at(5), 1: at(5)}
+    advance(small, 3, at(4), DAY)
+    assert load_boundary(small) == {0: at(5), 1: at(5), 2: at(4)}
+    advance(small, 3, at(6), DAY)
+    assert load_boundary(small) == {0: at(6), 1: at(6), 2: at(6)}
+
+
+def test_a_late_mover_cannot_move_back(small: SmallTables) -> None:
+    # Rows of two movers that did not see each other: the highest holds, whatever their order.
+    for hours in (7, 2, 4):
+        small.append("boundary", [{"shard": 0, "boundary": at(hours), "at": DAY}])
+    assert load_boundary(small) == {0: at(7)}
+
+
+@settings(max_examples=15, deadline=None)
+@given(moves=st.lists(st.tuples(st.integers(1, 3), st.integers(0, 48)), min_size=1, max_size=5))
+def test_never_back(tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int]]) -> None:
+    small = SmallTables(str(tmp_path_factory.mktemp("boundary")))
+    small.create(BOUNDARY)
+    before: dict[int, datetime] = {}
+    for shards, hours in moves:
+        advance(small, shards, at(hours), DAY)
+        now = load_boundary(small)
+        assert all(now[shard] >= moment for shard, moment in before.items())
+        assert all(now[shard] >= at(hours) for shard in range(shards))
+        before = now
+
+
+def test_sql_of_one_moment() -> None:
+    assert expired_sql({1: at(1), 0: at(1)}) == (
+        "(shard IN (0, 1) AND event_time < TIMESTAMP '2026-01-01 01:00:00.000000+00:00')"
+    )
+
+
+def test_sql_of_several() -> None:
+    assert expired_sql({1: at(2), 0: at(1)}) == (
+        "COALESCE(event_time < CASE shard WHEN 0 THEN TIMESTAMP '2026-01-01 01:00:00.000000+00:00' "
+        "WHEN 1 THEN TIMESTAMP '2026-01-01 02:00:00.000000+00:00' END, FALSE)"
+    )

@@ -1,0 +1,258 @@
+"""A pipeline's file: the shape that issue 3 makes a contract, and errors that name file, field and remedy."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clickjoin.config import Pipeline, Within, json_schema, load
+from clickjoin.errors import ConfigError
+from clickjoin.starter import STARTER
+
+CONTRACT = """\
+pipeline: zozo
+lake: file:///var/lake
+primary:
+  source: {kind: files, path: "/logs/impressions/*.jsonl"}
+  event_id: event_id
+  event_time: embedded
+foreign:
+  source: {kind: files, path: "/logs/clicks/*.jsonl"}
+  event_id: event_id
+  event_time: embedded
+  primary_id: query_id
+  primary_time: embedded
+registry: {retention: 3d, bucket: 1h, shards: 4}
+retry: {first_delay: 10s, backoff: 2, max_delay: 1h, max_age: 1d, max_attempts: 10}
+batch: {max_events: 500000, max_bytes: 256MB, lease: 60s}
+adapter: clickjoin.joiner.adapter:Merge
+"""
+RAW: dict[str, Any] = yaml.safe_load(CONTRACT)
+
+
+def write(folder: Path, raw: Any) -> Path:
+    file = folder / "p.yaml"
+    file.write_text(raw if isinstance(raw, str) else yaml.safe_dump(raw), encoding="utf-8")
+    return file
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The contract with one field set; None takes it out."""
+    raw = deepcopy(RAW)
+    *above, last = path.split(".")
+    place = raw
+    for name in above:
+        place = place.setdefault(name, {})
+    if value is None:
+        place.pop(last)
+    else:
+        place[last] = value
+    return raw
+
+
+def test_contract(tmp_path: Path) -> None:
+    p = load(write(tmp_path, CONTRACT))
+    assert (p.pipeline, p.lake, p.root, p.adapter) == (
+        "zozo",
+        "/var/lake",
+        "/var/lake/zozo",
+        "clickjoin.joiner.adapter:Merge",
+    )
+    assert p.primary.model_dump() == {
+        "source": {"kind": "files", "path": "/logs/impressions/*.jsonl", "format": None},
+        "event_id": "event_id",
+        "event_time": "embedded",
+    }
+    assert p.foreign.model_dump() == {
+        "source": {"kind": "files", "path": "/logs/clicks/*.jsonl", "format": None},
+        "event_id": "event_id",
+        "event_time": "embedded",
+        "primary_id": "query_id",
+        "primary_time": "embedded",
+    }
+    assert p.registry.model_dump() == {"retention": 259_200, "bucket": 3600, "shards": 4}
+    assert p.retry.model_dump() == {
+        "first_delay": 10,
+        "backoff": 2,
+        "max_delay": 3600,
+        "max_age": 86_400,
+        "max_attempts": 10,
+    }
+    assert p.batch.model_dump() == {"max_events": 500_000, "max_bytes": 256_000_000, "lease": 60}
+
+
+def test_defaults_are_the_contract(tmp_path: Path) -> None:
+    short = {name: RAW[name] for name in ("pipeline", "lake", "primary", "foreign")}
+    assert load(write(tmp_path, short)) == load(write(tmp_path, CONTRACT))
+
+
+def test_starter_is_valid(tmp_path: Path) -> None:
+    p = load(write(tmp_path, STARTER))
+    assert p.primary.source.path == f"{tmp_path}/logs/queries/*.jsonl"
+    assert p.root == f"{tmp_path}/lake/clicks"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("250ms", 0.25), ("10s", 10), ("1.5m", 90), ("2h", 7200), ("3d", 259_200), ("1w", 604_800), (" 5 s ", 5)],
+)
+def test_durations(tmp_path: Path, text: str, seconds: float) -> None:
+    assert load(write(tmp_path, changed("retry.max_age", text))).retry.max_age == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1B", 1), ("2KB", 2000), ("256MB", 256_000_000), ("1GB", 10**9), ("1KiB", 1024), ("4 mib", 4 << 20), (77, 77)],
+)
+def test_sizes(tmp_path: Path, text: Any, size: int) -> None:
+    assert load(write(tmp_path, changed("batch.max_bytes", text))).batch.max_bytes == size
+
+
+@pytest.mark.parametrize("value", ["embedded", "uuid7", "query_time"])
+def test_primary_time(tmp_path: Path, value: str) -> None:
+    p = load(write(tmp_path, changed("foreign.primary_time", value)))
+    assert p.foreign.primary_time == value
+    assert p.spec("foreign", 0).primary_time == value
+
+
+def test_primary_time_within(tmp_path: Path) -> None:
+    p = load(write(tmp_path, changed("foreign.primary_time", {"within": "2h"})))
+    assert p.foreign.primary_time == Within(within="2h")  # type: ignore[arg-type]
+    assert p.foreign.primary_time.within == 7200
+    assert p.spec("foreign", 0).primary_time is None
+
+
+@pytest.mark.parametrize(
+    ("lake", "path", "root", "found"),
+    [
+        ("lake", "logs/*.jsonl", "{here}/lake/zozo", "{here}/logs/*.jsonl"),
+        ("./lake/", "./a/**/*.csv", "{here}/lake/zozo", "{here}/a/**/*.csv"),
+        ("../lake", "../x.jsonl", "{here}/../lake/zozo", "{here}/../x.jsonl"),
+        ("/abs", "/abs/*", "/abs/zozo", "/abs/*"),
+        ("file:///abs", "file:///abs/*", "/abs/zozo", "/abs/*"),
+        ("s3a://b/prefix/", "s3a://b/logs/*", "s3a://b/prefix/zozo", "s3a://b/logs/*"),
+    ],
+)
+def test_relative_paths_are_from_the_file(tmp_path: Path, lake: str, path: str, root: str, found: str) -> None:
+    raw = changed("primary.source.path", path) | {"lake": lake}
+    p = load(write(tmp_path, raw))
+    assert p.root == root.format(here=tmp_path)
+    assert p.primary.source.path == found.format(here=tmp_path)
+
+
+BAD = [
+    ("pipeline", None, "is missing; add it"),
+    ("pipeline", "Zo zo", "should match pattern"),
+    ("lake", "", "at least 1 character"),
+    ("primary", None, "is missing; add it"),
+    ("primary.source.kind", "ftp", "'files'"),
+    ("primary.source.path", "", "at least 1 character"),
+    ("primary.source.format", "xml", "'jsonl' or 'csv'"),
+    ("primary.event_id", "", "at least 1 character"),
+    ("primary.event_time", None, "is missing; add it"),
+    ("primary.evnt_id", "x", "no such field; remove it, or check its spelling"),
+    ("foreign.primary_id", None, "is missing; add it"),
+    ("foreign.primary_time", None, "is missing; add it"),
+    ("foreign.primary_time", {"within": "2 hours"}, "is not a duration; write a number and ms, s, m, h, d or w"),
+    ("registry.retention", "3 days", "'3 days' is not a duration; write a number and ms, s, m, h, d or w, such as 10s"),
+    ("registry.retention", 3, "3 is not a duration; write"),
+    ("registry.bucket", "7m", "whole minutes that divide a day, such as 15m, 1h or 1d"),
+    ("registry.bucket", "30s", "whole minutes that divide a day"),
+    ("registry.bucket", "2d", "whole minutes that divide a day"),
+    ("registry.shards", 0, "greater than or equal to 1"),
+    ("registry.shards", "many", "valid integer"),
+    ("retry.backoff", 0.5, "greater than or equal to 1"),
+    ("retry.max_attempts", 0, "greater than or equal to 1"),
+    ("retry.max_age", "-1s", "is not a duration; write"),
+    ("batch.max_events", 0, "greater than or equal to 1"),
+    ("batch.max_bytes", "256 MiBs", "is not a size; write a number and B, KB, MB or GB, such as 256MB"),
+    ("batch.max_bytes", True, "True is not a size; write"),
+    ("batch.max_bytes", 0, "greater than 0"),
+    ("adapter", "Merge", "should match pattern"),
+    ("colour", "red", "no such field; remove it, or check its spelling"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "remedy"), BAD)
+def test_errors_name_file_field_and_remedy(tmp_path: Path, field: str, value: Any, remedy: str) -> None:
+    file = write(tmp_path, changed(field, value))
+    with pytest.raises(ConfigError) as caught:
+        load(file)
+    text = str(caught.value)
+    assert str(file) in text
+    assert f"  {field}" in text
+    assert remedy in text
+    assert not caught.value.retryable
+
+
+def test_all_errors_at_once(tmp_path: Path) -> None:
+    raw = changed("registry.shards", 0) | {"colour": "red"}
+    with pytest.raises(ConfigError, match=r"(?s)registry\.shards: .*colour: no such field"):
+        load(write(tmp_path, raw))
+
+
+def test_retention_holds_a_bucket(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="make it at least as long"):
+        load(write(tmp_path, changed("registry", {"retention": "10m", "bucket": "1h"})))
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("pipeline: [", "is not YAML.*line"),
+        ("", "holds no fields"),
+        ("- a\n- b\n", "holds no fields"),
+        ("just text", "holds no fields"),
+    ],
+)
+def test_not_a_pipeline(tmp_path: Path, text: str, remedy: str) -> None:
+    with pytest.raises(ConfigError, match=rf"(?s){tmp_path}/p\.yaml: {remedy}"):
+        load(write(tmp_path, text))
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    (tmp_path / "latin.yaml").write_bytes(b"pipeline: \xff\n")
+    for name in ("missing.yaml", "latin.yaml", "."):
+        with pytest.raises(ConfigError, match="cannot be read .*Give the pipeline's YAML file"):
+            load(tmp_path / name)
+
+
+def test_spec_limits(tmp_path: Path) -> None:
+    limits = {"earliest": "2019-01-01", "max_skew": "5m", "max_record": "1KB"}
+    spec = load(write(tmp_path, changed("limits", limits))).spec("primary", 1_000_000)
+    assert spec.earliest_micros == datetime(2019, 1, 1, tzinfo=UTC).timestamp() * 1e6
+    assert (spec.latest_micros, spec.max_record) == (301_000_000, 1000)
+    assert (spec.primary_id, spec.primary_time) == (None, None)
+
+
+def test_json_schema() -> None:
+    schema = json.loads(json_schema())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    valid = jsonschema.Draft202012Validator(schema).is_valid
+    assert valid(RAW)
+    assert valid(yaml.safe_load(STARTER))
+    assert valid(changed("foreign.primary_time", {"within": "2h"}))
+    # What only the program can tell: a size's unit, whether a bucket divides a day, and numbers as text.
+    unseen = {("registry.bucket", "7m"), ("registry.bucket", "30s"), ("registry.bucket", "2d"), ("batch.max_bytes", 0)}
+    for field, value, _ in BAD:
+        if (field, value) not in unseen and field != "batch.max_bytes":
+            assert not valid(changed(field, value)), (field, value)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda x: st.lists(x, max_size=2)))
+def test_nothing_but_configuration_errors(value: Any) -> None:
+    for field in ("registry", "retry", "foreign", "batch"):
+        try:
+            Pipeline.model_validate({**RAW, field: value})
+        except ValueError:
+            continue
+        raise AssertionError(field)

@@ -1,0 +1,77 @@
+"""Shards by a timeline of event times (Photon, section 2.2.2): an event keeps its shard when the number grows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clickjoin.errors import LakeError
+from clickjoin.lake import SmallTables
+from clickjoin.registry.shards import Timeline, load_timeline, start_timeline
+from clickjoin.tables import TIMELINE
+
+T0 = datetime(1970, 1, 1, tzinfo=UTC)
+T1 = datetime(2026, 1, 1, tzinfo=UTC)
+T2 = datetime(2026, 2, 1, tzinfo=UTC)
+GROWN = Timeline(((T0, 4), (T1, 8), (T2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("at", "shards"),
+    [
+        (T0 - timedelta(days=1), 4),
+        (T0, 4),
+        (T1 - timedelta(microseconds=1), 4),
+        (T1, 8),
+        (T2 - timedelta(microseconds=1), 8),
+        (T2, 3),
+        (T2 + timedelta(days=999), 3),
+    ],
+)
+def test_shards_at(at: datetime, shards: int) -> None:
+    assert GROWN.shards_at(at) == shards
+
+
+@given(st.text(), st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.just(UTC)))
+def test_shard_of(event_id: str, at: datetime) -> None:
+    shard = GROWN.shard_of(event_id, at)
+    assert shard == crc32(event_id.encode()) % GROWN.shards_at(at)
+    # A new entry moves no event before it.
+    if at < T2:
+        assert Timeline(GROWN.entries[:2]).shard_of(event_id, at) == shard
+
+
+def test_sql_of_one_entry() -> None:
+    assert Timeline(((T0, 4),)).sql() == "CAST(crc32(encode(event_id, 'UTF-8')) % (4) AS INT)"
+
+
+def test_sql_nests_the_newest_first() -> None:
+    assert GROWN.sql() == (
+        "CAST(crc32(encode(event_id, 'UTF-8')) % ("
+        "CASE WHEN event_time >= TIMESTAMP '2026-02-01 00:00:00.000000+00:00' THEN 3 ELSE "
+        "CASE WHEN event_time >= TIMESTAMP '2026-01-01 00:00:00.000000+00:00' THEN 8 ELSE 4 END END) AS INT)"
+    )
+
+
+def test_started_once(tmp_path: Path) -> None:
+    small = SmallTables(str(tmp_path))
+    small.create(TIMELINE)
+    with pytest.raises(LakeError, match="holds no entry. Run `clickjoin init`"):
+        load_timeline(small)
+    start_timeline(small, 4, T1)
+    start_timeline(small, 9, T2)
+    assert load_timeline(small) == Timeline(((T0, 4),))
+
+
+def test_loaded_in_order_of_time(tmp_path: Path) -> None:
+    small = SmallTables(str(tmp_path))
+    small.create(TIMELINE)
+    start_timeline(small, 4, T1)
+    for since, shards in ((T2, 3), (T1, 8)):
+        small.append("timeline", [{"from_time": since, "shards": shards, "added_at": T2}])
+    assert load_timeline(small) == GROWN

@@ -1,0 +1,149 @@
+"""Planning: what a glob finds, how a budget is kept, and what a plan costs."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from clickjoin.sources.base import Budget
+from clickjoin.sources.cut import cut
+from clickjoin.sources.listing import base_of, list_files
+from tests.unit.sources_bench import PLENTY, Feed, age, events, numbers
+
+
+def names(folder: Path, pattern: str) -> list[str]:
+    """What a glob matches below a folder."""
+    found = list_files(f"{folder}/{pattern}").files
+    return [file.path.removeprefix(f"{folder}/") for file in found if file.matched]
+
+
+def test_globs(tmp_path: Path) -> None:
+    for name in ("a.log", "b.txt", ".hidden.log", "x/a.log", "x/y/b.log", "x/y/.h/c.log", "z/1.log"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("\n")
+    os.mkfifo(tmp_path / "pipe.log")
+    assert names(tmp_path, "*.log") == ["a.log"]
+    assert names(tmp_path, "**/*.log") == ["a.log", "x/a.log", "x/y/b.log", "z/1.log"]
+    assert names(tmp_path, "x/**") == ["x/a.log", "x/y/b.log"]
+    assert names(tmp_path, "*/?.log") == ["x/a.log", "z/1.log"]
+    assert names(tmp_path, "[xz]/[0-9].log") == ["z/1.log"]
+    assert names(tmp_path, "x/y/b.log") == ["x/y/b.log"]
+    assert names(tmp_path, ".h*") == [".hidden.log"]
+    assert base_of("/a/b*/c/*.log") == ("/a", ("b*", "c", "*.log"))
+    assert base_of("/*.log") == ("/", ("*.log",))
+
+
+def test_budget_by_events_is_exact(tmp_path: Path) -> None:
+    feed = Feed(tmp_path)
+    for name in "abc":
+        (tmp_path / f"{name}.jsonl").write_bytes(events(0, 1000))
+    left = 3000
+    while left:
+        plan = feed.plan(Budget(70, 1 << 30))
+        got = len(numbers(feed.read(plan.slices)))
+        assert sum(piece.events for piece in plan.slices) == got
+        assert 0 < got <= 70
+        left -= got
+        assert plan.backlog_events == pytest.approx(left, abs=9)
+    assert feed.plan().slices == ()
+
+
+def test_budget_by_bytes_and_oldest_first(tmp_path: Path) -> None:
+    feed = Feed(tmp_path)
+    size = len(events(0, 1000))
+    for at, name in enumerate("cab"):
+        (tmp_path / f"{name}.jsonl").write_bytes(events(0, 1000))
+        age(tmp_path / f"{name}.jsonl", 1000 - at)
+    plan = feed.plan(Budget(10**6, size // 10))
+    taken = {piece.path[-7]: piece.end - piece.start for piece in plan.slices}
+    assert list(taken) == ["c", "a", "b"]
+    assert sum(taken.values()) <= size // 10
+    assert min(taken.values()) > size // 40
+    assert plan.backlog_bytes == 3 * size - sum(taken.values())
+
+
+def test_one_record_is_taken_even_if_it_is_longer_than_the_budget(tmp_path: Path) -> None:
+    feed = Feed(tmp_path)
+    (tmp_path / "a.jsonl").write_bytes(b"x" * 5000 + b"\n" + events(0, 5))
+    plan = feed.plan(Budget(1, 100))
+    assert [(piece.start, piece.end) for piece in plan.slices] == [(0, 5001)]
+    assert feed.step(Budget(10, 100)) == [0, 1, 2]
+
+
+def test_line_longer_than_a_block_is_cut_at_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"a\n" + b"x" * 200_000 + b"\nb\nrest")
+    fd = os.open(path, os.O_RDONLY)
+    size = path.stat().st_size
+    assert cut(fd, 0, size, size, None, True) == (size - 4, None, False)
+    assert cut(fd, 0, size, 100_000, None, False) == (2, None, True)
+    assert cut(fd, 2, size, 100_000, None, False) == (2, 0, True)
+    assert cut(fd, 2, size, 100_000, None, True) == (200_003, 1, True)
+    assert cut(fd, 0, size, size, 2, True) == (200_003, 2, True)
+    assert cut(fd, 0, size, size, 9, True) == (200_005, 3, False)
+    assert cut(fd, 200_005, size, 9, None, True) == (200_005, 0, False)
+    os.close(fd)
+
+
+class Counter:
+    """Counts what planning opens and reads."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.opened = self.bytes = 0
+        real_open, real_read = os.open, os.pread
+
+        def count_open(*args: object, **fields: object) -> int:
+            self.opened += 1
+            return real_open(*args, **fields)  # type: ignore[arg-type]
+
+        def count_read(fd: int, length: int, offset: int) -> bytes:
+            data = real_read(fd, length, offset)
+            self.bytes += len(data)
+            return data
+
+        patch.setattr(os, "open", count_open)
+        patch.setattr(os, "pread", count_read)
+
+
+def test_ten_thousand_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = Feed(tmp_path)
+    for at in range(10_000):
+        (tmp_path / f"{at}.jsonl").write_bytes(events(at, at + 3))
+    with monkeypatch.context() as patch:
+        count = Counter(patch)
+        start = time.perf_counter()
+        plan = feed.source.plan({}, PLENTY)
+        cold, opened = time.perf_counter() - start, count.opened
+        known = {position.generation: position for position in plan.positions}
+        start = time.perf_counter()
+        again = feed.source.plan(known, PLENTY)
+        warm = time.perf_counter() - start
+    print(f"10,000 files: cold {cold:.2f} s, unchanged {warm:.2f} s")
+    assert len(plan.slices) == 10_000
+    assert (again.slices, again.positions) == ((), ())
+    assert opened <= 20_000
+    assert count.opened == opened
+    assert count.bytes < 10_000 * 2000
+
+
+def test_five_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = Feed(tmp_path)
+    size, path = 5 * 10**9, tmp_path / "a.jsonl"
+    path.write_bytes(events(0, 20_000))
+    with path.open("r+b") as file:  # sparse, with lines wherever a slice of 256 MB may end
+        for end in (256_000_000, size):
+            file.seek(end - len(events(0, 100)))
+            file.write(events(0, 100))
+    with monkeypatch.context() as patch:
+        count = Counter(patch)
+        start = time.perf_counter()
+        plan = feed.source.plan({}, Budget(10**8, 256_000_000))
+        seconds = time.perf_counter() - start
+    print(f"5 GB: {seconds:.3f} s, {count.bytes} bytes read")
+    (piece,) = plan.slices
+    assert (piece.start, piece.end) == (0, 256_000_000)
+    assert plan.backlog_bytes == size - 256_000_000
+    assert count.bytes < 1_000_000

@@ -1,0 +1,87 @@
+"""Sharing a budget between files: within limits, always getting on, fair."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clickjoin.sources.base import Budget
+from clickjoin.sources.share import Taken, Want, share, spend
+
+# A file is the lengths of its lines; the last may be unfinished.
+files = st.lists(
+    st.tuples(st.lists(st.integers(1, 400), max_size=60), st.integers(0, 50)), min_size=1, max_size=12
+)  # fmt: skip
+budgets = st.builds(Budget, st.integers(1, 200), st.integers(1, 5000))
+
+
+def wants_of(lengths: list[tuple[list[int], int]]) -> list[Want]:
+    """What the files want, by their true mean."""
+    return [Want(sum(lines) + rest, (sum(lines) or rest or 1) / max(len(lines), 1)) for lines, rest in lengths]
+
+
+def cutter(lengths: list[tuple[list[int], int]]):  # noqa: ANN201
+    """Cuts as a file would: whole lines within the room, at most `limit`."""
+
+    def cut(at: int, room: int, limit: int | None, must: bool) -> Taken:
+        lines, rest = lengths[at]
+        taken = 0
+        for count, line in enumerate(lines):
+            fits = taken + line <= room and (limit is None or count < limit)
+            if not fits and not (must and count == 0):
+                return Taken(taken, count, True)
+            taken += line
+        return Taken(taken, len(lines), False)
+
+    return cut
+
+
+@given(files, budgets)
+def test_never_over_the_budget_but_for_one_record(lengths: list[tuple[list[int], int]], budget: Budget) -> None:
+    taken = spend(wants_of(lengths), budget, cutter(lengths))
+    first = next((lines[0] for lines, _ in lengths if lines), 0)
+    assert sum(piece.length for piece in taken) <= max(budget.max_bytes, first)
+    assert sum(piece.records for piece in taken) <= budget.max_events
+
+
+@given(files, budgets)
+def test_every_batch_gets_on_until_all_is_read(lengths: list[tuple[list[int], int]], budget: Budget) -> None:
+    left = [(list(lines), rest) for lines, rest in lengths]
+    for _ in range(sum(len(lines) for lines, _ in lengths)):
+        if not any(lines for lines, _ in left):
+            break
+        taken = spend(wants_of(left), budget, cutter(left))
+        assert any(piece.records for piece in taken)
+        left = [(lines[piece.records :], rest) for (lines, rest), piece in zip(left, taken, strict=True)]
+    assert not any(lines for lines, _ in left)
+
+
+@given(files, budgets)
+def test_each_file_gets_its_fair_share_by_bytes_and_events(lengths: list[tuple[list[int], int]], budget: Budget) -> None:
+    wants = wants_of(lengths)
+    rooms = share(wants, budget)
+    assert sum(rooms) <= budget.max_bytes
+    assert sum(room / max(want.mean, 1) for room, want in zip(rooms, wants, strict=True)) <= budget.max_events + 1e-6
+    for room, want in zip(rooms, wants, strict=True):
+        byte_cost = max(1 / budget.max_bytes, 1 / (max(want.mean, 1) * budget.max_events))
+        # Rounding up the cost of a byte takes less than max_events / max_bytes of the share, and cutting one byte.
+        cost = byte_cost + 1 / (budget.max_bytes * budget.max_events)
+        assert room >= min(want.unread, 1 / len(wants) / cost - 2)
+
+
+def test_small_files_are_taken_whole_and_the_oldest_gets_the_rest() -> None:
+    wants = [Want(10**9, 100), Want(10**9, 100), Want(500, 100), Want(700, 100)]
+    assert share(wants, Budget(10**9, 10_000)) == [10_000 - 2500 - 500 - 700, 2500, 500, 700]
+
+
+def test_a_packed_file_is_taken_whole_or_not_and_never_waits_for_ever() -> None:
+    budget = Budget(10**9, 1000)
+    assert share([Want(300, 10, True), Want(10**6, 10)], budget) == [300, 700]
+    assert share([Want(10**6, 10), Want(5000, 10, True), Want(5000, 10, True)], budget) == [1000, 5000, 0]
+    assert share([Want(900, 10, True), Want(50, 10)], budget) == [900, 50]
+
+
+def test_unused_room_goes_on_to_the_next() -> None:
+    lengths = [([400, 400], 0), ([300, 300], 0)]
+    wants = [Want(800, 400), Want(600, 300)]
+    assert [piece.length for piece in spend(wants, Budget(10**6, 1000), cutter(lengths))] == [400, 600]
