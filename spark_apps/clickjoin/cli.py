@@ -149,6 +149,38 @@ def schema(
         console.schema(as_json)
 
 
+@app.command(name="generate")
+def generate_logs(
+    folder: Annotated[Path, typer.Argument(help="where to write queries/, clicks/ and the truth about them")],
+    clicks: Annotated[int, typer.Option(help="clicks in all")] = 10_000,
+    queries: Annotated[int, typer.Option(help="queries in all")] = 4_000,
+    rate: Annotated[float, typer.Option(help="lines a second, live; 0: at once, with event times in the past")] = 0.0,
+    duration: Annotated[float | None, typer.Option(help="seconds of event time; default an hour (at once)")] = None,
+    zipf: Annotated[float, typer.Option(help="exponent of clicks per query; 0: all alike")] = 1.0,
+    delay: Annotated[float, typer.Option(help="median seconds from query to click")] = 10.0,
+    disorder: Annotated[float, typer.Option(help="a line is written up to this many seconds late")] = 0.0,
+    duplicates: Annotated[float, typer.Option(help="fraction of events written twice")] = 0.006,
+    late: Annotated[float, typer.Option(help="fraction of queries written late")] = 0.0,
+    late_seconds: Annotated[float, typer.Option(help="how late those are")] = 30.0,
+    orphans: Annotated[float, typer.Option(help="fraction of clicks on a query that does not exist")] = 0.0,
+    broken: Annotated[float, typer.Option(help="fraction of extra, damaged lines")] = 0.0,
+    payload: Annotated[int, typer.Option(help="bytes of filling in a record")] = 64,
+    files: Annotated[int, typer.Option(help="files a stream")] = 4,
+    seed: Annotated[int, typer.Option(help="same seed, same traffic")] = 0,
+) -> None:
+    """Write seeded traffic as logs: two streams with everything that goes wrong in real ones."""
+    from clickjoin.generate import Traffic, generate
+
+    traffic = Traffic(
+        clicks=clicks, queries=queries, rate=rate, duration=duration, zipf=zipf, click_delay=delay, disorder=disorder,
+        duplicates=duplicates, late=late, late_seconds=late_seconds, orphans=orphans, broken=broken, payload=payload,
+        files=files, seed=seed,
+    )  # fmt: skip
+    with console.progress("writing lines") as advance:
+        truth = generate(folder, traffic, progress=advance)
+    console.say(f"{folder}: {truth}")
+
+
 def main() -> None:
     """Run the command line; a known error is one message on stderr and exit code 2 (bad configuration) or 3."""
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from clickjoin import tables
@@ -27,6 +28,14 @@ def waiting(what: str) -> Iterator[None]:
     """Show that something longer is going on."""
     with _err.status(f"{what} …"):
         yield
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how far something has come: call what this gives with done and whole."""
+    with Progress(console=_err, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, whole: bar.update(task, completed=done, total=whole)
 
 
 def batch_line(as_json: bool) -> Callable[[str], None]:

@@ -30,7 +30,7 @@ def initialise(pipeline: Pipeline) -> list[str]:
             remedy="Restore it (or rebuild it from the outputs); an empty one is never begun by mistake",
         )
     made = [table.name for table in ALL if table.name in missing and small.create(table)]
-    start_timeline(small, pipeline.registry.shards, datetime.now(UTC))
+    start_timeline(small, pipeline, datetime.now(UTC))
     small.add_columns("joined", dict(load_adapter(pipeline.adapter).columns))
     return made
 

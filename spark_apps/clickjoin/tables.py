@@ -236,6 +236,8 @@ TIMELINE = Table(
 from_time TIMESTAMP first event time that this entry holds for
 shards    INT       number of shards from then on
 added_at  TIMESTAMP when the entry was made
+bucket_seconds INT  width of a bucket, fixed when the lake was begun
+event_time STRING   where the foreign event's time comes from, fixed when the lake was begun
 """
     ),
 )

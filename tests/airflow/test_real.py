@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 
 from stack import Stack, ports, spark
-from tests.airflow.logs import Logs
+from tests.airflow.logs import Logs, event_id
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 DONE = {"success", "failed"}
@@ -52,6 +52,11 @@ class Live:
     def runs(self, dag: str) -> list[dict[str, Any]]:
         return list(self.get(f"/dags/{dag}/dagRuns?limit=100&order_by=id")["dag_runs"])
 
+    def run_in(self, dag: str, state: str) -> str | None:
+        """A run whose task is in the state."""
+        ids = [run["dag_run_id"] for run in self.runs(dag)]
+        return next((run for run in ids if self.task(dag, run)["state"] == state), None)
+
     def task(self, dag: str, run: str, rest: str = "") -> Any:
         return self.get(f"/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{dag.split('_')[1]}{rest}")
 
@@ -78,21 +83,19 @@ def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[...,
 
 
 def test_every_click_is_joined_and_seen(live: Live) -> None:
-    late = live.logs.query() + "9"  # comes after its click
+    late = event_id(1)  # comes after its click
     for query in [live.logs.query() for _ in range(5)]:
         live.logs.click(query)
     live.logs.click(late)
     for app in ("join", "retry"):
         live.unpause(f"clickjoin_{app}__clicks")
-    live.until(lambda: len(live.logs.joined()) == 5)
+    live.until(lambda: len(live.logs.joined()) == 5, 150)  # the server is cold
     live.logs.query(late)
     live.logs.wait(60)
 
     def told() -> bool:
-        done = [
-            summary["joined"] for app in ("join", "retry") for summary in live.summaries(f"clickjoin_{app}__clicks")
-        ]
-        return sum(done) == len(live.logs.expected)
+        summaries = live.summaries("clickjoin_join__clicks") + live.summaries("clickjoin_retry__clicks")
+        return sum(summary["joined"] for summary in summaries) == len(live.logs.expected)
 
     live.until(told)
 
@@ -136,10 +139,7 @@ def test_a_lost_server(live: Live) -> None:
     live.until(lambda: live.logs.lake.rows("batches") > journal)  # a batch is planned
     server = next(server for server in stack.servers if server.name == spark.NAME)
     os.kill(server.pid, signal.SIGKILL)
-    hurt = live.until(
-        lambda: [run for run in live.runs(dag) if live.task(dag, run["dag_run_id"])["state"] == "up_for_retry"]
-    )
-    run = hurt[0]["dag_run_id"]
+    run = live.until(lambda: live.run_in(dag, "up_for_retry"))
     # It comes back elsewhere: tasks must read its address anew.
     stack.servers.remove(server)
     stack.ports[spark.NAME] = ports.choose("auto", "SPARK_PORT")
@@ -167,13 +167,8 @@ def test_a_killed_task(live: Live) -> None:
 
 
 def test_a_stopped_job_leaves_the_server_free(live: Live) -> None:
-    script = Path(__file__).with_name("run_endless.py")
-    command = [
-        sys.executable,
-        str(script),
-        live.stack.connect_url,
-        str(live.logs.lake.folder.parent.parent / "clicks.yaml"),
-    ]
+    config = live.stack.pipelines / "clicks.yaml"
+    command = [sys.executable, str(Path(__file__).with_name("run_endless.py")), live.stack.connect_url, str(config)]
     done = subprocess.run(command, env=live.stack.env, capture_output=True, text=True, timeout=90)
     assert done.returncode == 0, done.stderr
     print(done.stdout)

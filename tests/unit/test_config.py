@@ -11,8 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from clickjoin.config import Pipeline, Within, json_schema, load
 from clickjoin.errors import ConfigError
@@ -222,7 +223,7 @@ def test_not_a_pipeline(tmp_path: Path, text: str, remedy: str) -> None:
 def test_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"pipeline: \xff\n")
     for name in ("missing.yaml", "latin.yaml", "."):
-        with pytest.raises(ConfigError, match="cannot be read .*Give the pipeline's YAML file"):
+        with pytest.raises(ConfigError, match=r"cannot be read .*Give the pipeline's YAML file"):
             load(tmp_path / name)
 
 
@@ -241,18 +242,15 @@ def test_json_schema() -> None:
     assert valid(RAW)
     assert valid(yaml.safe_load(STARTER))
     assert valid(changed("foreign.primary_time", {"within": "2h"}))
-    # What only the program can tell: a size's unit, whether a bucket divides a day, and numbers as text.
-    unseen = {("registry.bucket", "7m"), ("registry.bucket", "30s"), ("registry.bucket", "2d"), ("batch.max_bytes", 0)}
+    # Only the program can tell whether a bucket divides a day, and what a size says.
     for field, value, _ in BAD:
-        if (field, value) not in unseen and field != "batch.max_bytes":
+        if field not in ("registry.bucket", "batch.max_bytes"):
             assert not valid(changed(field, value)), (field, value)
 
 
+@settings(deadline=None)
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda x: st.lists(x, max_size=2)))
 def test_nothing_but_configuration_errors(value: Any) -> None:
     for field in ("registry", "retry", "foreign", "batch"):
-        try:
+        with pytest.raises(ValidationError):
             Pipeline.model_validate({**RAW, field: value})
-        except ValueError:
-            continue
-        raise AssertionError(field)

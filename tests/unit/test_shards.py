@@ -7,10 +7,11 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.errors import LakeError
+from clickjoin.config import Pipeline
+from clickjoin.errors import ConfigError, LakeError
 from clickjoin.lake import SmallTables
 from clickjoin.registry.shards import Timeline, load_timeline, start_timeline
 from clickjoin.tables import TIMELINE
@@ -18,6 +19,7 @@ from clickjoin.tables import TIMELINE
 T0 = datetime(1970, 1, 1, tzinfo=UTC)
 T1 = datetime(2026, 1, 1, tzinfo=UTC)
 T2 = datetime(2026, 2, 1, tzinfo=UTC)
+SOURCE = {"kind": "files", "path": "/logs/*.jsonl"}
 GROWN = Timeline(((T0, 4), (T1, 8), (T2, 3)))
 
 
@@ -37,6 +39,7 @@ def test_shards_at(at: datetime, shards: int) -> None:
     assert GROWN.shards_at(at) == shards
 
 
+@settings(deadline=None)
 @given(st.text(), st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.just(UTC)))
 def test_shard_of(event_id: str, at: datetime) -> None:
     shard = GROWN.shard_of(event_id, at)
@@ -58,20 +61,37 @@ def test_sql_nests_the_newest_first() -> None:
     )
 
 
+def _pipeline(shards: int, bucket: str = "1h") -> Pipeline:
+    primary = {"source": SOURCE, "event_id": "event_id", "event_time": "embedded"}
+    foreign = {**primary, "primary_id": "query_id", "primary_time": "embedded"}
+    registry = {"shards": shards, "bucket": bucket}
+    return Pipeline.model_validate(
+        {"pipeline": "p", "lake": "/lake", "primary": primary, "foreign": foreign, "registry": registry}
+    )
+
+
+def test_another_width_of_bucket_is_refused(tmp_path: Path) -> None:
+    small = SmallTables(str(tmp_path))
+    small.create(TIMELINE)
+    start_timeline(small, _pipeline(4), T1)
+    with pytest.raises(ConfigError, match=r"registry.bucket is 900 .* begun with 3600"):
+        start_timeline(small, _pipeline(4, "15m"), T2)
+
+
 def test_started_once(tmp_path: Path) -> None:
     small = SmallTables(str(tmp_path))
     small.create(TIMELINE)
-    with pytest.raises(LakeError, match="holds no entry. Run `clickjoin init`"):
+    with pytest.raises(LakeError, match=r"holds no entry\. Run `clickjoin init`"):
         load_timeline(small)
-    start_timeline(small, 4, T1)
-    start_timeline(small, 9, T2)
+    start_timeline(small, _pipeline(4), T1)
+    start_timeline(small, _pipeline(9), T2)
     assert load_timeline(small) == Timeline(((T0, 4),))
 
 
 def test_loaded_in_order_of_time(tmp_path: Path) -> None:
     small = SmallTables(str(tmp_path))
     small.create(TIMELINE)
-    start_timeline(small, 4, T1)
+    start_timeline(small, _pipeline(4), T1)
     for since, shards in ((T2, 3), (T1, 8)):
         small.append("timeline", [{"from_time": since, "shards": shards, "added_at": T2}])
     assert load_timeline(small) == GROWN

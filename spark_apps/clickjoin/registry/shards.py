@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from clickjoin.errors import LakeError
-from clickjoin.events import crc_of
+from clickjoin.errors import ConfigError, LakeError
+from clickjoin.events import EPOCH, crc_of
 from clickjoin.lake import Txn
 from clickjoin.lake.extent import timestamp
 
 if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
     from clickjoin.lake import SmallTables
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,20 @@ def load_timeline(small: SmallTables) -> Timeline:
     return Timeline(tuple(sorted((row["from_time"], row["shards"]) for row in rows)))
 
 
-def start_timeline(small: SmallTables, shards: int, now: datetime) -> None:
-    """Write the first entry, once for ever: the configured number of shards counts at creation only."""
-    small.append("timeline", [{"from_time": _EPOCH, "shards": shards, "added_at": now}], Txn("timeline", 0))
+def start_timeline(small: SmallTables, pipeline: Pipeline, now: datetime) -> None:
+    """Write the first entry, once for ever: the configured number of shards counts at creation only.
+
+    Errors: ConfigError where the lake was begun with another width of bucket or another kind of event time: then the
+    same id would be looked for in another bucket than the one it was claimed in.
+    """
+    wanted = {"bucket_seconds": int(pipeline.registry.bucket), "event_time": pipeline.foreign.event_time}
+    first = {"from_time": EPOCH, "shards": pipeline.registry.shards, "added_at": now, **wanted}
+    if small.append("timeline", [first], Txn("timeline", 0)):
+        return
+    for row in small.read("timeline").to_pylist():
+        for name, field in (("bucket_seconds", "registry.bucket"), ("event_time", "foreign.event_time")):
+            if row[name] not in (None, wanted[name]):
+                raise ConfigError(
+                    f"{field} is {wanted[name]} in the pipeline's file, and the lake was begun with {row[name]}",
+                    remedy="Set it back, or begin another lake: claims would be looked for in the wrong buckets",
+                )

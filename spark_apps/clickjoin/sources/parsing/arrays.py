@@ -1,0 +1,36 @@
+"""Between Arrow and NumPy by their buffers: PyArrow's own way imports pandas, a second in every new worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_DTYPES = {pa.int32(): np.int32, pa.int64(): np.int64, pa.float64(): np.float64}
+
+
+def ints(values: npt.NDArray[np.integer[Any]], kind: Any = None) -> Any:
+    """Integers as an int64 array, or one of another type of 64 bits."""
+    data = np.ascontiguousarray(values, np.int64)
+    return pa.Array.from_buffers(kind or pa.int64(), len(data), [None, pa.py_buffer(data)])
+
+
+def mask(values: npt.NDArray[np.bool_]) -> Any:
+    """Booleans as an array."""
+    bits = np.packbits(values, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+
+
+def plain(array: Any) -> npt.NDArray[Any]:
+    """An array of numbers or booleans without nulls as NumPy's; of numbers not for writing."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    begin, end = array.offset, array.offset + len(array)
+    data = array.buffers()[1]
+    if array.type == pa.bool_():
+        return np.unpackbits(np.frombuffer(data or b"", np.uint8), bitorder="little")[begin:end].astype(np.bool_)
+    return np.frombuffer(data or b"", _DTYPES[array.type])[begin:end]

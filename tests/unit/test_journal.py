@@ -1,0 +1,141 @@
+"""The journal: planned once, settled once, and the same after a restart as before it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from clickjoin.dispatcher.journal import SNAPSHOT_EVERY, Journal, JournalState, Positions, fold, give_back
+from clickjoin.dispatcher.plan import BatchPlan
+from clickjoin.lake import SmallTables
+from clickjoin.sources.base import Position, Slice
+from clickjoin.tables import BATCHES
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    SmallTables(str(tmp_path)).create(BATCHES)
+    return str(tmp_path)
+
+
+def journal(root: str, replica: str = "main", sequence: str = "join") -> Journal:
+    return Journal(SmallTables(root), "zozo", replica, sequence)
+
+
+def position(name: str, offset: int) -> Position:
+    return Position(name, f"/{name}", 1, 2, offset, 100, 5, 4, "h", 4, "a")
+
+
+def plan(number: int, *positions: Position, snapshot: bool = False, **more: Any) -> BatchPlan:
+    changed = {"foreign": positions} if positions else {}
+    return BatchPlan("zozo", "main", "join", number, number, positions=changed, snapshot=snapshot, **more)
+
+
+def test_empty(root: str) -> None:
+    fresh = journal(root)
+    assert (fresh.planned(), fresh.settled(), fresh.load()) == (0, 0, JournalState())
+
+
+def test_planned_then_settled(root: str) -> None:
+    one = journal(root)
+    first = plan(1, position("a", 5), snapshot=True)
+    assert one.plan(first, NOW)
+    assert one.load() == JournalState(1, first, {"foreign": {"a": position("a", 5)}})
+    assert one.settle(1, {}, NOW)
+    assert one.load() == JournalState(1, None, {"foreign": {"a": position("a", 5)}})
+
+
+def test_a_number_is_planned_and_settled_once(root: str) -> None:
+    one, other = journal(root), journal(root)
+    assert one.plan(plan(1, position("a", 5), snapshot=True), NOW)
+    assert not other.plan(plan(1, position("b", 6), snapshot=True), NOW)
+    assert other.settle(1, {}, NOW)
+    assert not one.settle(1, {}, NOW)
+    assert other.load().positions == {"foreign": {"a": position("a", 5)}}
+    assert len(SmallTables(root).read("batches")) == 2
+
+
+def test_two_threads_plan_and_settle_once(root: str) -> None:
+    rounds, copies = 12, 2
+    barrier = Barrier(copies, timeout=30)
+
+    def work(name: str) -> list[tuple[bool, bool]]:
+        mine = journal(root)
+        done = []
+        for number in range(1, rounds + 1):
+            barrier.wait()
+            planned = mine.plan(plan(number, position(name, number), snapshot=number == 1), NOW)
+            barrier.wait()
+            done.append((planned, mine.settle(number, {}, NOW)))
+        return done
+
+    with ThreadPoolExecutor(copies) as pool:
+        one, other = pool.map(work, ("a", "b"))
+    for mine, theirs in zip(one, other, strict=True):
+        assert sorted([mine[0], theirs[0]]) == sorted([mine[1], theirs[1]]) == [False, True]
+    rows = SmallTables(root).read("batches").to_pylist()
+    assert sorted((row["batch"], row["state"]) for row in rows) == [
+        (number, state) for number in range(1, rounds + 1) for state in ("planned", "settled")
+    ]
+    winners = {"a": [n for n, won in enumerate(one, 1) if won[0]], "b": [n for n, won in enumerate(other, 1) if won[0]]}
+    expected = {name: position(name, max(numbers)) for name, numbers in winners.items() if numbers}
+    assert journal(root).load() == JournalState(rounds, None, {"foreign": expected})
+
+
+def test_replicas_and_sequences_are_apart(root: str) -> None:
+    keys = [("main", "join"), ("east", "join"), ("main", "retry")]
+    for at, key in enumerate(keys, 1):
+        first = replace(plan(1, position("x", at), snapshot=True), replica=key[0], sequence=key[1])
+        assert journal(root, *key).plan(first, NOW)
+    assert journal(root, "east").settle(1, {}, NOW)
+    assert [journal(root, *key).settled() for key in keys] == [0, 1, 0]
+    assert [journal(root, *key).load().positions["foreign"]["x"].offset for key in keys] == [1, 2, 3]
+    assert journal(root, "west").load() == JournalState()
+
+
+def test_restart_equals_memory_over_snapshots(root: str) -> None:
+    """Beyond two snapshots, loads read the newest rows alone, and still know every position."""
+    last = 2 * SNAPSHOT_EVERY + 15
+    mine, known = journal(root), Positions()
+    for number in range(1, last + 1):
+        batch = plan(number, position(f"file{number % 7}", number))
+        fold(known, dict(batch.positions))
+        if (number - 1) % SNAPSHOT_EVERY == 0:
+            fold(known, {"primary": [position("once", number)]} if number == 1 else {})
+            whole = {stream: tuple(items.values()) for stream, items in known.items()}
+            batch = replace(batch, positions=whole, snapshot=True)
+        assert mine.plan(batch, NOW)
+        if number in (50, SNAPSHOT_EVERY, SNAPSHOT_EVERY + 1, SNAPSHOT_EVERY + 2, last):
+            assert journal(root).load() == JournalState(number, batch, known)
+        assert mine.settle(number, {}, NOW)
+    assert journal(root).load() == mine.load() == JournalState(last, None, known)
+
+
+def slice_of(name: str, start: int, end: int) -> Slice:
+    return Slice(name, f"/{name}", start, end, 4, "h", 4, "a", 1)
+
+
+def test_lost_slices_are_given_back(root: str) -> None:
+    one = journal(root)
+    for number, offset in ((1, 10), (2, 30), (3, 60)):
+        piece = slice_of("a", offset // 2, offset)
+        one.plan(plan(number, position("a", offset), snapshot=number == 1, slices={"foreign": (piece,)}), NOW)
+        one.settle(number, {"foreign": [asdict(slice_of("a", 10, 30))]} if number == 2 else {}, NOW)
+        known = journal(root).load().positions["foreign"]["a"]
+        gone = replace(position("a", 10), state="gone", size=10, anchor_length=0, anchor_hash="")
+        assert known == (gone if number == 2 else position("a", offset))  # a later plan says what holds from then on
+
+
+def test_give_back_never_goes_forward() -> None:
+    positions = {"foreign": {"a": position("a", 10)}}
+    give_back(positions, "foreign", [slice_of("a", 10, 20), slice_of("a", 15, 20), slice_of("b", 0, 5)])
+    give_back(positions, "primary", [slice_of("a", 0, 5)])
+    assert positions == {"foreign": {"a": position("a", 10)}}

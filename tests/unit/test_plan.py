@@ -1,0 +1,184 @@
+"""Planning: a batch as frozen data, and what a dispatcher hands out until it is settled."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clickjoin.config import Pipeline
+from clickjoin.dispatcher.dispatcher import Dispatcher, join_plan
+from clickjoin.dispatcher.journal import SNAPSHOT_EVERY
+from clickjoin.dispatcher.plan import BatchPlan, TableSlice
+from clickjoin.lake import SmallTables, Txn
+from clickjoin.sources.base import Budget, Position, Problem, Slice, SourcePlan
+from clickjoin.tables import BATCHES
+
+WORD = st.text(max_size=8)
+NUMBER = st.integers(-1, 2**62)
+
+
+def of(kind: type) -> st.SearchStrategy[Any]:
+    """Any instance of a dataclass of words and numbers."""
+    return st.builds(kind, **{f.name: WORD if f.type == "str" else NUMBER for f in fields(kind)})
+
+
+STREAMS = st.sampled_from(["primary", "foreign"])
+PLANS = st.builds(
+    BatchPlan,
+    pipeline=WORD,
+    replica=WORD,
+    sequence=WORD,
+    number=NUMBER,
+    planned=st.integers(0, 2**52),
+    slices=st.dictionaries(STREAMS, st.lists(of(Slice), max_size=3).map(tuple)),
+    positions=st.dictionaries(STREAMS, st.lists(of(Position), max_size=3).map(tuple)),
+    pending=st.none() | of(TableSlice),
+    problems=st.lists(of(Problem), max_size=2).map(tuple),
+    backlog_events=NUMBER,
+    backlog_bytes=NUMBER,
+    snapshot=st.booleans(),
+)
+
+
+def position(name: str, offset: int) -> Position:
+    return Position(name, f"/{name}", 1, 2, offset, 100, 5, 4, "h", 4, "a")
+
+
+def piece(name: str, start: int, end: int) -> Slice:
+    return Slice(name, f"/{name}", start, end, 4, "h", 4, "a", 1)
+
+
+def found(name: str, start: int, end: int, **more: Any) -> SourcePlan:
+    return SourcePlan((piece(name, start, end),), (position(name, end),), **more)
+
+
+@settings(deadline=None)
+@given(PLANS)
+def test_json_round_trip(plan: BatchPlan) -> None:
+    assert BatchPlan.from_json(plan.to_json()) == plan
+
+
+def test_names() -> None:
+    plan = BatchPlan("zozo", "east", "retry", 7, 1_700_000_000_000_001)
+    assert plan.token == "zozo/east/retry/7"
+    assert plan.txn == Txn("zozo/east/retry", 7)
+    assert plan.planned_at == datetime(2023, 11, 14, 22, 13, 20, 1, UTC)
+
+
+def test_join_plan() -> None:
+    problem = Problem("missing", "/x", "no file")
+    parts = {"primary": found("p", 0, 9, backlog_events=1, backlog_bytes=2), "foreign": found("f", 5, 6)}
+    parts["foreign"] = replace(parts["foreign"], backlog_events=3, backlog_bytes=4, problems=(problem,))
+    plan = join_plan("zozo", "main", 2, 10.5, parts, {"primary": {"old": position("old", 1)}})
+    assert plan == BatchPlan(
+        pipeline="zozo",
+        replica="main",
+        sequence="join",
+        number=2,
+        planned=10_500_000,
+        slices={"primary": (piece("p", 0, 9),), "foreign": (piece("f", 5, 6),)},
+        positions={"primary": (position("p", 9),), "foreign": (position("f", 6),)},
+        problems=(problem,),
+        backlog_events=4,
+        backlog_bytes=6,
+    )
+
+
+def test_nothing_to_do_is_no_plan() -> None:
+    assert join_plan("z", "m", 1, 0, {"primary": SourcePlan(backlog_bytes=9), "foreign": SourcePlan()}, {}) is None
+
+
+def test_a_moved_position_alone_is_a_plan() -> None:
+    plan = join_plan("z", "m", 2, 0, {"primary": SourcePlan(positions=(position("p", 1),))}, {})
+    assert plan
+    assert (plan.slices, plan.positions) == ({}, {"primary": (position("p", 1),)})
+
+
+@pytest.mark.parametrize("number", [1, 1 + SNAPSHOT_EVERY, 1 + 7 * SNAPSHOT_EVERY])
+def test_snapshot_holds_all_positions(number: int) -> None:
+    known = {"primary": {"a": position("a", 1), "b": position("b", 2)}, "foreign": {"c": position("c", 3)}}
+    plan = join_plan("z", "m", number, 0, {"primary": found("a", 1, 9)}, known)
+    assert plan
+    assert plan.snapshot
+    assert plan.positions == {"primary": (position("a", 9), position("b", 2)), "foreign": (position("c", 3),)}
+    assert known["primary"]["a"].offset == 1  # what is known is not touched
+
+
+class Tape:
+    """A source of one file that grows by ten bytes a plan."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.asked = name, 0
+
+    def plan(self, positions: Any, budget: Budget) -> SourcePlan:
+        self.asked += 1
+        start = positions[self.name].offset if self.name in positions else 0
+        return found(self.name, start, start + 10)
+
+
+@pytest.fixture
+def make(tmp_path: Any) -> Any:
+    small = SmallTables(str(tmp_path))
+    small.create(BATCHES)
+    side = {"source": {"kind": "files", "path": "/x"}, "event_id": "id", "event_time": "embedded"}
+    foreign = {**side, "primary_id": "q", "primary_time": "embedded"}
+    pipeline = Pipeline.model_validate({"pipeline": "z", "lake": str(tmp_path), "primary": side, "foreign": foreign})
+    sources: Any = {"primary": Tape("p"), "foreign": Tape("f")}
+
+    def dispatcher(sequence: str = "join") -> Dispatcher:
+        return Dispatcher(pipeline, SmallTables(str(tmp_path)), "main", sequence, sources, lambda: 1_000_000.0)
+
+    return dispatcher
+
+
+def test_a_batch_is_handed_out_until_it_is_settled(make: Any) -> None:
+    dispatcher = make()
+    first = dispatcher.next_join()
+    assert (first.number, first.slices["primary"]) == (1, (piece("p", 0, 10),))
+    assert dispatcher.next_join() == first == make().next_join()  # also after a restart
+    dispatcher.settled(first, {})
+    second = dispatcher.next_join()
+    assert (second.number, second.slices["primary"]) == (2, (piece("p", 10, 20),))
+
+
+def test_restart_goes_on_where_it_was(make: Any) -> None:
+    for number in range(1, 4):
+        dispatcher = make()
+        plan = dispatcher.next_join()
+        assert (plan.number, plan.slices["foreign"]) == (number, (piece("f", 10 * number - 10, 10 * number),))
+        dispatcher.settled(plan, {})
+
+
+def test_copies_take_up_each_others_plan(make: Any) -> None:
+    one, other = make(), make()
+    assert one.unsettled() is None is other.unsettled()
+    plan = one.next_join()
+    assert other.next_join() == plan  # it was planned while `other` thought that nothing was
+    one.settled(plan, {})
+    other.settled(plan, {})
+    assert other.next_join().number == one.next_join().number == 2
+
+
+def test_lost_slices_are_planned_again(make: Any) -> None:
+    dispatcher = make()
+    plan = dispatcher.next_join()
+    dispatcher.settled(plan, {"primary": [vars(plan.slices["primary"][0])]})
+    again = dispatcher.next_join()
+    assert again.slices == {"primary": (piece("p", 0, 10),), "foreign": (piece("f", 10, 20),)}
+
+
+def test_table_batches(make: Any) -> None:
+    retry = make("retry")
+    plan = retry.next_of_table("pending", 5, 7, 9)
+    assert plan == BatchPlan(
+        "z", "main", "retry", 1, 1_000_000_000_000, pending=TableSlice("pending", 5, 7, 9), snapshot=True
+    )
+    assert retry.next_of_table("pending", 6, 8, 9) == plan == make("retry").unsettled()
+    assert make("join").unsettled() is None
+    retry.settled(plan, {})
+    assert retry.next_of_table("pending", 6, 8, 9).number == 2
