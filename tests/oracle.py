@@ -136,7 +136,7 @@ def good(line: bytes, names: str | None, now: int) -> tuple[str, str] | None:
     event_id, named = record.get("event_id"), record.get(names) if names else ""
     if not _has_time(event_id, now) or (names and not _has_time(named, now)):
         return None
-    return event_id, named
+    return str(event_id), str(named)
 
 
 def _has_time(event_id: Any, now: int) -> bool:

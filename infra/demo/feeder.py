@@ -1,6 +1,6 @@
 """Writes the ZOZO logs line by line, as growing files.
 
-    PYTHONPATH=infra .venv/bin/python -m demo.feeder --to .run/zozo/logs
+    .venv/bin/python -m demo.feeder --to .run/zozo/logs
 
 A ledger beside the folder of logs says when each line was written, to measure from. Fed into the same folder again,
 every line comes once more, and nothing is joined twice.

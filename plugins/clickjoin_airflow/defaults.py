@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator, Param
@@ -24,6 +24,8 @@ _ARGS = {
     "max_retry_delay": timedelta(minutes=1),
 }
 _FAILURES = 3
+# Without a start date the second run of `@continuous` has the logical date of the first, and is never made.
+_START = datetime(2025, 1, 1, tzinfo=UTC)
 _LEASES = 5
 
 LEASE = "{{ params.lease or '' }}"
@@ -40,6 +42,7 @@ def settings(app: str, pipeline: PipelineFile, leased: bool = True) -> dict[str,
         "description": f"{app} of pipeline {pipeline.name}; tables in {pipeline.tables}",
         "default_args": _ARGS | {"execution_timeout": limit, "max_active_tis_per_dag": 1},
         "dagrun_timeout": timedelta(days=1),
+        "start_date": _START,
         "catchup": False,
         "max_active_runs": 1,
         "max_consecutive_failed_dag_runs": _FAILURES,

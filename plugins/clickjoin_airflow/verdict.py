@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # What a client hears when its server is gone, or has come back without the client's session.
 _LOST = ("UNAVAILABLE", "UNAUTHENTICATED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED",
          "OPERATION_NOT_FOUND", "OPERATION_ABANDONED", "Connection refused", "Connection reset",
-         "Socket closed")  # fmt: skip
+         "Socket closed", "stopped SparkContext")  # fmt: skip
 _INTERRUPTED = "OPERATION_CANCELED"
 _UNKNOWN_TRIES = 5
 

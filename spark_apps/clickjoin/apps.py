@@ -5,30 +5,21 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.config import Pipeline, load
 from clickjoin.engine import Engine, Settled
+from clickjoin.errors import SourceError
+from clickjoin.report.status import COUNTS, batch_text
+from clickjoin.sources.base import Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Say = Callable[[str], None]
-_COUNTS = (
-    "primary_in",
-    "events_in",
-    "joined",
-    "repeats",
-    "wasted",
-    "pending",
-    "unjoinable",
-    "expired",
-    "filtered",
-    "quarantined",
-    "conflict_reruns",
-)
 
 
 class Summary:
@@ -37,45 +28,50 @@ class Summary:
     def __init__(self, say: Say) -> None:
         self._say = say
         self.batches = 0
-        self.counts = dict.fromkeys(_COUNTS, 0)
+        self.counts = dict.fromkeys(COUNTS, 0)
         self._newest: dict[str, Any] = {}
+        self.problems: tuple[Problem, ...] = ()
 
     def add(self, settled: Settled) -> None:
         """Take in a settled batch, and say a line about it."""
         row = dict(settled.metrics)
         self.batches += 1
-        for name in _COUNTS:
+        for name in COUNTS:
             self.counts[name] += int(str(row[name] or 0))
-        self._newest |= {key: row[key] for key in ("backlog_events", "problems") if row["sequence"] == "join"}
+        self._newest |= {key: row[key] for key in ("backlog_events",) if row["sequence"] == "join"}
         self._newest |= {"latency_p90": row.get("latency_p90") or self._newest.get("latency_p90")}
-        self._say(line(row))
+        self._say(batch_text(row, datetime.now(UTC).strftime("%H:%M:%S")))
+
+    def note(self, problems: tuple[Problem, ...]) -> None:
+        """Take in what is wrong with the sources; says it when it has changed."""
+        for problem in problems:
+            if problem not in self.problems:
+                self._say(f"problem: {problem.kind}: {problem.path}: {problem.detail}")
+        self.problems = problems
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain data, fit for JSON and for Airflow's XCom."""
-        problems = json.loads(self._newest.get("problems") or "[]")
         return {
             "batches": self.batches,
             **self.counts,
             "backlog_events": self._newest.get("backlog_events", 0),
             "latency_p90": self._newest.get("latency_p90"),
-            "problems": problems,
+            "problems": [asdict(problem) for problem in self.problems],
         }
-
-
-def line(row: dict[str, Any]) -> str:
-    """One line about a batch, for a log."""
-    steps = " ".join(f"{n} {row[f'seconds_{n}']:.2f}" for n in ("plan", "land", "lookup", "claim", "publish", "settle"))
-    counts = " ".join(f"{name} {row[name]}" for name in _COUNTS if row[name])
-    moment = datetime.now(UTC).strftime("%H:%M:%S")
-    what = f"{moment} {row['sequence']} {row['batch']}: {counts or 'nothing'}"
-    return f"{what} | seconds: {steps} | backlog {row['backlog_events']}"
 
 
 def join(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None) -> dict[str, Any]:
     """Work through batches of new records for the pipeline's lease (or for `lease` seconds)."""
     summary = Summary(say)
     seconds = pipeline.batch.lease if lease is None else lease
-    Engine(spark, pipeline, replica).run(seconds, retries=False, done=summary.add)
+    engine = Engine(spark, pipeline, replica)
+    engine.run(seconds, retries=False, done=summary.add, problems=summary.note)
+    missing = [problem for problem in summary.problems if problem.kind == "missing"]
+    if missing:  # all else has been done by now: fail, so that somebody hears of it
+        raise SourceError(
+            f"{missing[0].path}: {missing[0].detail}",
+            remedy="Mount the folder, or mend source.path in the pipeline's file",
+        )
     return summary.to_dict()
 
 

@@ -11,7 +11,7 @@ import typer
 
 from clickjoin import apps, console
 from clickjoin.config import Pipeline, json_schema, load
-from clickjoin.errors import ClickjoinError
+from clickjoin.errors import ClickjoinError, ConfigError
 from clickjoin.starter import STARTER
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -27,7 +27,12 @@ def _spark(remote: str) -> Any:
     from clickjoin import session
 
     if remote and not remote.startswith("sc://"):
-        remote = Path(remote).read_text().strip()
+        try:
+            remote = Path(remote).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"{remote}: cannot be read ({error})", remedy="Give sc://… or a file that holds it"
+            ) from error
     with console.waiting("starting Spark" if not remote else "connecting to Spark"):
         return session.connect(remote) if remote else session.in_process()
 
@@ -115,10 +120,15 @@ def status(
     config: Config, as_json: Json = False, last: Annotated[int, typer.Option(help="batches to show")] = 10
 ) -> None:
     """Lag, backlog, counts and the last batches of every replica. Starts no Spark."""
+    from clickjoin.report.backlog import backlog
     from clickjoin.report.status import status as find
 
     pipeline = load(config)
-    console.status(pipeline.pipeline, find(_small(pipeline), last), as_json)
+    small = _small(pipeline)
+    found = find(small, last)
+    for name in found["replicas"] or ["main"]:
+        found["replicas"].setdefault(name, {"last": [], "totals": {}}).update(backlog(pipeline, small, name))
+    console.status(pipeline.pipeline, found, as_json)
 
 
 @app.command()

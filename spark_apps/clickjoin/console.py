@@ -13,6 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from clickjoin import tables
+from clickjoin.report.status import batch_text
 
 _out = Console(highlight=False)
 _err = Console(stderr=True, highlight=False)
@@ -108,20 +109,9 @@ def status(name: str, data: dict[str, Any], as_json: bool) -> None:
 
 
 def _batches(rows: list[dict[str, Any]]) -> None:
-    steps = ("plan", "land", "lookup", "claim", "publish", "settle")
-    counts = ("events_in", "joined", "repeats", "pending", "quarantined")
-    table = Table(title="last batches (seconds a step)", title_justify="left")
-    for column in ("sequence", "batch", "settled", *(name.replace("_", " ") for name in counts), *steps):
-        table.add_column(column, justify="left" if column in ("sequence", "settled") else "right")
+    _out.print("[bold]last batches[/]" if rows else "no batch has been settled yet")
     for row in rows:
-        table.add_row(
-            row["sequence"],
-            str(row["batch"]),
-            f"{row['settled_at']:%m-%d %H:%M:%S}",
-            *(str(row[name]) for name in counts),
-            *(f"{row[f'seconds_{s}']:.2f}" for s in steps),
-        )
-    _out.print(table)
+        say(batch_text(row, f"{row['settled_at']:%m-%d %H:%M:%S}"))
 
 
 def explained(data: dict[str, Any], as_json: bool) -> None:

@@ -22,7 +22,7 @@ from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.due import Waiting, look_ahead
 from clickjoin.retry.redrive import redrive
 from clickjoin.setup import initialise
-from clickjoin.sources.base import Source
+from clickjoin.sources.base import Problem, Source
 from clickjoin.sources.files import FilesSource
 
 if TYPE_CHECKING:
@@ -67,6 +67,10 @@ class Engine:
         start = time.perf_counter()
         plan = self.join.next_join()
         return self._run(plan, self.join, time.perf_counter() - start) if plan else None
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the sources, as of the last look at them."""
+        return tuple(problem for part in self.join.found.values() for problem in part.problems)
 
     def waiting(self) -> Waiting:
         """What waits for its primary now; looks at the table again only when it has changed or something fell due."""
@@ -115,11 +119,13 @@ class Engine:
         retries: bool,
         done: Callable[[Settled], None],
         stop: Callable[[], bool] = lambda: False,
+        problems: Callable[[tuple[Problem, ...]], None] = lambda _: None,
     ) -> None:
         """Work through batches for some seconds (for ever if None), then return between two batches."""
         end = None if seconds is None else time.monotonic() + seconds
         while not stop() and (end is None or time.monotonic() < end):
             settled = [self.join_once(), self.retry_once() if retries else None]
+            problems(self.problems())
             for item in settled:
                 if item:
                     done(item)

@@ -38,6 +38,7 @@ def forever(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, sec
                 retries=True,
                 done=summary.add,
                 stop=lambda: bool(stopped),
+                problems=summary.note,
             )
             failures = 0
         except Exception as error:
@@ -60,14 +61,10 @@ def drained(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, che
     engine = Engine(spark, pipeline, replica)
     left = engine.drain(summary.add)
     seconds = time.perf_counter() - start
+    summary.note(engine.problems())
     result = summary.to_dict()
-    problems = [problem for part in engine.join.found.values() for problem in part.problems]
-    result |= {
-        "seconds": round(seconds, 3),
-        "waiting": left.all,
-        "next_due": str(left.next_due) if left.next_due else None,
-        "problems": result["problems"] or [vars(problem) for problem in problems],
-    }
+    next_due = str(left.next_due) if left.next_due else None
+    result |= {"seconds": round(seconds, 3), "waiting": left.all, "next_due": next_due}
     if check:
         result["accounts"] = account(engine.lake, replicas(engine.lake.small)).to_dict()
     blocking = [p for p in result["problems"] if p["kind"] in ("missing", "unreadable", "lost-tail")]

@@ -26,7 +26,7 @@ foreign:
   event_time: embedded
   primary_id: query_id
   primary_time: embedded
-retry: {{first_delay: 2s, backoff: 1, max_delay: 2s, max_age: 1h, max_attempts: 100}}
+retry: {{first_delay: 5s, backoff: 1, max_delay: 5s, max_age: 1h, max_attempts: 100}}
 batch: {{lease: {lease}}}
 adapter: {adapter}
 """

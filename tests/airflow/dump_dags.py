@@ -19,6 +19,7 @@ def describe(dag: DAG) -> dict[str, object]:
         "max_active_runs": dag.max_active_runs,
         "max_failures": dag.max_consecutive_failed_dag_runs,
         "catchup": dag.catchup,
+        "start": str(dag.start_date),
         "tags": sorted(dag.tags),
         "doc": dag.doc_md or "",
         "params": {name: dag.params.get_param(name).schema for name in dag.params},

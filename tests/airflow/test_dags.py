@@ -63,6 +63,7 @@ def test_shape(imported: dict[str, Any], app: str, timetable: str, params: set[s
     assert dag["retries"] > 100
     assert dag["max_failures"] == 3
     assert f"{imported['folder']}/lake/ads" in dag["description"]
+    assert dag["start"] < "2026"
     assert dag["serialized"] > 0
 
 

@@ -30,7 +30,7 @@ class Live:
         self.stack = stack
         self.logs = logs
 
-    def until(self, what: Callable[[], Any], seconds: float = 60) -> Any:
+    def until(self, what: Callable[[], Any], seconds: float = 120) -> Any:
         deadline = time.monotonic() + seconds
         while not (found := what()):
             assert time.monotonic() < deadline, f"not within {seconds} s"
@@ -89,9 +89,9 @@ def test_every_click_is_joined_and_seen(live: Live) -> None:
     live.logs.click(late)
     for app in ("join", "retry"):
         live.unpause(f"clickjoin_{app}__clicks")
-    live.until(lambda: len(live.logs.joined()) == 5, 150)  # the server is cold
+    live.until(lambda: len(live.logs.joined()) == 5, 240)  # the server is cold
     live.logs.query(late)
-    live.logs.wait(60)
+    live.logs.wait(240)
 
     def told() -> bool:
         summaries = live.summaries("clickjoin_join__clicks") + live.summaries("clickjoin_retry__clicks")
@@ -147,7 +147,7 @@ def test_a_lost_server(live: Live) -> None:
     stack.home.write(stack.servers, stack.ports)
     live.until(lambda: spark.healthy(stack.ports[spark.NAME]))
     spark.publish(stack.home, stack.ports[spark.NAME])
-    live.logs.wait(90)
+    live.logs.wait(240)
     live.until(lambda: live.task(dag, run)["state"] == "success")
     assert live.task(dag, run)["try_number"] > 1
     assert "the Spark server is lost" in live.log(dag, run)
@@ -163,12 +163,12 @@ def test_a_killed_task(live: Live) -> None:
     live.stack.api("PATCH", path, {"new_state": "failed"})
     live.until(lambda: "told to stop" in live.log(dag, run_id), 30)
     live.logs.click(live.logs.query())
-    live.logs.wait(60)
+    live.logs.wait(240)
 
 
 def test_a_stopped_job_leaves_the_server_free(live: Live) -> None:
     config = live.stack.pipelines / "clicks.yaml"
     command = [sys.executable, str(Path(__file__).with_name("run_endless.py")), live.stack.connect_url, str(config)]
-    done = subprocess.run(command, env=live.stack.env, capture_output=True, text=True, timeout=90)
+    done = subprocess.run(command, env=live.stack.env, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     print(done.stdout)

@@ -36,6 +36,7 @@ def test_never_again(error: Exception) -> None:
         (errors.ServerLost("sc://localhost:1: no Spark Connect server answers"), "server is lost"),
         (SparkConnectGrpcException(REFUSED), "server is lost"),
         (SparkConnectGrpcException("[INVALID_HANDLE.SESSION_NOT_FOUND] The handle is invalid"), "server is lost"),
+        (SparkConnectGrpcException("Cannot call methods on a stopped SparkContext."), "server is lost"),
         (SparkConnectGrpcException("StatusCode.UNAUTHENTICATED"), "server is lost"),
         (SparkConnectGrpcException("[OPERATION_CANCELED] Operation has been canceled"), "interrupted"),
         (errors.CommitConflict("refused 30 times"), "another try can help"),

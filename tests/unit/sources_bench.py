@@ -58,7 +58,9 @@ class Feed:
             self.positions[position.generation] = Position(**json.loads(json.dumps(asdict(position))))
         return plan
 
-    def read(self, slices: Sequence[Slice], *, tasks: int = 1, size: int = BLOCK, **fields: Any) -> list[dict[str, Any]]:
+    def read(
+        self, slices: Sequence[Slice], *, tasks: int = 1, size: int = BLOCK, **fields: Any
+    ) -> list[dict[str, Any]]:
         """Records of slices, as a Spark worker would make them."""
         chunks, sizes = self.source._chunks(slices)
         work = spread(chunks, sizes, tasks)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clickjoin.dispatcher.journal import SNAPSHOT_EVERY, Journal, JournalState, Positions, fold, give_back
+from clickjoin.dispatcher.journal import Journal, JournalState, Positions, fold, give_back
 from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.lake import SmallTables
 from clickjoin.sources.base import Position, Slice
@@ -101,21 +101,22 @@ def test_replicas_and_sequences_are_apart(root: str) -> None:
     assert journal(root, "west").load() == JournalState()
 
 
-def test_restart_equals_memory_over_snapshots(root: str) -> None:
-    """Beyond two snapshots, loads read the newest rows alone, and still know every position."""
-    last = 2 * SNAPSHOT_EVERY + 15
+def test_restart_equals_memory_over_snapshots(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond two snapshots, a load reads the newest rows alone, and still knows every position."""
+    every, last = 20, 115
+    monkeypatch.setattr("clickjoin.dispatcher.journal.SNAPSHOT_EVERY", every)
     mine, known = journal(root), Positions()
+    fold(known, {"primary": [position("once", 1)]})
     for number in range(1, last + 1):
         batch = plan(number, position(f"file{number % 7}", number))
         fold(known, dict(batch.positions))
-        if (number - 1) % SNAPSHOT_EVERY == 0:
-            fold(known, {"primary": [position("once", number)]} if number == 1 else {})
+        if (number - 1) % every == 0:
             whole = {stream: tuple(items.values()) for stream, items in known.items()}
             batch = replace(batch, positions=whole, snapshot=True)
         assert mine.plan(batch, NOW)
-        if number in (50, SNAPSHOT_EVERY, SNAPSHOT_EVERY + 1, SNAPSHOT_EVERY + 2, last):
+        if number in (every, every + 1, every + 2, 2 * every + 2, 99, last):
             assert journal(root).load() == JournalState(number, batch, known)
-        assert mine.settle(number, {}, NOW)
+            assert mine.settle(number, {}, NOW)
     assert journal(root).load() == mine.load() == JournalState(last, None, known)
 
 

@@ -51,8 +51,10 @@ def test_bad_line_between_good_ones(tmp_path: Path, bad: bytes, ending: bytes) -
     assert read(tmp_path, b"id,x,y\n" + good(1) + good(2) + bad + ending)[2]["reason"] == "bad-csv"
 
 
-@pytest.mark.parametrize(("bad", "reason"), [(b",x,y", "missing-id"), (b"h:1:5,x,y", "impossible-time"), (b"\0,,", "nul-byte"),
-                                             (b"\xff,,", "invalid-utf8")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [(b",x,y", "missing-id"), (b"h:1:5,x,y", "impossible-time"), (b"\0,,", "nul-byte"), (b"\xff,,", "invalid-utf8")],
+)
 def test_other_reasons(tmp_path: Path, bad: bytes, reason: str) -> None:
     rows = read(tmp_path, b"id,x,y\n" + good(1) + bad + b"\n" + good(2))
     assert [row["reason"] for row in rows] == [None, reason, None]

@@ -143,7 +143,10 @@ def test_field_that_changes_its_type(tmp_path: Path) -> None:
     data = b"".join(
         [line(id=f"a{at}", t="2019-11-24T02:33:42Z") for at in range(100)]
         + [line(id=at, t=1574562822) for at in range(100)]
-        + [line(id=at if at % 2 else str(at), t=1574562822.5 if at % 3 else "2019-11-24T02:33:42.5") for at in range(999)]
+        + [
+            line(id=at if at % 2 else str(at), t=1574562822.5 if at % 3 else "2019-11-24T02:33:42.5")
+            for at in range(999)
+        ]
         + [line(id=2**80, t=1574562822000)]
     )
     rows = read(tmp_path, data, event_time="t")
@@ -165,7 +168,9 @@ def test_byte_order_mark_and_blank_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tasks", [1, 3, 8])
-def test_characters_across_the_edges_of_chunks_and_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: int) -> None:
+def test_characters_across_the_edges_of_chunks_and_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: int
+) -> None:
     monkeypatch.setattr("clickjoin.sources.tasks.SMALL", 0)
     monkeypatch.setattr("clickjoin.sources.tasks.PIECE", 64)
     data = b"".join(json.dumps({"id": f"h:1:{BASE + at}", "x": "🛍é€" * (at % 7)}, ensure_ascii=False).encode() + b"\n"
@@ -180,7 +185,9 @@ texts = st.one_of(
     st.integers(0, 10**6).map(lambda at: event(at).strip()),
     st.sampled_from([bad for bad, _, fields in BAD if not fields]),
     st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"")),
-    st.sampled_from([b"", b" ", b"\r", b'{"id":12}', b'{"id":"h:1:1574562822000000","n":[' + b"[" * 60 + b"]" * 61 + b"}"]),
+    st.sampled_from(
+        [b"", b" ", b"\r", b'{"id":12}', b'{"id":"h:1:1574562822000000","n":[' + b"[" * 60 + b"]" * 61 + b"}"]
+    ),
 )
 
 
@@ -262,14 +269,17 @@ def test_times_in_ids_are_those_of_the_rule(texts: list[str]) -> None:
     array = pa.array(texts, pa.string())
     for vector, rule in ((fields.embedded, embedded_micros), (fields.uuid7, uuid7_micros)):
         micros, known = vector(array)
-        assert [int(at) if fine else None for at, fine in zip(micros, known, strict=True)] == [rule(text) for text in texts]
+        assert [int(at) if fine else None for at, fine in zip(micros, known, strict=True)] == [
+            rule(text) for text in texts
+        ]
 
 
 @pytest.mark.parametrize(("value", "micros"), [
     ("2019-11-24T02:33:42Z", BASE), ("2019-11-24T02:33:42.000001Z", BASE + 1), ("2019-11-24 02:33:42", BASE),
     ("2019-11-24T03:33:42+01:00", BASE), ("2019-11-24T03:33:42+0100", BASE), ("2019-11-24T03:33:42+01", BASE),
     ("2019-11-24T02:33:42.0000019Z", BASE + 1), ("2019-11-24", BASE - 9222 * 10**6), (1574562822, BASE),
-    (1574562822000, BASE), (BASE, BASE), (BASE * 1000 + 999, BASE), (1574562822.0, BASE), (1574562822.25, BASE + 250_000),
+    (1574562822000, BASE), (BASE, BASE), (BASE * 1000 + 999, BASE), (1574562822.0, BASE),
+    (1574562822.25, BASE + 250_000),
     ("1574562822", BASE), ("1574562822.25", BASE + 250_000), (str(BASE * 1000), BASE), (-1, -1_000_000),
     ("", None), ("x", None), (None, None), ("2019-13-01", None), ("1e9", None), (float("nan"), None), (1e300, None),
     ("99999999999999999999", None), ("2019-11-24T25:00:00Z", None),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.sources.base import Budget
-from clickjoin.sources.share import Taken, Want, share, spend
+from clickjoin.sources.share import Cut, Taken, Want, share, spend
 
 # A file is the lengths of its lines; the last may be unfinished.
 files = st.lists(
@@ -20,11 +20,11 @@ def wants_of(lengths: list[tuple[list[int], int]]) -> list[Want]:
     return [Want(sum(lines) + rest, (sum(lines) or rest or 1) / max(len(lines), 1)) for lines, rest in lengths]
 
 
-def cutter(lengths: list[tuple[list[int], int]]):  # noqa: ANN201
+def cutter(lengths: list[tuple[list[int], int]]) -> Cut:
     """Cuts as a file would: whole lines within the room, at most `limit`."""
 
     def cut(at: int, room: int, limit: int | None, must: bool) -> Taken:
-        lines, rest = lengths[at]
+        lines = lengths[at][0]
         taken = 0
         for count, line in enumerate(lines):
             fits = taken + line <= room and (limit is None or count < limit)
@@ -57,7 +57,9 @@ def test_every_batch_gets_on_until_all_is_read(lengths: list[tuple[list[int], in
 
 
 @given(files, budgets)
-def test_each_file_gets_its_fair_share_by_bytes_and_events(lengths: list[tuple[list[int], int]], budget: Budget) -> None:
+def test_each_file_gets_its_fair_share_by_bytes_and_events(
+    lengths: list[tuple[list[int], int]], budget: Budget
+) -> None:
     wants = wants_of(lengths)
     rooms = share(wants, budget)
     assert sum(rooms) <= budget.max_bytes

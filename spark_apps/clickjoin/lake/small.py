@@ -93,6 +93,8 @@ class SmallTables:
                 partition_by=list(table.partitions),
                 configuration=settings,
                 storage_options=self._options,
+                # Another commit of its own would replace the schema and settings that the first one made.
+                commit_properties=CommitProperties(max_commit_retries=0),
             )
         except DeltaError:
             if self.exists(table.name):

@@ -5,27 +5,22 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.events import bucket_of, embedded_micros, uuid7_micros
+from clickjoin.events import MICROS, bucket_of, embedded_micros, uuid7_micros
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.lake import SmallTables
 
 _TABLES = ("foreign", "primary", "pending", "registry", "joined", "filtered", "unjoinable", "expired")
+_LATEST = 253_370_764_800 * MICROS  # the year 9999, the last that a bucket can name
 _ORDER = {name: rank for rank, name in enumerate(_TABLES)}
 
 
 def explain(pipeline: Pipeline, small: SmallTables, event_id: str) -> dict[str, Any]:
     """`state` of an event, its `history` (rows of every table that names it), and `remedy` if there is one."""
     history = [step for name in _TABLES for step in _steps(pipeline, small, name, event_id)]
-    history.sort(
-        key=lambda step: (
-            _ORDER[step["table"]] > 1,
-            step.get("round") or 0,
-            step.get("attempt") or 0,
-            _ORDER[step["table"]],
-        )
-    )
+    numbers = ("round", "attempt", "batch", "offset")
+    history.sort(key=lambda step: (_ORDER[step["table"]], *(step.get(number, 0) for number in numbers)))
     tables = {step["table"] for step in history}
     state = _state(tables, history)
     return {"event_id": event_id, "state": state, "remedy": _REMEDIES.get(state, ""), "history": history}
@@ -58,7 +53,7 @@ def _steps(pipeline: Pipeline, small: SmallTables, name: str, event_id: str) -> 
     filters: list[Any] = [("event_id", "=", event_id)]
     side = pipeline.primary if name == "primary" else pipeline.foreign
     micros = {"embedded": embedded_micros, "uuid7": uuid7_micros}.get(side.event_time, lambda _: None)(event_id)
-    if micros is not None:
+    if micros is not None and micros < _LATEST:
         filters.append(("bucket", "=", bucket_of(micros, int(pipeline.registry.bucket))))
     rows = small.read(name, filters=filters).to_pylist()
     return [{"table": name, **{key: _plain(value) for key, value in row.items() if value is not None}} for row in rows]

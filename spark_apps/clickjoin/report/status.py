@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from clickjoin.lake import SmallTables
 
 _COUNTED = ("primary", "foreign", "registry", "joined", "unjoinable", "expired", "filtered", "quarantine")
+
+COUNTS = (
+    "primary_in", "events_in", "joined", "repeats", "wasted", "pending", "unjoinable", "expired", "filtered",
+    "quarantined", "conflict_reruns",
+)  # fmt: skip
+STEPS = ("plan", "land", "lookup", "claim", "publish", "settle")
+
+
+def batch_text(row: Mapping[str, Any], moment: str) -> str:
+    """A batch's row of table `metrics` as one line; `moment` is when, as text."""
+    counts = ", ".join(f"{name.replace('_', ' ')} {row[name]}" for name in COUNTS if row[name])
+    steps = " ".join(f"{name} {row[f'seconds_{name}']:.2f}" for name in STEPS)
+    backlog = f"; backlog {row['backlog_events']} events" if row["backlog_events"] else ""
+    return f"{moment} {row['sequence']} {row['batch']}: {counts or 'nothing'}{backlog} (seconds: {steps})"
 
 
 def replicas(small: SmallTables) -> list[str]:

@@ -13,7 +13,7 @@ from clickjoin.sources import contents, records, tasks
 from clickjoin.sources.base import RECORDS_DDL, Budget, Position, Slice, SourcePlan
 from clickjoin.sources.contents import proof_of
 from clickjoin.sources.locate import locate, lost_reason, packed_size
-from clickjoin.sources.parsing import by_hand, csv_lines, fields, json_lines, lines, moments
+from clickjoin.sources.parsing import arrays, by_hand, csv_lines, fields, json_lines, lines, moments
 from clickjoin.sources.planning import make_plan
 from clickjoin.sources.records import read_chunk
 from clickjoin.sources.tasks import Chunk, spread
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clickjoin.config import Files
     from clickjoin.events import RecordSpec
 
-_PARSING = (by_hand, csv_lines, fields, json_lines, lines, moments)
+_PARSING = (arrays, by_hand, csv_lines, fields, json_lines, lines, moments)
 _UNPACKED = 8  # times as long as packed, for sharing out work
 
 

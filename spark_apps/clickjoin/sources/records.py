@@ -19,6 +19,7 @@ from clickjoin.sources.contents import (
     packed_blocks,
     plain_blocks,
 )
+from clickjoin.sources.parsing.arrays import ints, numbers, scalar, texts
 from clickjoin.sources.parsing.csv_lines import HEADER, CsvParser, header_of
 from clickjoin.sources.parsing.fields import needed, understand
 from clickjoin.sources.parsing.json_lines import JsonParser
@@ -66,7 +67,7 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
             yield from reader.read(block)
         if reader.broken:
             detail = f"{reader.broken}; put the whole file back, and it is read again"
-            yield _bad_batch(chunk, [(reader.at, 0, None, 0, "broken-gzip", detail)])
+            yield _bad_batch(chunk, [(reader.at, 0, b"", 0, "broken-gzip", detail)])
         _verify(fd, packed, chunk)
 
 
@@ -123,16 +124,16 @@ class _Reader:
         rows = segment.rows[found.rows]
         if self.csv:
             payload = self.csv.payload(segment.columns)
-            payload = payload if len(payload) == len(rows) else payload.take(pa.array(found.rows))
+            payload = payload if len(payload) == len(rows) else payload.take(ints(found.rows))
         else:
-            payload = lines.text if len(rows) == len(lines.text) else lines.text.take(pa.array(rows))
+            payload = lines.text if len(rows) == len(lines.text) else lines.text.take(ints(rows))
         count, begin = len(rows), lines.start[rows]
-        times = [pa.nulls(count, _TIME) if time is None else pa.array(time).cast(_TIME)
+        times = [pa.nulls(count, _TIME) if time is None else numbers(time, _TIME)
                  for time in (found.event_time, found.primary_time)]  # fmt: skip
         return pa.RecordBatch.from_arrays([
             found.event_id, times[0], found.primary_id, times[1], payload,
             *(pa.nulls(count, SCHEMA.field(name).type) for name in ("reason", "detail", "raw", "part")),
-            *_place(self.chunk, count), pa.array(begin + lines.offset), pa.array(lines.end[rows] - begin),
+            *_place(self.chunk, count), ints(begin + lines.offset), ints(lines.end[rows] - begin),
         ], schema=SCHEMA)  # fmt: skip
 
 
@@ -155,12 +156,13 @@ def _bad_batch(chunk: Chunk, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     offset, length, raw, part, reason, detail = (list(column) for column in zip(*rows, strict=True))
     count = len(rows)
     empty = [pa.nulls(count, field.type) for field in list(SCHEMA)[:5]]
-    values = [reason, detail, raw, part]
-    columns = [pa.array(column, SCHEMA.field(at + 5).type) for at, column in enumerate(values)]
-    where = [*_place(chunk, count), pa.array(offset, pa.int64()), pa.array(length, pa.int64())]
+    why = [texts(reason, pa.string()), texts(detail, pa.string())]
+    lost = [pa.nulls(count, pa.binary()), pa.nulls(count, pa.int32())]
+    columns = [*why, *(lost if chunk.lost else (texts(raw, pa.binary()), numbers(part, pa.int32())))]
+    where = [*_place(chunk, count), ints(offset), ints(length)]
     return pa.RecordBatch.from_arrays([*empty, *columns, *where], schema=SCHEMA)
 
 
 def _place(chunk: Chunk, count: int) -> list[Any]:
     name = chunk.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return [pa.repeat(pa.scalar(name), count), pa.repeat(pa.scalar(chunk.generation), count)]
+    return [pa.repeat(scalar(text), count) for text in (name, chunk.generation)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +14,27 @@ if TYPE_CHECKING:
 _DTYPES = {pa.int32(): np.int32, pa.int64(): np.int64, pa.float64(): np.float64}
 
 
-def ints(values: npt.NDArray[np.integer[Any]], kind: Any = None) -> Any:
-    """Integers as an int64 array, or one of another type of 64 bits."""
-    data = np.ascontiguousarray(values, np.int64)
-    return pa.Array.from_buffers(kind or pa.int64(), len(data), [None, pa.py_buffer(data)])
+def numbers(values: npt.ArrayLike, kind: Any) -> Any:
+    """Numbers as an array of the given type; none of them null."""
+    data = np.ascontiguousarray(values, _DTYPES.get(kind, np.int64))
+    return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(data)])
+
+
+def ints(values: npt.ArrayLike) -> Any:
+    """Integers as an int64 array."""
+    return numbers(values, pa.int64())
+
+
+def texts(values: Sequence[str | bytes], kind: Any) -> Any:
+    """Strings or bytes as an array of the given type; none of them null."""
+    data = [value.encode() if isinstance(value, str) else value for value in values]
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum([len(value) for value in data], dtype=np.int32)])
+    return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(data))])
+
+
+def scalar(text: str) -> Any:
+    """A string as a scalar."""
+    return texts([text], pa.string())[0]
 
 
 def mask(values: npt.NDArray[np.bool_]) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+
+from clickjoin.sources.parsing.arrays import ints, numbers, texts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,7 +37,7 @@ class _Bad(Exception):
 
 
 def by_hand(
-    text: Any, rows: Iterable[int], names: Mapping[str, bool]
+    text: Any, rows: Sequence[int], names: Mapping[str, bool]
 ) -> tuple[list[Segment], dict[int, tuple[str, str]], list[int]]:
     """Columns of some of the lines, and reason and detail of those that are bad, by number.
 
@@ -44,12 +46,13 @@ def by_hand(
     groups: dict[tuple[str, ...], list[tuple[int, list[Any]]]] = {}
     bad: dict[int, tuple[str, str]] = {}
     odd = []
-    for row in sorted(rows):
+    decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=_Integer)
+    for row, line in zip(rows, text.take(ints(rows)).to_pylist(), strict=True):
         try:
-            values = _values(text[row].as_py(), names)
+            values = _values(decoder.decode, line, names)
         except _Bad as error:
             bad[row] = error.args[0], error.args[1]
-            if error.args[2:] or (error.args[0] == "broken-json" and "Inf" in text[row].as_py()):
+            if error.args[2:] or (error.args[0] == "broken-json" and "Inf" in line):
                 odd.append(row)
             continue
         groups.setdefault(tuple(type(value).__name__ for value in values), []).append((row, values))
@@ -57,17 +60,24 @@ def by_hand(
 
 
 def _grouped(groups: Mapping[tuple[str, ...], list[tuple[int, list[Any]]]], names: list[str]) -> Iterator[Segment]:
-    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "NoneType": pa.string()}
     for kinds, found in groups.items():
         rows = np.array([row for row, _ in found], np.int64)
         columns = zip(*(values for _, values in found), strict=True)
-        arrays = (pa.array(column, types[kind]) for column, kind in zip(columns, kinds, strict=True))
+        arrays = (_array(column, kind) for column, kind in zip(columns, kinds, strict=True))
         yield Segment(rows, dict(zip(names, arrays, strict=True)))
 
 
-def _values(line: str, names: Mapping[str, bool]) -> list[Any]:
+def _array(values: Sequence[Any], kind: str) -> Any:
+    if kind == "NoneType":
+        return pa.nulls(len(values), pa.string())
+    if kind == "str":
+        return texts(values, pa.string())
+    return numbers(values, pa.int64() if kind == "int" else pa.float64())
+
+
+def _values(decode: Callable[[str], Any], line: str, names: Mapping[str, bool]) -> list[Any]:
     try:
-        pairs = json.loads(line, object_pairs_hook=_Pairs, parse_int=_Integer)
+        pairs = decode(line)
     except RecursionError:
         raise _Bad("broken-json", "the object is nested too deeply; flatten it", "odd") from None
     except ValueError as error:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from clickjoin.sources.parsing.arrays import plain, scalar
 from clickjoin.sources.parsing.by_hand import Segment
 from clickjoin.sources.parsing.lines import BOM, pick, rows_at
 
@@ -84,8 +85,8 @@ class CsvParser:
         parts: list[Any] = []
         for name in self.names:
             key = json.dumps(name, ensure_ascii=False)
-            parts += [("," if parts else "{") + key + ':"', _escaped(columns[name]), '"']
-        return pc.binary_join_element_wise(*parts, "}", "")
+            parts += [scalar(("," if parts else "{") + key + ':"'), _escaped(columns[name]), scalar('"')]
+        return pc.binary_join_element_wise(*parts, scalar("}"), scalar(""))
 
 
 def _unsound(lines: Lines) -> Bad:
@@ -93,7 +94,7 @@ def _unsound(lines: Lines) -> Bad:
     bytes_ = np.frombuffer(lines.data, np.uint8)
     bad: Bad = {}
     if b'"' in lines.data:
-        odd = np.flatnonzero(np.asarray(pc.count_substring(lines.whole, '"')) % 2).tolist()
+        odd = np.flatnonzero(plain(pc.count_substring(lines.whole, '"')) % 2).tolist()
         bad |= dict.fromkeys(odd, ("bad-csv", "the line has an odd number of quotes; double quotes inside a field"))
     returns = np.flatnonzero(bytes_[:-1] == 13)
     for row in rows_at(lines, returns[bytes_[returns + 1] != 10]):

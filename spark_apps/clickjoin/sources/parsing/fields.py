@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.sources.parsing.arrays import ints, mask, plain, scalar
 from clickjoin.sources.parsing.moments import micros_of
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def understand(columns: Mapping[str, Any], count: int, spec: RecordSpec) -> Unde
     good = checks.code == 0
     rows, bad = np.flatnonzero(good), checks.bad()
     if bad:
-        event_id, primary_id = event_id.filter(pa.array(good)), primary_id.filter(pa.array(good))
+        event_id, primary_id = event_id.filter(mask(good)), primary_id.filter(mask(good))
         event_time = event_time[good]
         primary_time = None if primary_time is None else primary_time[good]
     return Understood(rows, event_id, event_time, primary_id, primary_time, bad)
@@ -112,11 +113,11 @@ def _text(values: Any, count: int) -> Any:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     values = values if values.type == pa.string() else values.cast(pa.string())
-    return values.fill_null("") if values.null_count else values
+    return values.fill_null(scalar("")) if values.null_count else values
 
 
 def _size(values: Any) -> Ints:
-    return np.asarray(pc.binary_length(values))
+    return plain(pc.binary_length(values))
 
 
 def _iso(micros: int) -> str:
@@ -129,19 +130,20 @@ def _iso(micros: int) -> str:
 def embedded(ids: Any) -> tuple[Ints, Mask]:
     """Times inside `ServerIP:ProcessId:TimestampMicros`, and which ids hold one; the rule of events.embedded_micros."""
     parts = pc.split_pattern(ids, ":")
-    known = np.asarray(pc.list_value_length(parts)) == 3
-    parts = parts if known.all() else parts.filter(pa.array(known))
-    host, process, micros = (pc.list_element(parts, at) for at in range(3))
+    known = plain(pc.list_value_length(parts)) == 3
+    parts = parts if known.all() else parts.filter(mask(known))
+    flat = parts.flatten()
+    host, process, micros = (flat.take(ints(np.arange(at, len(flat), 3))) for at in range(3))
     digits = pc.and_(pc.ascii_is_decimal(process), pc.ascii_is_decimal(micros))
-    fine = np.asarray(digits) & (_size(host) > 0) & (_size(micros) <= 18)
+    fine = plain(digits) & (_size(host) > 0) & (_size(micros) <= 18)
     known[known] = fine
-    return _spread(micros if fine.all() else micros.filter(pa.array(fine)), known), known
+    return _spread(micros if fine.all() else micros.filter(mask(fine)), known), known
 
 
 def uuid7(ids: Any) -> tuple[Ints, Mask]:
     """Times inside UUIDv7, and which ids hold one; the rule of events.uuid7_micros."""
     known = _size(ids) == 36
-    fixed = ids.filter(pa.array(known)).cast(pa.binary()).cast(pa.binary(36))
+    fixed = ids.filter(mask(known)).cast(pa.binary()).cast(pa.binary(36))
     chars = np.frombuffer(fixed.buffers()[1] or b"", np.uint8)[: 36 * len(fixed)].reshape(-1, 36)
     dashes = [8, 13, 18, 23]
     digits = _HEX[np.delete(chars, dashes, axis=1)]
@@ -158,5 +160,5 @@ def uuid7(ids: Any) -> tuple[Ints, Mask]:
 
 def _spread(values: Any, known: Mask) -> Ints:
     micros = np.zeros(len(known), np.int64)
-    micros[known] = np.asarray(values.cast(pa.int64()))
+    micros[known] = plain(values.cast(pa.int64()))
     return micros

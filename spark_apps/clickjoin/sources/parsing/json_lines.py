@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from clickjoin.sources.parsing.arrays import ints, plain
 from clickjoin.sources.parsing.by_hand import Segment, by_hand
 
 if TYPE_CHECKING:
@@ -52,17 +53,16 @@ class JsonParser:
 
     def parse(self, lines: Lines) -> tuple[list[Segment], dict[int, tuple[str, str]]]:
         """Columns of the lines that are JSON objects, and reason and detail of the others by number."""
-        braced = pc.and_(pc.starts_with(lines.text, "{"), pc.ends_with(lines.text, "}"))
-        rows = np.flatnonzero(np.asarray(braced))
-        slow = np.flatnonzero(~np.asarray(braced)).tolist()
-        whole = lines.whole if len(rows) == len(lines.text) else lines.whole.take(pa.array(rows))
+        braced = plain(pc.and_(pc.starts_with(lines.text, "{"), pc.ends_with(lines.text, "}")))
+        rows, slow = np.flatnonzero(braced), np.flatnonzero(~braced).tolist()
+        whole = lines.whole if len(rows) == len(lines.text) else lines.whole.take(ints(rows))
         work = _Work(self, whole)
         work.solve(0, len(rows))
         segments = [Segment(rows[part.rows], part.columns) for part in work.done]
         slow += rows[np.array(work.slow, np.int64)].tolist()
         more, bad, odd = by_hand(lines.text, slow, self.names)
         for row in odd:
-            work = _Work(self, lines.whole.slice(row, 1).take(pa.array([0])))
+            work = _Work(self, lines.whole.slice(row, 1).take(ints([0])))
             work.solve(0, 1)
             more += [Segment(np.array([row]), part.columns) for part in work.done]
             if work.done:
@@ -122,7 +122,7 @@ class _Work:
         rows = np.setdiff1d(np.arange(first, high), np.array(bad, np.int64), assume_unique=True)
         if not len(rows):
             return
-        part = self.whole.take(pa.array(rows)) if bad else None
+        part = self.whole.take(ints(rows)) if bad else None
         data = self._slice(first, high) if part is None else _data(part)
         try:
             self.done.append(Segment(rows, self._read(data, len(rows))))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.sources.contents import packed_blocks, plain_blocks, read_at
+from clickjoin.sources.parsing.arrays import mask, plain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -120,16 +121,16 @@ def split(block: Block) -> Lines:
         offsets[0] = len(BOM)
     whole = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(data))
     text = pc.ascii_trim(whole, " \t\r\n")
-    filled = pc.greater(pc.binary_length(text), 0)
+    filled = plain(pc.binary_length(text)) > 0
     lines = Lines(block.offset, data, edges[:-1], edges[1:], whole, text)
-    return lines if pc.all(filled).as_py() else pick(lines, np.asarray(filled))
+    return lines if filled.all() else pick(lines, filled)
 
 
 def pick(lines: Lines, keep: npt.NDArray[np.bool_]) -> Lines:
     """Some of the lines, by mask."""
-    mask = pa.array(keep)
+    kept = mask(keep)
     return lines._replace(
-        start=lines.start[keep], end=lines.end[keep], whole=lines.whole.filter(mask), text=lines.text.filter(mask)
+        start=lines.start[keep], end=lines.end[keep], whole=lines.whole.filter(kept), text=lines.text.filter(kept)
     )  # fmt: skip
 
 

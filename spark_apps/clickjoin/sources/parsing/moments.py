@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.sources.parsing.arrays import mask, plain
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -24,7 +26,7 @@ def micros_of(values: Any) -> tuple[Ints, Mask]:
     """Microseconds since 1970 of n times (text, integers or floats), and which of them are times."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    known = np.array(pc.is_valid(values))
+    known = plain(pc.is_valid(values))
     micros = np.zeros(len(known), np.int64)
     filled = values.drop_null() if values.null_count else values
     part, fine = _convert(filled)
@@ -35,10 +37,10 @@ def micros_of(values: Any) -> tuple[Ints, Mask]:
 
 def _convert(values: Any) -> tuple[Ints, Mask]:
     if pa.types.is_integer(values.type):
-        numbers = np.asarray(values)
+        numbers = plain(values)
         return _integers(numbers), np.ones(len(numbers), np.bool_)
     if pa.types.is_floating(values.type):
-        return _floats(np.asarray(values))
+        return _floats(plain(values))
     return _texts(values)
 
 
@@ -58,26 +60,26 @@ def _floats(numbers: npt.NDArray[np.float64]) -> tuple[Ints, Mask]:
 
 def _texts(values: Any) -> tuple[Ints, Mask]:
     micros, fine = np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
-    whole = np.asarray(pc.match_substring_regex(values, r"^-?([0-9]{1,18}|[1-8][0-9]{18})$"))
-    broken = np.asarray(pc.match_substring_regex(values, r"^-?[0-9]+\.[0-9]+$"))
+    whole = plain(pc.match_substring_regex(values, r"^-?([0-9]{1,18}|[1-8][0-9]{18})$"))
+    broken = plain(pc.match_substring_regex(values, r"^-?[0-9]+\.[0-9]+$"))
     if whole.any():
-        micros[whole] = _integers(np.asarray(values.filter(pa.array(whole)).cast(pa.int64())))
+        micros[whole] = _integers(plain(values.filter(mask(whole)).cast(pa.int64())))
         fine[whole] = True
     if broken.any():
-        micros[broken], fine[broken] = _floats(np.asarray(values.filter(pa.array(broken)).cast(pa.float64())))
+        micros[broken], fine[broken] = _floats(plain(values.filter(mask(broken)).cast(pa.float64())))
     rest = ~(whole | broken)
     if rest.any():
-        micros[rest], fine[rest] = _dates(values if rest.all() else values.filter(pa.array(rest)))
+        micros[rest], fine[rest] = _dates(values if rest.all() else values.filter(mask(rest)))
     return micros, fine
 
 
 def _dates(values: Any) -> tuple[Ints, Mask]:
-    zoned = np.asarray(pc.match_substring_regex(values, r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"))
+    zoned = plain(pc.match_substring_regex(values, r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"))
     micros = np.zeros(len(values), np.int64)
     try:
-        for mask, kind in ((zoned, pa.timestamp("us", "UTC")), (~zoned, pa.timestamp("us"))):
-            if mask.any():
-                micros[mask] = np.asarray(values.filter(pa.array(mask)).cast(kind).cast(pa.int64()))
+        for part, kind in ((zoned, pa.timestamp("us", "UTC")), (~zoned, pa.timestamp("us"))):
+            if part.any():
+                micros[part] = plain(values.filter(mask(part)).cast(kind).cast(pa.int64()))
     except pa.ArrowInvalid:
         return _slowly(values)
     return micros, np.ones(len(values), np.bool_)

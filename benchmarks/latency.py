@@ -1,0 +1,224 @@
+"""How long from written to readable, through Airflow, at a steady rate of live events.
+
+    .venv/bin/python -m benchmarks.latency --rate 1000 --seconds 180
+
+A generator writes queries and clicks; an id's time is the moment of its writing. A click is readable once the commit
+that added its joined row is in the table's log. Before a figure is printed, the oracle of the tests has counted every
+id, and found none doubled or lost. Warm-up traffic goes first: it is counted by the oracle and left out of the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from rich.console import Console
+
+from benchmarks.latency_machine import machine
+from bootstrap import ROOT, Problem
+from clickjoin.generate import Traffic, generate
+from demo.lake import Lake
+from demo.latency import Readable, spread
+from demo.running import Running, running, write_pipeline
+from demo.screen import Screen
+from tests import oracle
+
+POLL = 2.0
+AFTER = 180.0  # seconds after the last line in which everything must be joined
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is asked for: events (queries and clicks) a second, and which part of them clicks are."""
+
+    rate: float
+    seconds: float
+    clicks: float
+    warm: float
+    seed: int
+
+    def traffic(self, seconds: float, seed: int) -> Traffic:
+        """Live traffic of so many seconds. Clicks follow soon, so their rate is steady after the first seconds."""
+        events = self.rate * seconds
+        clicks = round(events * self.clicks)
+        return Traffic(
+            clicks=clicks, queries=max(round(events) - clicks, 1), rate=self.rate, seed=seed,
+            click_delay=2.0, click_spread=0.5, click_delay_max=5.0,
+        )  # fmt: skip
+
+
+class Bench:
+    """One benchmark in a folder of its own."""
+
+    def __init__(self, folder: Path, load: Load) -> None:
+        self.folder, self.load = folder, load
+        self.pipeline = folder / "pipelines/latency.yaml"
+        self.logs = folder / "logs"
+        write_pipeline(
+            self.pipeline, folder / "lake", self.logs / "*/queries/*.jsonl", self.logs / "*/clicks/*.jsonl",
+            registry={"retention": "3d", "bucket": "1h", "shards": 4},
+        )  # fmt: skip
+        self.lake = Lake(folder / "lake/latency")
+        self.readable = Readable(self.lake.folder / "joined")
+
+    def run(self, stack: Running, screen: Screen) -> None:
+        """Warm up, then run. Errors: Problem if what was written is not joined in time."""
+        self._write("warm", self.load.warm, self.load.seed + 1, stack, screen)
+        self._write("run", self.load.seconds, self.load.seed, stack, screen)
+
+    def _write(self, name: str, seconds: float, seed: int, stack: Running, screen: Screen) -> None:
+        # In a process of its own: what is looked at here must not make the writer late.
+        work = (self.logs / name, self.load.traffic(seconds, seed))
+        writer = multiprocessing.get_context("spawn").Process(target=_write, args=work, daemon=True)
+        writer.start()
+        deadline = time.monotonic() + seconds + AFTER
+        while writer.is_alive() or self.missing():
+            if writer.exitcode or time.monotonic() > deadline:
+                raise Problem(
+                    f"{name}: writer ended with {writer.exitcode}, missing {self.missing()}; see {stack.logs}"
+                )
+            self.readable.update()
+            screen.show({"phase": name, **self.facts(stack)})
+            time.sleep(POLL)
+
+    def missing(self) -> str:
+        """Lines that are written and not landed, clicks that are not joined; empty if none."""
+        truths = [json.loads(path.read_text(encoding="utf-8")) for path in self.logs.glob("*/truth.json")]
+        lines = sum(truth[stream]["lines"] for truth in truths for stream in ("queries", "clicks"))
+        lines -= self.lake.rows("primary") + self.lake.rows("foreign")
+        clicks = sum(truth["joinable"] for truth in truths) - len(self.readable.moments)
+        return f"{lines} lines, {clicks} clicks" if lines or clicks else ""
+
+    def facts(self, stack: Running) -> dict[str, str]:
+        """How far everything is."""
+        names = ("primary", "foreign", "joined", "metrics")
+        return {name: f"{self.lake.rows(name):,}" for name in names} | {"DAG run": stack.runs()}
+
+    def result(self) -> dict[str, Any]:
+        """All figures of the run; durations in seconds."""
+        ids = pq.read_table(self.logs / "run/truth.parquet", filters=[("stream", "=", "clicks")])[
+            "event_id"
+        ].to_pylist()
+        moments = self.readable.moments
+        written = {event_id: int(event_id.rsplit(":", 1)[1]) for event_id in ids}
+        truth = json.loads((self.logs / "run/truth.json").read_text(encoding="utf-8"))
+        begun, ended = min(written.values()), max(moments[event_id] for event_id in ids)
+        events = truth["clicks"]["events"] + truth["queries"]["events"]
+        return {
+            "load": asdict(self.load),
+            "truth": truth,
+            "written_to_readable": _spread(moments[event_id] - moment for event_id, moment in written.items()),
+            "parts": self._parts(written),
+            "steps": self._steps(begun),
+            "events_per_second": round(events / (ended - begun) * 1e6, 1),
+        }
+
+    def _parts(self, written: dict[str, int]) -> dict[str, Any]:
+        """Latency split in two: waiting for a batch to be planned, and the batch itself."""
+        planned = {(row["sequence"], row["batch"]): _micros(row["planned_at"]) for row in self.lake.read("metrics")}
+        waits, works = [], []
+        for row in self.lake.read("joined", "event_id", "token"):
+            *_, sequence, number = row["token"].split("/")
+            if row["event_id"] in written and (sequence, int(number)) in planned:
+                moment = planned[sequence, int(number)]
+                waits.append(moment - written[row["event_id"]])
+                works.append(self.readable.moments[row["event_id"]] - moment)
+        return {"waiting for a batch": _spread(waits), "in its batch": _spread(works)}
+
+    def _steps(self, begun: int) -> dict[str, Any]:
+        """Seconds of each step of the join's batches since `begun`, whatever steps table `metrics` names."""
+        rows = [r for r in self.lake.read("metrics") if r["sequence"] == "join" and _micros(r["planned_at"]) >= begun]
+        names = [name for name in (rows[0] if rows else {}) if name.startswith("seconds_")]
+        found = {name.removeprefix("seconds_"): _spread(1e6 * (row[name] or 0) for row in rows) for name in names}
+        whole = _spread(1e6 * sum(row[name] or 0 for name in names) for row in rows)
+        return {**found, "all steps": whole}
+
+
+def _write(folder: Path, traffic: Traffic) -> None:
+    with suppress(KeyboardInterrupt):
+        generate(folder, traffic)
+
+
+def _spread(micros: Iterable[int | float]) -> dict[str, float] | None:
+    found = spread(micros)
+    return asdict(found) if found else None
+
+
+def _micros(moment: datetime) -> int:
+    return round(moment.timestamp() * 1e6)
+
+
+def report(result: dict[str, Any], console: Console) -> None:
+    """Print the figures."""
+    lines = {"from written to readable": result["written_to_readable"]}
+    lines |= {f"  {name}": part for name, part in result["parts"].items()}
+    lines |= {f"  step {name}": part for name, part in result["steps"].items()}
+    console.print(f"{'seconds':28}{'count':>9}{'p50':>9}{'p90':>9}{'p99':>9}{'max':>9}")
+    for name, part in lines.items():
+        if part:
+            figures = "".join(f"{part[key]:>9.2f}" for key in ("p50", "p90", "p99", "max"))
+            console.print(f"{name:28}{part['count']:>9,}{figures}", highlight=False)
+    console.print(f"{result['events_per_second']:,.0f} events/s from the first written to the last readable")
+
+
+def options(arguments: list[str]) -> argparse.Namespace:
+    """What was asked for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.latency", description="Latency from written to readable, through Airflow"
+    )
+    parser.add_argument("--rate", type=float, default=1000, help="events a second (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=180, help="length of the run (default %(default)s)")
+    parser.add_argument("--clicks", type=float, default=0.1, help="part of the events that are clicks (%(default)s)")
+    parser.add_argument("--warm", type=float, default=30, help="seconds of warm-up traffic (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/latency.json")
+    return parser.parse_args(arguments)
+
+
+def measure(bench: Bench, console: Console) -> dict[str, Any]:
+    """Run it all and check it. Errors: Problem unless every click is joined, and exactly once."""
+    with Screen(console) as screen:
+        with running(bench.folder / "stack", bench.pipeline, screen.waiting("starting")) as stack:
+            stack.unpause()
+            bench.run(stack, screen)
+        screen.show({"phase": "counting every id"})
+        logs = bench.logs
+        verdict = oracle.examine(f"{logs}/*/clicks/*.jsonl", f"{logs}/*/queries/*.jsonl", bench.lake.folder)
+    if not verdict.ok or verdict.joined != verdict.clicks:
+        raise Problem(f"what was joined is not what was written, so there are no figures\n{verdict.text()}")
+    return bench.result()
+
+
+def main(arguments: list[str]) -> int:
+    """Run the benchmark; 1 if anything was lost, doubled or too late."""
+    chosen, console, about = options(arguments), Console(), machine()
+    load = Load(chosen.rate, chosen.seconds, chosen.clicks, chosen.warm, chosen.seed)
+    bench = Bench(ROOT / ".run/benchmarks" / time.strftime("latency-%Y%m%d-%H%M%S"), load)
+    try:
+        result = measure(bench, console)
+    except Problem as problem:
+        print(f"clickjoin: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("clickjoin: interrupted, everything is stopped", file=sys.stderr)
+        return 130
+    report(result, console)
+    result |= {"machine": about, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    chosen.out.parent.mkdir(parents=True, exist_ok=True)
+    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    console.print(f"every click joined exactly once; figures and machine in {chosen.out}", soft_wrap=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""Loading a pipeline's adapter: what is wrong with it is said by name, with what to do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from clickjoin.errors import ConfigError
+from clickjoin.joiner.adapter import Adapter, Merge, load_adapter
+from clickjoin.joiner.classify import is_plain
+from clickjoin.joiner.examples import TopPositions, TypedClick
+
+MODULE = """\
+from clickjoin.joiner.adapter import Adapter, Merge
+
+class Mine(Adapter):
+    columns = {"x": "STRING"}
+
+class Renamed(Merge):
+    pass
+
+class Filtering(Merge):
+    def prepare(self, foreign):
+        return foreign.where("FALSE")
+
+def function():
+    pass
+
+number = 3
+class NotOne:
+    pass
+"""
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_adapters.py").write_text(MODULE)
+    (tmp_path / "broken_adapters.py").write_text("import no_such_library\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("own_adapters", "broken_adapters"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("clickjoin.joiner.adapter:Merge", Merge),
+        ("clickjoin.joiner.examples:TypedClick", TypedClick),
+        ("clickjoin.joiner.examples:TopPositions", TopPositions),
+    ],
+)
+def test_shipped(name: str, kind: type[Adapter]) -> None:
+    assert type(load_adapter(name)) is kind
+
+
+def test_own() -> None:
+    assert load_adapter("own_adapters:Mine").columns == {"x": "STRING"}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such:Mine", "cannot be imported .*no_such.* Check its spelling, and that its folder is on PYTHONPATH"),
+        ("broken_adapters:Mine", "cannot be imported .*no_such_library"),
+        ("own_adapters:Yours", r"own_adapters has no class Yours\. Check its spelling"),
+        ("own_adapters:NotOne", r"is no Adapter\. Derive it from clickjoin\.joiner\.adapter\.Adapter"),
+        ("own_adapters:function", "is no Adapter"),
+        ("own_adapters:number", "is no Adapter"),
+    ],
+)
+def test_errors(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"adapter {name}: {message}"):
+        load_adapter(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("clickjoin.joiner.adapter:Merge", True),
+        ("own_adapters:Renamed", True),
+        ("own_adapters:Filtering", False),
+        ("own_adapters:Mine", False),
+        ("clickjoin.joiner.examples:TypedClick", False),
+    ],
+)
+def test_only_what_cannot_go_wrong_goes_unchecked(name: str, plain: bool) -> None:
+    assert is_plain(load_adapter(name)) is plain
+
+
+def test_base_has_no_merge() -> None:
+    with pytest.raises(NotImplementedError):
+        Adapter().merge(None)  # type: ignore[arg-type]

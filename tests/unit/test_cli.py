@@ -1,0 +1,175 @@
+"""The command line where it needs no Spark: what it prints, its exit codes, and one clear message for an error."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clickjoin import cli
+from clickjoin.starter import STARTER
+from clickjoin.tables import ALL
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs a command as the shell would; returns exit code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["clickjoin", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out = capsys.readouterr()
+        return int(stopped.value.code or 0), out.out, out.err
+
+    return call
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A pipeline's file with logs beside it."""
+    for name in ("queries", "clicks"):
+        (tmp_path / "logs" / name).mkdir(parents=True)
+        (tmp_path / "logs" / name / "0.jsonl").write_text('{"event_id": "a:1:1"}\n')
+    file = tmp_path / "p.yaml"
+    file.write_text(STARTER)
+    return file
+
+
+def test_schema(run) -> None:
+    code, out, err = run("schema")
+    assert (code, err) == (0, "")
+    for table in ALL:
+        assert f"{table.name}: " in out
+        assert all(column.name in out for column in table.columns)
+
+
+def test_schema_as_json(run) -> None:
+    _, out, _ = run("schema", "--json")
+    assert {name: [c["name"] for c in columns] for name, columns in json.loads(out).items()} == {
+        table.name: table.names for table in ALL
+    }
+
+
+def test_schema_as_markdown(run) -> None:
+    _, out, _ = run("schema", "--markdown")
+    assert out.startswith("# Tables\n")
+    assert all(f"\n## {table.name}\n" in out for table in ALL)
+
+
+def test_schema_of_the_file(run) -> None:
+    code, out, _ = run("schema", "--config-file")
+    assert code == 0
+    assert set(json.loads(out)["required"]) == {"pipeline", "lake", "primary", "foreign"}
+
+
+def test_init_thrice(run, tmp_path: Path) -> None:
+    file = tmp_path / "new" / "p.yaml"
+    code, out, _ = run("init", "--config", file)
+    assert code == 0
+    assert out == f"{file} written: put in your logs' folders and columns, then run `clickjoin init` once more\n"
+    assert file.read_text() == STARTER
+    lake = tmp_path / "new" / "lake" / "clicks"
+    assert run("init", "-c", file) == (0, f"{lake}: created {len(ALL)} tables\n", "")
+    assert run("init", "-c", file) == (0, f"{lake}: all tables are there already\n", "")
+    assert file.read_text() == STARTER
+
+
+def test_validate(run, file: Path) -> None:
+    assert run("validate", "-c", file) == (0, f"{file}: all is well\n", "")
+    code, out, _ = run("validate", "-c", file, "--json")
+    assert (code, json.loads(out)) == (0, {"file": str(file), "ok": True, "problems": []})
+
+
+def test_validate_finds_something(run, file: Path) -> None:
+    (file.parent / "logs" / "clicks" / "0.jsonl").unlink()
+    code, out, _ = run("validate", "-c", file)
+    assert code == 1
+    assert out.startswith(f"{file}: foreign.source")
+    code, out, _ = run("validate", "-c", file, "--json")
+    assert (code, json.loads(out)["ok"], len(json.loads(out)["problems"])) == (1, False, 1)
+
+
+@pytest.mark.parametrize("command", ["init", "validate", "run", "drain", "retry", "redrive", "status"])
+def test_a_bad_file_is_one_message(run, file: Path, command: str) -> None:
+    file.write_text(STARTER.replace("shards: 4", "shards: 0"))
+    code, out, err = run(command, "--config", file)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"clickjoin: {file}:\n  registry.shards: Input should be greater than or equal to 1")
+    assert err.endswith("See `clickjoin schema --config-file`\n")
+    assert "Traceback" not in err
+
+
+def test_errors_as_json(run, tmp_path: Path) -> None:
+    code, out, err = run("status", "--config", tmp_path / "none.yaml", "--json")
+    assert code == 2
+    assert json.loads(out)["error"] == "ConfigError"
+    assert f"{tmp_path}/none.yaml: cannot be read" in json.loads(out)["message"] in err
+
+
+def test_without_a_lake(run, file: Path) -> None:
+    for arguments in (["status"], ["explain", "a:1:1"]):
+        code, _, err = run(*arguments, "-c", file)
+        assert code == 2
+        assert "no such table. Run `clickjoin init` with this pipeline" in err
+        assert err.count("\n") == 1
+
+
+def test_no_server(run, file: Path) -> None:
+    code, _, err = run("drain", "-c", file, "--remote", "sc://localhost:1")
+    assert code == 3
+    assert "clickjoin: sc://localhost:1: no Spark Connect server answers (ConnectionRefusedError). Start it" in err
+
+
+def test_an_address_that_would_hang(run, file: Path) -> None:
+    code, _, err = run("drain", "-c", file, "--remote", "sc://127.0.0.1:15002/;token=secret")
+    assert code == 2
+    assert "use sc://localhost" in err
+    assert "secret" not in err
+
+
+def test_address_file_that_is_not_there(run, file: Path, tmp_path: Path) -> None:
+    code, _, err = run("drain", "-c", file, "--remote", tmp_path / "none")
+    assert code == 2
+    assert f"{tmp_path}/none" in err
+
+
+def test_status_and_explain(run, file: Path) -> None:
+    run("init", "-c", file)
+    code, out, _ = run("status", "-c", file, "--json")
+    assert (code, json.loads(out)["pending"], json.loads(out)["rows"]["joined"]) == (0, 0, 0)
+    code, out, _ = run("status", "-c", file)
+    assert (code, "pending now" in out) == (0, True)
+    code, out, _ = run("explain", "a:1:1", "-c", file)
+    assert code == 1
+    assert out.startswith("a:1:1: unknown. No good record with this id has landed")
+    code, out, _ = run("explain", "a:1:1", "-c", file, "--json")
+    assert (code, json.loads(out)["state"]) == (1, "unknown")
+
+
+def test_unknown_options_are_a_usage_error(run, file: Path) -> None:
+    code, _, err = run("validate", "-c", file, "--colour")
+    assert (code, "Traceback" in err) == (2, False)
+    assert run("validate")[0] == 2
+
+
+def test_help_names_every_command(run) -> None:
+    _, out, _ = run("--help")
+    for name in ["init", "validate", "run", "drain", "retry", "redrive", "status", "explain", "schema", "generate"]:
+        assert name in out
+
+
+def test_in_a_process_of_its_own(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "spark_apps")}
+    command = [sys.executable, "-m", "clickjoin.cli", "status", "--config", str(tmp_path / "none.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"clickjoin: {tmp_path}/none.yaml: cannot be read")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,176 @@
+"""What a person asks of a pipeline, on tables made by hand: how it stands, and where an event is."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clickjoin.config import Pipeline
+from clickjoin.events import MICROS, bucket_of
+from clickjoin.lake import SmallTables
+from clickjoin.report.explain import explain
+from clickjoin.report.status import open_pending, replicas, status
+from clickjoin.tables import ALL
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def name(host: str, seconds: int) -> str:
+    return f"{host}:1:{int(at(seconds).timestamp()) * MICROS}"
+
+
+def identity(host: str, seconds: int) -> dict[str, Any]:
+    micros = int(at(seconds).timestamp()) * MICROS
+    return {"event_id": name(host, seconds), "event_time": at(seconds), "bucket": bucket_of(micros, 3600)}
+
+
+def pipeline(lake: Path, event_time: str = "embedded") -> Pipeline:
+    side = {"source": {"kind": "files", "path": "/x"}, "event_id": "id", "event_time": event_time}
+    foreign = {**side, "primary_id": "q", "primary_time": "embedded"}
+    return Pipeline.model_validate({"pipeline": "p", "lake": str(lake), "primary": side, "foreign": foreign})
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallTables:
+    tables = SmallTables(f"{tmp_path}/p")
+    for table in ALL:
+        tables.create(table)
+    return tables
+
+
+def waits(host: str, **more: Any) -> dict[str, Any]:
+    row = {**identity(host, 0), "replica": "main", "round": 0, "attempt": 1, "first_seen": at(0), "state": "waiting"}
+    return row | {"due_at": at(10)} | more
+
+
+def test_open_pending_is_the_newest_row(small: SmallTables) -> None:
+    small.append("pending", [
+        waits("a"), waits("a", attempt=2, due_at=at(30)),  # tried again
+        waits("b"), waits("b", attempt=2, state="resolved", outcome="joined", due_at=None),
+        waits("c", attempt=9), waits("c", attempt=9, state="resolved"), waits("c", round=1, attempt=0),  # redriven
+        waits("d"), waits("d"),  # the same event came twice
+        waits("e", replica="east"), waits("e", attempt=2, state="resolved"),  # resolved by another replica alone
+    ])  # fmt: skip
+    found = {(row["event_id"], row["replica"], row["round"], row["attempt"]) for row in open_pending(small)}
+    assert found == {
+        (name("a", 0), "main", 0, 2),
+        (name("c", 0), "main", 1, 0),
+        (name("d", 0), "main", 0, 1),
+        (name("e", 0), "east", 0, 1),
+    }
+
+
+def metric(batch: int, sequence: str = "join", replica: str = "main", **more: Any) -> dict[str, Any]:
+    row = {"replica": replica, "sequence": sequence, "batch": batch, "settled_at": at(batch), "backlog_events": 0}
+    return row | {"backlog_bytes": 0, "joined": 0, "quarantined": 0} | more
+
+
+def test_status(small: SmallTables) -> None:
+    planned = [{"replica": r, "sequence": "join", "batch": 1, "state": "planned"} for r in ("main", "east", "new")]
+    small.append("batches", planned)
+    problem = {"kind": "missing", "path": "/x", "detail": "no file", "offset": 0, "length": 0}
+    small.append("metrics", [
+        metric(2, joined=5, latency_p90=2.5, backlog_events=7, backlog_bytes=70, problems=json.dumps([problem])),
+        metric(1, joined=3, quarantined=1, latency_p90=9.0, backlog_events=9),
+        metric(3, "retry", joined=1, backlog_events=None),
+        metric(1, replica="east", joined=2),
+    ])  # fmt: skip
+    small.append("pending", [waits("a", first_seen=at(-50)), waits("b")])
+    small.append("foreign", [identity("a", 0) | {"shard": 0, "batch": 1}])
+    found = status(small, last=2, now=at(100))
+    assert found["rows"] == {"primary": 0, "foreign": 1, "registry": 0, "joined": 0, "unjoinable": 0, "expired": 0,
+                             "filtered": 0, "quarantine": 0}  # fmt: skip
+    assert (found["pending"], found["oldest_pending_seconds"]) == (2, 150)
+    assert sorted(found["replicas"]) == replicas(small) == ["east", "main", "new"]
+    main = found["replicas"]["main"]
+    assert [(row["sequence"], row["batch"]) for row in main.pop("last")] == [("join", 2), ("retry", 3)]
+    assert main == {
+        "batches": 3, "last_batch_seconds_ago": 98, "latency_p90": 2.5, "backlog_events": 7, "backlog_bytes": 70,
+        "problems": [problem],
+        "totals": {"joined": 9, "repeats": 0, "wasted": 0, "unjoinable": 0, "expired": 0, "filtered": 0,
+                   "quarantined": 1, "conflict_reruns": 0},
+    }  # fmt: skip
+    assert found["replicas"]["east"]["totals"]["joined"] == 2
+    assert found["replicas"]["new"]["last_batch_seconds_ago"] is None
+
+
+def test_status_of_an_empty_lake(small: SmallTables) -> None:
+    found = status(small)
+    assert (found["pending"], found["oldest_pending_seconds"], found["replicas"]) == (0, None, {})
+    assert json.dumps(found)
+
+
+CLICK = {"shard": 0, "batch": 1, "replica": "main"}
+
+
+def test_explain_the_whole_way(small: SmallTables, tmp_path: Path) -> None:
+    click, other = identity("c", 5), identity("d", 5)
+    place = {"path": "/logs/c", "offset": 10, "length": 7}
+    small.append("foreign", [click | CLICK | place, other | CLICK])
+    small.append(
+        "pending", [click | {"round": 0, "attempt": a, "state": s} for a, s in ((2, "resolved"), (1, "waiting"))]
+    )
+    small.append("registry", [click | {"shard": 0, "token": "p/main/retry/1", "outcome": "joined"}])
+    small.append("joined", [click | {"primary_id": "q", "token": "p/main/retry/1"}])
+    found = explain(pipeline(tmp_path), small, name("c", 5))
+    assert (found["event_id"], found["state"], found["remedy"]) == (name("c", 5), "joined", "")
+    steps = [(step["table"], step.get("attempt")) for step in found["history"]]
+    assert steps == [("foreign", None), ("pending", 1), ("pending", 2), ("registry", None), ("joined", None)]
+    first = found["history"][0]
+    assert (first["path"], first["offset"], first["event_time"]) == ("/logs/c", 10, "2026-01-01T12:00:05+00:00")
+    assert json.dumps(found)
+
+
+@pytest.mark.parametrize(
+    ("tables", "state", "remedy"),
+    [
+        ((), "unknown", "look for it in table `quarantine`"),
+        (("foreign",), "landed", "its batch is not settled yet"),
+        (("primary",), "primary", ""),
+        (("foreign", "registry"), "claimed", "Claimed, and not published yet"),
+        (("foreign", "pending"), "pending", "tried again at due_at"),
+        (("foreign", "pending", "registry", "unjoinable"), "unjoinable", "`clickjoin redrive`"),
+        (("foreign", "registry", "filtered"), "filtered", ""),
+        (("foreign", "expired"), "expired", ""),
+    ],
+)
+@pytest.mark.parametrize("event_time", ["embedded", "a_column"])
+def test_states(
+    small: SmallTables, tmp_path: Path, tables: tuple[str, ...], state: str, remedy: str, event_time: str
+) -> None:
+    for table in tables:
+        row = identity("c", 5) | ({"state": "waiting", "round": 0, "attempt": 1} if table == "pending" else {})
+        small.append(table, [row | ({"shard": 1} if table == "registry" else {})])
+    found = explain(pipeline(tmp_path, event_time), small, name("c", 5))
+    assert found["state"] == state
+    assert remedy in found["remedy"]
+    assert bool(found["remedy"]) == bool(remedy)
+    assert [step["table"] for step in found["history"]].count("foreign") == tables.count("foreign")
+
+
+@pytest.mark.parametrize("event_id", ["", "what", "a:1:" + "9" * 18, "'; DROP", "a:1:0", "ü" * 99])
+def test_ids_that_never_were(small: SmallTables, tmp_path: Path, event_id: str) -> None:
+    assert explain(pipeline(tmp_path), small, event_id)["state"] == "unknown"
+
+
+def test_uuid_beyond_all_time(small: SmallTables, tmp_path: Path) -> None:
+    found = explain(pipeline(tmp_path, "uuid7"), small, "ffffffff-ffff-7000-8000-000000000000")
+    assert found["state"] == "unknown"
+
+
+def test_one_id_at_two_times(small: SmallTables, tmp_path: Path) -> None:
+    for batch, seconds in ((1, 5), (2, 9000)):
+        small.append("foreign", [identity("c", seconds) | CLICK | {"event_id": "same", "batch": batch}])
+    found = explain(pipeline(tmp_path, "a_column"), small, "same")
+    assert [step["event_time"] for step in found["history"]] == [
+        "2026-01-01T12:00:05+00:00",
+        "2026-01-01T14:30:00+00:00",
+    ]

@@ -1,0 +1,170 @@
+"""Creating a pipeline's tables: once, whoever starts first, and never over a lake that has lost one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from clickjoin.config import Pipeline
+from clickjoin.errors import ConfigError, LakeError
+from clickjoin.joiner.adapter import Adapter
+from clickjoin.lake import SmallTables, Txn
+from clickjoin.registry.shards import load_timeline
+from clickjoin.setup import initialise
+from clickjoin.tables import ALL
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ROOT = Path(__file__).parents[2]
+
+
+class Wide(Adapter):
+    columns: ClassVar[Mapping[str, str]] = {"foreign": "STRING", "price": "DECIMAL(10, 2)", "shown": "timestamp"}
+
+
+class Clash(Adapter):
+    columns: ClassVar[Mapping[str, str]] = {"price": "BIGINT"}
+
+
+class Odd(Adapter):
+    columns: ClassVar[Mapping[str, str]] = {"parts": "ARRAY<INT>"}
+
+
+def pipeline(lake: Path, adapter: str = "", shards: int = 4) -> Pipeline:
+    side = {"source": {"kind": "files", "path": "/x"}, "event_id": "id", "event_time": "embedded"}
+    raw = {"pipeline": "p", "lake": str(lake), "primary": side, "registry": {"shards": shards}}
+    raw |= {"foreign": {**side, "primary_id": "q", "primary_time": "embedded"}}
+    return Pipeline.model_validate(raw | ({"adapter": f"{__name__}:{adapter}"} if adapter else {}))
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+
+
+def test_created_once(tmp_path: Path) -> None:
+    assert initialise(pipeline(tmp_path)) == [table.name for table in ALL]
+    assert initialise(pipeline(tmp_path, shards=9)) == []
+    small = SmallTables(f"{tmp_path}/p")
+    assert load_timeline(small).shards_at(NOW) == 4
+    for table in ALL:
+        extra = ["foreign", "primary"] if table.name == "joined" else []
+        assert list(small.columns(table.name)) == table.names + extra
+        meta = small.open(table.name).metadata()
+        assert tuple(meta.partition_columns) == table.partitions
+        assert meta.configuration.get("delta.dataSkippingStatsColumns", "") == ",".join(table.statistics)
+        assert meta.configuration["delta.enableDeletionVectors"] == "false"
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from clickjoin.config import load
+from clickjoin.setup import initialise
+file, go = sys.argv[1:]
+p = load(file)
+print("ready", flush=True)
+while not Path(go).exists():
+    time.sleep(0.001)
+print(",".join(initialise(p)), flush=True)
+"""
+
+
+def test_two_processes_at_once(tmp_path: Path) -> None:
+    file, go = tmp_path / "p.yaml", tmp_path / "go"
+    file.write_text(pipeline(tmp_path / "lake").model_dump_json(include={"pipeline", "lake", "primary", "foreign"}))
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "spark_apps")}
+    command = [sys.executable, "-c", SCRIPT, str(file), str(go)]
+    copies = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) for _ in range(2)]
+    for copy in copies:
+        assert copy.stdout.readline() == "ready\n"
+    go.touch()
+    made = [copy.communicate(timeout=60)[0].strip() for copy in copies]
+    assert [copy.returncode for copy in copies] == [0, 0]
+    assert sorted(name for names in made for name in names.split(",") if name) == sorted(table.name for table in ALL)
+    small = SmallTables(f"{tmp_path}/lake/p")
+    assert len(small.read("timeline")) == 1
+    assert list(small.columns("joined"))[-2:] == ["foreign", "primary"]
+
+
+def worked_in(lake: Path) -> SmallTables:
+    initialise(pipeline(lake))
+    small = SmallTables(f"{lake}/p")
+    small.append("batches", [{"replica": "main", "sequence": "join", "batch": 1}], Txn("x", 1))
+    return small
+
+
+@pytest.mark.parametrize("gone", [table.name for table in ALL])
+def test_a_lost_table_is_never_begun_anew(tmp_path: Path, gone: str) -> None:
+    small = worked_in(tmp_path)
+    small.append("registry", [{"event_id": "a", "bucket": "b", "shard": 0, "token": "t"}])
+    shutil.rmtree(small.path(gone))
+    with pytest.raises(LakeError, match=rf"{tmp_path}/p: table {gone} is missing .*Restore it") as caught:
+        initialise(pipeline(tmp_path))
+    assert not caught.value.retryable
+    assert not Path(small.path(gone)).exists()
+
+
+def test_outputs_alone_are_enough_to_refuse(tmp_path: Path) -> None:
+    small = SmallTables(f"{tmp_path}/p")
+    for table in ALL:
+        if table.name not in ("registry", "batches"):
+            small.create(table)
+    small.append("joined", [{"event_id": "a", "bucket": "b"}])
+    with pytest.raises(LakeError, match="table registry, batches is missing"):
+        initialise(pipeline(tmp_path))
+
+
+def test_a_start_cut_short_goes_on(tmp_path: Path) -> None:
+    initialise(pipeline(tmp_path))
+    for name in ("metrics", "registry"):
+        shutil.rmtree(f"{tmp_path}/p/{name}")
+    assert initialise(pipeline(tmp_path)) == ["registry", "metrics"]
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("registry.bucket is 60 .* with 3600", {"registry": {"bucket": "1m"}}),
+        ("foreign.event_time is uuid7 .* with embedded", {"foreign": {"event_time": "uuid7"}}),
+    ],
+)
+def test_what_fixes_an_ids_bucket_stays(tmp_path: Path, field: str, change: dict[str, dict[str, str]]) -> None:
+    initialise(pipeline(tmp_path))
+    raw = pipeline(tmp_path).model_dump(include={"pipeline", "lake", "primary", "foreign"})
+    for name, value in change.items():
+        raw[name] = {**raw.get(name, {}), **value}
+    with pytest.raises(ConfigError, match=rf"{field}\. Set it back, or begin another lake"):
+        initialise(Pipeline.model_validate(raw))
+
+
+def test_adapter_columns_are_added(tmp_path: Path) -> None:
+    worked_in(tmp_path)
+    assert initialise(pipeline(tmp_path, "Wide")) == []
+    columns = SmallTables(f"{tmp_path}/p").columns("joined")
+    assert list(columns.items())[-4:] == [
+        ("foreign", "string"),
+        ("primary", "string"),
+        ("price", "decimal(10,2)"),
+        ("shown", "timestamp"),
+    ]
+
+
+def test_adapter_column_of_another_type(tmp_path: Path) -> None:
+    initialise(pipeline(tmp_path, "Wide"))
+    with pytest.raises(
+        LakeError, match=r"column price is decimal\(10,2\), and the adapter makes it BIGINT.*another name"
+    ):
+        initialise(pipeline(tmp_path, "Clash"))
+
+
+def test_adapter_column_of_no_type(tmp_path: Path) -> None:
+    with pytest.raises(LakeError, match=r"type ARRAY<INT> is not supported for a column\. Use one of STRING"):
+        initialise(pipeline(tmp_path, "Odd"))
