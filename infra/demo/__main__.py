@@ -30,7 +30,7 @@ from .script import SEED, script
 
 POLL = 1.0
 RUNS_EVERY = 4
-AFTER = 120.0  # how long Spark may take to warm up, and to be done after the last line, all in all
+AFTER = 240.0  # seconds for Spark to warm up, and to be done after the last line, all in all
 
 
 class Demo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ _LOST = ("UNAVAILABLE", "UNAUTHENTICATED", "SESSION_NOT_FOUND", "SESSION_CHANGED
          "OPERATION_NOT_FOUND", "OPERATION_ABANDONED", "Connection refused", "Connection reset",
          "Socket closed", "stopped SparkContext")  # fmt: skip
 _INTERRUPTED = "OPERATION_CANCELED"
+_GRPC_DETAILS = re.compile(r'^\s*details = "(.{1,300})', re.MULTILINE)
 _UNKNOWN_TRIES = 5
 
 
@@ -36,7 +38,7 @@ class Verdict:
 
 def judge(error: BaseException) -> Verdict:
     """Say whether trying again can help."""
-    text = _first_line(error)
+    text = _gist(error)
     if isinstance(error, Stopped | AirflowTaskTimeout):
         return Verdict(True, f"the task was stopped ({text}); the batch that was cut short goes first")
     if isinstance(error, AirflowFailException | AirflowNotFoundException):
@@ -56,8 +58,10 @@ def _of_spark(error: BaseException) -> bool:
     return any(kind.__module__.partition(".")[0] in ("pyspark", "grpc") for kind in type(error).__mro__)
 
 
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)[:300]
+def _gist(error: BaseException) -> str:
+    text = str(error)
+    details = _GRPC_DETAILS.search(text)  # else the first line only says that a call failed
+    return details[1] if details else next(iter(text.splitlines()), type(error).__name__)[:300]
 
 
 class RetryByCause(RetryPolicy):

@@ -10,7 +10,10 @@ from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrp
 from clickjoin import errors
 from clickjoin_airflow.verdict import RetryByCause, Stopped, judge
 
-REFUSED = "<_InactiveRpcError ... status = StatusCode.UNAVAILABLE details = failed to connect: Connection refused>"
+REFUSED = """<_MultiThreadedRendezvous of RPC that terminated with:
+	status = StatusCode.UNAVAILABLE
+	details = "failed to connect to all addresses"
+>"""
 
 
 @pytest.mark.parametrize(
@@ -63,6 +66,10 @@ def test_unknown_is_tried_a_few_times(error: Exception) -> None:
     assert policy.evaluate(error, 4, 1000).action is RetryAction.RETRY
     assert policy.evaluate(error, 5, 1000).action is RetryAction.FAIL
     assert "5 tries failed" in str(policy.evaluate(error, 5, 1000).reason)
+
+
+def test_reason_of_a_failed_call() -> None:
+    assert "failed to connect to all addresses" in judge(SparkConnectGrpcException(REFUSED)).reason
 
 
 def test_reason_without_words() -> None:

@@ -58,4 +58,4 @@ def test_two_replicas_share_one_registry(make: Make) -> None:
         pipeline.end(process, 0)
     for name in ("east", "west"):
         pipeline.end(pipeline.start("drain", "--no-check", "--replica", name), 0)
-    assert_exactly_once(pipeline)
+    assert_exactly_once(pipeline, replicas=2)

@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from clickjoin.batch import run_batch
 from clickjoin.config import load
+from clickjoin.context import Context
+from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.engine import Engine
 from clickjoin.events import MICROS
+from clickjoin.registry.boundary import load_boundary
+from clickjoin.registry.shards import load_timeline
 from clickjoin.report.accounts import account
-from clickjoin.report.status import replicas
+from clickjoin.report.status import open_pending, replicas
 from clickjoin.tables import ALL
 
 if TYPE_CHECKING:
@@ -56,27 +61,27 @@ class Bench:
     def __init__(self, spark: SparkSession, folder: Path, fields: Mapping[str, Any]) -> None:
         self.spark, self.folder, self.clock = spark, folder, Clock(NOON + 60)
         for stream in ("primary", "foreign"):
-            (folder / stream).mkdir(parents=True)
+            (folder / stream).mkdir()
         self.file = folder / "bench.yaml"
         self.file.write_text(yaml.safe_dump(_file(fields)), encoding="utf-8")
         self.pipeline = load(self.file)
         self.engine = self.replica("main")
 
-    def replica(self, name: str) -> Engine:
-        """A running copy, on the same session, new as after a restart."""
-        return Engine(self.spark, self.pipeline, name, clock=self.clock)
+    def replica(self, name: str, spark: SparkSession | None = None) -> Engine:
+        """A running copy, as new as after a restart; on the same session unless another is given."""
+        return Engine(spark or self.spark, self.pipeline, name, clock=self.clock)
 
-    def queries(self, *records: Any, file: str = "0.jsonl") -> None:
-        """Append records to a log of queries."""
-        self._write("primary", file, records)
+    def queries(self, *records: Any) -> None:
+        """Append records to the log of queries."""
+        self._write("primary", records)
 
-    def clicks(self, *records: Any, file: str = "0.jsonl") -> None:
-        """Append records to a log of clicks."""
-        self._write("foreign", file, records)
+    def clicks(self, *records: Any) -> None:
+        """Append records to the log of clicks."""
+        self._write("foreign", records)
 
-    def _write(self, stream: str, file: str, records: tuple[Any, ...]) -> None:
+    def _write(self, stream: str, records: tuple[Any, ...]) -> None:
         lines = (record if isinstance(record, str) else json.dumps(record) for record in records)
-        with (self.folder / stream / file).open("a", encoding="utf-8") as log:
+        with (self.folder / stream / "0.jsonl").open("a", encoding="utf-8") as log:
             log.writelines(f"{line}\n" for line in lines)
 
     def join(self) -> dict[str, Any]:
@@ -85,11 +90,25 @@ class Bench:
         assert settled, "there was nothing to join"
         return counts(settled.metrics)
 
-    def retry(self) -> dict[str, Any]:
-        """Run one retry batch; returns its counts that are not zero."""
+    def retry(self, after: float = 0) -> dict[str, Any]:
+        """Run one retry batch, some seconds later; returns its counts that are not zero."""
+        self.clock.now += after
         settled = self.engine.retry_once()
         assert settled, "nothing was due"
         return counts(settled.metrics)
+
+    def context(self, plan: BatchPlan, engine: Engine | None = None) -> Context:
+        """What a copy of a batch works with."""
+        engine = engine or self.engine
+        small = engine.lake.small
+        return Context(self.pipeline, engine.lake, plan, engine.adapter, load_timeline(small), load_boundary(small))
+
+    def run_copy(self, plan: BatchPlan) -> Context:
+        """Run a batch up to where only the journal's last word is missing, as a copy that crashes there."""
+        engine = self.replica(plan.replica)
+        ctx = self.context(plan, engine)
+        run_batch(ctx, engine.sources)
+        return ctx
 
     def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
         """A table's rows, sorted; all columns that a run does not measure, or those named."""
@@ -97,9 +116,20 @@ class Bench:
         wanted = columns or [c for c in table.schema.names if c not in _UNSTABLE and not c.startswith("seconds_")]
         return sorted((tuple(row[c] for c in wanted) for row in table.to_pylist()), key=repr)
 
-    def ids(self, name: str) -> list[str]:
-        """The event ids in a table, sorted, doubled ones twice."""
-        return [row[0] for row in self.rows(name, "event_id")]
+    def hosts(self, name: str) -> list[str]:
+        """The hosts in a table's event ids, sorted; of an id that is there twice, twice."""
+        return [row[0].split(":")[0] for row in self.rows(name, "event_id")]
+
+    def places(self) -> dict[str, list[str]]:
+        """Where every event is: hosts by table, without empty ones."""
+        waits = sorted(row["event_id"].split(":")[0] for row in open_pending(self.engine.lake.small))
+        found = {name: self.hosts(name) for name in ("joined", "filtered", "unjoinable", "expired")}
+        return {name: hosts for name, hosts in (found | {"pending": waits}).items() if hosts}
+
+    def claims(self) -> dict[str, tuple[str, str]]:
+        """Batch and outcome of each claim, by host."""
+        rows = self.rows("registry", "event_id", "token", "outcome")
+        return {event.split(":")[0]: (token.removeprefix("bench/"), outcome) for event, token, outcome in rows}
 
     def all_tables(self) -> dict[str, list[tuple[Any, ...]]]:
         """All rows of all tables."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -30,12 +30,11 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture
-def bench(spark: SparkSession, tmp_path: Path) -> Callable[..., Bench]:
-    """Makes pipelines with a lake and logs of their own; arguments are those of Bench."""
+@pytest.fixture(scope="session")
+def make(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Bench]:
+    """Makes pipelines with logs and a lake of their own; arguments replace fields of the pipeline's file."""
 
-    def make(**fields: object) -> Bench:
-        name = str(fields.pop("name", "bench"))
-        return Bench(spark, tmp_path / name, fields)
+    def build(**fields: Any) -> Bench:
+        return Bench(spark, tmp_path_factory.mktemp("bench"), fields)
 
-    return make
+    return build

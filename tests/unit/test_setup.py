@@ -44,11 +44,6 @@ def pipeline(lake: Path, adapter: str = "", shards: int = 4) -> Pipeline:
     return Pipeline.model_validate(raw | ({"adapter": f"{__name__}:{adapter}"} if adapter else {}))
 
 
-@pytest.fixture(autouse=True)
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
-
-
 def test_created_once(tmp_path: Path) -> None:
     assert initialise(pipeline(tmp_path)) == [table.name for table in ALL]
     assert initialise(pipeline(tmp_path, shards=9)) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -20,11 +19,6 @@ class Taken(Adapter):
 
 class Odd(Adapter):
     columns: ClassVar[Mapping[str, str]] = {"parts": "MAP<STRING, INT>"}
-
-
-@pytest.fixture(autouse=True)
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
 
 
 def pipeline(folder: Path, **more: str) -> Pipeline:

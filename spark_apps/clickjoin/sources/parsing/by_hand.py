@@ -41,22 +41,22 @@ def by_hand(
 ) -> tuple[list[Segment], dict[int, tuple[str, str]], list[int]]:
     """Columns of some of the lines, and reason and detail of those that are bad, by number.
 
-    Third are the bad ones on which Arrow has the last word, because it knows more: deep nesting, and `Inf`.
+    Third are those nested so deeply that Arrow has the last word.
     """
     groups: dict[tuple[str, ...], list[tuple[int, list[Any]]]] = {}
     bad: dict[int, tuple[str, str]] = {}
-    odd = []
+    deep = []
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=_Integer)
     for row, line in zip(rows, text.take(ints(rows)).to_pylist(), strict=True):
         try:
             values = _values(decoder.decode, line, names)
         except _Bad as error:
             bad[row] = error.args[0], error.args[1]
-            if error.args[2:] or (error.args[0] == "broken-json" and "Inf" in line):
-                odd.append(row)
+            if error.args[2:]:
+                deep.append(row)
             continue
         groups.setdefault(tuple(type(value).__name__ for value in values), []).append((row, values))
-    return list(_grouped(groups, list(names))), bad, odd
+    return list(_grouped(groups, list(names))), bad, deep
 
 
 def _grouped(groups: Mapping[tuple[str, ...], list[tuple[int, list[Any]]]], names: list[str]) -> Iterator[Segment]:
@@ -79,7 +79,7 @@ def _values(decode: Callable[[str], Any], line: str, names: Mapping[str, bool]) 
     try:
         pairs = decode(line)
     except RecursionError:
-        raise _Bad("broken-json", "the object is nested too deeply; flatten it", "odd") from None
+        raise _Bad("broken-json", "the object is nested too deeply; flatten it", "deep") from None
     except ValueError as error:
         what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         where = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""

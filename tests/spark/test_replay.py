@@ -1,0 +1,181 @@
+"""Batches that run more than once, beside others: what is claimed is fixed by one commit, and that is published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from clickjoin import faults
+from clickjoin.errors import BatchError
+from clickjoin.events import moment
+from clickjoin.lake import Txn
+from clickjoin.registry.boundary import advance
+from clickjoin.registry.claim import is_fixed
+from clickjoin.tables import REGISTRY
+from tests.spark.bench import Bench, click, event_id, query
+
+Q, LATE = query("q"), query("late", 1)
+Hook = Callable[[str, Callable[[], None]], None]
+
+
+@pytest.fixture
+def when(monkeypatch: pytest.MonkeyPatch) -> Hook:
+    """Does something when a batch reaches a point, once."""
+
+    def hook(point: str, act: Callable[[], None]) -> None:
+        left = [act]
+        monkeypatch.setattr(faults, "reach", lambda name: left.pop()() if name == point and left else None)
+
+    return hook
+
+
+def crash() -> None:
+    raise KeyboardInterrupt
+
+
+def claim(bench: Bench, token: str, *hosts: tuple[str, float], txn: Txn | None = None) -> None:
+    """Claim ids by hand: (host, seconds after noon)."""
+    names = [event_id(*host) for host in hosts]
+    rows = bench.spark.createDataFrame([(name, token) for name in names], "event_id STRING, token STRING")
+    wanted = bench.engine.lake.read("foreign").join(rows, "event_id").dropDuplicates(["event_id"])
+    rows = wanted.selectExpr(*REGISTRY.names[:-1], "'joined' AS outcome")
+    rows.createOrReplaceTempView("by_hand")
+    assert bench.engine.lake.insert_new("by_hand", "TRUE", txn or Txn(token, 1)) == len(hosts)
+
+
+def test_copies_of_a_batch_change_nothing(make: Any) -> None:
+    """Run before and after it is settled: all tables are as they were."""
+    bench = make(adapter="clickjoin.joiner.examples:TopPositions")
+    bench.queries(Q, "{broken")
+    a, b, c = (
+        click(host, at, of, position=n) for host, at, of, n in (("a", 2, Q, 1), ("b", 3, Q, 3), ("c", 4, LATE, 2))
+    )
+    bench.clicks(a, a, b, c, "broken")
+    plan = bench.engine.join.next_join()
+    bench.run_copy(plan)
+    once = bench.all_tables()
+    assert bench.places() == {"joined": ["a"], "filtered": ["b"], "pending": ["c"]}
+    bench.queries(LATE)  # a copy that could join c may not: the claims are fixed
+    bench.run_copy(plan)
+    assert bench.all_tables() == once
+    assert bench.join() == {"primary_in": 1, "events_in": 4, "joined": 1, "filtered": 1, "pending": 1, "repeats": 1}
+    settled = bench.all_tables()
+    assert {name for name in once if once[name] != settled[name]} == {"batches", "metrics"}
+    bench.run_copy(plan)
+    assert bench.all_tables() == settled
+    assert bench.join() == {"primary_in": 1}
+
+
+def test_claims_of_a_copy_with_other_candidates(make: Any) -> None:
+    """A copy claimed a alone: b is not published, it waits, and joins at its retry."""
+    bench = make()
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q), click("b", 3, Q), click("c", 4, LATE))
+    plan = bench.engine.join.next_join()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(faults, "reach", lambda name: crash() if name == "landed" else None)
+        with pytest.raises(KeyboardInterrupt):
+            bench.run_copy(plan)
+    claim(bench, plan.token, ("a", 2), txn=plan.txn)
+    assert bench.join() == {"primary_in": 1, "events_in": 3, "joined": 1, "pending": 2}
+    assert bench.places() == {"joined": ["a"], "pending": ["b", "c"]}
+    assert bench.retry(after=10) == {"events_in": 2, "joined": 1, "pending": 1}
+    assert bench.places() == {"joined": ["a", "b"], "pending": ["c"]}
+    assert bench.accounts()["agree"]
+
+
+def test_a_copy_overtakes_between_look_up_and_claim(make: Any, when: Hook) -> None:
+    """The late copy claims nothing, and publishes what the other has claimed; the outcome is the same."""
+    bench = make()
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q), click("b", 3, LATE))
+    plan = bench.engine.join.next_join()
+    when("looked-up", lambda: bench.run_copy(plan) and None)
+    assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "pending": 1}
+    assert (bench.places(), len(bench.rows("pending"))) == ({"joined": ["a"], "pending": ["b"]}, 1)
+
+
+def test_wasted_joins(make: Any, when: Hook) -> None:
+    """Another replica claims one id after it was looked up: it is counted, and not published here."""
+    bench = make()
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q), click("b", 3, Q), click("c", 4, Q))
+    when("looked-up", lambda: claim(bench, "bench/east/join/1", ("b", 3)))
+    assert bench.join() == {"primary_in": 1, "events_in": 3, "joined": 2, "repeats": 1, "wasted": 1}
+    assert bench.places() == {"joined": ["a", "c"]}
+    assert bench.claims()["b"] == ("east/join/1", "joined")
+
+
+def test_two_replicas(make: Any) -> None:
+    """Both read the same logs; each id is joined once, and the other replica's record of it is a repeat."""
+    bench = make()
+    east = bench.replica("east")
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q), click("b", 3, LATE))
+    assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "pending": 1}
+    assert east.join_once().metrics["repeats"] == 1
+    bench.queries(LATE)
+    bench.join()
+    east.join_once()
+    bench.clock.now += 10
+    assert east.retry_once().metrics["joined"] == 1
+    assert bench.retry() == {"events_in": 1, "repeats": 1}
+    assert bench.claims() == {"a": ("main/join/1", "joined"), "b": ("east/retry/1", "joined")}
+    assert bench.places() == {"joined": ["a", "b"]}
+    assert bench.rows("pending", "replica", "outcome")[1::2] == [("east", "joined"), ("main", "elsewhere")]
+    sums = bench.accounts()
+    assert (sums["accepted"], sums["joined"], sums["repeats"], sums["agree"]) == (2, 2, 2, True)
+
+
+def test_a_batch_without_claims_is_fixed_too(make: Any) -> None:
+    """A copy that looked up later, and found the query, can claim nothing any more."""
+    bench = make()
+    bench.clicks(click("a", 2, Q))
+    plan = bench.engine.join.next_join()
+    ctx = bench.context(plan)
+    assert not is_fixed(ctx)
+    assert bench.join() == {"events_in": 1, "pending": 1}
+    assert is_fixed(ctx)
+    claims = bench.engine.lake.read("foreign").selectExpr(
+        *REGISTRY.names[:4], f"'{plan.token}' token", "'joined' outcome"
+    )
+    claims.createOrReplaceTempView("too_late")
+    assert bench.engine.lake.insert_new("too_late", "TRUE", plan.txn) is None
+    assert bench.claims() == {}
+
+
+def test_a_claim_without_its_primary_stops_the_batch(make: Any, when: Hook) -> None:
+    """Rows of `primary` were removed by hand between claim and publish: nothing wrong is published."""
+    bench = make()
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q))
+    when("claimed", crash)
+    with pytest.raises(KeyboardInterrupt):
+        bench.join()
+    bench.engine.lake.small.open("primary").delete()
+    with pytest.raises(BatchError, match=r"batch bench/main/join/1: 1 of its claims have no primary event any more"):
+        bench.join()
+    assert bench.places() == {}
+    assert bench.replica("main").join.unsettled().number == 1
+
+
+def test_expired_by_the_boundary(make: Any) -> None:
+    """Older than the boundary of its shard: neither joined nor lost, unless this very batch has claimed it before."""
+    bench = make(registry={"shards": 1})
+    bench.queries(Q)
+    bench.clicks(click("a", -3600, Q), click("b", 3, LATE), click("c", 5, Q))
+    noon = moment(int(Q["event_id"].rsplit(":", 1)[1]))
+    advance(bench.engine.lake.small, 1, noon, noon)
+    assert bench.join() == {"primary_in": 1, "events_in": 3, "joined": 1, "expired": 1, "pending": 1}
+    advance(bench.engine.lake.small, 1, noon + timedelta(seconds=60), noon)
+    bench.clicks(click("c", 5, Q), click("d", 6, Q))
+    assert bench.join() == {"events_in": 2, "repeats": 1, "expired": 1}
+    assert bench.retry(after=10) == {"events_in": 1, "expired": 1}
+    assert bench.places() == {"joined": ["c"], "expired": ["a", "b", "d"]}
+    assert bench.rows("expired", "sequence", "event_id")[-1][0] == "retry"
+    assert bench.claims() == {"c": ("main/join/1", "joined")}
+    assert bench.engine.lake.small.rows("expired") == 3
+    assert bench.accounts()["agree"]

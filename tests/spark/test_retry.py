@@ -1,0 +1,140 @@
+"""What waits for its primary: given up when tried often and for long, sent round again, and joined after all."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from clickjoin.config import Batch
+from clickjoin.dispatcher.plan import BatchPlan
+from clickjoin.errors import BatchError
+from clickjoin.retry.redrive import redrive
+from tests.spark.bench import Bench, click, query
+
+LATE, EARLY = query("late", 0), query("early", 0)
+
+
+@pytest.fixture(scope="module")
+def given_up(make: Any) -> tuple[Bench, list[Any]]:
+    """Two clicks tried until one is given up: three times at least, and for 45 seconds at least."""
+    bench = make(retry={"max_attempts": 3, "max_age": "45s", "first_delay": "10s", "backoff": 2})
+    bench.clicks(click("x", 1, LATE, note="kept"))
+    seen = [bench.join(), bench.retry(after=10)]  # after 10 s
+    bench.clicks(click("y", 2, LATE))
+    seen.append(bench.join())
+    seen.append(bench.retry(after=20))  # after 30 s: x often enough, not long enough
+    seen.append(bench.retry(after=40))  # after 70 s: x is given up, y is tried for the third time after 60 s
+    return bench, seen
+
+
+def test_tried_often_and_for_long(given_up: tuple[Bench, list[Any]]) -> None:
+    bench, seen = given_up
+    assert seen == [
+        {"events_in": 1, "pending": 1},
+        {"events_in": 1, "pending": 1},
+        {"events_in": 1, "pending": 1},
+        {"events_in": 2, "pending": 2},
+        {"events_in": 2, "unjoinable": 2},
+    ]
+    assert bench.places() == {"unjoinable": ["x", "y"]}
+    assert bench.claims() == dict.fromkeys("xy", ("main/retry/3", "unjoinable"))
+    assert bench.rows("unjoinable", "round", "attempt") == [(0, 3), (0, 4)]
+    newest = ("state", "outcome", "attempt", "due_at")
+    assert bench.rows("pending", *newest)[:2] == [("resolved", "unjoinable", a, None) for a in (3, 4)]
+    assert bench.engine.retry_once() is None
+
+
+def test_redriven_and_joined(given_up: tuple[Bench, list[Any]]) -> None:
+    bench, _ = given_up
+    bench.clock.now += 100
+    assert bench.engine.redrive() == 2
+    assert bench.places() == {"pending": ["x", "y"]}
+    assert bench.claims() == {}
+    assert bench.engine.redrive() == 0
+    assert bench.retry() == {"events_in": 2, "pending": 2}  # tried again as if new: its age begins anew
+    bench.queries(LATE)
+    bench.join()
+    assert bench.retry(after=10) == {"events_in": 2, "joined": 2}
+    assert bench.places() == {"joined": ["x", "y"]}
+    assert bench.rows("pending", "round", "attempt", "state")[-4:] == [(1, 1, "waiting")] * 2 + [(1, 2, "resolved")] * 2
+    foreign = bench.rows("joined", "foreign")[0][0]
+    assert foreign == bench.rows("foreign", "payload")[0][0]
+    assert "kept" in foreign
+    assert bench.engine.redrive() == 0
+    assert bench.accounts()["agree"]
+
+
+@pytest.fixture(scope="module")
+def lonely(make: Any) -> Bench:
+    """A click that is given up at its first retry."""
+    bench: Bench = make(retry={"max_attempts": 1, "max_age": "1s", "first_delay": "1s", "max_delay": "1s"})
+    bench.clicks(click("x", 1, LATE), click("z", 1, LATE))
+    bench.join()
+    bench.retry(after=5)
+    assert bench.places() == {"unjoinable": ["x", "z"]}
+    return bench
+
+
+def test_a_redrive_cut_short_or_repeated(lonely: Bench) -> None:
+    """Every copy of a redrive batch, however late, leaves the same behind; and touches no newer claim."""
+    engine, small = lonely.engine, lonely.engine.lake.small
+    plan = engine.redriver.next_of_table("unjoinable", small.version("unjoinable"), 0, 10)
+    assert plan
+    append = engine.lake.append
+    engine.lake.append = stop  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        redrive(lonely.context(plan))
+    engine.lake.append = append  # type: ignore[method-assign]
+    assert lonely.claims() == {}
+    assert lonely.places() == {"unjoinable": ["x", "z"]}  # neither lost nor free to be joined twice
+    for _ in range(2):
+        assert redrive(lonely.context(plan)) == 2
+        assert lonely.places() == {"pending": ["x", "z"]}
+    assert lonely.replica("main").redrive() == 2  # it was never settled: the same batch, once more
+    before = len(small.read("pending"))
+    lonely.retry(after=5)
+    assert lonely.claims() == dict.fromkeys("xz", ("main/retry/2", "unjoinable"))
+    redrive(lonely.context(plan))
+    assert lonely.claims() == dict.fromkeys("xz", ("main/retry/2", "unjoinable"))
+    assert len(small.read("pending")) == before + 2
+    assert lonely.places() == {"unjoinable": ["x", "z"]}
+
+
+def stop(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_redrive_in_small_batches_and_of_its_own_replica(lonely: Bench) -> None:
+    assert lonely.replica("east").redrive() == 0
+    engine = lonely.replica("main")
+    engine.pipeline = lonely.pipeline.model_copy(update={"batch": Batch(max_events=1)})
+    assert engine.redrive() == 2
+    assert engine.redriver.journal.planned() == lonely.engine.redriver.journal.planned() == 3
+    assert lonely.places() == {"pending": ["x", "z"]}
+    assert lonely.rows("pending", "round", "event_id")[-2:] == [(2, click(name, 1, LATE)["event_id"]) for name in "xz"]
+    assert lonely.accounts()["agree"]
+
+
+def test_a_redrive_without_a_slice(lonely: Bench) -> None:
+    with pytest.raises(BatchError, match="has no slice of `unjoinable`"):
+        redrive(lonely.context(BatchPlan("bench", "main", "redrive", 9, 0)))
+
+
+def test_due_rows_are_taken_oldest_first(make: Any) -> None:
+    bench = make(batch={"max_events": 2}, retry={"max_attempts": 9})
+    bench.clicks(click("a", 1, LATE))
+    bench.join()
+    bench.clock.now += 1
+    bench.clicks(click("b", 2, LATE), click("c", 3, LATE))
+    bench.join()
+    assert bench.engine.waiting().next_due.timestamp() == bench.clock.now + 9
+    assert bench.retry(after=20) == {"events_in": 2, "pending": 2}
+    assert [row[:2] for row in bench.rows("pending", "attempt", "event_id")][-2:] == [
+        (2, click("a", 1, LATE)["event_id"]),
+        (2, click("b", 2, LATE)["event_id"]),
+    ]
+    waits = bench.engine.waiting()
+    assert (waits.all, waits.due) == (3, 1)
+    assert waits.next_due + timedelta(seconds=11) == bench.engine._now()
