@@ -110,8 +110,9 @@ def sums(found: Tally) -> Table:
 
 def times(spreads: dict[str, Spread | None]) -> Table:
     """Latencies in seconds, to be printed."""
-    title = f"Seconds from click written to joined row readable (but for the first {WARM_CLICKS}, which warm Spark up)"
-    table = Table(title=title, title_justify="left")
+    table = Table(title="Seconds from click written to joined row readable", title_justify="left")
+    table.caption = f"without the first {WARM_CLICKS}, which warm Spark up"
+    table.caption_justify = "left"
     for column in ("", "joined", "p50", "p90", "p99", "max"):
         table.add_column(column, justify="right" if column else "left")
     for name, of in spreads.items():

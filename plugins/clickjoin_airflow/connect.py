@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.log import mask_secret
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # Pauses of 0.05 to 3.2 s: enough for a hiccup. A server that stays away for longer has lost the session as well.
 _TRIES = 4
+# Seconds. Airflow gives a task that it kills five.
+_GRACE = 4.0
 
 
 class Connect:
@@ -33,19 +36,15 @@ class Connect:
         from clickjoin.session import connect
 
         pipeline = load(job.config)
-        session = connect(self.url())
+        session, whole = connect(self.url()), False
         try:
             _patience(session, _TRIES)
             session.addTag(job.tag)
-            return APPS[job.app](session, pipeline, job.replica, say, job.lease)
-        except BaseException:
-            # A killed task has five seconds to clean up.
-            _patience(session, 0)
-            with suppress(Exception):
-                session.interruptAll()
-            raise
+            summary = APPS[job.app](session, pipeline, job.replica, say, job.lease)
+            whole = True
+            return summary
         finally:
-            session.stop()
+            _close(session, interrupt=not whole)
 
     def url(self) -> str:
         """Where the server is now. Errors: ConfigError, ServerLost."""
@@ -60,6 +59,21 @@ class Connect:
             raise ConfigError("the connection's extra names no server", remedy="Add url, or url_file")
         mask_secret(str(url).partition("token=")[2])
         return str(url)
+
+
+def _close(session: SparkSession, *, interrupt: bool) -> None:
+    """Free what the session holds on the server. A server that hangs must not hold up this task, nor its end."""
+
+    def close() -> None:
+        if interrupt:
+            _patience(session, 0)
+            with suppress(Exception):
+                session.interruptAll()
+        session.stop()
+
+    closing = Thread(target=close, daemon=True)
+    closing.start()
+    closing.join(_GRACE)
 
 
 def _patience(session: SparkSession, tries: int) -> None:

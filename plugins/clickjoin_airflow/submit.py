@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,14 +45,10 @@ class Submit:
         """Run an app; its last line is the summary. Its whole process group ends with it."""
         command = self.command(job)
         say(shlex.join(command))
-        try:
-            process = subprocess.Popen(
-                command, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                text=True, errors="replace", start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            raise ConfigError(f"{command[0]}: cannot be run ({error.strerror})",
-                              remedy="Set spark_submit in the connection's extra") from error  # fmt: skip
+        process = subprocess.Popen(
+            command, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
         tail: deque[str] = deque(maxlen=_TAIL)
         with process:
             last = _follow(process, say, tail)
@@ -60,13 +57,17 @@ class Submit:
         return dict(json.loads(last))
 
     def command(self, job: Job) -> list[str]:
-        """The command line. Errors: ConfigError where set-up has not fetched the JARs."""
+        """The command line. Errors: ConfigError where spark-submit or the JARs are not there."""
         from clickjoin.session import jars
 
         extra = self._extra
+        tool = str(extra.get("spark_submit") or _package("pyspark") / "bin/spark-submit")
+        if not shutil.which(tool):
+            raise ConfigError(f"{tool}: cannot be run", remedy="Set spark_submit in the connection's extra")
         conf = _CONF | dict(extra.get("conf") or {})
         return [
-            str(extra.get("spark_submit") or _package("pyspark") / "bin/spark-submit"),
+            *_tied(),
+            tool,
             *("--master", str(extra.get("master") or "local[*]"), "--name", job.tag),
             *("--jars", str(extra.get("jars") or jars())),
             *(part for name, value in conf.items() for part in ("--conf", f"{name}={value}")),
@@ -124,6 +125,12 @@ def _stop(process: subprocess.Popen[str]) -> None:
             continue
         except ProcessLookupError:
             return
+
+
+def _tied() -> list[str]:
+    """What ends the command when this process is killed, and so cannot do it."""
+    tool = shutil.which("setpriv")
+    return [tool, "--pdeathsig", "TERM"] if tool else []
 
 
 def _environment() -> dict[str, str]:

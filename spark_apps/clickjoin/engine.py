@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
 IDLE_SECONDS = 0.2
+SETTLING_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -134,11 +135,16 @@ class Engine:
 
     def drain(self, done: Callable[[Settled], None]) -> Waiting:
         """Work through all that the sources hold and every retry that falls due meanwhile; returns what still waits."""
+        patience = time.monotonic() + SETTLING_SECONDS
         while True:
             item = self.join_once() or self.retry_once()
-            if item is None:
+            if item:
+                done(item)
+                patience = time.monotonic() + SETTLING_SECONDS
+            elif not any(part.backlog_bytes for part in self.join.found.values()) or time.monotonic() > patience:
                 return self.waiting()
-            done(item)
+            else:  # a .gz that was written just now is read once it has come to rest
+                time.sleep(IDLE_SECONDS)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clickjoin.context import Context
-from clickjoin.joiner.classify import Classified
+from clickjoin.joiner.classify import OUT, Classified
 from clickjoin.retry.backoff import due_sql
 from clickjoin.tables import JOINED
 
@@ -32,7 +32,8 @@ def publish(ctx: Context, found: Classified) -> None:
     if not found.count("joined"):
         return
     rows = _stamped(ctx, found.rows.where("status = 'joined'")).withColumn("published_at", F.current_timestamp())
-    ctx.lake.append("joined", rows.select(*JOINED.names, *ctx.adapter.columns), ctx.plan.txn)
+    own = [F.col(f"`{OUT}{name}`").alias(name) for name in ctx.adapter.columns]
+    ctx.lake.append("joined", rows.select(*JOINED.names, *own), ctx.plan.txn)
 
 
 def set_aside(ctx: Context, found: Classified) -> None:

@@ -163,6 +163,7 @@ def test_a_killed_task(live: Live) -> None:
     path = f"/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances/join"
     live.stack.api("PATCH", path, {"new_state": "failed"})
     live.until(lambda: "told to stop" in live.log(dag, run_id), 30)
+    assert live.task(dag, run_id)["state"] == "failed"
     live.logs.click(live.logs.query())
     live.logs.wait(240)
 

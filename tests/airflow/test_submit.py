@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,6 +67,12 @@ def test_failure_takes_the_last_error_named() -> None:
     assert isinstance(failure([], 1), RuntimeError)
 
 
+def runs(file: Path) -> bool:
+    """Whether the process whose number is in the file is alive."""
+    status = Path("/proc") / file.read_text().strip() / "status"
+    return status.exists() and "Z (zombie)" not in status.read_text()
+
+
 @pytest.fixture
 def stopped_soon() -> Iterator[None]:
     def stop(*_: object) -> None:
@@ -76,6 +85,21 @@ def stopped_soon() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv of util-linux")
+def test_a_killed_task_leaves_nothing_behind(tmp_path: Path) -> None:
+    extra = script(tmp_path, f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/leader; exec sleep 60")
+    code = f"from clickjoin_airflow.job import Job, runner; runner({extra}).run({JOB}, print)"
+    task = subprocess.Popen([sys.executable, "-c", code])
+    while not (tmp_path / "leader").exists():
+        time.sleep(0.1)
+    task.kill()
+    task.wait()
+    deadline = time.monotonic() + 10
+    while runs(tmp_path / "leader"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 @pytest.mark.usefixtures("stopped_soon")
 def test_a_kill_ends_the_whole_group(tmp_path: Path) -> None:
     # The leader ignores SIGTERM, and its child would outlive it.
@@ -86,7 +110,5 @@ def test_a_kill_ends_the_whole_group(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         runner(extra).run(JOB, lambda _: None)
     assert time.monotonic() - begun < 6
-    for name in ("child", "leader"):
-        pid = (tmp_path / name).read_text().strip()
-        status = Path(f"/proc/{pid}/status")
-        assert not status.exists() or "Z (zombie)" in status.read_text()
+    assert not runs(tmp_path / "child")
+    assert not runs(tmp_path / "leader")

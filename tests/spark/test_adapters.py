@@ -79,6 +79,10 @@ class MovesTime(Merge):
         return super().merge(joined).withColumn("event_time", F.date_trunc("minute", "event_time"))
 
 
+class MakesTooFewColumns(Merge):
+    columns: ClassVar[Mapping[str, str]] = {**Merge.columns, "extra": "STRING"}
+
+
 class NotAFrame(Merge):
     def merge(self, joined: DataFrame) -> DataFrame:
         return None  # type: ignore[return-value]
@@ -147,6 +151,7 @@ BROKEN = [
     (DropsId, "merge dropped event_id. Keep or make these columns"),
     (DropsPrimaryTime, "prepare dropped primary_time. Keep"),
     (DropsColumn, "merge dropped primary. Keep"),
+    (MakesTooFewColumns, "merge dropped extra. Keep"),
     (Doubles, "prepare made two rows of one event, such as [ab]:1:.*Give one row at most for each event_id"),
     (DoublesInMerge, "merge made two rows of one event, such as [ab]:1:"),
     (Invents, "prepare gave an event that was not there: [ab]:1:.*Keep event_id and event_time as they are"),

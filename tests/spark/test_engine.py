@@ -105,7 +105,7 @@ def test_landed_and_quarantined(life: tuple[Bench, list[Any]]) -> None:
         log = (bench.folder / stream / "0.jsonl").read_bytes()
         for path, offset, length, payload in bench.rows(stream, "path", "offset", "length", "payload"):
             assert path == f"{bench.folder}/{stream}/0.jsonl"
-            assert log[offset : offset + length] == payload.encode()
+            assert log[offset : offset + length] == payload.encode() + b"\n"
 
 
 def test_journal_and_metrics(life: tuple[Bench, list[Any]]) -> None:

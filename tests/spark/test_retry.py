@@ -128,7 +128,8 @@ def test_due_rows_are_taken_oldest_first(make: Any) -> None:
     bench.join()
     bench.clock.now += 1
     bench.clicks(click("b", 2, LATE), click("c", 3, LATE))
-    bench.join()
+    while bench.engine.join_once():
+        pass
     assert bench.engine.waiting().next_due.timestamp() == bench.clock.now + 9
     assert bench.retry(after=20) == {"events_in": 2, "pending": 2}
     assert [row[:2] for row in bench.rows("pending", "attempt", "event_id")][-2:] == [
@@ -137,4 +138,4 @@ def test_due_rows_are_taken_oldest_first(make: Any) -> None:
     ]
     waits = bench.engine.waiting()
     assert (waits.all, waits.due) == (3, 1)
-    assert waits.next_due + timedelta(seconds=11) == bench.engine._now()
+    assert waits.next_due + timedelta(seconds=10) == bench.engine._now()

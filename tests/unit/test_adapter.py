@@ -25,6 +25,12 @@ class Filtering(Merge):
     def prepare(self, foreign):
         return foreign.where("FALSE")
 
+class Wider(Merge):
+    columns = {**Merge.columns, "extra": "STRING"}
+
+class Taken(Merge):
+    columns = {"token": "STRING", "Event_Id": "STRING", "mine": "STRING"}
+
 def function():
     pass
 
@@ -68,6 +74,7 @@ def test_own() -> None:
         ("own_adapters:NotOne", r"is no Adapter\. Derive it from clickjoin\.joiner\.adapter\.Adapter"),
         ("own_adapters:function", "is no Adapter"),
         ("own_adapters:number", "is no Adapter"),
+        ("own_adapters:Taken", r"columns Event_Id, token are taken\. Give them other names"),
     ],
 )
 def test_errors(name: str, message: str) -> None:
@@ -81,6 +88,7 @@ def test_errors(name: str, message: str) -> None:
         ("clickjoin.joiner.adapter:Merge", True),
         ("own_adapters:Renamed", True),
         ("own_adapters:Filtering", False),
+        ("own_adapters:Wider", False),
         ("own_adapters:Mine", False),
         ("clickjoin.joiner.examples:TypedClick", False),
     ],

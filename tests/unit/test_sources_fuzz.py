@@ -63,7 +63,7 @@ class Writer:
             path.unlink()
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(STEPS, max_size=40), st.sampled_from(["*.jsonl", "*.jsonl*"]))
 def test_any_rotation_loses_nothing(tmp_path_factory: pytest.TempPathFactory, steps: list[str], pattern: str) -> None:
     folder = tmp_path_factory.mktemp("any")
@@ -113,7 +113,7 @@ def edited(line: bytes, changes: list[tuple[int, int, int]]) -> bytes:
     return bytes(data)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(LINES), edits), min_size=1, max_size=25), st.sampled_from([300, 4096, 1 << 20])
 )

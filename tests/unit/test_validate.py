@@ -14,7 +14,7 @@ from clickjoin.report.validate import findings
 
 
 class Taken(Adapter):
-    columns: ClassVar[Mapping[str, str]] = {"token": "STRING", "bucket": "STRING", "fine": "STRING"}
+    columns: ClassVar[Mapping[str, str]] = {"Token": "STRING", "bucket": "STRING", "fine": "STRING"}
 
 
 class Odd(Adapter):
@@ -69,7 +69,7 @@ def test_no_whole_record(logs: Path) -> None:
 @pytest.mark.parametrize(
     ("adapter", "message"),
     [
-        (f"{__name__}:Taken", r"columns bucket, token are taken; rename them"),
+        (f"{__name__}:Taken", r"columns Token, bucket are taken. Give them other names"),
         (f"{__name__}:Odd", r"type MAP<STRING, INT> is not supported"),
         ("no_such_module:Mine", r"cannot be imported"),
     ],

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from clickjoin.errors import ConfigError
+from clickjoin.tables import JOINED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,4 +64,7 @@ def load_adapter(name: str) -> Adapter:
         raise ConfigError(f"adapter {name}: {module} has no class {cls}", remedy="Check its spelling") from error
     if not (isinstance(found, type) and issubclass(found, Adapter)):
         raise ConfigError(f"adapter {name}: is no Adapter", remedy="Derive it from clickjoin.joiner.adapter.Adapter")
+    taken = sorted(column for column in found.columns if column.lower() in JOINED.names)
+    if taken:
+        raise ConfigError(f"adapter {name}: columns {', '.join(taken)} are taken", remedy="Give them other names")
     return found()

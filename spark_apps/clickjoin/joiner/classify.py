@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CLAIMED = ("joined", "filtered", "unjoinable")
+OUT = "out_"  # before the names of the adapter's columns: those of the batch's own rows must stay apart
 _KEY = ("event_id", "event_time")
 _PREPARED_IN = (*_KEY, "primary_id", "primary_time", "payload")
 
@@ -74,7 +75,7 @@ def classify(ctx: Context, work: Work, *, fixed: bool) -> Classified:
 def is_plain(adapter: Adapter) -> bool:
     """Whether an adapter can neither drop nor double a row, so that its work need not be checked."""
     kind = type(adapter)
-    return kind.prepare is Adapter.prepare and kind.merge is Merge.merge
+    return kind.prepare is Adapter.prepare and kind.merge is Merge.merge and kind.columns == Merge.columns
 
 
 def _plain(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
@@ -86,7 +87,8 @@ def _plain(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
     return (
         looked.withColumn("merged", F.col("found"))
         .withColumn("kept", F.lit(True))
-        .withColumn("foreign", F.col("payload"))
+        .withColumn(f"{OUT}foreign", F.col("payload"))
+        .withColumn(f"{OUT}primary", F.col("primary"))
     )
 
 
@@ -95,12 +97,12 @@ def _adapted(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
     screened = screened.localCheckpoint(eager=False)
     new = screened.where(F.col("standing").isin("new", "mine"))
     prepared = _call(ctx, "prepare", new.select(*_PREPARED_IN), _PREPARED_IN[:4])
+    if type(ctx.adapter).prepare is not Adapter.prepare:
+        prepared = _checked(ctx, "prepare", prepared, new)
     looked = look_up(ctx, prepared, work.named).localCheckpoint(eager=False)
     matched = looked.where("found").drop("found")
     merged = _call(ctx, "merge", matched, (*_KEY, *ctx.adapter.columns))
-    merged = merged.select(*_KEY, *_typed(ctx, merged)).localCheckpoint(eager=False)
-    _check_rows(ctx, "prepare", looked, new)
-    _check_rows(ctx, "merge", merged, matched)
+    merged = _checked(ctx, "merge", merged.select(*_KEY, *_typed(ctx)), matched)
     kept = looked.select(*_KEY, "found", F.col("primary_time").alias("found_time"), F.lit(True).alias("kept"))
     done = merged.withColumn("merged", F.lit(True))
     whole = screened.join(kept, list(_KEY), "left").join(done, list(_KEY), "left")
@@ -109,8 +111,8 @@ def _adapted(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
     return whole.withColumns(flags)
 
 
-def _typed(ctx: Context, merged: DataFrame) -> list[Any]:
-    return [F.col(f"`{name}`").cast(kind).alias(name) for name, kind in ctx.adapter.columns.items()]
+def _typed(ctx: Context) -> list[Any]:
+    return [F.col(f"`{name}`").cast(kind).alias(f"{OUT}{name}") for name, kind in ctx.adapter.columns.items()]
 
 
 def _call(ctx: Context, method: str, rows: DataFrame, needed: tuple[str, ...]) -> DataFrame:
@@ -129,12 +131,13 @@ def _call(ctx: Context, method: str, rows: DataFrame, needed: tuple[str, ...]) -
     return given
 
 
-def _check_rows(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> None:
-    """One row at most for each event, and no event that was not there."""
+def _checked(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> DataFrame:
+    """What the adapter gave, computed once: one row at most for each event, and no event that was not there."""
     name = f"adapter {ctx.pipeline.adapter}: {method}"
     try:
-        doubled = given.groupBy(*_KEY).count().where("count > 1").limit(3).collect()
-        invented = given.join(got, list(_KEY), "left_anti").select("event_id").limit(3).collect()
+        held = given.localCheckpoint(eager=False)
+        doubled = held.groupBy(*_KEY).count().where("count > 1").limit(3).collect()
+        invented = held.join(got, list(_KEY), "left_anti").select("event_id").limit(3).collect()
     except Exception as error:
         if "SparkConnectGrpc" in type(error).__name__:
             raise
@@ -152,6 +155,7 @@ def _check_rows(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> 
             f"{name} gave an event that was not there: {invented[0]['event_id']}",
             remedy="Keep event_id and event_time as they are",
         )
+    return held
 
 
 def _first_status(ctx: Context) -> Any:

@@ -13,8 +13,6 @@ from clickjoin.sources.files import FilesSource
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
-_CORE = {"event_id", "event_time", "bucket", "primary_id", "primary_time", "token", "replica", "published_at"}
-
 
 def findings(pipeline: Pipeline) -> list[str]:
     """What is wrong, a sentence each; empty if nothing is."""
@@ -28,8 +26,7 @@ def _of_adapter(pipeline: Pipeline) -> list[str]:
             delta_type(kind)
     except ClickjoinError as error:
         return [str(error)]
-    taken = sorted(_CORE & set(adapter.columns))
-    return [f"adapter {pipeline.adapter}: columns {', '.join(taken)} are taken; rename them"] if taken else []
+    return []
 
 
 def _of_source(stream: str, pipeline: Pipeline) -> list[str]:

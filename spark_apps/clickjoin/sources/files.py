@@ -29,7 +29,11 @@ _UNPACKED = 8  # times as long as packed, for sharing out work
 
 
 class FilesSource:
-    """The files that a glob names. `now`: seconds since 1970; `parallelism`: tasks that Spark runs at a time."""
+    """The files that a glob names. `now`: seconds since 1970; `parallelism`: tasks that Spark runs at a time.
+
+    A file that is renamed or packed within its folder is followed wherever the glob reaches; but let the glob cover
+    the names of rotated files if one may come and be rotated away between two plans.
+    """
 
     def __init__(self, source: Files, *, now: Callable[[], float] = time.time, parallelism: int = 4) -> None:
         self._pattern, self._format = source.path, source.format

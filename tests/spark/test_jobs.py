@@ -1,0 +1,70 @@
+"""The jobs that a shell or a scheduler runs: what they do until the end, and what they report."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clickjoin import apps
+from clickjoin.errors import SourceError
+from clickjoin.run import drained
+from tests.spark.bench import Bench, event_id
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def bench(make: Any) -> Bench:
+    """Twenty clicks on ten queries, one of which never comes, in small batches."""
+    # The jobs read the machine's clock, and so do the times of retries.
+    made: Bench = make(
+        batch={"max_events": 8, "lease": "1s"},
+        retry={"max_attempts": 1, "max_age": "1ms", "first_delay": "1ms", "max_delay": "1ms"},
+    )
+    queries = [{"event_id": event_id(f"q{n}", -n)} for n in range(10)]
+    made.queries(*queries[:9])
+    made.clicks(*({"event_id": event_id(f"c{n:02}", n), "query_id": queries[n % 10]["event_id"]} for n in range(20)))
+    return made
+
+
+def test_drained(spark: SparkSession, bench: Bench) -> None:
+    said: list[str] = []
+    result = drained(spark, bench.pipeline, "main", said.append, check=True)
+    assert result["ok"]
+    assert (result["joined"], result["unjoinable"], result["waiting"], result["backlog_events"]) == (18, 2, 0, 0)
+    assert result["batches"] == len(said) > 3
+    assert result["accounts"]["agree"]
+    assert result["problems"] == []
+    assert json.dumps(result)
+    assert bench.places() == {
+        "joined": [f"c{n:02}" for n in range(20) if n % 10 != 9],
+        "unjoinable": ["c09", "c19"],
+    }
+
+
+def test_redriven_and_retried(spark: SparkSession, bench: Bench) -> None:
+    said: list[str] = []
+    assert apps.redrive(spark, bench.pipeline, "main", said.append) == {"redriven": 2}
+    assert said == ["2 events sent round again"]
+    bench.queries({"event_id": event_id("q9", -9)})
+    joined = apps.join(spark, bench.pipeline, "main", said.append, lease=0.5)
+    assert (joined["batches"], joined["primary_in"], joined["problems"]) == (1, 1, [])
+    retried = apps.retry(spark, bench.pipeline, "main", said.append)
+    assert (retried["joined"], retried["waiting"]) == (2, 0)
+    assert bench.places() == {"joined": [f"c{n:02}" for n in range(20)]}
+    assert json.dumps([joined, retried])
+
+
+def test_a_missing_folder_is_said(spark: SparkSession, bench: Bench) -> None:
+    """It fails the job, after all else has been done, and a drain is not all right."""
+    (bench.folder / "foreign").rename(bench.folder / "elsewhere")
+    said: list[str] = []
+    with pytest.raises(SourceError, match=r"foreign.*Mount the folder") as caught:
+        apps.join(spark, bench.pipeline, "main", said.append, lease=0.1)
+    assert caught.value.retryable
+    assert [text.split(":")[:2] for text in said] == [["problem", " missing"]]
+    result = drained(spark, bench.pipeline, "main", said.append, check=False)
+    assert (result["ok"], [problem["kind"] for problem in result["problems"]]) == (False, ["missing"])

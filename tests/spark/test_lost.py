@@ -1,0 +1,56 @@
+"""A log that is gone between plan and landing: on record in quarantine, and read after all when it comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clickjoin.lake import Lake
+from tests.spark.bench import Bench, click, query
+
+Q = query("q")
+
+
+def planned_and_gone(make: Any) -> tuple[Bench, Any]:
+    """A batch is planned, then its log of clicks is carried away; returns how to bring it back."""
+    bench: Bench = make()
+    bench.queries(Q)
+    bench.clicks(click("a", 1, Q), click("b", 2, Q))
+    assert bench.engine.join.next_join()
+    log, away = bench.folder / "foreign" / "0.jsonl", bench.folder / "away"
+    log.rename(away)
+    return bench, lambda: away.rename(log)
+
+
+def comes_back(bench: Bench, bring_back: Any) -> None:
+    assert bench.rows("quarantine", "stream", "reason", "offset", "batch") == [("foreign", "source-lost", 0, 1)]
+    bring_back()
+    assert bench.replica("main").join_once().metrics["joined"] == 2
+    assert bench.places() == {"joined": ["a", "b"]}
+    assert bench.accounts()["agree"]
+
+
+def test_lost_and_found(make: Any) -> None:
+    bench, bring_back = planned_and_gone(make)
+    assert bench.join() == {"primary_in": 1, "quarantined": 1}
+    comes_back(bench, bring_back)
+
+
+@pytest.mark.parametrize("crash", ["before", "after"])
+def test_a_crash_around_quarantine_forgets_nothing(make: Any, monkeypatch: pytest.MonkeyPatch, crash: str) -> None:
+    bench, bring_back = planned_and_gone(make)
+    append = Lake.append
+
+    def stop(lake: Lake, name: str, *rest: Any) -> None:
+        if name != "quarantine" or crash == "after":
+            append(lake, name, *rest)
+        if name == "quarantine":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lake, "append", stop)
+        with pytest.raises(KeyboardInterrupt):
+            bench.join()
+    assert bench.replica("main").join_once().metrics["primary_in"] == 1
+    comes_back(bench, bring_back)
