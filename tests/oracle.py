@@ -91,8 +91,8 @@ def examine(
     logged, (joined, wrong) = logs["foreign"].ids, _joined(lake, logs["foreign"], logs["primary"])
     given_up, filtered, expired = (_ids(lake, name).keys() for name in ("unjoinable", "filtered", "expired"))
     settled = joined.keys() | given_up | filtered | expired
-    pending = _ids(lake, "pending").keys() - settled
-    landed, bad = {stream: _ids(lake, stream) for stream in logs}, _quarantined(lake)
+    pending, bad = _ids(lake, "pending").keys() - settled, _quarantined(lake)
+    landed = {stream: _ids(lake, stream) for stream in logs}
     missing = {stream: log.lines - landed[stream].total() - bad[stream] for stream, log in logs.items()}
     return Verdict(
         clicks=len(logged),

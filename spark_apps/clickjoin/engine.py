@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clickjoin import faults
 from clickjoin.batch import run_batch
@@ -22,7 +22,7 @@ from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.due import Waiting, look_ahead
 from clickjoin.retry.redrive import redrive
 from clickjoin.setup import initialise
-from clickjoin.sources.base import Problem, Source
+from clickjoin.sources.base import MOVED, Problem, Source
 from clickjoin.sources.files import FilesSource
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS = 0.2
 SETTLING_SECONDS = 15.0
+_MOVES = 3
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class Engine:
         ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(small), load_boundary(small))
         ctx.seconds["plan"] = plan_seconds
         before = self.lake.conflict_reruns
-        lost = run_batch(ctx, self.sources)
+        lost = self._carry_through(ctx)
         ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
         with ctx.step("settle"):
             row = self._metrics(ctx)
@@ -163,6 +164,16 @@ class Engine:
             dispatcher.settled(plan, lost)
         faults.reach("settled")
         return Settled(plan, row)
+
+    def _carry_through(self, ctx: Context) -> dict[str, list[dict[str, Any]]]:
+        """Run the batch; once more at once where a file was renamed, packed or truncated while it was read."""
+        for _ in range(_MOVES):
+            try:
+                return run_batch(ctx, self.sources)
+            except Exception as error:
+                if not any(mark in str(error) for mark in (MOVED, "FileNotFoundError")):
+                    raise
+        return run_batch(ctx, self.sources)
 
     def _metrics(self, ctx: Context) -> dict[str, object]:
         now = self._now()

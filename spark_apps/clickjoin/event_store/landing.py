@@ -45,7 +45,7 @@ def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
     """Land all streams of a batch, side by side. Returns what has landed, by stream."""
     streams = [stream for stream in ("primary", "foreign") if ctx.plan.slices.get(stream)]
     done = {stream: ctx.lake.small.settled_txn(stream, ctx.plan.txn.app_id) >= ctx.plan.number for stream in streams}
-    lost = {s: _lost_before(ctx, s) if done[s] else _lost(sources[s], ctx.plan.slices[s]) for s in streams}
+    lost = {s: () if done[s] else _lost(sources[s], ctx.plan.slices[s]) for s in streams}
     with ThreadPoolExecutor(max_workers=2) as pool:
         jobs = {s: pool.submit(_append, ctx, s, sources[s], done[s]) for s in streams}
         seen = {stream: job.result() for stream, job in jobs.items()}
@@ -54,7 +54,7 @@ def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
         facts = facts or _measure(ctx, stream)
         _quarantine(ctx, stream, sources[stream], facts)
         ctx.lake.fix(stream, ctx.plan.txn)
-        landed[stream] = _landed(facts, lost[stream])
+        landed[stream] = _landed(facts, _lost_before(ctx, stream) if done[stream] else lost[stream])
     return landed
 
 
@@ -64,7 +64,7 @@ def _lost(source: Source, slices: Sequence[Slice]) -> tuple[Slice, ...]:
 
 
 def _lost_before(ctx: Context, stream: str) -> tuple[Slice, ...]:
-    """Slices that this batch has reported lost already, before a crash."""
+    """Slices that are on record as lost, of a batch that landed before a crash."""
     key = {"batch": ctx.plan.number, "replica": ctx.plan.replica, "stream": stream, "reason": "source-lost"}
     rows = ctx.lake.small.read("quarantine", [(k, "=", v) for k, v in key.items()], ["generation"])
     gone = set(rows["generation"].to_pylist())

@@ -38,8 +38,7 @@ def generate(
     """Write `queries/*.jsonl` and `clicks/*.jsonl` into a folder, and the truth about them beside.
 
     With a start given, the same traffic gives the same bytes. `progress` hears lines written and lines in all. Cut
-    short by Ctrl-C it still writes the truth of what is there.
-    Errors: ConfigError for a folder that holds logs already.
+    short by Ctrl-C it still writes the truth. Errors: ConfigError for a folder that holds logs already.
     """
     base, drawn, begun = Path(folder), draw(traffic), clock.now()
     stamps = _Live(drawn) if traffic.live else _Given(drawn, traffic, begun)
@@ -57,8 +56,7 @@ def generate(
                 written = until
                 progress(written, len(drawn.lines))
         finally:
-            truth = truths.count(drawn, written, traffic.seed)
-            truths.write(base, truth, drawn, writer, written)
+            truth = truths.write(base, drawn, writer, written, traffic.seed)
     return truth
 
 

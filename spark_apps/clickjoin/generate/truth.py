@@ -52,8 +52,9 @@ def count(drawn: Drawn, written: int, seed: int) -> Truth:
     )
 
 
-def write(folder: Path, truth: Truth, drawn: Drawn, writer: Writer, written: int) -> None:
+def write(folder: Path, drawn: Drawn, writer: Writer, written: int, seed: int) -> Truth:
     """Write both files. `truth.parquet`: stream, event_id, primary_id (clicks only), orphan."""
+    truth = count(drawn, written, seed)
     queries, clicks = (np.flatnonzero(_there(drawn, stream, written)).tolist() for stream in (QUERIES, CLICKS))
     table = pa.table({
         "stream": pa.array([STREAMS[QUERIES]] * len(queries) + [STREAMS[CLICKS]] * len(clicks)).dictionary_encode(),
@@ -63,6 +64,7 @@ def write(folder: Path, truth: Truth, drawn: Drawn, writer: Writer, written: int
     })  # fmt: skip
     pq.write_table(table, folder / "truth.parquet", compression="zstd")
     (folder / "truth.json").write_text(json.dumps(asdict(truth), indent=2) + "\n", encoding="utf-8")
+    return truth
 
 
 def _there(drawn: Drawn, stream: int, written: int) -> NDArray[np.bool_]:

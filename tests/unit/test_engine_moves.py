@@ -1,0 +1,45 @@
+"""A batch whose file moves while it is read is run again at once; any other failure is not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from clickjoin import engine
+from clickjoin.errors import SourceError
+from clickjoin.sources.contents import changed
+
+
+def _engine(monkeypatch: pytest.MonkeyPatch, errors: list[Exception]) -> tuple[Any, list[int]]:
+    tries: list[int] = []
+
+    def run_batch(_ctx: object, _sources: object) -> dict[str, list[Any]]:
+        tries.append(1)
+        if errors:
+            raise errors.pop(0)
+        return {}
+
+    monkeypatch.setattr(engine, "run_batch", run_batch)
+    return SimpleNamespace(sources={}), tries
+
+
+def test_a_moved_file_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner, tries = _engine(monkeypatch, [changed("/logs/a", 7), changed("/logs/a", 7)])
+    assert engine.Engine._carry_through(runner, SimpleNamespace()) == {}
+    assert len(tries) == 3
+
+
+def test_it_gives_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner, tries = _engine(monkeypatch, [changed("/logs/a", 7) for _ in range(9)])
+    with pytest.raises(SourceError, match="not the planned ones"):
+        engine.Engine._carry_through(runner, SimpleNamespace())
+    assert len(tries) == 4
+
+
+def test_other_failures_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner, tries = _engine(monkeypatch, [ValueError("no")])
+    with pytest.raises(ValueError, match="no"):
+        engine.Engine._carry_through(runner, SimpleNamespace())
+    assert len(tries) == 1
