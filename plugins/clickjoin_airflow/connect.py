@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from clickjoin_airflow.job import Job, Say
 
-# Pauses of 0.05 to 3.2 s: enough for a hiccup. A server that stays away for longer has lost the session as well.
-_TRIES = 4
 # Seconds. Airflow gives a task that it kills five.
 _GRACE = 4.0
 
@@ -38,7 +36,6 @@ class Connect:
         pipeline = load(job.config)
         session, whole = connect(self.url()), False
         try:
-            _patience(session, _TRIES)
             session.addTag(job.tag)
             summary = APPS[job.app](session, pipeline, job.replica, say, job.lease)
             whole = True
@@ -64,9 +61,11 @@ class Connect:
 def _close(session: SparkSession, *, interrupt: bool) -> None:
     """Free what the session holds on the server. A server that hangs must not hold up this task, nor its end."""
 
+    from clickjoin.session import be_patient
+
     def close() -> None:
         if interrupt:
-            _patience(session, 0)
+            be_patient(session, 0)
             with suppress(Exception):
                 session.interruptAll()
         session.stop()
@@ -74,9 +73,3 @@ def _close(session: SparkSession, *, interrupt: bool) -> None:
     closing = Thread(target=close, daemon=True)
     closing.start()
     closing.join(_GRACE)
-
-
-def _patience(session: SparkSession, tries: int) -> None:
-    """How often a call that finds no server is tried again; PySpark's own answer is ten minutes long."""
-    client: Any = session.client
-    client.set_retry_policies([type(policy)(max_retries=tries) for policy in client.get_retry_policies()])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -78,11 +79,14 @@ def join(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease:
 def retry(
     spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None
 ) -> dict[str, Any]:
-    """Try all pending events that are due, until none is."""
+    """Try the pending events that are due, until none is or the lease is over."""
     summary = Summary(say)
     engine = Engine(spark, pipeline, replica)
+    end = time.monotonic() + (pipeline.batch.lease if lease is None else lease)
     while item := engine.retry_once():
         summary.add(item)
+        if time.monotonic() >= end:
+            break
     waits = engine.waiting()
     return summary.to_dict() | {"waiting": waits.all}
 

@@ -21,6 +21,7 @@ from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.due import Waiting, look_ahead
 from clickjoin.retry.redrive import redrive
+from clickjoin.session import suit
 from clickjoin.setup import initialise
 from clickjoin.sources.base import MOVED, Problem, Source
 from clickjoin.sources.files import FilesSource
@@ -156,6 +157,7 @@ class Engine:
         ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(small), load_boundary(small))
         ctx.seconds["plan"] = plan_seconds
         before = self.lake.conflict_reruns
+        suit(self.lake.spark, sum(piece.events for part in plan.slices.values() for piece in part))
         lost = self._carry_through(ctx)
         ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
         with ctx.step("settle"):

@@ -83,8 +83,8 @@ class SourcePlan:
     problems: tuple[Problem, ...] = field(default=())
 
 
-# In the message of a reader that finds other bytes than the planned ones: the file was renamed or rewritten just now, and
-# another look finds where they are, or that they are lost.
+# In the message of a reader that finds other bytes than the planned ones: the file was renamed or rewritten just now,
+# and another look finds where they are, or that they are lost.
 MOVED = "are not the planned ones"
 
 # Columns of `Source.read`, one row a record. `reason` is null for a good record; then `raw` and `detail` are null.
