@@ -62,12 +62,8 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 
 def test_contract(tmp_path: Path) -> None:
     p = load(write(tmp_path, CONTRACT))
-    assert (p.pipeline, p.lake, p.root, p.adapter) == (
-        "zozo",
-        "/var/lake",
-        "/var/lake/zozo",
-        "clickjoin.joiner.adapter:Merge",
-    )
+    assert (p.pipeline, p.lake, p.root) == ("zozo", "/var/lake", "/var/lake/zozo")
+    assert p.adapter == "clickjoin.joiner.adapter:Merge"
     assert p.primary.model_dump() == {
         "source": {"kind": "files", "path": "/logs/impressions/*.jsonl", "format": None},
         "event_id": "event_id",
@@ -81,13 +77,8 @@ def test_contract(tmp_path: Path) -> None:
         "primary_time": "embedded",
     }
     assert p.registry.model_dump() == {"retention": 259_200, "bucket": 3600, "shards": 4}
-    assert p.retry.model_dump() == {
-        "first_delay": 10,
-        "backoff": 2,
-        "max_delay": 3600,
-        "max_age": 86_400,
-        "max_attempts": 10,
-    }
+    retry = {"first_delay": 10, "backoff": 2, "max_delay": 3600, "max_age": 86_400, "max_attempts": 10}
+    assert p.retry.model_dump() == retry
     assert p.batch.model_dump() == {"max_events": 500_000, "max_bytes": 256_000_000, "lease": 60}
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from clickjoin.lake.small import arrow_schema, delta_type
 from clickjoin.tables import ALL, BY_NAME, Table, markdown
 
-# Issue 3 names these; the others are what the steps need besides.
+# These are promised by name; the others are what the steps need besides.
 NAMED = {"joined", "primary", "foreign", "registry", "pending", "unjoinable", "expired", "filtered", "quarantine"}
 EVERY = pytest.mark.parametrize("table", ALL, ids=lambda table: table.name)
 
@@ -62,3 +63,8 @@ def test_markdown_covers_all() -> None:
         assert all("|" not in meaning for _, _, meaning in rows)
         for name in table.partitions:
             assert f"`{name}`" in section
+
+
+def test_the_page_is_what_the_command_prints() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs/tables.md"
+    assert page.read_text() == f"{markdown()}\n", "print it anew: clickjoin schema --markdown > docs/tables.md"
