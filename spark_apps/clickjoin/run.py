@@ -46,7 +46,8 @@ def forever(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, sec
                 raise
             failures += 1
             pause = min(0.5 * 2**failures, _MAX_PAUSE)
-            say(f"batch failed ({type(error).__name__}: {str(error).splitlines()[0][:300]}); again in {pause:.0f} s")
+            first_line = str(error).partition("\n")[0][:300]
+            say(f"batch failed ({type(error).__name__}: {first_line}); again in {pause:.0f} s")
             if failures > 8:
                 raise
             time.sleep(pause)

@@ -1,4 +1,4 @@
-"""A pipeline's file: the shape that issue 3 makes a contract, and errors that name file, field and remedy."""
+"""A pipeline's file: the shape that is a contract, and errors that name file, field and remedy."""
 
 from __future__ import annotations
 
