@@ -79,8 +79,10 @@ def stop(servers: Iterable[Server], patience: float = 3) -> None:
         family |= {member for server in servers for member in _family(server)}
         _signal(family, number)
         _wait(servers, family, patience)
-    for server in servers:
-        _children.pop(server.pid, None)
+    for child in [_children.pop(server.pid) for server in servers if server.pid in _children]:
+        # It may have died after it was last asked: one that is never waited for stays a zombie.
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(patience)
 
 
 def _family(server: Server) -> set[psutil.Process]:

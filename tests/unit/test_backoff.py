@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.config import Retry
@@ -28,7 +28,6 @@ def test_huge_attempts_stay_at_the_limit() -> None:
     assert delay(retry, 100_000) == 3600
 
 
-@settings(deadline=None)
 @given(RETRIES, st.integers(1, 3000))
 def test_never_shorter_than_before(retry: Retry, attempt: int) -> None:
     now, after = delay(retry, attempt), delay(retry, attempt + 1)

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -239,7 +239,6 @@ def test_json_schema() -> None:
             assert not valid(changed(field, value)), (field, value)
 
 
-@settings(deadline=None)
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda x: st.lists(x, max_size=2)))
 def test_nothing_but_configuration_errors(value: Any) -> None:
     for field in ("registry", "retry", "foreign", "batch"):

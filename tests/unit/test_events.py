@@ -7,7 +7,7 @@ import zlib
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.events import MICROS, bucket_of, crc_of, embedded_micros, moment, uuid7_micros
@@ -16,7 +16,6 @@ WIDTHS = st.sampled_from([60, 300, 900, 3600, 7200, 43_200, 86_400])
 MOMENTS = st.integers(0, int(datetime(2200, 1, 1, tzinfo=UTC).timestamp()) * MICROS)
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(exclude_characters=":"), min_size=1), st.integers(0), st.integers(0, 10**18 - 1))
 def test_embedded(host: str, process: int, micros: int) -> None:
     assert embedded_micros(f"{host}:{process}:{micros}") == micros
@@ -36,7 +35,6 @@ def test_embedded_time_has_18_digits_at_most() -> None:
     assert embedded_micros("a:1:١") is None  # a digit, and none of ASCII's
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**48 - 1), st.integers(0, 2**12 - 1), st.integers(0, 2**62 - 1), st.booleans())
 def test_uuid7(millis: int, a: int, b: int, upper: bool) -> None:
     text = str(uuid.UUID(int=millis << 80 | 7 << 76 | a << 64 | 2 << 62 | b))
@@ -73,7 +71,6 @@ def test_bucket(at: str, width: int, name: str) -> None:
     assert bucket_of(round(datetime.fromisoformat(at + "+00:00").timestamp() * MICROS), width) == name
 
 
-@settings(deadline=None)
 @given(MOMENTS, MOMENTS, WIDTHS)
 def test_buckets_sort_as_times(one: int, other: int, width: int) -> None:
     low, high = sorted((one, other))
@@ -81,7 +78,6 @@ def test_buckets_sort_as_times(one: int, other: int, width: int) -> None:
     assert (bucket_of(low, width) == bucket_of(high, width)) == (low // (width * MICROS) == high // (width * MICROS))
 
 
-@settings(deadline=None)
 @given(MOMENTS, WIDTHS)
 def test_bucket_is_its_start(micros: int, width: int) -> None:
     name = bucket_of(micros, width)
@@ -90,7 +86,6 @@ def test_bucket_is_its_start(micros: int, width: int) -> None:
     assert not set(name) & set(" %:/?#=\\'\"")
 
 
-@settings(deadline=None)
 @given(MOMENTS)
 def test_moment_is_exact(micros: int) -> None:
     at = moment(micros)
@@ -98,7 +93,6 @@ def test_moment_is_exact(micros: int) -> None:
     assert int(at.replace(microsecond=0).timestamp()) * MICROS + at.microsecond == micros
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_crc(text: str) -> None:
     assert crc_of(text) == zlib.crc32(text.encode()) >= 0

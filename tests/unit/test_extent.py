@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.events import MICROS, bucket_of
@@ -50,7 +50,6 @@ def test_many_buckets_are_a_range() -> None:
     assert Extent(1, names[::-1], DAY, DAY).sql("t").startswith("t.bucket BETWEEN 'b0000' AND 'b0500' AND ")
 
 
-@settings(deadline=None)
 @given(MOMENTS, st.floats(0, 40 * 86_400), WIDTHS, st.floats(0, 1))
 def test_spanning_holds_every_moment(low: datetime, seconds: float, width: int, part: float) -> None:
     high = low + timedelta(seconds=seconds)
@@ -62,7 +61,6 @@ def test_spanning_holds_every_moment(low: datetime, seconds: float, width: int, 
     assert covers(extent, bucket(low + (high - low) * part, width))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), MOMENTS, st.floats(0, 1e6)), max_size=5), WIDTHS)
 def test_merge_holds_all(parts: list[tuple[int, datetime, float]], width: int) -> None:
     extents = [spanning(rows, low, low + timedelta(seconds=more), width) for rows, low, more in parts]

@@ -123,3 +123,11 @@ def test_stack_of_a_killed_process_is_stopped(tmp_path):
     while processes.born(int(pid)) == born:
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_one_that_dies_after_it_was_last_asked_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = launch(tmp_path)
+    child = processes._children[server.pid]
+    monkeypatch.setattr(processes, "_wait", lambda *_: None)
+    processes.stop([server])
+    assert child.returncode is not None

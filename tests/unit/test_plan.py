@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.config import Pipeline
@@ -57,7 +57,6 @@ def found(name: str, start: int, end: int, **more: Any) -> SourcePlan:
     return SourcePlan((piece(name, start, end),), (position(name, end),), **more)
 
 
-@settings(deadline=None)
 @given(PLANS)
 def test_json_round_trip(plan: BatchPlan) -> None:
     assert BatchPlan.from_json(plan.to_json()) == plan

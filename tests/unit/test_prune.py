@@ -74,7 +74,6 @@ def extent_of(rows: list[Row]) -> Extent:
     return Extent(len(rows), names, moment(min(times)), moment(max(times)))
 
 
-@settings(deadline=None)
 @given(FILES, st.sets(st.integers(0, 5)), st.lists(ROW, min_size=1, max_size=3), st.booleans())
 def test_never_drops_a_match(files: list[list[Row]], bare: set[int], wanted: list[Row], wide: bool) -> None:
     actions, held = actions_of(files, bare)

@@ -7,7 +7,7 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.config import Pipeline
@@ -39,7 +39,6 @@ def test_shards_at(at: datetime, shards: int) -> None:
     assert GROWN.shards_at(at) == shards
 
 
-@settings(deadline=None)
 @given(st.text(), st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.just(UTC)))
 def test_shard_of(event_id: str, at: datetime) -> None:
     shard = GROWN.shard_of(event_id, at)

@@ -67,7 +67,8 @@ def spend(wants: Sequence[Want], budget: Budget, cut: Cut) -> list[Taken]:
     same: a batch always gets on, and goes over its limit by no more than that record (or one whole file).
     """
     rooms = share(wants, budget)
-    expected = sum(room / max(want.mean, 1) for room, want in zip(rooms, wants, strict=True))
+    # What one file leaves may go to the one with the shortest records, and one record may be taken beyond all room.
+    expected = sum(rooms) / max(min((want.mean for want in wants), default=1), 1) + 1
     left = budget.max_events if expected * DOUBT > budget.max_events else None
     taken: list[Taken] = []
     spare, got = 0, False
