@@ -82,6 +82,8 @@ class Registry(_Strict):
     retention: Duration = 3 * 86400.0
     bucket: Duration = 3600.0
     shards: int = Field(4, ge=1, le=10_000)
+    max_rows: int | None = Field(None, ge=1, description="oldest buckets go first where there are more claims")
+    max_bytes: Size | None = Field(None, description="oldest buckets go first where claims take more on disk")
 
     @field_validator("bucket")
     @classmethod
@@ -107,6 +109,27 @@ class Batch(_Strict):
     max_events: int = Field(500_000, ge=1)
     max_bytes: Size = 256_000_000
     lease: Duration = 60.0
+    catch_up: float = Field(
+        0.5, gt=0, le=1, description="share of its time that a replica works while it is behind and another is not"
+    )
+
+
+class Keep(_Strict):
+    """How long what is no longer needed for joining is kept. `primary`, `foreign`: of event time."""
+
+    primary: Duration | None = Field(None, description="default: registry.retention")
+    foreign: Duration | None = Field(None, description="default: registry.retention")
+    pending: Duration = Field(7 * 86400.0, description="history of events that wait no longer")
+    journal: Duration = 7 * 86400.0
+    metrics: Duration = Field(90 * 86400.0, description="rows of metrics and of verifications")
+    files: Duration = Field(86400.0, ge=3600, description="files that no table version needs: for readers and replays")
+
+
+class Verify(_Strict):
+    """What a scheduled verification covers: events from so long ago until now; GC leaves these alone."""
+
+    window: Duration = 2 * 86400.0
+    repair: bool = Field(False, description="mend what can be mended, at once")
 
 
 class Limits(_Strict):
@@ -133,13 +156,24 @@ class Pipeline(_Strict):
     retry: Retry = Retry()
     batch: Batch = Batch()
     limits: Limits = Limits()
+    keep: Keep = Keep()
+    verify: Verify = Verify()
     adapter: str = Field("clickjoin.joiner.adapter:Merge", pattern=r"^[\w.]+:\w+$", description="module:Class")
 
     @model_validator(mode="after")
     def _whole(self) -> Pipeline:
         if self.registry.retention < self.registry.bucket:
             raise ValueError("registry.retention is shorter than one registry.bucket; make it at least as long")
+        window = min(self.verify.window, self.registry.retention)
+        for stream in ("primary", "foreign"):
+            if self.kept(stream) < window:
+                raise ValueError(f"keep.{stream} is shorter than verify.window; make it at least as long")
         return self
+
+    def kept(self, stream: str) -> float:
+        """Seconds of event time that rows of `primary` or `foreign` are kept for."""
+        given = self.keep.foreign if stream == "foreign" else self.keep.primary
+        return self.registry.retention if given is None else given
 
     @property
     def root(self) -> str:

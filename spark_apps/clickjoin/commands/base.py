@@ -1,0 +1,47 @@
+"""The command line itself, its common options, and how a command comes by Spark and the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from clickjoin import console
+from clickjoin.config import Pipeline
+from clickjoin.errors import ConfigError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="`clickjoin`: run a pipeline, look at it, and mend it, from a shell.",
+)
+Config = Annotated[Path, typer.Option("--config", "-c", help="the pipeline's YAML file", envvar="CLICKJOIN_CONFIG")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON, for a machine to read")]
+Replica = Annotated[str, typer.Option(help="name of this running copy", envvar="CLICKJOIN_REPLICA")]
+Remote = Annotated[
+    str, typer.Option(help="Spark Connect address (sc://…), or a file that holds it", envvar="CLICKJOIN_REMOTE")
+]
+
+
+def connected(remote: str) -> Any:
+    """A Spark session: on a server, or in this process. Errors: ConfigError where the address cannot be read."""
+    from clickjoin import session
+
+    if remote and not remote.startswith("sc://"):
+        try:
+            remote = Path(remote).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"{remote}: cannot be read ({error})", remedy="Give sc://… or a file that holds it"
+            ) from error
+    with console.waiting("starting Spark" if not remote else "connecting to Spark"):
+        return session.connect(remote) if remote else session.in_process()
+
+
+def small_tables(pipeline: Pipeline) -> Any:
+    """The pipeline's tables, as they can be read without Spark."""
+    from clickjoin.lake import SmallTables
+
+    return SmallTables(pipeline.root)

@@ -1,0 +1,60 @@
+"""Commands to begin with: init, generate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clickjoin import console
+from clickjoin.commands.base import Config, app
+from clickjoin.config import load
+from clickjoin.starter import STARTER
+
+
+@app.command()
+def init(config: Config) -> None:
+    """Write a pipeline file to start from, if there is none yet; else create the pipeline's tables."""
+    if not config.exists():
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(STARTER, encoding="utf-8")
+        console.say(f"{config} written: put in your logs' folders and columns, then run `clickjoin init` once more")
+        return
+    from clickjoin.setup import initialise
+
+    pipeline = load(config)
+    made = initialise(pipeline)
+    console.say(f"{pipeline.root}: {f'created {len(made)} tables' if made else 'all tables are there already'}")
+
+
+@app.command(name="generate")
+def generate_logs(
+    folder: Annotated[Path, typer.Argument(help="where to write queries/, clicks/ and the truth about them")],
+    clicks: Annotated[int, typer.Option(help="clicks in all")] = 10_000,
+    queries: Annotated[int, typer.Option(help="queries in all")] = 4_000,
+    rate: Annotated[float, typer.Option(help="lines a second, live; 0: at once, with event times in the past")] = 0.0,
+    duration: Annotated[float | None, typer.Option(help="seconds of event time; default an hour (at once)")] = None,
+    zipf: Annotated[float, typer.Option(help="exponent of clicks per query; 0: all alike")] = 1.0,
+    delay: Annotated[float, typer.Option(help="median seconds from query to click")] = 10.0,
+    disorder: Annotated[float, typer.Option(help="a line is written up to this many seconds late")] = 0.0,
+    duplicates: Annotated[float, typer.Option(help="fraction of events written twice")] = 0.006,
+    late: Annotated[float, typer.Option(help="fraction of queries written late")] = 0.0,
+    late_seconds: Annotated[float, typer.Option(help="how late those are")] = 30.0,
+    orphans: Annotated[float, typer.Option(help="fraction of clicks on a query that does not exist")] = 0.0,
+    broken: Annotated[float, typer.Option(help="fraction of extra, damaged lines")] = 0.0,
+    payload: Annotated[int, typer.Option(help="bytes of filling in a record")] = 64,
+    files: Annotated[int, typer.Option(help="files a stream")] = 4,
+    seed: Annotated[int, typer.Option(help="same seed, same traffic")] = 0,
+) -> None:
+    """Write seeded traffic as logs: two streams with everything that goes wrong in real ones."""
+    from clickjoin.generate import Traffic, generate
+
+    traffic = Traffic(
+        clicks=clicks, queries=queries, rate=rate, duration=duration, zipf=zipf, click_delay=delay, disorder=disorder,
+        duplicates=duplicates, late=late, late_seconds=late_seconds, orphans=orphans, broken=broken, payload=payload,
+        files=files, seed=seed,
+    )  # fmt: skip
+    with console.progress("writing lines") as advance:
+        truth = generate(folder, traffic, progress=advance)
+    console.say(f"{folder}: {truth}")
