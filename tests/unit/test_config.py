@@ -76,10 +76,23 @@ def test_contract(tmp_path: Path) -> None:
         "primary_id": "query_id",
         "primary_time": "embedded",
     }
-    assert p.registry.model_dump() == {"retention": 259_200, "bucket": 3600, "shards": 4}
+    assert p.registry.model_dump() == {
+        "retention": 259_200,
+        "bucket": 3600,
+        "shards": 4,
+        "max_rows": None,
+        "max_bytes": None,
+    }
     retry = {"first_delay": 10, "backoff": 2, "max_delay": 3600, "max_age": 86_400, "max_attempts": 10}
     assert p.retry.model_dump() == retry
-    assert p.batch.model_dump() == {"max_events": 500_000, "max_bytes": 256_000_000, "lease": 60}
+    assert p.batch.model_dump() == {"max_events": 500_000, "max_bytes": 256_000_000, "lease": 60, "catch_up": 0.5}
+
+
+def test_rows_are_kept_as_long_as_claims_unless_told_otherwise(tmp_path: Path) -> None:
+    p = load(write(tmp_path, RAW | {"keep": {"foreign": "5d"}}))
+    assert (p.kept("primary"), p.kept("foreign")) == (259_200, 432_000)
+    with pytest.raises(ConfigError, match=r"keep.primary is shorter than verify.window"):
+        load(write(tmp_path, RAW | {"keep": {"primary": "1d"}}))
 
 
 def test_defaults_are_the_contract(tmp_path: Path) -> None:
