@@ -37,7 +37,7 @@ class Connect:
         session, whole = connect(self.url()), False
         try:
             session.addTag(job.tag)
-            summary = APPS[job.app](session, pipeline, job.replica, say, job.lease)
+            summary = APPS[job.app](session, pipeline, job.replica, say, job.lease, **job.arguments)
             whole = True
             return summary
         finally:

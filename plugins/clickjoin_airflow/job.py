@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from clickjoin.errors import ConfigError
@@ -13,13 +13,17 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Job:
-    """One run of an app; `lease` in seconds (None: the pipeline's own), `tag` names it on the server."""
+    """One run of an app; `lease` in seconds (None: the pipeline's own), `tag` names it on the server.
+
+    `arguments`: what else the app takes, by keyword.
+    """
 
     app: str
     config: str
     replica: str
     lease: float | None
     tag: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Runner(Protocol):

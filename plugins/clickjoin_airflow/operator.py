@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Connection
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
 
 
 class ClickjoinOperator(BaseOperator):
-    """Runs an app (`join`, `retry` or `redrive`) on the pipeline in file `config`, and returns its summary.
+    """Runs an app (of `clickjoin.apps.APPS`) on the pipeline in file `config`, and returns its summary.
 
     The connection says where: see `Connect` and `Submit`. `lease` is in seconds; where it is empty the pipeline's own
     holds. `tables` is where the tables are, for people to see. Outlets get an event only if rows were joined.
+    `arguments` are the app's own, by keyword (see `plain`). A summary that says `ok: false` fails the task for good.
     """
 
-    template_fields: Sequence[str] = ("config", "replica", "lease", "tables")
+    template_fields: Sequence[str] = ("config", "replica", "lease", "tables", "arguments")
     operator_extra_links = (TablesLink(), LogLink())
     ui_color = "#e3f1e4"
 
@@ -35,6 +37,7 @@ class ClickjoinOperator(BaseOperator):
         replica: str = "main",
         lease: float | str | None = None,
         tables: str = "",
+        arguments: Mapping[str, Any] | None = None,
         conn_id: str = "clickjoin_spark",
         **kwargs: Any,
     ) -> None:
@@ -45,6 +48,7 @@ class ClickjoinOperator(BaseOperator):
         self.replica = replica
         self.lease = lease
         self.tables = tables
+        self.arguments = dict(arguments or {})
         self.conn_id = conn_id
         self._at_work = False
 
@@ -65,6 +69,9 @@ class ClickjoinOperator(BaseOperator):
         finally:
             self._at_work = False
         self._announce(context, summary)
+        if summary.get("ok") is False:  # it has done all it could, and no other try would find it better
+            ti.xcom_push(key="return_value", value=summary)
+            raise AirflowFailException(str(summary.get("verdict") or "its summary says that something is wrong"))
         return summary
 
     def on_kill(self) -> None:
@@ -75,7 +82,8 @@ class ClickjoinOperator(BaseOperator):
 
     def _job(self, ti: Any) -> Job:
         lease = None if self.lease in (None, "", "None") else float(str(self.lease))
-        return Job(self.app, self.config, self.replica, lease, f"{ti.dag_id}/{ti.run_id}/{ti.try_number}")
+        tag = f"{ti.dag_id}/{ti.run_id}/{ti.try_number}"
+        return Job(self.app, self.config, self.replica, lease, tag, plain(self.arguments))
 
     def _announce(self, context: Context, summary: dict[str, Any]) -> None:
         """Tell who waits for the outlets what was added to them."""
@@ -85,3 +93,17 @@ class ClickjoinOperator(BaseOperator):
         counts = {name: value for name, value in summary.items() if isinstance(value, int | float)}
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra.update(counts | {"replica": self.replica})
+
+
+def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments as the app takes them: templates make text of everything, and an empty one means the app's default."""
+    return {name: value for name, text in arguments.items() if (value := _plain(text)) is not None}
+
+
+def _plain(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    words = {"": None, "None": None, "True": True, "False": False}
+    if text in words:
+        return words[text]
+    return int(text) if re.fullmatch(r"-?\d+", text) else text

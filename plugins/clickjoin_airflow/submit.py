@@ -73,8 +73,16 @@ class Submit:
             *(part for name, value in conf.items() for part in ("--conf", f"{name}={value}")),
             str(_package("clickjoin").parent / f"{job.app}.py"),
             *(job.config, job.replica),
-            *([] if job.lease is None else [str(job.lease)]),
+            *_trailing(job),
         ]
+
+
+def _trailing(job: Job) -> list[str]:
+    """The arguments that may be left out, from the end."""
+    lease = "" if job.lease is None else str(job.lease)
+    if job.arguments:
+        return [lease, json.dumps(dict(job.arguments))]
+    return [lease] if lease else []
 
 
 def failure(lines: Sequence[str], code: int) -> Exception:

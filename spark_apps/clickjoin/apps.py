@@ -104,17 +104,21 @@ APPS: dict[str, Callable[..., dict[str, Any]]] = {"join": join, "retry": retry, 
 
 
 def submit(name: str) -> None:
-    """Entry point under spark-submit: `<app>.py PIPELINE.yaml [REPLICA] [LEASE]`; prints the summary last."""
+    """Entry point under spark-submit: `<app>.py PIPELINE.yaml [REPLICA] [LEASE] [ARGUMENTS]`; prints the summary last.
+
+    LEASE in seconds, or empty; ARGUMENTS: a JSON object of what else the app takes.
+    """
     from pyspark.sql import SparkSession
 
     from clickjoin.session import configured
 
     pipeline = load(Path(sys.argv[1]))
     replica = sys.argv[2] if len(sys.argv) > 2 else "main"
-    lease = float(sys.argv[3]) if len(sys.argv) > 3 else None
+    lease = float(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3] else None
+    arguments = json.loads(sys.argv[4]) if len(sys.argv) > 4 else {}
     spark = configured(SparkSession.builder.appName(f"clickjoin {name} {pipeline.pipeline}").getOrCreate())
     try:
-        result = APPS[name](spark, pipeline, replica, lambda text: print(text, flush=True), lease)
+        result = APPS[name](spark, pipeline, replica, lambda text: print(text, flush=True), lease, **arguments)
     finally:
         spark.stop()
     print(json.dumps(result), flush=True)

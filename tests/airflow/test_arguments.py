@@ -1,0 +1,60 @@
+"""What an app takes besides its lease: from a templated task to a command line; and what a bad summary does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from clickjoin_airflow import ClickjoinOperator, operator
+from clickjoin_airflow.job import Job
+from clickjoin_airflow.operator import plain
+from clickjoin_airflow.submit import Submit
+
+JOB = Job("verify", "/p.yaml", "main", None, "tag")
+
+
+def test_templates_become_plain_values() -> None:
+    given = {"a": "None", "b": "", "c": "True", "d": "False", "e": "-12", "f": "2026-03-01T00:00:00Z", "g": 1.5}
+    assert plain(given) == {"c": True, "d": False, "e": -12, "f": "2026-03-01T00:00:00Z", "g": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("changes", "tail"),
+    [
+        ({}, []),
+        ({"lease": 2.0}, ["2.0"]),
+        ({"arguments": {"repair": True}}, ["", '{"repair": true}']),
+        ({"lease": 2.0, "arguments": {"a": "b c"}}, ["2.0", '{"a": "b c"}']),
+    ],
+)
+def test_spark_submit_gets_them_last(changes: dict[str, Any], tail: list[str]) -> None:
+    runner = Submit({"spark_submit": "/bin/true", "jars": "a.jar"})
+    command = runner.command(replace(JOB, **changes))
+    assert command[command.index("/p.yaml") :] == ["/p.yaml", "main", *tail]
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_a_summary_that_is_not_well_fails_for_good(monkeypatch: pytest.MonkeyPatch, ok: bool) -> None:
+    ran, pushed = [], {}
+    summary = {"ok": ok, "verdict": "2 lost"}
+    extra = SimpleNamespace(extra_dejson={})
+    monkeypatch.setattr(operator.Connection, "get", lambda _: extra)
+    monkeypatch.setattr(operator, "runner", lambda _: SimpleNamespace(run=lambda job, say: ran.append(job) or summary))
+    task = ClickjoinOperator(task_id="verify", app="verify", config="/p.yaml", arguments={"repair": "True"})
+    task.operator_extra_links = ()
+    ti = SimpleNamespace(
+        dag_id="d", run_id="r", try_number=1, xcom_push=lambda key, value: pushed.update({key: json.dumps(value)})
+    )
+    if ok:
+        assert task.execute({"ti": ti}) == summary
+        assert pushed == {}
+    else:
+        with pytest.raises(AirflowFailException, match="2 lost"):
+            task.execute({"ti": ti})
+        assert pushed == {"return_value": json.dumps(summary)}
+    assert ran == [replace(JOB, tag="d/r/1", arguments={"repair": True})]
