@@ -9,7 +9,7 @@ from clickjoin.errors import LakeError
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake import SmallTables
 from clickjoin.registry.shards import start_timeline
-from clickjoin.tables import ALL
+from clickjoin.tables import ALL, LATER
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -24,9 +24,10 @@ def initialise(pipeline: Pipeline) -> list[str]:
     small = SmallTables(pipeline.root)
     there = [table.name for table in ALL if small.exists(table.name)]
     missing = [table.name for table in ALL if table.name not in there]
-    if missing and _worked_in(small, there):
+    gone = [name for name in missing if name not in LATER]
+    if gone and _worked_in(small, there):
         raise LakeError(
-            f"{pipeline.root}: table {', '.join(missing)} is missing from a lake that has been worked in",
+            f"{pipeline.root}: table {', '.join(gone)} is missing from a lake that has been worked in",
             remedy="Restore it (or rebuild it from the outputs); an empty one is never begun by mistake",
         )
     made = [table.name for table in ALL if table.name in missing and small.create(table)]

@@ -12,12 +12,13 @@ from clickjoin.tables import ALL, BY_NAME, Table, markdown
 
 # These are promised by name; the others are what the steps need besides.
 NAMED = {"joined", "primary", "foreign", "registry", "pending", "unjoinable", "expired", "filtered", "quarantine"}
+BOOKS = {"batches", "metrics", "timeline", "boundary"}
 EVERY = pytest.mark.parametrize("table", ALL, ids=lambda table: table.name)
 
 
 def test_names() -> None:
     assert NAMED | {"batches", "metrics"} <= set(BY_NAME)
-    assert set(BY_NAME) - NAMED == {"batches", "metrics", "timeline", "boundary"}
+    assert set(BY_NAME) - NAMED == BOOKS | {"verification", "findings", "doubles"}
     assert len(BY_NAME) == len(ALL)
 
 
@@ -39,7 +40,7 @@ def test_identity_comes_with_its_place(table: Table) -> None:
         assert table.names[:4] == ["event_id", "event_time", "bucket", "shard"]
 
 
-@pytest.mark.parametrize("name", ["batches", "metrics", "timeline", "boundary"])
+@pytest.mark.parametrize("name", [*sorted(BOOKS), "verification"])
 def test_written_without_spark(name: str) -> None:
     assert arrow_schema(BY_NAME[name]).names == BY_NAME[name].names
 
