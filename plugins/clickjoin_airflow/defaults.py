@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,10 @@ _OWN = os.environ.get("CLICKJOIN_REPLICA", "main")
 REPLICA = f"{{{{ params.replica or var.value.get('clickjoin_replica', '{_OWN}') }}}}"
 
 
-def settings(app: str, pipeline: PipelineFile, leased: bool = True) -> dict[str, Any]:
-    """Arguments of the DAG that runs an app on a pipeline: one run at a time."""
+def settings(
+    app: str, pipeline: PipelineFile, leased: bool = True, form: Mapping[str, Param] | None = None
+) -> dict[str, Any]:
+    """Arguments of the DAG that runs an app on a pipeline: one run at a time. `form`: the app's own fields."""
     # A batch under way when the lease ends is brought to its end: after an outage that can be a large one.
     limit = timedelta(seconds=_LEASES * pipeline.lease, minutes=10)
     return {
@@ -46,7 +49,7 @@ def settings(app: str, pipeline: PipelineFile, leased: bool = True) -> dict[str,
         "catchup": False,
         "max_active_runs": 1,
         "max_consecutive_failed_dag_runs": _FAILURES,
-        "params": _form(pipeline, leased),
+        "params": {**(form or {}), **_form(pipeline, leased)},
         "tags": ["clickjoin", app, pipeline.name],
     }
 

@@ -16,6 +16,7 @@ from clickjoin.engine import Engine, Settled
 from clickjoin.errors import SourceError
 from clickjoin.report.status import COUNTS, batch_text
 from clickjoin.sources.base import Problem
+from clickjoin.times import parse_moment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +101,56 @@ def redrive(
     return {"redriven": sent}
 
 
-APPS: dict[str, Callable[..., dict[str, Any]]] = {"join": join, "retry": retry, "redrive": redrive}
+def gc(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    replica: str,
+    say: Say,
+    lease: float | None = None,
+    *,
+    dry_run: bool = False,
+    wait: float = 60.0,
+) -> dict[str, Any]:
+    """Collect old claims, rows and history, then rewrite closed buckets; `wait`: seconds for batches under way."""
+    from clickjoin.maintain import maintain
+    from clickjoin.registry.gc import Collector
+
+    engine, now = Engine(spark, pipeline, replica), datetime.now(UTC)
+    collector = Collector(pipeline, engine.lake, now, engine.finish, say, patience=wait, dry_run=dry_run)
+    done = collector.collect().to_dict()
+    return done if dry_run else done | asdict(maintain(pipeline, engine.lake.small, now, say))
+
+
+def reshard(
+    spark: SparkSession | None,
+    pipeline: Pipeline,
+    replica: str,
+    say: Say,
+    lease: float | None = None,
+    *,
+    shards: int | None = None,
+    since: str | None = None,
+) -> dict[str, Any]:
+    """Spread events from `since` (ISO 8601; default: as soon as is safe) over other shards; without `shards`, look."""
+    from clickjoin.lake import SmallTables
+    from clickjoin.registry.reshard import reshard as change
+    from clickjoin.report.shards import shards as shown
+
+    small = SmallTables(pipeline.root)
+    if shards is not None:
+        moment = parse_moment(since) if since else None
+        last = change(small, pipeline, shards, moment, datetime.now(UTC)).entries[-1]
+        say(f"events from {last[0]:%Y-%m-%d %H:%M} UTC on are spread over {last[1]} shards")
+    return shown(small)
+
+
+APPS: dict[str, Callable[..., dict[str, Any]]] = {
+    "join": join,
+    "retry": retry,
+    "redrive": redrive,
+    "gc": gc,
+    "reshard": reshard,
+}
 
 
 def submit(name: str) -> None:

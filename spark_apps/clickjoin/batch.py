@@ -11,6 +11,7 @@ from typing import Any
 
 from clickjoin import faults
 from clickjoin.context import Context
+from clickjoin.dispatcher.others import await_claims
 from clickjoin.errors import BatchError
 from clickjoin.event_store.landing import land, lost_json, own_rows
 from clickjoin.event_store.lookup import primary_extent
@@ -60,6 +61,8 @@ def _landed_work(ctx: Context, landed: Mapping[str, Any]) -> Work | None:
 def _join(ctx: Context, work: Work) -> None:
     fixed = is_fixed(ctx)
     with ctx.step("lookup"):
+        if not fixed:
+            await_claims(ctx)
         found = classify(ctx, work, fixed=fixed)
     faults.reach("looked-up")
     if not fixed:

@@ -6,13 +6,14 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from clickjoin import faults
 from clickjoin.batch import run_batch
 from clickjoin.context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
+from clickjoin.dispatcher.others import others
 from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.events import MICROS
 from clickjoin.joiner.adapter import load_adapter
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS = 0.2
 SETTLING_SECONDS = 15.0
+MOST_PAUSE = 30.0
+ALIVE_SECONDS = 60.0
 _MOVES = 3
 
 
@@ -115,6 +118,10 @@ class Engine:
             if not moved:
                 return sent
 
+    def finish(self, plan: BatchPlan) -> None:
+        """Carry an unsettled join or retry batch through, of whichever replica; it must have landed."""
+        self._run(plan, Dispatcher(self.pipeline, self.lake.small, plan.replica, plan.sequence, clock=self._clock), 0.0)
+
     def run(
         self,
         seconds: float | None,
@@ -134,6 +141,23 @@ class Engine:
                     done(item)
             if not any(settled):
                 time.sleep(IDLE_SECONDS)
+            elif settled[0]:
+                self._give_way(settled[0], stop, end)
+
+    def _give_way(self, item: Settled, stop: Callable[[], bool], end: float | None) -> None:
+        """While this replica is behind and another is not, leave the other the rest of the time: batch.catch_up."""
+        share = self.pipeline.batch.catch_up
+        if not item.plan.backlog_events or share == 1 or not self._others_alive():
+            return
+        worked = sum(float(str(value)) for name, value in item.metrics.items() if name.startswith("seconds_"))
+        until = time.monotonic() + min(worked * (1 / share - 1), MOST_PAUSE)
+        while time.monotonic() < until and not stop() and (end is None or time.monotonic() < end):
+            time.sleep(IDLE_SECONDS)
+
+    def _others_alive(self) -> bool:
+        since = self._now() - timedelta(seconds=ALIVE_SECONDS)
+        found = others(self.lake.small, self.pipeline.pipeline, self.replica)
+        return any(other.planned_at > since for other in found)
 
     def drain(self, done: Callable[[Settled], None]) -> Waiting:
         """Work through all that the sources hold and every retry that falls due meanwhile; returns what still waits."""

@@ -37,6 +37,11 @@ def bucket_of(event_micros: int, width_seconds: int) -> str:
     return datetime.fromtimestamp(start, UTC).strftime("%Y-%m-%dT%H%MZ")
 
 
+def bucket_start(name: str) -> datetime:
+    """Where the slice of event time begins that a bucket's name stands for."""
+    return datetime.strptime(name, "%Y-%m-%dT%H%MZ").replace(tzinfo=UTC)
+
+
 def moment(micros: int) -> datetime:
     """Microseconds since 1970 as a datetime in UTC."""
     return EPOCH + timedelta(microseconds=micros)

@@ -1,4 +1,4 @@
-"""Named points between the steps of a batch, where a test can stop a process as a crash would.
+"""Named points between the steps of a batch, GC and resharding, where a test can stop a process as a crash would.
 
 With CLICKJOIN_FAULT=<point> in its environment a process ends there by SIGKILL; with <point>:<seconds> it sleeps there,
 and so becomes a zombie of its own batch. In production the variable is not set, and this costs nothing.
@@ -11,6 +11,8 @@ import signal
 import time
 
 POINTS = ("planned", "landed", "looked-up", "claimed", "published", "set-aside", "settled")
+GC_POINTS = ("boundary-moved", "stragglers-handled", "claims-dropped")
+RESHARD_POINTS = ("proposed", "fenced")
 
 
 def reach(point: str) -> None:

@@ -39,7 +39,7 @@ def test_import_takes_under_a_second_and_starts_no_spark(imported: dict[str, Any
 
 
 def test_every_pipeline_has_its_dags(imported: dict[str, Any]) -> None:
-    names = {f"clickjoin_{app}__{name}" for app in ("join", "retry", "redrive") for name in ("clicks", "ads")}
+    names = {f"clickjoin_{app}__{name}" for app in APPS for name in ("clicks", "ads")}
     broken = {name for name, dag in imported["dags"].items() if "broken" in dag["tags"]}
     assert set(imported["dags"]) - broken == names
 
@@ -50,6 +50,8 @@ def test_every_pipeline_has_its_dags(imported: dict[str, Any]) -> None:
         ("join", "ContinuousTimetable", {"lease", "replica"}),
         ("retry", "DeltaTriggerTimetable", {"replica"}),
         ("redrive", "NullTimetable", {"replica"}),
+        ("gc", "DeltaTriggerTimetable", {"dry_run", "wait", "replica"}),
+        ("reshard", "NullTimetable", {"shards", "since", "replica"}),
     ],
 )
 def test_shape(imported: dict[str, Any], app: str, timetable: str, params: set[str]) -> None:

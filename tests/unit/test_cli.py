@@ -97,7 +97,7 @@ def test_validate_finds_something(run, file: Path) -> None:
     assert (code, json.loads(out)["ok"], len(json.loads(out)["problems"])) == (1, False, 1)
 
 
-@pytest.mark.parametrize("command", ["init", "validate", "run", "drain", "retry", "redrive", "status"])
+@pytest.mark.parametrize("command", ["init", "validate", "run", "drain", "retry", "redrive", "status", "gc", "reshard"])
 def test_a_bad_file_is_one_message(run, file: Path, command: str) -> None:
     file.write_text(STARTER.replace("shards: 4", "shards: 0"))
     code, out, err = run(command, "--config", file)
@@ -162,7 +162,7 @@ def test_unknown_options_are_a_usage_error(run, file: Path) -> None:
 
 def test_help_names_every_command(run) -> None:
     _, out, _ = run("--help")
-    for name in ["init", "validate", "run", "drain", "retry", "redrive", "status", "explain", "schema", "generate"]:
+    for name in ["init", "validate", "run", "drain", "retry", "redrive", "status", "explain", "schema", "generate", "gc", "reshard"]:
         assert name in out
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from clickjoin.config import Pipeline
 from clickjoin.errors import ConfigError, LakeError
 from clickjoin.lake import SmallTables
-from clickjoin.registry.shards import Timeline, load_timeline, start_timeline
-from clickjoin.tables import TIMELINE
+from clickjoin.registry.shards import Timeline, fence, load_timeline, start_timeline
+from clickjoin.tables import BATCHES, TIMELINE
 
 T0 = datetime(1970, 1, 1, tzinfo=UTC)
 T1 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -90,7 +90,10 @@ def test_started_once(tmp_path: Path) -> None:
 def test_loaded_in_order_of_time(tmp_path: Path) -> None:
     small = SmallTables(str(tmp_path))
     small.create(TIMELINE)
+    small.create(BATCHES)
     start_timeline(small, _pipeline(4), T1)
     for since, shards in ((T2, 3), (T1, 8)):
         small.append("timeline", [{"from_time": since, "shards": shards, "added_at": T2}])
+        assert since not in dict(load_timeline(small).entries)  # proposed, and not in force
+        small.fix("batches", fence(since))
     assert load_timeline(small) == GROWN

@@ -50,7 +50,7 @@ class Lake:
         self.spark = spark
         self.small = SmallTables(root)
         self.conflict_reruns = 0
-        self._sleep = sleep
+        self.sleep = sleep
 
     def read(self, name: str, version: int | None = None) -> DataFrame:
         """A table as a DataFrame, at its newest version or at the one given."""
@@ -121,11 +121,11 @@ class Lake:
 
         return self._rerun("registry", merge)
 
-    def delete_matched(self, name: str, view: str, where: str) -> None:
-        """Remove the rows of a table that a view names by event_id, event_time and token; `where` as in insert_new."""
+    def delete_matched(self, name: str, view: str, where: str, owner: str = "token") -> None:
+        """Remove the rows of a table that a view names by event_id, event_time and owner; `where` as in insert_new."""
         sql = (
             f"MERGE INTO delta.`{self.small.path(name)}` t USING {view} s ON t.event_id = s.event_id "
-            f"AND t.event_time = s.event_time AND t.token = s.token AND {where} WHEN MATCHED THEN DELETE"
+            f"AND t.event_time = s.event_time AND t.{owner} = s.{owner} AND {where} WHEN MATCHED THEN DELETE"
         )
         self._rerun(name, lambda: self.spark.sql(sql).collect())
 
@@ -137,7 +137,7 @@ class Lake:
                 if not is_conflict(error):
                     raise
                 self.conflict_reruns += 1
-                self._sleep(random.uniform(0.01, 0.05 * 2 ** min(attempt, 6)))
+                self.sleep(random.uniform(0.01, 0.05 * 2 ** min(attempt, 6)))
         raise CommitConflict(
             f"{self.small.path(name)}: refused {_RERUNS} times in a row",
             remedy="Too many writers in one bucket: use more shards, or fewer replicas",

@@ -198,6 +198,18 @@ class SmallTables:
             return True
         raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
 
+    def commit_next(self, name: str, version: int, txn: Txn) -> bool:
+        """Commit a txn without rows as the very next version after one; False if another commit came first."""
+        table = self.open(name)
+        if int(table.version()) != version:
+            return False
+        only = CommitProperties(max_commit_retries=0, app_transactions=[Transaction(txn.app_id, txn.version)])
+        try:
+            table.create_write_transaction([], "append", table.schema(), commit_properties=only)
+        except CommitFailedError:
+            return False
+        return True
+
 
 def _properties(txn: Txn | None) -> CommitProperties | None:
     return CommitProperties(app_transactions=[Transaction(txn.app_id, txn.version)]) if txn else None

@@ -23,9 +23,9 @@ def load_boundary(small: SmallTables) -> dict[int, datetime]:
 
 
 def advance(small: SmallTables, shards: int, to: datetime, now: datetime) -> None:
-    """Move the boundary of shards 0 to n-1 forward; where it is further already, it stays."""
+    """Move the boundary of shards 0 to n-1 forward; where it is that far already, it stays."""
     at = load_boundary(small)
-    rows = [{"shard": shard, "boundary": to, "at": now} for shard in range(shards) if at.get(shard, to) <= to]
+    rows = [{"shard": shard, "boundary": to, "at": now} for shard in range(shards) if shard not in at or at[shard] < to]
     if rows:
         small.append("boundary", rows)
 

@@ -39,11 +39,25 @@ class Timeline:
 
 
 def load_timeline(small: SmallTables) -> Timeline:
-    """The pipeline's timeline. Errors: LakeError where it has no entry."""
-    rows = small.read("timeline").to_pylist()
+    """The pipeline's timeline: its entries in force. Errors: LakeError where it has no entry.
+
+    An entry is in force once it is fenced in the journal (see registry.reshard); the first one is from the start.
+    """
+    rows = small.read("timeline", columns=["from_time", "shards"]).to_pylist()
     if not rows:
         raise LakeError(f"{small.path('timeline')}: holds no entry", remedy="Run `clickjoin init`")
-    return Timeline(tuple(sorted((row["from_time"], row["shards"]) for row in rows)))
+    held = [row for row in rows if row["from_time"] == EPOCH or in_force(small, row["from_time"])]
+    return Timeline(tuple(sorted((row["from_time"], row["shards"]) for row in held)))
+
+
+def fence(since: datetime) -> Txn:
+    """What the journal holds of an entry that is in force."""
+    return Txn(f"timeline/{round((since - EPOCH).total_seconds())}", 1)
+
+
+def in_force(small: SmallTables, since: datetime) -> bool:
+    """Whether an entry from a time on has been fenced."""
+    return small.settled_txn("batches", fence(since).app_id) >= 1
 
 
 def start_timeline(small: SmallTables, pipeline: Pipeline, now: datetime) -> None:

@@ -1,0 +1,37 @@
+"""### Spreads events over more or fewer shards
+
+For use by hand, while joins run: from a future event time on, ids are spread over another number of shards. Entries of
+the timeline are added and never edited, and an event always finds its shard by its own time, so growing and shrinking
+both work at any moment. Refused with the reason: a time that some clock could read already, one before another entry's,
+no change at all.
+
+**The task** returns the timeline, and rows by shard, as XCom `return_value`. Without a number of shards it only looks.
+"""
+
+from pathlib import Path
+
+from airflow.sdk import DAG, Param
+
+from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
+
+FORM = {
+    "shards": Param(
+        None, type=["null", "integer"], minimum=1, maximum=10_000, title="Shards",
+        description="Number of shards from then on. Empty: only look.",
+    ),
+    "since": Param(
+        None, type=["null", "string"], format="date-time", title="From event time",
+        description="The start of a bucket in the future. Empty: as soon as is safe.",
+    ),
+}  # fmt: skip
+
+for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
+    with DAG(schedule=None, doc_md=__doc__, **defaults.settings("reshard", pipeline, leased=False, form=FORM)):
+        ClickjoinOperator(
+            task_id="reshard",
+            app="reshard",
+            config=str(pipeline.path),
+            tables=pipeline.tables,
+            replica=defaults.REPLICA,
+            arguments={"shards": "{{ params.shards or '' }}", "since": "{{ params.since or '' }}"},
+        )

@@ -1,0 +1,75 @@
+"""Other replicas, seen through the journal: what they have planned, and whether their claims are committed yet.
+
+Replicas that follow one another closely would look up the same events and then find them taken. So a batch waits, a
+moment before it asks the registry, for the claims of batches that others planned before it: what they own by then
+costs no look-up and no conflict. A replica that has died is not waited for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from clickjoin.dispatcher.journal import Journal
+
+if TYPE_CHECKING:
+    from clickjoin.context import Context
+    from clickjoin.lake import SmallTables
+
+_MOST_SECONDS = 2.0
+_LOOK_SECONDS = 0.05
+# A batch older than this belongs to a replica that is dead, or so slow that it is not worth waiting for.
+_FRESH = timedelta(seconds=10)
+
+
+@dataclass(frozen=True)
+class Other:
+    """The newest join batch of another replica."""
+
+    replica: str
+    number: int
+    planned_at: datetime
+
+
+def others(small: SmallTables, pipeline: str, replica: str) -> list[Other]:
+    """The newest join batch of every other replica that ever planned one."""
+    actions = small.files("batches")
+    if not actions.num_rows:
+        return []
+    keys = actions.select(["partition.replica", "partition.sequence"]).group_by(
+        ["partition.replica", "partition.sequence"]
+    )
+    names = {row["partition.replica"] for row in keys.aggregate([]).to_pylist() if row["partition.sequence"] == "join"}
+    return [found for name in sorted(names - {replica}) if (found := _newest(small, pipeline, name))]
+
+
+def _newest(small: SmallTables, pipeline: str, replica: str) -> Other | None:
+    number = Journal(small, pipeline, replica, "join").planned()
+    key = [("replica", "=", replica), ("sequence", "=", "join"), ("batch", "=", number), ("state", "=", "planned")]
+    rows = small.read("batches", key, ["at"])["at"].to_pylist()
+    return Other(replica, number, rows[0]) if rows else None
+
+
+def has_claimed(small: SmallTables, pipeline: str, other: Other) -> bool:
+    """Whether the claims of another's newest batch are committed, or it is done without any."""
+    app = f"{pipeline}/{other.replica}/join"
+    if small.settled_txn("registry", app) >= other.number:
+        return True
+    return Journal(small, pipeline, other.replica, "join").settled() >= other.number
+
+
+def await_claims(ctx: Context) -> None:
+    """Wait a moment for the claims of fresh batches that other replicas planned before this one."""
+    small, plan = ctx.lake.small, ctx.plan
+    mine = (plan.planned_at, plan.replica)
+    ahead = [
+        other
+        for other in others(small, plan.pipeline, plan.replica)
+        if (other.planned_at, other.replica) < mine and mine[0] - other.planned_at < _FRESH
+    ]
+    for _ in range(int(_MOST_SECONDS / _LOOK_SECONDS)):
+        ahead = [other for other in ahead if not has_claimed(small, plan.pipeline, other)]
+        if not ahead:
+            return
+        ctx.lake.sleep(_LOOK_SECONDS)

@@ -1,0 +1,111 @@
+"""Dropping and rewriting what tables no longer need, through their logs alone: no row is read where none has to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import CommitFailedError
+
+if TYPE_CHECKING:
+    from clickjoin.lake.small import SmallTables
+
+_RACES = 10
+
+
+@dataclass(frozen=True)
+class Size:
+    """What some files hold."""
+
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Size) -> Size:
+        return Size(self.files + other.files, self.rows + other.rows, self.bytes + other.bytes)
+
+
+def sizes(small: SmallTables, name: str, by: str = "bucket") -> dict[str, Size]:
+    """Files, rows and bytes of a table by one of its partition columns, from the log alone."""
+    actions = small.files(name)
+    if not actions.num_rows:
+        return {}
+    groups = actions.group_by(f"partition.{by}").aggregate(
+        [("path", "count"), ("num_records", "sum"), ("size_bytes", "sum")]
+    )
+    return {
+        str(row[f"partition.{by}"]): Size(row["path_count"], row["num_records_sum"] or 0, row["size_bytes_sum"] or 0)
+        for row in groups.to_pylist()
+    }
+
+
+def drop_buckets(small: SmallTables, name: str, before: str) -> Size:
+    """Drop all partitions whose bucket sorts before one: a metadata-only commit. Returns what was dropped."""
+    going = sum((size for bucket, size in sizes(small, name).items() if bucket < before), Size())
+    if going.files:
+        _delete(small, name, f"bucket < '{before}'")
+    return going
+
+
+def drop_batches(small: SmallTables, name: str, replica: str, sequence: str, below: int) -> int:
+    """Drop a sequence's rows of batches below a number from `batches` or `metrics`. Returns rows dropped."""
+    where = f"replica = '{replica}' AND sequence = '{sequence}' AND batch < {below}"
+    return int(_delete(small, name, where)["num_deleted_rows"] or 0)
+
+
+def _delete(small: SmallTables, name: str, where: str) -> dict[str, Any]:
+    for _ in range(_RACES - 1):
+        try:
+            return dict(small.open(name).delete(where))
+        except CommitFailedError:
+            continue  # another writer came first: look again
+    return dict(small.open(name).delete(where))
+
+
+def compact(small: SmallTables, name: str, fewest: int, buckets: Iterable[str] | None = None) -> tuple[int, int]:
+    """Rewrite partitions of at least `fewest` files into few, sorted by event time where that prunes.
+
+    `buckets`: those that are closed; None for a table without buckets. Returns files rewritten, and partitions that
+    another writer was busy in, which are left for the next time.
+    """
+    done = busy = 0
+    closed = None if buckets is None else set(buckets)
+    for filters in _crowded(small.files(name), fewest, closed):
+        try:
+            optimize = small.open(name).optimize
+            if name == "registry":
+                report = optimize.z_order(["event_time"], partition_filters=filters)
+            else:
+                report = optimize.compact(partition_filters=filters or None)
+            done += int(report["numFilesRemoved"])
+        except CommitFailedError:
+            busy += 1
+    return done, busy
+
+
+def _crowded(actions: pa.Table, fewest: int, closed: set[str] | None) -> list[list[tuple[str, str, str]]]:
+    if not actions.num_rows:
+        return []
+    keys = [column for column in actions.schema.names if column.startswith("partition.")]
+    if not keys:
+        return [[]] if actions.num_rows >= fewest else []
+    groups = actions.group_by(keys).aggregate([("path", "count")])
+    crowded = groups.filter(pc.greater_equal(groups["path_count"], fewest)).to_pylist()
+    return [
+        [(key.removeprefix("partition."), "=", str(row[key])) for key in keys]
+        for row in crowded
+        if closed is None or row["partition.bucket"] in closed
+    ]
+
+
+def vacuum(small: SmallTables, name: str, hours: float, *, dry_run: bool) -> int:
+    """Remove files that no version within `hours` needs, and the log's own leftovers. Returns how many files."""
+    table = small.open(name)
+    files = table.vacuum(retention_hours=int(hours), dry_run=dry_run, enforce_retention_duration=False, full=True)
+    if not dry_run:
+        table.create_checkpoint()
+        table.cleanup_metadata()
+    return len(files)

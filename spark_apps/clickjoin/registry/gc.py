@@ -1,0 +1,158 @@
+"""Collecting what joins no longer need (Photon, section 2.3): first the boundary moves, then whole partitions go.
+
+The order is what keeps it safe. The boundary is committed; batches that were planned before that, and so may have read
+the older one, are waited for, fenced or carried through; only then are partitions below the boundary dropped. Cut short
+anywhere and begun again, it does the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from clickjoin import faults
+from clickjoin.config import Within
+from clickjoin.dispatcher.trim import trim
+from clickjoin.events import MICROS, bucket_of, moment
+from clickjoin.lake.upkeep import Size, drop_buckets, sizes
+from clickjoin.registry import stragglers
+from clickjoin.registry.boundary import advance, load_boundary
+from clickjoin.registry.horizon import Facts, Horizon, horizon
+from clickjoin.registry.shards import load_timeline
+from clickjoin.retry.forget import forget
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.lake import Lake
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Collected:
+    """What a collection did, or in a dry run would do. Sizes by table; rows of history; stragglers by token."""
+
+    dry_run: bool
+    boundary_before: datetime | None
+    boundary: datetime | None
+    notes: tuple[str, ...]
+    dropped: dict[str, Size] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+    stragglers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data; times as text."""
+        whole = asdict(self)
+        for name in ("boundary_before", "boundary"):
+            whole[name] = whole[name].isoformat() if whole[name] else None
+        return whole
+
+
+def facts(pipeline: Pipeline, lake: Lake, now: datetime) -> Facts:
+    """What GC decides from, as of now."""
+    actions = lake.small.files("registry")
+    newest = max((t for t in actions["max.event_time"].to_pylist() if t), default=None) if actions.num_rows else None
+    boundary = load_boundary(lake.small)
+    waiting, wanted = _oldest_waiting(pipeline, lake)
+    open_ = stragglers.unsettled(lake.small, pipeline)
+    return Facts(
+        now=now,
+        newest=newest,
+        boundary=min(boundary.values()) if boundary else None,
+        waiting=waiting,
+        wanted=wanted,
+        unsettled=open_[0].planned_at if open_ else None,
+        claims=sizes(lake.small, "registry"),
+    )
+
+
+def _oldest_waiting(pipeline: Pipeline, lake: Lake) -> tuple[datetime | None, datetime | None]:
+    newest = F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
+    state = F.max_by("state", newest).alias("state")
+    wanted = F.max("primary_time").alias("primary_time")
+    rows = lake.read("pending").groupBy("event_id", "event_time", "replica").agg(state, wanted)
+    row = (
+        rows.where("state = 'waiting'")
+        .agg(
+            F.min(F.unix_micros("event_time")).alias("own"),
+            F.min(F.unix_micros("primary_time")).alias("named"),
+        )
+        .collect()[0]
+    )
+    own, named = (moment(row[name]) if row[name] is not None else None for name in ("own", "named"))
+    within = pipeline.foreign.primary_time
+    if own and isinstance(within, Within):
+        named = own - timedelta(seconds=within.within)
+    return own, named
+
+
+@dataclass(frozen=True)
+class Collector:
+    """Collects claims below the retention, old rows of both streams, and old history of one pipeline.
+
+    `finish` carries an unsettled batch through; `patience`: seconds to wait for such batches first.
+    """
+
+    pipeline: Pipeline
+    lake: Lake
+    now: datetime
+    finish: stragglers.Finish
+    say: Say
+    patience: float = 60.0
+    dry_run: bool = False
+    sleep: Callable[[float], None] = time.sleep
+
+    def collect(self) -> Collected:
+        """Do it, or say what would be done. Errors: those of `finish`."""
+        known = facts(self.pipeline, self.lake, self.now)
+        wanted = horizon(self.pipeline, known)
+        done = Collected(self.dry_run, known.boundary, wanted.boundary, wanted.notes)
+        for note in wanted.notes:
+            self.say(note)
+        self._claims(wanted, done)
+        for name, before in (("primary", wanted.primary), ("foreign", wanted.foreign)):
+            self._drop(name, before, done)
+        self._history(done)
+        return done
+
+    def _claims(self, wanted: Horizon, done: Collected) -> None:
+        small = self.lake.small
+        if wanted.boundary is None:
+            return
+        if self.dry_run:
+            done.stragglers["open"] = tuple(plan.token for plan in stragglers.unsettled(small, self.pipeline))
+            self._drop("registry", wanted.boundary, done)
+            return
+        shards = max(count for _, count in load_timeline(small).entries)
+        advance(small, shards, wanted.boundary, self.now)
+        faults.reach("boundary-moved")
+        handled = stragglers.handle(small, self.pipeline, self.patience, self.finish, self.sleep)
+        done.stragglers = {name: tokens for name, tokens in asdict(handled).items() if tokens}
+        for name, tokens in done.stragglers.items():
+            self.say(f"batches from before the boundary moved, {name}: {', '.join(tokens)}")
+        faults.reach("stragglers-handled")
+        self._drop("registry", min(load_boundary(small).values()), done)
+        faults.reach("claims-dropped")
+
+    def _drop(self, name: str, before: datetime | None, done: Collected) -> None:
+        if before is None:
+            return
+        bucket = bucket_of(int(before.timestamp() * MICROS), int(self.pipeline.registry.bucket))
+        if self.dry_run:
+            going = (size for key, size in sizes(self.lake.small, name).items() if key < bucket)
+            done.dropped[name] = sum(going, Size())
+        else:
+            done.dropped[name] = drop_buckets(self.lake.small, name, bucket)
+
+    def _history(self, done: Collected) -> None:
+        keep = self.pipeline.keep
+        before = self.now - timedelta(seconds=keep.pending)
+        done.rows["pending"] = forget(self.lake, before, dry_run=self.dry_run)
+        for name, when, seconds in (("batches", "at", keep.journal), ("metrics", "settled_at", keep.metrics)):
+            before = self.now - timedelta(seconds=seconds)
+            done.rows[name] = trim(self.lake.small, name, when, before, dry_run=self.dry_run)

@@ -1,0 +1,131 @@
+"""Resharding without downtime (Photon, section 2.2.2): from a future event time on, there are more or fewer shards.
+
+An entry is proposed in table `timeline`, and in force once it is fenced: by a commit to the journal that is the very
+next one after a version of it in which no batch was planned that could hold an event of the entry's time. Batches that
+are planned later read the timeline after that, and see the entry. So no two batches ever differ about an event's
+shard, however late the fence is committed, and whatever the clocks say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin import faults
+from clickjoin.errors import ConfigError, LakeError
+from clickjoin.events import EPOCH, MICROS, bucket_of, bucket_start
+from clickjoin.lake import Txn
+from clickjoin.registry.shards import Timeline, fence, in_force, load_timeline
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.lake import SmallTables
+
+LEAD = timedelta(seconds=60)
+MOST = 10_000
+_FENCINGS = 50
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of the timeline as it is kept: in force, or proposed and never fenced (`void`)."""
+
+    since: datetime
+    shards: int
+    added_at: datetime
+    void: bool
+
+
+def entries(small: SmallTables) -> list[Entry]:
+    """All entries, oldest first."""
+    rows = small.read("timeline").to_pylist()
+    found = [
+        Entry(
+            r["from_time"], r["shards"], r["added_at"], r["from_time"] != EPOCH and not in_force(small, r["from_time"])
+        )
+        for r in rows
+    ]
+    return sorted(found, key=lambda entry: entry.since)
+
+
+def earliest(pipeline: Pipeline, now: datetime) -> datetime:
+    """The first bucket that is later than any clock in the system can read, with time to make it known."""
+    width = int(pipeline.registry.bucket)
+    sure = now + 2 * timedelta(seconds=pipeline.limits.max_skew) + LEAD
+    return bucket_start(bucket_of(int(sure.timestamp() * MICROS), width)) + timedelta(seconds=width)
+
+
+def reshard(small: SmallTables, pipeline: Pipeline, shards: int, since: datetime | None, now: datetime) -> Timeline:
+    """Spread events from `since` on (default: the earliest time that is safe) over another number of shards.
+
+    Errors: ConfigError, which says why an entry is refused; LakeError where another change came first.
+    """
+    since = since or earliest(pipeline, now)
+    check(pipeline, load_timeline(small), small.read("timeline")["from_time"].to_pylist(), shards, since, now)
+    row = {
+        "from_time": since,
+        "shards": shards,
+        "added_at": now,
+        "bucket_seconds": int(pipeline.registry.bucket),
+        "event_time": pipeline.foreign.event_time,
+    }
+    if not small.append("timeline", [row], Txn("timeline", small.settled_txn("timeline", "timeline") + 1)):
+        raise LakeError("the timeline was changed by another just now", remedy="Look at it, then try again")
+    faults.reach("proposed")
+    _put_in_force(small, pipeline, since)
+    faults.reach("fenced")
+    return load_timeline(small)
+
+
+def check(
+    pipeline: Pipeline, timeline: Timeline, taken: list[datetime], shards: int, since: datetime, now: datetime
+) -> None:
+    """Refuse what must not be. Pure. Errors: ConfigError."""
+    last_since, last = timeline.entries[-1]
+    soonest = earliest(pipeline, now)
+    if not 1 <= shards <= MOST:
+        raise ConfigError(f"{shards} shards: must be from 1 to {MOST}", remedy="Give another number")
+    if since <= now + 2 * timedelta(seconds=pipeline.limits.max_skew):
+        raise ConfigError(
+            f"{since} is not later than every clock in the system can read (now is {now}, limits.max_skew "
+            f"{pipeline.limits.max_skew:.0f} s): events of that time may have been claimed",
+            remedy=f"Give {soonest} or later",
+        )
+    if since <= last_since or since in taken:
+        raise ConfigError(
+            f"{since}: the timeline has an entry from {max(last_since, *taken)} already, and entries are never edited",
+            remedy=f"Give a time after {max(last_since, *taken)}",
+        )
+    if since.microsecond or int(since.timestamp()) % int(pipeline.registry.bucket):
+        raise ConfigError(f"{since} lies inside a bucket", remedy=f"Give the start of one, such as {soonest}")
+    if shards == last:
+        raise ConfigError(f"events are spread over {shards} shards already", remedy="Give another number")
+
+
+def _put_in_force(small: SmallTables, pipeline: Pipeline, since: datetime) -> None:
+    skew = timedelta(seconds=pipeline.limits.max_skew)
+    for _ in range(_FENCINGS):
+        version = small.version("batches")
+        planned = newest_plan(small)
+        if planned and planned + skew >= since:
+            raise LakeError(
+                f"a batch planned at {planned} may hold events of {since}: the entry came too late and is void",
+                remedy="Reshard from a later time on",
+            )
+        if small.commit_next("batches", version, fence(since)):
+            return
+    raise LakeError(
+        f"the journal changed {_FENCINGS} times while the entry from {since} was put in force: it is void",
+        remedy="Reshard from a later time on",
+    )
+
+
+def newest_plan(small: SmallTables) -> datetime | None:
+    """When the newest batch of all replicas was planned, by its own clock."""
+    rows: pa.Table = small.read("batches", [("state", "=", "planned")], ["at"])
+    newest: datetime | None = pc.max(rows["at"]).as_py() if rows.num_rows else None
+    return newest

@@ -1,0 +1,73 @@
+"""Batches that were planned before the boundary moved and are not settled: nothing may be dropped under them.
+
+Such a batch may have read the older boundary, and so may still claim ids below the new one. It is waited for; if it
+does not settle it is fenced, where it has claimed nothing, or else carried through by whoever collects.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clickjoin.dispatcher.journal import Journal
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.dispatcher.plan import BatchPlan
+    from clickjoin.lake import SmallTables
+
+_LOOK_SECONDS = 0.5
+Finish = Callable[["BatchPlan"], None]
+
+
+@dataclass(frozen=True)
+class Handled:
+    """What became of stragglers, by token: settled meanwhile, fenced, or carried through."""
+
+    settled: tuple[str, ...] = ()
+    fenced: tuple[str, ...] = ()
+    finished: tuple[str, ...] = ()
+
+
+def unsettled(small: SmallTables, pipeline: Pipeline) -> list[BatchPlan]:
+    """Every batch, of every sequence of every replica, that is planned and not settled."""
+    keys = small.read("batches", columns=["replica", "sequence"]).group_by(["replica", "sequence"]).aggregate([])
+    journals = [Journal(small, pipeline.pipeline, key["replica"], key["sequence"]) for key in keys.to_pylist()]
+    found = [journal.load().unsettled for journal in journals if journal.planned() > journal.settled()]
+    return sorted((plan for plan in found if plan), key=lambda plan: plan.planned)
+
+
+def handle(
+    small: SmallTables,
+    pipeline: Pipeline,
+    patience: float,
+    finish: Finish,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Handled:
+    """Wait up to `patience` seconds for all batches that are unsettled now, then see to those that still are.
+
+    On return no batch that was planned before this call can claim below a boundary committed before it, and none has
+    a claim whose output is missing. Errors: those of `finish`.
+    """
+    open_ = unsettled(small, pipeline)
+    settled: list[str] = []
+    for _ in range(int(patience / _LOOK_SECONDS)):
+        settled += [plan.token for plan in open_ if _is_settled(small, plan)]
+        open_ = [plan for plan in open_ if plan.token not in settled]
+        if not open_:
+            break
+        sleep(_LOOK_SECONDS)
+    fenced, finished = [], []
+    for plan in open_:
+        if plan.sequence in ("join", "recover") and small.fix("registry", plan.txn):
+            fenced.append(plan.token)
+        elif plan.sequence in ("join", "retry"):  # it has landed, or reads tables alone: anyone can carry it through
+            finish(plan)
+            finished.append(plan.token)
+    return Handled(tuple(settled), tuple(fenced), tuple(finished))
+
+
+def _is_settled(small: SmallTables, plan: BatchPlan) -> bool:
+    return Journal(small, plan.pipeline, plan.replica, plan.sequence).settled() >= plan.number

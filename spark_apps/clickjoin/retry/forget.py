@@ -1,0 +1,47 @@
+"""Forgetting: the history of events that wait no longer leaves table `pending` after a while."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from clickjoin.lake.extent import timestamp
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.lake import Lake
+
+
+def settled_history(lake: Lake, before: datetime) -> DataFrame:
+    """Events that were first tried before a moment and wait no longer: event_id, event_time, replica, round, rows."""
+    newest = F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
+    states = (
+        lake.read("pending")
+        .groupBy("event_id", "event_time", "replica")
+        .agg(
+            F.max_by("state", newest).alias("state"),
+            F.max("round").alias("round"),
+            F.max("first_seen").alias("first_seen"),
+            F.count(F.lit(1)).alias("n"),
+        )
+    )
+    return states.where(f"state = 'resolved' AND first_seen < {timestamp(before)}")
+
+
+def forget(lake: Lake, before: datetime, *, dry_run: bool) -> int:
+    """Drop that history; returns the number of rows."""
+    gone = settled_history(lake, before).localCheckpoint(eager=False)
+    rows = int(gone.agg(F.sum("n").alias("n")).collect()[0]["n"] or 0)
+    if rows and not dry_run:
+        view = f"forgotten_{uuid.uuid4().hex}"
+        gone.createOrReplaceTempView(view)
+        try:
+            # An event that was sent round again meanwhile waits in a higher round.
+            lake.delete_matched("pending", view, "t.round <= s.round", owner="replica")
+        finally:
+            lake.spark.catalog.dropTempView(view)
+    return rows

@@ -1,0 +1,16 @@
+"""Times as people write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from clickjoin.errors import ConfigError
+
+
+def parse_moment(text: str) -> datetime:
+    """An ISO 8601 time; one without an offset is in UTC. Errors: ConfigError."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise ConfigError(f"{text!r} is no time", remedy="Write it as 2026-03-01 or 2026-03-01T12:00Z") from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
