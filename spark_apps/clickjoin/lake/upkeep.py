@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import CommitFailedError
+
+from clickjoin.errors import LakeError
 
 if TYPE_CHECKING:
     from clickjoin.lake.small import SmallTables
@@ -30,7 +32,10 @@ class Size:
 
 def sizes(small: SmallTables, name: str, by: str = "bucket") -> dict[str, Size]:
     """Files, rows and bytes of a table by one of its partition columns, from the log alone."""
-    actions = small.files(name)
+    return _sizes(small.files(name), by)
+
+
+def _sizes(actions: pa.Table, by: str) -> dict[str, Size]:
     if not actions.num_rows:
         return {}
     groups = actions.group_by(f"partition.{by}").aggregate(
@@ -42,12 +47,37 @@ def sizes(small: SmallTables, name: str, by: str = "bucket") -> dict[str, Size]:
     }
 
 
-def drop_buckets(small: SmallTables, name: str, before: str) -> Size:
-    """Drop all partitions whose bucket sorts before one: a metadata-only commit. Returns what was dropped."""
-    going = sum((size for bucket, size in sizes(small, name).items() if bucket < before), Size())
-    if going.files:
-        _delete(small, name, f"bucket < '{before}'")
-    return going
+def drop_buckets(
+    small: SmallTables, name: str, before: str, under_way: Callable[[], Iterable[int]] | None = None
+) -> Size:
+    """Drop all partitions whose bucket sorts before one: a metadata-only commit. Returns what was dropped.
+
+    `under_way`: numbers of batches whose rows are still to be read, asked after the table's version was fixed: from the
+    oldest bucket that may hold such rows on, everything stays.
+    """
+    for _ in range(_RACES):
+        table = small.open(name)
+        actions = pa.table(table.get_add_actions(flatten=True))
+        first = min([before, *(_holding(actions, under_way()) if under_way else ())])
+        going = sum((size for bucket, size in _sizes(actions, "bucket").items() if bucket < first), Size())
+        try:
+            if going.files:
+                table.delete(f"bucket < '{first}'")
+            return going
+        except CommitFailedError:
+            continue  # another writer came first: look again
+    raise LakeError(f"{small.path(name)}: lost {_RACES} commits in a row", remedy="Collect again, at a quieter time")
+
+
+def _holding(actions: pa.Table, batches: Iterable[int]) -> list[str]:
+    """Buckets of files that can hold rows of some batches; rows of another replica's same number count too."""
+    rows = actions.select(["partition.bucket", "min.batch", "max.batch"]).to_pylist() if actions.num_rows else []
+    return [
+        row["partition.bucket"]
+        for batch in batches
+        for row in rows
+        if row["min.batch"] is None or row["min.batch"] <= batch <= row["max.batch"]
+    ]
 
 
 def drop_batches(small: SmallTables, name: str, replica: str, sequence: str, below: int) -> int:
@@ -57,12 +87,12 @@ def drop_batches(small: SmallTables, name: str, replica: str, sequence: str, bel
 
 
 def _delete(small: SmallTables, name: str, where: str) -> dict[str, Any]:
-    for _ in range(_RACES - 1):
+    for _ in range(_RACES):
         try:
             return dict(small.open(name).delete(where))
         except CommitFailedError:
             continue  # another writer came first: look again
-    return dict(small.open(name).delete(where))
+    raise LakeError(f"{small.path(name)}: lost {_RACES} commits in a row", remedy="Collect again, at a quieter time")
 
 
 def compact(small: SmallTables, name: str, fewest: int, buckets: Iterable[str] | None = None) -> tuple[int, int]:

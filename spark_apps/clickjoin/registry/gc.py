@@ -147,7 +147,14 @@ class Collector:
             going = (size for key, size in sizes(self.lake.small, name).items() if key < bucket)
             done.dropped[name] = sum(going, Size())
         else:
-            done.dropped[name] = drop_buckets(self.lake.small, name, bucket)
+            # A batch reads its own landed rows again, however old they are, and counts what became of each.
+            done.dropped[name] = drop_buckets(
+                self.lake.small, name, bucket, self._under_way if name == "foreign" else None
+            )
+
+    def _under_way(self) -> list[int]:
+        open_ = stragglers.unsettled(self.lake.small, self.pipeline)
+        return [plan.number for plan in open_ if plan.sequence == "join"]
 
     def _history(self, done: Collected) -> None:
         keep = self.pipeline.keep

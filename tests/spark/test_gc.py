@@ -1,0 +1,239 @@
+"""GC on real tables: the boundary first, then batches from before it, then whole partitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clickjoin import faults
+from clickjoin.maintain import maintain
+from clickjoin.registry.gc import Collected, Collector
+from tests.spark.bench import NOON, Bench, click, query
+
+HOUR = 3600.0
+REGISTRY = {"retention": "3h", "bucket": "1h", "shards": 2}
+SMALL = {"verify": {"window": "1h"}, "registry": REGISTRY, "retry": {"max_age": "60s", "max_attempts": 2}}
+
+
+def gc(bench: Bench, *, hours: float = 0, dry_run: bool = False, patience: float = 0) -> Collected:
+    """Collect, some hours after noon."""
+    bench.clock.now = max(bench.clock.now, NOON + hours * HOUR)
+    now, engine = datetime.fromtimestamp(bench.clock.now, UTC), bench.engine
+    return Collector(
+        bench.pipeline, engine.lake, now, engine.finish, print, patience, dry_run, sleep=lambda _: None
+    ).collect()  # fmt: skip
+
+
+def joined(bench: Bench, host: str, hours: float) -> dict[str, Any]:
+    """Write a query and its click, so many hours after noon, and move the clock there."""
+    asked = query(f"q{host}", hours * HOUR)
+    clicked = click(host, hours * HOUR + 1, asked)
+    bench.clock.now = max(bench.clock.now, NOON + hours * HOUR + 60)
+    bench.queries(asked)
+    bench.clicks(clicked)
+    return clicked
+
+
+def crash_at(monkeypatch: pytest.MonkeyPatch, bench: Bench, point: str) -> None:
+    def reach(name: str) -> None:
+        if name == point:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(faults, "reach", reach)
+    with pytest.raises(KeyboardInterrupt):
+        bench.engine.join_once()
+    monkeypatch.undo()
+    bench.engine = bench.replica("main")
+
+
+def test_old_claims_go_and_their_repeats_are_expired(make: Callable[..., Bench]) -> None:
+    bench = make(**SMALL)
+    old, new = joined(bench, "old", 0), joined(bench, "new", 5)
+    bench.join()
+    done = gc(bench, hours=5.5)
+    assert done.boundary == datetime.fromtimestamp(NOON + 2 * HOUR, UTC)
+    assert {name: size.rows for name, size in done.dropped.items()} == {"registry": 1, "primary": 1, "foreign": 1}
+    assert list(bench.claims()) == ["new"]
+    assert bench.hosts("joined") == ["new", "old"]  # the output stays
+    bench.clicks(old, new)
+    assert bench.join() == {"events_in": 2, "repeats": 1, "expired": 1}
+    assert bench.places() == {"joined": ["new", "old"], "expired": ["old"]}
+    again = gc(bench, hours=5.5)  # the late repeat's landed row lies below what is kept
+    assert {name: size.rows for name, size in again.dropped.items()} == {"registry": 0, "primary": 0, "foreign": 1}
+
+
+def test_dropping_writes_no_data(make: Callable[..., Bench]) -> None:
+    bench = make(**SMALL)
+    joined(bench, "old", 0)
+    joined(bench, "new", 5)
+    bench.join()
+    gc(bench, hours=5.5)
+    small = bench.engine.lake.small
+    log = Path(small.path("registry")) / "_delta_log" / f"{small.version('registry'):020}.json"
+    actions = [next(iter(json.loads(line))) for line in log.read_text().splitlines()]
+    assert sorted(actions) == ["commitInfo", "remove"]
+
+
+def test_a_dry_run_says_it_and_changes_nothing(make: Callable[..., Bench]) -> None:
+    bench = make(**SMALL)
+    joined(bench, "old", 0)
+    joined(bench, "new", 5)
+    bench.join()
+    before = bench.all_tables()
+    told = gc(bench, hours=5.5, dry_run=True)
+    assert bench.all_tables() == before
+    done = gc(bench, hours=5.5)
+    assert (told.boundary, told.dropped, told.rows) == (done.boundary, done.dropped, done.rows)
+
+
+def test_an_event_that_waits_holds_the_boundary(make: Callable[..., Bench]) -> None:
+    bench = make(**{**SMALL, "retry": {"max_age": "30d", "max_attempts": 99}})
+    late = query("late", 0)
+    bench.clicks(click("waits", 1, late))
+    joined(bench, "new", 5)
+    bench.join()
+    done = gc(bench, hours=5.5)
+    assert done.boundary == datetime.fromtimestamp(NOON, UTC)
+    assert done.dropped["registry"].rows == 0
+    bench.queries(late)
+    bench.join()
+    assert bench.retry(after=10)["joined"] == 1
+    assert gc(bench, hours=5.5).boundary == datetime.fromtimestamp(NOON + 2 * HOUR, UTC)
+
+
+def test_a_batch_that_has_claimed_is_carried_through(
+    make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between claim and publish, its claims below the new boundary: GC publishes before it drops them."""
+    bench = make(**SMALL)
+    joined(bench, "old", 0)
+    crash_at(monkeypatch, bench, "claimed")
+    assert (list(bench.claims()), bench.hosts("joined")) == (["old"], [])
+    other = bench.replica("west")
+    joined(bench, "new", 5)
+    assert other.join_once()
+    done = gc(bench, hours=5.5)
+    assert done.stragglers["finished"] == ("bench/main/join/1",)
+    assert list(bench.claims()) == ["new"]
+    assert bench.hosts("joined") == ["new", "old"]
+    bench.engine = bench.replica("main")
+    assert bench.join()["repeats"] == 1  # main takes up what came later, and finds it claimed by west
+    assert bench.hosts("joined") == ["new", "old"]
+
+
+@pytest.mark.parametrize("point", ["planned", "landed", "looked-up"])
+def test_a_batch_that_has_not_claimed_is_fenced(
+    make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """Killed before its claim: it can never claim below the new boundary, and its events are counted."""
+    bench = make(**SMALL)
+    joined(bench, "old", 0)
+    fresh = joined(bench, "fresh", 5)
+    crash_at(monkeypatch, bench, point)
+    west = bench.replica("west")
+    assert west.join_once()
+    done = gc(bench, hours=5.5)
+    assert done.stragglers["fenced"] == ("bench/main/join/1",)
+    assert list(bench.claims()) == ["fresh"]  # west's; its claim on `old` has been collected
+    bench.engine = bench.replica("main")
+    bench.join()
+    assert bench.hosts("joined") == ["fresh", "old"]
+    assert bench.places()["expired"] == ["old"]
+    bench.clicks(fresh)
+    assert bench.join() == {"events_in": 1, "repeats": 1}
+
+
+def test_a_late_copy_with_the_older_boundary_claims_nothing(
+    make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A zombie read the boundary, then GC ran whole: were it not fenced, it would join what is joined already."""
+    bench = make(**SMALL)
+    joined(bench, "old", 0)
+    joined(bench, "new", 5)
+    plan = bench.engine.join.next_join()
+    assert plan
+    zombie = bench.context(plan)
+    assert bench.replica("west").join_once()
+    gc(bench, hours=5.5)
+    from clickjoin.batch import run_batch
+
+    run_batch(zombie, bench.engine.sources)
+    assert bench.hosts("joined") == ["new", "old"]
+    assert list(bench.claims()) == ["new"]
+
+
+@pytest.mark.parametrize("point", faults.GC_POINTS)
+def test_cut_short_and_begun_again(make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    bench = make(**SMALL)
+    old = joined(bench, "old", 0)
+    joined(bench, "new", 5)
+    bench.join()
+
+    def reach(name: str) -> None:
+        if name == point:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(faults, "reach", reach)
+    with pytest.raises(KeyboardInterrupt):
+        gc(bench, hours=5.5)
+    monkeypatch.undo()
+    bench.clicks(old)
+    assert bench.join()["events_in"] == 1
+    assert bench.hosts("joined") == ["new", "old"]
+    gc(bench, hours=5.5)
+    assert list(bench.claims()) == ["new"]
+
+
+def test_history_of_what_waits_no_longer_goes(make: Callable[..., Bench]) -> None:
+    bench = make(**SMALL, keep={"pending": "1h"})
+    late, never = query("late", 0), query("never", 0)
+    bench.clicks(click("joins", 1, late), click("given-up", 1, never))
+    bench.join()
+    bench.queries(late)
+    bench.join()
+    bench.retry(after=70)
+    assert bench.places() == {"joined": ["joins"], "unjoinable": ["given-up"]}
+    bench.engine.redrive()
+    assert bench.places() == {"joined": ["joins"], "unjoinable": [], "pending": ["given-up"]} or bench.places() == {
+        "joined": ["joins"],
+        "pending": ["given-up"],
+    }
+    rows = len(bench.rows("pending"))
+    done = gc(bench, hours=3)
+    assert (done.rows["pending"], len(bench.rows("pending"))) == (2, rows - 2)
+    assert bench.places()["pending"] == ["given-up"]
+    bench.queries(never)
+    bench.join()
+    assert bench.retry()["joined"] == 1
+    assert bench.places() == {"joined": ["given-up", "joins"]}
+
+
+def test_closed_buckets_are_rewritten_and_no_row_changes(make: Callable[..., Bench]) -> None:
+    bench = make(**SMALL)
+    for n in range(5):
+        joined(bench, f"c{n}", 0)
+        bench.join()
+    before, small = bench.all_tables(), bench.engine.lake.small
+    now = datetime.fromtimestamp(NOON + 5 * HOUR, UTC)
+    done = maintain(bench.pipeline, small, now, print)
+    assert done.rewritten["joined"] == 5
+    assert done.rewritten["primary"] == 5
+    assert small.files("joined").num_rows == 1
+    assert bench.all_tables() == before
+    joined(bench, "c9", 0)
+    assert bench.join()["joined"] == 1
+    assert bench.accounts()["agree"]
+
+
+def test_an_open_bucket_is_left_alone(make: Callable[..., Bench]) -> None:
+    bench = make(**SMALL)
+    for n in range(4):
+        joined(bench, f"c{n}", 0)
+        bench.join()
+    maintain(bench.pipeline, bench.engine.lake.small, datetime.fromtimestamp(NOON + HOUR, UTC), print)
+    assert bench.engine.lake.small.files("joined").num_rows == 4
