@@ -1,0 +1,80 @@
+"""The processes of a schedule: the product's own jobs, run as a scheduler or a shell would run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from clickjoin.engine import Engine
+from clickjoin.errors import BatchError, ClickjoinError
+from tests.simulator.logs import Logs, LogSource
+from tests.simulator.session import SparkSession
+from tests.simulator.world import Process, World
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+
+Work = Callable[[Engine, Process], bool]
+
+
+class Cast:
+    """Makes the processes of one pipeline in one world."""
+
+    def __init__(self, world: World, pipeline: Pipeline, logs: Logs) -> None:
+        self.world = world
+        self.pipeline = pipeline
+        self.logs = logs
+
+    def engine(self, replica: str) -> Engine:
+        """A new process's engine."""
+        spark = SparkSession(self.world.lake)
+        made = Engine(spark, self.pipeline, replica, clock=self.world.clock)  # type: ignore[arg-type]
+        made.sources.update({name: LogSource(self.world, self.logs, name) for name in made.sources})
+        return made
+
+    def job(self, work: Work) -> Callable[[Process], None]:
+        """A process that works until there is nothing left, with a new engine after an error that may pass."""
+
+        def main(process: Process) -> None:
+            engine, failures = self.engine(process.replica), 0
+            while True:
+                try:
+                    if work(engine, process):
+                        return
+                    failures = 0
+                except ClickjoinError as error:
+                    failures += 1
+                    self.world.note(f"{type(error).__name__}: {error}")
+                    if isinstance(error, BatchError) or not error.retryable or failures > 8:
+                        raise
+                    self.world.sleep(2.0**failures)
+                    engine = self.engine(process.replica)
+
+        return main
+
+    def join(self, engine: Engine, process: Process) -> bool:
+        """New records; done when the logs are complete and read."""
+        complete = not self.world.live
+        if engine.join_once():
+            return False
+        if complete:
+            return True
+        self.world.sleep(self.world.random.uniform(0.2, 6))
+        return False
+
+    def retry(self, engine: Engine, process: Process) -> bool:
+        """What is due; done when no join can add to it, and nothing waits."""
+        joining = self.world.live or any(p.role in ("join", "redrive") for p in self.world.processes)
+        if engine.retry_once():
+            return False
+        waits = engine.waiting()
+        if not joining and not waits.all and engine.retry.unsettled() is None:
+            return True
+        due = waits.next_due.timestamp() - self.world.clock() if waits.next_due else 10.0
+        self.world.sleep(min(max(due, 0.5), 10.0))
+        return False
+
+    def redrive(self, engine: Engine, process: Process) -> bool:
+        """Once, by hand."""
+        engine.redrive()
+        return True

@@ -1,0 +1,99 @@
+"""The simulator's command line: runs seeds, in several processes if asked, and says what the oracle found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+from tests.simulator import clock
+
+_wall = time.perf_counter
+
+
+def _patch(broken: list[str]) -> None:
+    """Simulated time for the product, before it is imported; what is always replaced; protections taken away."""
+    time.sleep = clock.sleep
+    time.time = time.monotonic = time.perf_counter = clock.now  # type: ignore[assignment]
+    from tests.simulator import breaks
+
+    breaks.always()
+    for name in broken:
+        breaks.apply(name)
+
+
+def main() -> int:
+    """Run seeds; 1 where one fails."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulator", description=__doc__)
+    parser.add_argument("--seeds", default="0:1000", help="first:last[:step], the last excluded")
+    parser.add_argument("--seed", type=int, help="one seed, with its whole schedule")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--break", dest="broken", action="append", default=[], help="take a protection away")
+    parser.add_argument("--stop", action="store_true", help="stop at the first seed that fails")
+    parser.add_argument("--json", action="store_true", help="the sums as JSON")
+    given = parser.parse_args()
+    if given.seed is not None:
+        return _one(given.seed, given.broken)
+    start = _wall()
+    seeds = range(*(int(part) for part in given.seeds.split(":")))
+    sums = _side_by_side(seeds, given) if given.jobs > 1 else _many(seeds, given.broken, given.stop)
+    sums |= {"seconds": round(_wall() - start, 1)}
+    print(json.dumps(sums) if given.json else _text(sums))
+    return 1 if sums["failed"] else 0
+
+
+def _one(seed: int, broken: list[str]) -> int:
+    _patch(broken)
+    from tests.simulator.scenario import run
+
+    done = run(seed, verbose=True)
+    print("\n".join(done.trace))
+    print(f"seed {seed}: {done.fault or 'nothing wrong'}")
+    return 1 if done.fault else 0
+
+
+def _many(seeds: range, broken: list[str], stop: bool) -> dict[str, Any]:
+    _patch(broken)
+    from tests.simulator.scenario import run
+
+    sums: Counter[str] = Counter()
+    failed: dict[int, str] = {}
+    for seed in seeds:
+        done = run(seed)
+        sums.update(seeds=1, **done.counts)
+        if done.fault:
+            failed[seed] = done.fault
+            if stop:
+                break
+    return {**sums, "failed": failed}
+
+
+def _side_by_side(seeds: range, given: argparse.Namespace) -> dict[str, Any]:
+    """The same in several processes, each with every n-th seed."""
+    more = [f"--break={name}" for name in given.broken] + (["--stop"] if given.stop else [])
+    parts = []
+    for at in range(given.jobs):
+        mine = f"{seeds.start + at * seeds.step}:{seeds.stop}:{seeds.step * given.jobs}"
+        command = [sys.executable, "-m", "tests.simulator", "--json", f"--seeds={mine}", *more]
+        parts.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    sums: Counter[str] = Counter()
+    failed: dict[int, str] = {}
+    for part in parts:
+        answer, _ = part.communicate()
+        if part.returncode not in (0, 1):
+            raise RuntimeError(f"a process of the simulator ended with {part.returncode}")
+        found = json.loads(answer)
+        failed |= {int(seed): fault for seed, fault in found.pop("failed").items()}
+        found.pop("seconds")
+        sums.update(found)
+    return {**sums, "failed": dict(sorted(failed.items()))}
+
+
+def _text(sums: dict[str, Any]) -> str:
+    failed = sums["failed"]
+    lines = [f"seed {seed}: {fault}" for seed, fault in list(failed.items())[:20]]
+    return "\n".join([*lines, ", ".join(f"{k} {len(v) if k == 'failed' else v}" for k, v in sums.items())])

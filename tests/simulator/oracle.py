@@ -1,0 +1,110 @@
+"""The oracle: looks into the model's tables by event id. Shares no code with the product."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tests.simulator.logs import Logs
+from tests.simulator.model import Commit, Lake, Table
+from tests.simulator.world import Violation
+
+_ONCE = ("joined", "registry", "filtered", "unjoinable")
+
+
+class Oracle:
+    """What must hold after every commit, and at the end."""
+
+    def __init__(self, lake: Lake, logs: Logs) -> None:
+        self._lake = lake
+        self._logs = logs
+        self._counts: dict[str, Counter[Any]] = {name: Counter() for name in _ONCE}
+        self.joined = 0
+        lake.seen = self.seen
+
+    def seen(self, table: Table, commit: Commit) -> None:
+        """After every commit: no id is twice in the output, nor claimed twice."""
+        counts = self._counts.get(table.name)
+        if counts is None:
+            return
+        for path in commit.removes:
+            for row in self._lake.files[f"{table.path}/{path}"].rows:
+                counts[row["event_id"], row["event_time"]] -= 1
+        for file in commit.adds:
+            for row in file.rows:
+                key = row["event_id"], row["event_time"]
+                counts[key] += 1
+                if counts[key] > 1 and table.name in ("joined", "registry"):
+                    raise Violation(f"doubled: {key[0]} is {counts[key]} times in {table.name}, now by {row['token']}")
+
+    def at_the_end(self) -> None:
+        """Every accepted id is in exactly one place, and joined to the query that it names."""
+        clicks: dict[str, list[dict[str, Any]]] = {}
+        for row in self._logs.foreign:
+            if "event_id" in row:
+                clicks.setdefault(row["event_id"], []).append(row)
+        queries = {row["event_id"] for row in self._logs.primary}
+        joined = {row["event_id"]: row for row in self._rows("joined")}
+        self.joined = len(joined)
+        places = self._places()
+        for event, records in clicks.items():
+            self._one_place(event, places.get(event, []))
+            if event in joined:
+                _joined_rightly(joined[event], records, queries)
+        invented = [event for event in places if event not in clicks]
+        if invented:
+            raise Violation(f"invented: {invented} is in no log")
+        self._claimed(joined)
+
+    def _one_place(self, event: str, found: list[str]) -> None:
+        settled = [name for name in found if name != "expired"]
+        if not found:
+            raise Violation(f"lost: {event} is in no table")
+        # A repeat that comes after its claim was collected is refused as expired, beside what became of the first.
+        if len(settled) > 1:
+            raise Violation(f"two places: {event} is in {found}")
+
+    def _places(self) -> dict[str, list[str]]:
+        places: dict[str, list[str]] = {}
+        for name in ("joined", "filtered", "unjoinable"):
+            for row in self._rows(name):
+                places.setdefault(row["event_id"], []).append(name)
+        for event in {row["event_id"]: None for row in self._rows("expired")}:
+            places.setdefault(event, []).append("expired")
+        for event in self._waiting():
+            places.setdefault(event, []).append("pending")
+        return places
+
+    def _waiting(self) -> list[str]:
+        newest: dict[tuple[str, str], dict[str, Any]] = {}
+        for row in self._rows("pending"):
+            key, old = (row["replica"], row["event_id"]), newest.get((row["replica"], row["event_id"]))
+            if old is None or _rank(row) > _rank(old):
+                newest[key] = row
+        return list(dict.fromkeys(row["event_id"] for row in newest.values() if row["state"] == "waiting"))
+
+    def _claimed(self, joined: dict[str, dict[str, Any]]) -> None:
+        claims = {row["event_id"]: row for row in self._rows("registry")}
+        for event, row in joined.items():
+            claim = claims.get(event)
+            if claim is None:
+                if not self._rows("boundary"):
+                    raise Violation(f"output without claim: {event} of {row['token']}")
+            elif (claim["token"], claim["outcome"]) != (row["token"], "joined"):
+                raise Violation(f"wrong claim: {event} is output of {row['token']}, claimed by {claim['token']}")
+
+    def _rows(self, name: str) -> list[dict[str, Any]]:
+        table = next(table for table in self._lake.tables.values() if table.name == name)
+        return table.newest.rows()
+
+
+def _rank(row: dict[str, Any]) -> tuple[int, int, bool]:
+    return row["round"], row["attempt"], row["state"] == "resolved"
+
+
+def _joined_rightly(row: dict[str, Any], records: list[dict[str, Any]], queries: set[str]) -> None:
+    named = {record["primary_id"] for record in records}
+    if row["primary_id"] not in named or row["primary_id"] not in queries:
+        raise Violation(f"joined wrongly: {row['event_id']} to {row['primary_id']}, it names {sorted(named)}")
+    if row["event_id"] not in row["foreign"] or row["primary_id"] not in row["primary"]:
+        raise Violation(f"joined wrongly: {row['event_id']} has {row['foreign']} and {row['primary']}")

@@ -1,0 +1,262 @@
+"""The face of `deltalake`: a table handle with its own snapshot, appends and deletes by delta-rs's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tests.simulator.model import Commit, File, Lake, Reading, Refused, Snapshot, Table
+from tests.simulator.sql import expression
+from tests.simulator.statements import ask
+
+
+class DeltaError(Exception):
+    """Root of deltalake's errors."""
+
+
+class TableNotFoundError(DeltaError):
+    """No table there."""
+
+
+class CommitFailedError(DeltaError):
+    """A commit that was refused."""
+
+
+_lake: list[Lake] = [Lake()]
+
+
+def install(lake: Lake) -> None:
+    """Where tables are looked for from now on."""
+    _lake[0] = lake
+
+
+@dataclass(frozen=True)
+class PrimitiveType:
+    """A column's type."""
+
+    type: str
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column."""
+
+    name: str
+    type: Any
+    nullable: bool = True
+    metadata: Any = None
+
+
+class Schema:
+    """Columns."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self.fields = list(fields)
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """An application transaction."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+@dataclass(frozen=True)
+class CommitProperties:
+    """What a commit carries besides its data."""
+
+    custom_metadata: dict[str, str] | None = None
+    max_commit_retries: int | None = None
+    app_transactions: Sequence[Transaction] | None = None
+
+
+class Rows:
+    """Rows read, with what the product uses of a pyarrow Table."""
+
+    def __init__(self, rows: list[dict[str, Any]], columns: list[str]) -> None:
+        self._rows = rows
+        self.column_names = columns
+        self.num_rows = len(rows)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Rows as dicts."""
+        return [{name: row.get(name) for name in self.column_names} for row in self._rows]
+
+    def __getitem__(self, name: str) -> Any:
+        return pa.array([row.get(name) for row in self._rows])
+
+    def column(self, name: str) -> Any:
+        """One column."""
+        return self[name]
+
+
+class DeltaTable:
+    """A handle on a table, at the version it last looked at."""
+
+    def __init__(self, path: str, version: int | None = None, storage_options: Any = None) -> None:
+        found = _lake[0].table(path)
+        if found is None:
+            raise TableNotFoundError(f"no table at {path}")
+        self._lake, self._table = _lake[0], found
+        self._at = found.snapshots[version] if version is not None else self._lake.look(found)
+
+    @staticmethod
+    def is_deltatable(path: str, storage_options: Any = None) -> bool:
+        """Whether there is one."""
+        return _lake[0].table(path) is not None
+
+    @classmethod
+    def create(cls, path: str, schema: Schema, mode: str = "error", **more: Any) -> DeltaTable:
+        """Create a table. Errors: DeltaError where it is there."""
+        lake = _lake[0]
+        lake.pause("commit", path.rsplit("/", 1)[-1])
+        if lake.table(path) is not None:
+            raise DeltaError("A Delta Lake table already exists at that location.")
+        statistics = (more.get("configuration") or {}).get("delta.dataSkippingStatsColumns", "").split(",")
+        columns = {field.name: str(getattr(field.type, "type", field.type)) for field in schema.fields}
+        lake.tables[path.rstrip("/")] = Table(path, columns, more.get("partition_by") or [], statistics)
+        return cls(path)
+
+    def update_incremental(self) -> None:
+        """Look at the newest version."""
+        self._at = self._lake.look(self._table)
+
+    def load_as_version(self, version: int) -> None:
+        """Look at one version."""
+        self._at = self._table.snapshots[int(version)]
+
+    def version(self) -> int:
+        """The version looked at."""
+        return self._at.version
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """The newest txn of an app."""
+        return self._at.txns.get(app_id)
+
+    def schema(self) -> Schema:
+        """Columns."""
+        return Schema([Field(name, PrimitiveType(kind)) for name, kind in self._table.columns.items()])
+
+    def get_add_actions(self, flatten: bool = True) -> Any:
+        """Files with partition values and statistics."""
+        return add_actions(self._table, self._at)
+
+    def to_pyarrow_table(self, filters: Any = None, columns: Any = None, filesystem: Any = None) -> Rows:
+        """Rows for which all filters hold."""
+        rows = self._at.rows()
+        for name, op, value in filters or ():
+            rows = [row for row in rows if _holds(row[name], op, value)]
+        return Rows(rows, list(columns or self._table.columns))
+
+    @property
+    def alter(self) -> DeltaTable:
+        """Changes of the schema."""
+        return self
+
+    def add_columns(self, fields: Sequence[Field]) -> None:
+        """More columns."""
+        self._lake.commit_rust(self._table, self._at, Commit(metadata=True))
+        self._table.columns |= {field.name: str(getattr(field.type, "type", field.type)) for field in fields}
+
+    def create_write_transaction(
+        self,
+        actions: Sequence[Any],
+        mode: str,
+        schema: Any,
+        commit_properties: CommitProperties | None = None,
+        **_: Any,
+    ) -> None:
+        """Commit without data."""
+        assert not actions
+        self._commit((), commit_properties)
+
+    def _commit(self, adds: tuple[File, ...], properties: CommitProperties | None) -> None:
+        given = (properties.app_transactions if properties else None) or ()
+        try:
+            self._at = self._lake.commit_rust(
+                self._table, self._at, Commit(adds, txns={item.app_id: item.version for item in given})
+            )
+        except Refused as error:
+            raise CommitFailedError(str(error)) from error
+
+    def delete(self, predicate: str | None = None, **more: Any) -> dict[str, int]:
+        """Delete rows for which a predicate is true."""
+        where = expression(predicate or "TRUE")
+        read = Reading(self._at)
+        removed, kept, gone = [], [], 0
+        for file in ask(self._table, read, list(where.parts)):
+            stay = [row for row in file.rows if where.fn(row) is not True]  # type: ignore[misc]
+            if len(stay) < len(file.rows):
+                removed.append(file.path)
+                kept += stay
+                gone += len(file.rows) - len(stay)
+        given = (more.get("commit_properties") or CommitProperties()).app_transactions or ()
+        commit = Commit(
+            self._lake.write(self._table, kept), frozenset(removed), {item.app_id: item.version for item in given}
+        )
+        if removed or given:
+            try:
+                self._at = self._lake.commit_rust(self._table, self._at, commit, read)
+            except Refused as error:
+                raise CommitFailedError(str(error)) from error
+        return {"num_deleted_rows": gone, "num_removed_files": len(removed)}
+
+
+def write_deltalake(table: DeltaTable, data: Any, mode: str = "append", **more: Any) -> None:
+    """Append rows."""
+    assert mode == "append", mode
+    rows = data.to_pylist()
+    inner, lake = table._table, table._lake
+    names = list(inner.columns)
+    table._commit(lake.write(inner, [{n: row.get(n) for n in names} for row in rows]), more.get("commit_properties"))
+
+
+def _holds(value: Any, op: str, other: Any) -> bool:
+    if op in ("in", "not in"):
+        return (value in other) is (op == "in")
+    if value is None:
+        return False
+    if op in ("=", "=="):
+        return bool(value == other)
+    return bool(
+        {"!=": value != other, "<": value < other, "<=": value <= other, ">": value > other}.get(op, value >= other)
+    )
+
+
+_ARROW = {
+    "string": pa.string(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "boolean": pa.bool_(),
+    "double": pa.float64(),
+}
+_ARROW["timestamp"] = pa.timestamp("us", tz="UTC")
+
+
+def add_actions(table: Table, at: Snapshot) -> Any:
+    """Flattened add actions of a snapshot."""
+    found = at.memo.get("actions")
+    if found is None:
+        files = list(at.files.values())
+        data: dict[str, Any] = {
+            "path": pa.array([file.path for file in files], pa.string()),
+            "size_bytes": pa.array([1000 * len(file.rows) for file in files], pa.int64()),
+            "num_records": pa.array([len(file.rows) for file in files], pa.int64()),
+        }
+        for name in table.statistics:
+            if name in table.columns and name not in table.partitions:
+                kind = _ARROW[table.columns[name]]
+                data[f"min.{name}"] = pa.array([file.bounds(name)[0] for file in files], kind)
+                data[f"max.{name}"] = pa.array([file.bounds(name)[1] for file in files], kind)
+        for name in table.partitions:
+            data[f"partition.{name}"] = pa.array([file.values[name] for file in files], _ARROW[table.columns[name]])
+        found = at.memo["actions"] = pa.table(data)
+    return found

@@ -1,0 +1,1 @@
+"""Stands in for pyspark in the simulator's own process: see docs/simulator.md."""

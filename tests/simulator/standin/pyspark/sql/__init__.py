@@ -1,0 +1,53 @@
+"""Stands in for pyspark.sql."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.simulator.columns import Column
+from tests.simulator.frames import DataFrame
+from tests.simulator.session import SparkSession
+from tests.simulator.values import Row
+
+
+class WindowSpec:
+    """Partition and order of a window."""
+
+    def __init__(self, keys: tuple[Any, ...] = (), order: tuple[Any, ...] = ()) -> None:
+        from tests.simulator.frames import _column
+
+        self.keys = [_column(key) for key in keys]
+        self.order = [_column(item) for item in order]
+
+    def orderBy(self, *items: Any) -> WindowSpec:
+        """With an order."""
+        return WindowSpec(tuple(self.keys), items)
+
+
+class Window:
+    """Windows."""
+
+    @staticmethod
+    def partitionBy(*items: Any) -> WindowSpec:
+        """By some columns."""
+        return WindowSpec(items)
+
+
+class Observation:
+    """Aggregates that are known once an action has run."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self._result: dict[str, Any] | None = None
+
+    def take(self, found: dict[str, Any]) -> None:
+        """Keep what was observed first."""
+        if self._result is None:
+            self._result = found
+
+    @property
+    def get(self) -> dict[str, Any]:
+        """What was observed."""
+        return self._result or {}
+
+
+__all__ = ["Column", "DataFrame", "Observation", "Row", "SparkSession", "Window", "WindowSpec"]

@@ -1,0 +1,206 @@
+"""The scheduler: one seed decides who goes next, who crashes, who sleeps and wakes as a zombie, and what time it is.
+
+Every process of the product is a greenlet. It gives way before each read of a table and each commit: what lies between
+two such points touches nothing that others can see, so every order of effects, and every crash, is one that can be
+drawn here.
+"""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from tests.simulator.model import Commit, Lake, Refused, Table
+
+
+class Crash(BaseException):
+    """The process is gone: thrown into it where it stood."""
+
+
+class Violation(BaseException):
+    """The oracle found something that must never be."""
+
+
+@dataclass
+class Odds:
+    """How a schedule is drawn: chances at each point, and seconds that go by at one."""
+
+    stay: float  # the same process goes on
+    crash: float
+    sleep: float  # long, while another copy takes over
+    tick: float
+    points: int  # before crashes and sleeping end
+
+
+@dataclass(eq=False)
+class Process:
+    """A running process of one replica; `copy` of how many so far."""
+
+    replica: str
+    role: str
+    copy: int
+    skew: float
+    main: Callable[[Process], None]
+    wake: float = 0.0
+    dead: bool = False
+    done: bool = False
+    at: tuple[str, str] = ("start", "")
+    run: Any = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What it is called in a trace."""
+        return f"{self.replica}/{self.role}#{self.copy}"
+
+
+class World:
+    """All processes, one lake, one clock."""
+
+    def __init__(self, seed: int, lake: Lake, odds: Odds, *, verbose: bool = False) -> None:
+        self.random = random.Random(seed)
+        self.lake = lake
+        self.odds = odds
+        self.now = 0.0
+        self.live = True  # crashes, zombies and growing logs; then everybody finishes what there is
+        self.points = 0
+        self.crashes = self.zombies = self.refused = 0
+        self.processes: list[Process] = []
+        self.current: Process | None = None
+        self.trace: list[str] | None = [] if verbose else None
+        self.grow: Callable[[], None] = lambda: None
+        self.hub = getcurrent()
+        self._counts: dict[tuple[str, str], int] = {}
+        lake.pause = self.pause
+
+    def start(self, replica: str, role: str, skew: float, main: Callable[[Process], None], after: float = 0) -> Process:
+        """Start a process, after some seconds."""
+        key = (replica, role)
+        self._counts[key] = self._counts.get(key, 0) + 1
+        made = Process(replica, role, self._counts[key], skew, main, self.now + after)
+        made.run = greenlet(lambda: self._body(made), parent=self.hub)
+        self.processes.append(made)
+        return made
+
+    def _body(self, process: Process) -> None:
+        try:
+            process.main(process)
+        except Crash:
+            pass
+        except Violation:
+            raise
+        except Exception:
+            raise Violation(f"{process.name} failed:\n{traceback.format_exc(limit=-6)}") from None
+
+    def pause(self, what: str, table: str) -> None:
+        """A point: the process gives way, unless it is drawn that it goes on."""
+        me = self.current
+        if me is None:
+            return
+        if me.dead:
+            raise Crash
+        self.points += 1
+        self.now += self.random.random() * self.odds.tick
+        me.at = (what, table)
+        if self.trace is not None:
+            self.trace.append(f"{self.now - START:9.2f} {me.name:16} {what} {table}")
+        if self.random.random() >= self.odds.stay:
+            self._give_way(me)
+
+    def sleep(self, seconds: float) -> None:
+        """The current process sleeps."""
+        me = self.current
+        if me is None:
+            return
+        me.wake = self.now + seconds
+        self._give_way(me)
+
+    def clock(self) -> float:
+        """The time, by the current process's clock."""
+        return self.now + (self.current.skew if self.current else 0.0)
+
+    def _give_way(self, me: Process) -> None:
+        self.hub.switch()
+        if me.dead:
+            raise Crash
+
+    def note(self, text: str) -> None:
+        """A line in the trace."""
+        if self.trace is not None:
+            self.trace.append(f"{self.now - START:9.2f} {self.current.name if self.current else '-':16} {text}")
+
+    def run(self) -> None:
+        """Until nobody has anything to do."""
+        while True:
+            self.grow()
+            if self.live and self.points > self.odds.points:
+                self.settle()
+            ready = [p for p in self.processes if p.wake <= self.now]
+            if not ready:
+                if not self.processes:
+                    return
+                self.now = min(p.wake for p in self.processes)
+                continue
+            chosen = ready[int(self.random.random() * len(ready))]
+            self._resume(chosen)
+            if self.live and not chosen.done:
+                self._fate(chosen)
+            if self.points > 60_000:
+                raise Violation(f"no end: {[(p.name, p.at) for p in self.processes]}")
+
+    def _resume(self, process: Process) -> None:
+        self.current = process
+        try:
+            process.run.switch()
+        finally:
+            self.current = None
+        if process.run.dead:
+            process.done = True
+            self.processes.remove(process)
+
+    def _fate(self, process: Process) -> None:
+        drawn = self.random.random()
+        if drawn < self.odds.crash:
+            self.kill(process)
+            self.crashes += 1
+            self.start(process.replica, process.role, process.skew, process.main, self.random.uniform(0, 20))
+        elif drawn < self.odds.crash + self.odds.sleep and self._copies(process) < 3:
+            self.zombies += 1
+            process.wake = self.now + self.random.expovariate(1 / 40)
+            self.note(f"{process.name} falls asleep before {' '.join(process.at)}")
+            self.start(process.replica, process.role, process.skew, process.main)
+
+    def _copies(self, of: Process) -> int:
+        return sum((p.replica, p.role) == (of.replica, of.role) for p in self.processes)
+
+    def kill(self, process: Process) -> None:
+        """A process is gone at the point where it stands."""
+        self.note(f"{process.name} crashes before {' '.join(process.at)}")
+        process.dead = True
+        if process.run:
+            self._resume(process)
+        assert process.done, process.name
+
+    def settle(self) -> None:
+        """From now on all is well: no crash, no zombie; who sleeps wakes."""
+        self.live = False
+        for process in self.processes:
+            process.wake = min(process.wake, self.now + self.random.uniform(0, 30))
+
+    def end(self) -> None:
+        """Let go of all that still runs."""
+        for process in list(self.processes):
+            process.dead = True
+            if process.run:
+                process.run.throw(Crash)
+        self.processes.clear()
+        self.lake.pause = lambda what, table: None
+
+
+START = 1_772_370_000.0  # 2026-03-01 13:00 UTC
+__all__ = ["START", "Commit", "Crash", "Odds", "Process", "Refused", "Table", "Violation", "World"]
