@@ -137,9 +137,9 @@ class World:
     def run(self) -> None:
         """Until nobody has anything to do."""
         while True:
-            self.grow()
             if self.live and self.points > self.odds.points:
                 self.settle()
+            self.grow()
             ready = [p for p in self.processes if p.wake <= self.now]
             if not ready:
                 if not self.processes:
