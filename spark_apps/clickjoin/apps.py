@@ -144,12 +144,59 @@ def reshard(
     return shown(small)
 
 
+def verify(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    replica: str,
+    say: Say,
+    lease: float | None = None,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    repair: bool | None = None,
+    remove_doubles: bool = False,
+) -> dict[str, Any]:
+    """Check events from `since` to before `until` (ISO 8601; default: verify.window until now), and mend if told to."""
+    from clickjoin.verification.verify import Verifier, Wanted
+
+    wanted = Wanted(
+        parse_moment(since) if since else None,
+        parse_moment(until) if until else None,
+        repair=pipeline.verify.repair if repair is None else repair,
+        remove_doubles=remove_doubles,
+    )
+    return Verifier(Engine(spark, pipeline, replica), say).verify(wanted).to_dict()
+
+
+def rebuild(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    replica: str,
+    say: Say,
+    lease: float | None = None,
+    *,
+    what: str = "registry",
+    replace: bool = False,
+) -> dict[str, Any]:
+    """Make a lost registry or journal (`what`) anew from outputs and landed tables, while no join runs."""
+    from clickjoin.dispatcher.rebuild import rebuild_journal
+    from clickjoin.lake import Lake
+    from clickjoin.registry.rebuild import rebuild as rebuild_registry
+
+    lake, now = Lake(spark, pipeline.root), datetime.now(UTC)
+    if what == "journal":
+        return asdict(rebuild_journal(pipeline, lake, now))
+    return rebuild_registry(pipeline, lake, now, replace=replace).to_dict()
+
+
 APPS: dict[str, Callable[..., dict[str, Any]]] = {
     "join": join,
     "retry": retry,
     "redrive": redrive,
     "gc": gc,
     "reshard": reshard,
+    "rebuild": rebuild,
+    "verify": verify,
 }
 
 

@@ -84,6 +84,24 @@ def drained(data: dict[str, Any], as_json: bool) -> None:
     return None
 
 
+def verified(data: dict[str, Any], as_json: bool) -> None:
+    """Print what a verification found and repaired."""
+    if as_json:
+        return _json(data)
+    table = Table("kind", "found", "repaired", title=f"verified: {data['from']} to {data['to']}", title_justify="left")
+    for kind, count in data["found"].items():
+        table.add_row(kind.replace("_", " "), str(count), str(data["repaired"].get(kind, 0)))
+    for kind, count in data["counted"].items():
+        table.add_row(f"({kind.replace('_', ' ')})", str(count), "", style="dim")
+    _out.print(table)
+    for kind, found in data["samples"].items():
+        say(f"{kind.replace('_', ' ')}: " + "; ".join(" ".join(map(str, one.values())) for one in found))
+    for note in data["notes"]:
+        say(note)
+    _out.print(f"[{'green' if data['ok'] else 'red'}]{data['verdict']}[/]")
+    return None
+
+
 def findings(config: Path, problems: list[str], as_json: bool) -> None:
     """Print what validation found."""
     if as_json:
@@ -170,4 +188,17 @@ def shards(data: dict[str, Any], as_json: bool) -> None:
     for number, part in data["shards"].items():
         held.add_row(number, f"{part['rows']:,}", str(part["files"]), f"{part['bytes']:,}", part["boundary"] or "none")
     _out.print(timeline, held)
+    return None
+
+
+def rebuilt(what: str, data: dict[str, Any], as_json: bool) -> None:
+    """Print what a rebuilding found."""
+    if as_json:
+        return _json(data)
+    flat = {
+        key: ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
+        for key, value in data.items()
+    }
+    _pairs(f"{what} rebuilt", flat)
+    _out.print("now run [bold]clickjoin verify --repair[/]: it finds what was under way when it was lost")
     return None

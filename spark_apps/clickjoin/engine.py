@@ -62,7 +62,7 @@ class Engine:
             "primary": FilesSource(pipeline.primary.source),
             "foreign": FilesSource(pipeline.foreign.source),
         }
-        self._clock = clock
+        self.clock = clock
         self.join = Dispatcher(pipeline, self.lake.small, replica, "join", self.sources, clock)
         self.retry = Dispatcher(pipeline, self.lake.small, replica, "retry", clock=clock)
         self.redriver = Dispatcher(pipeline, self.lake.small, replica, "redrive", clock=clock)
@@ -107,7 +107,7 @@ class Engine:
             plan = self.redriver.unsettled()
             if plan is None and self.lake.small.rows("unjoinable"):
                 plan = self.redriver.next_of_table(
-                    "unjoinable", version, int(self._clock() * MICROS), self.pipeline.batch.max_events
+                    "unjoinable", version, int(self.clock() * MICROS), self.pipeline.batch.max_events
                 )
             if plan is None:
                 return sent
@@ -120,7 +120,7 @@ class Engine:
 
     def finish(self, plan: BatchPlan) -> None:
         """Carry an unsettled join or retry batch through, of whichever replica; it must have landed."""
-        self._run(plan, Dispatcher(self.pipeline, self.lake.small, plan.replica, plan.sequence, clock=self._clock), 0.0)
+        self._run(plan, Dispatcher(self.pipeline, self.lake.small, plan.replica, plan.sequence, clock=self.clock), 0.0)
 
     def run(
         self,
@@ -173,7 +173,7 @@ class Engine:
                 time.sleep(IDLE_SECONDS)
 
     def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._clock(), UTC)
+        return datetime.fromtimestamp(self.clock(), UTC)
 
     def _run(self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float) -> Settled:
         small = self.lake.small

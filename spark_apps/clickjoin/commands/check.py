@@ -1,0 +1,40 @@
+"""Commands that check: verify."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from clickjoin import apps, console
+from clickjoin.commands.base import Config, Json, Remote, Replica, app, connected
+from clickjoin.config import load
+
+
+@app.command()
+def verify(
+    config: Config,
+    replica: Replica = "main",
+    remote: Remote = "",
+    as_json: Json = False,
+    since: Annotated[str | None, typer.Option("--from", help="first event time; default: verify.window ago")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="event time to end before; default: now")] = None,
+    repair: Annotated[bool | None, typer.Option(help="mend what can be mended; default: verify.repair")] = None,
+    remove_doubles: Annotated[
+        bool, typer.Option("--remove-doubles", help="with --repair: move rows too many out of the output")
+    ] = False,
+) -> None:
+    """Prove what is promised, id by id and byte by byte, while joins run; exit code 1 if a fault is left."""
+    pipeline = load(config)
+    result = apps.verify(
+        connected(remote),
+        pipeline,
+        replica,
+        console.batch_line(as_json),
+        since=since,
+        until=until,
+        repair=repair,
+        remove_doubles=remove_doubles,
+    )
+    console.verified(result, as_json)
+    raise typer.Exit(0 if result["ok"] else 1)

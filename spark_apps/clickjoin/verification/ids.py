@@ -1,0 +1,118 @@
+"""Every id of a reading, with all the places that it is in: one pass over the ids, one row for each."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from clickjoin.registry.boundary import expired_sql
+from clickjoin.verification.kinds import FAULTS, NOTICES, faults_sql, has, kept_sql
+from clickjoin.verification.reading import KEY, OUTPUTS, Reading, waiting
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Numbers, not names: a sum over numbers is hashed, one over texts is sorted.
+_FOREIGN, _WAITING, _EXPIRED, _CLAIM = 0, 1, 2, 3
+_PLACES = {"joined": 4, "filtered": 5, "unjoinable": 6}
+
+
+def tally(reading: Reading) -> DataFrame:
+    """One row an id: how many rows there are of it in each place.
+
+    Columns: landed, accepted (by settled batches), waiting, expired, claims, joined, filtered, unjoinable; outputs (the
+    last three) and places (how many of those three); moving (rows of unjoinable being redriven, in none of these);
+    open_claims, open_outputs (of batches in flight); token_low, token_high (hashes); as_said (the claim's outcome names
+    a table that it is in); old (older than the boundary); kept (`foreign` must still hold it); faults (a bit each).
+    """
+    counts = {"landed": f"place = {_FOREIGN}", "accepted": f"place = {_FOREIGN} AND mark"}
+    counts |= {"waiting": f"place = {_WAITING}"}
+    counts |= {"expired": f"place = {_EXPIRED}", "claims": f"place = {_CLAIM}"}
+    counts |= {"open_claims": f"place = {_CLAIM} AND mark", "open_outputs": "place IN (4, 5) AND mark"}
+    counts |= {name: f"place = {code}" for name, code in _PLACES.items() if name != "unjoinable"}
+    counts |= {"unjoinable": "place = 6 AND NOT mark", "moving": "place = 6 AND mark"}
+    marked = reduce(lambda left, right: left.unionAll(right), _marked(reading))
+    whole = marked.groupBy(*KEY).agg(
+        *[F.expr(f"count_if({sql})").alias(name) for name, sql in counts.items()],
+        F.min("hash").alias("token_low"),
+        F.max("hash").alias("token_high"),
+        F.max("said").alias("said"),
+    )
+    said = " OR ".join(f"(said = {code} AND {name} > 0)" for name, code in _PLACES.items())
+    return (
+        whole.withColumn("outputs", F.expr("joined + filtered + unjoinable"))
+        .withColumn("places", F.expr("IF(joined > 0, 1, 0) + IF(filtered > 0, 1, 0) + IF(unjoinable > 0, 1, 0)"))
+        .withColumn("as_said", F.expr(f"COALESCE({said}, FALSE)"))
+        .withColumn("shard", F.expr(reading.timeline.sql()))
+        .withColumn("old", F.expr(expired_sql(reading.boundary)))
+        .withColumn("kept", F.expr(kept_sql(reading.kept_since)))
+        .withColumn("faults", F.expr(faults_sql()))
+    )
+
+
+def _marked(reading: Reading) -> list[DataFrame]:
+    """Rows of all places: event_id, event_time, place, mark (see tally), hash (of the token), said (by the claim)."""
+    rows, journals = reading.rows, reading.journals
+    open_, moving = journals.open_sql(), journals.redriving_sql()
+    said = " ".join(f"WHEN '{name}' THEN {code}" for name, code in _PLACES.items())
+    token = "xxhash64(token)"
+    return [
+        _mark(rows["foreign"], _FOREIGN, journals.settled_sql()),
+        _mark(waiting(rows["pending"]), _WAITING, "TRUE"),
+        _mark(rows["expired"], _EXPIRED, "TRUE"),
+        _mark(rows["registry"], _CLAIM, open_, token, f"CASE outcome {said} END"),
+        _mark(rows["joined"], _PLACES["joined"], open_, token),
+        _mark(rows["filtered"], _PLACES["filtered"], open_, token),
+        _mark(rows["unjoinable"], _PLACES["unjoinable"], moving, f"IF({moving}, NULL, {token})"),
+    ]
+
+
+def _mark(rows: DataFrame, place: int, mark: str, token: str = "NULL", said: str = "NULL") -> DataFrame:
+    return rows.select(
+        *KEY,
+        F.lit(place).alias("place"),
+        F.expr(f"COALESCE({mark}, FALSE)").alias("mark"),
+        F.expr(f"CAST({token} AS BIGINT)").alias("hash"),
+        F.expr(f"CAST({said} AS INT)").alias("said"),
+    )
+
+
+def count(reading: Reading) -> dict[str, Any]:
+    """How many ids there are, how many of each kind, and (microseconds) between which times something is wrong."""
+    fault = "IF(faults > 0, unix_micros(event_time), NULL)"
+    kinds = {kind: has(kind) for kind in FAULTS} | NOTICES
+    row = (
+        tally(reading)
+        .agg(
+            F.count(F.lit(1)).alias("ids"),
+            F.expr("count_if(accepted > 0)").alias("accepted"),
+            F.expr(f"min({fault})").alias("low"),
+            F.expr(f"max({fault})").alias("high"),
+            *[F.expr(f"count_if({sql})").alias(name) for name, sql in kinds.items()],
+        )
+        .collect()[0]
+    )
+    found: dict[str, Any] = row.asDict()
+    return found
+
+
+def faulty(reading: Reading, kinds: list[str]) -> DataFrame:
+    """Everything that is wrong: kind, event_id, event_time, shard; an event with two faults twice."""
+    wrong = tally(reading).where("faults > 0").select(*KEY, "shard", "faults").localCheckpoint(eager=False)
+    parts = [wrong.where(has(kind)).select(F.lit(kind).alias("kind"), *KEY, "shard") for kind in kinds]
+    return reduce(lambda left, right: left.unionAll(right), parts).localCheckpoint(eager=False)
+
+
+def two_times(reading: Reading) -> DataFrame:
+    """Accepted ids that were seen with more than one time: event_id, event_time (the first)."""
+    seen = reading.rows["foreign"].where(reading.journals.settled_sql()).groupBy("event_id")
+    times = seen.agg(F.min("event_time").alias("event_time"), F.max("event_time").alias("last"))
+    return times.where("last > event_time").select(*KEY)
+
+
+def output_rows(reading: Reading) -> DataFrame:
+    """Rows of all outputs: event_id, event_time, bucket, token, outcome."""
+    parts = [reading.rows[name].select(*KEY, "bucket", "token", F.lit(name).alias("outcome")) for name in OUTPUTS]
+    return reduce(lambda left, right: left.unionAll(right), parts)

@@ -1,0 +1,124 @@
+"""A consistent look at a range of event time, taken while joins run.
+
+The order of the readings makes it sound. A claim is committed before its row, so the registry is read after every
+output; an event leaves `pending` only once it has its row elsewhere, so `pending` is read before those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from clickjoin.lake.extent import Extent, spanning, timestamp
+from clickjoin.lake.prune import matching
+from clickjoin.registry.boundary import Boundary, load_boundary
+from clickjoin.registry.shards import Timeline, load_timeline
+from clickjoin.session import suit
+from clickjoin.tables import BY_NAME
+from clickjoin.verification.journals import Journals, planned_now, settled_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.config import Pipeline
+    from clickjoin.lake import Lake
+
+KEY = ("event_id", "event_time")
+OUTPUTS = ("joined", "filtered", "unjoinable")
+_ORDER = ("foreign", "pending", "unjoinable", "filtered", "expired", "joined", "registry")
+_MANY = 500  # files: Spark looks up each path that it is given, where Delta's own reader knows them
+_ROWS_A_TASK = 500_000
+_PARTITIONS = "spark.sql.shuffle.partitions"
+# Spark spends seconds on what follows from a filter over a dozen sums, and nothing that helps does.
+_CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A range of event time, from `low` to before `high`."""
+
+    low: datetime
+    high: datetime
+
+    def extent(self, bucket_seconds: int) -> Extent:
+        """The range as what a read can be narrowed to."""
+        return spanning(1, self.low, self.high - timedelta(microseconds=1), bucket_seconds)
+
+    def sql(self, column: str = "event_time") -> str:
+        """Whether a time lies in it, as Spark SQL."""
+        return f"{column} >= {timestamp(self.low)} AND {column} < {timestamp(self.high)}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All that is to be seen of a range: rows by table, each table at one version, and what they are judged by.
+
+    `kept_since`: rows of `foreign` older than this may have been collected.
+    """
+
+    span: Span
+    rows: dict[str, DataFrame]
+    journals: Journals
+    boundary: Boundary
+    timeline: Timeline
+    kept_since: datetime
+
+    def narrowed(self, span: Span) -> Reading:
+        """The same reading of a part of its range."""
+        return replace(self, span=span, rows={name: rows.where(span.sql()) for name, rows in self.rows.items()})
+
+
+def read(lake: Lake, pipeline: Pipeline, span: Span, now: datetime) -> Reading:
+    """Take a reading. `now`: when it begins."""
+    small, extent = lake.small, span.extent(int(pipeline.registry.bucket))
+    settled = settled_now(small, pipeline.pipeline)
+    rows = {name: part(lake, name, extent) for name in _ORDER}
+    skew = pipeline.limits.max_skew
+    return Reading(
+        span=span,
+        rows=rows,
+        journals=Journals(pipeline.pipeline, settled, planned_now(small, pipeline.pipeline)),
+        boundary=load_boundary(small),  # last: whoever moves it drops claims only after that
+        timeline=load_timeline(small),
+        kept_since=now - timedelta(seconds=pipeline.kept("foreign") - skew),
+    )
+
+
+def part(lake: Lake, name: str, extent: Extent) -> DataFrame:
+    """Rows of an extent as of now, from just the files that can hold them."""
+    if len(matching(lake.small.files(name), extent)) <= _MANY:
+        return lake.read_extent(name, extent)
+    return lake.read(name, lake.small.version(name)).select(*BY_NAME[name].names).where(extent.sql())
+
+
+def waiting(pending: DataFrame) -> DataFrame:
+    """Events that wait for their primary at some replica: event_id, event_time, replica."""
+    newest = F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
+    states = pending.groupBy(*KEY, "replica").agg(F.max_by("state", newest).alias("state"))
+    return states.where("state = 'waiting'").select(*KEY, "replica")
+
+
+@contextmanager
+def sized(lake: Lake, pipeline: Pipeline, span: Span) -> Iterator[None]:
+    """Set the session up for as many rows as the range holds; afterwards it is as before."""
+    extent, total = span.extent(int(pipeline.registry.bucket)), 0
+    for name in ("foreign", "joined", "registry"):
+        actions = lake.small.files(name)
+        held = set(matching(actions, extent))
+        counts = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True) if held else ()
+        total += sum(count or 0 for path, count in counts if str(path) in held)
+    conf = lake.spark.conf
+    before = {name: str(conf.get(name)) for name in (_PARTITIONS, _CONSTRAINTS)}
+    conf.set(_PARTITIONS, str(min(max(total // _ROWS_A_TASK, 2), 400)))
+    conf.set(_CONSTRAINTS, "false")
+    suit(lake.spark, total)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            conf.set(name, value)

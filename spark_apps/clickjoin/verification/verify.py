@@ -1,0 +1,139 @@
+"""Verification: a first look at all ids of a range, a second at what seemed wrong, and recovery if it is asked for.
+
+Whoever joins goes on meanwhile. An event that moves between two tables while these are read can seem to be in none, or
+in both; so a fault counts only if a second look, at newer versions, finds the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from clickjoin.events import MICROS, moment
+from clickjoin.lake import Txn
+from clickjoin.verification import ids, kinds
+from clickjoin.verification.findings import SAMPLES, Count, Report, sample
+from clickjoin.verification.journals import Journals, settled_now
+from clickjoin.verification.prescribe import prescribe
+from clickjoin.verification.reading import KEY, Reading, Span, read, sized
+from clickjoin.verification.recover import Recovery
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.config import Pipeline
+    from clickjoin.engine import Engine
+
+Say = Callable[[str], None]
+PATIENCE = 10.0
+_LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a verification shall do: the range of event time (default: verify.window until now), and what to repair."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    repair: bool = False
+    remove_doubles: bool = False
+
+    def span(self, pipeline: Pipeline, now: datetime) -> Span:
+        """The range. Events may be ahead of the clock by limits.max_skew."""
+        until = self.until or now + timedelta(seconds=pipeline.limits.max_skew)
+        return Span(self.since or min(now, until) - timedelta(seconds=pipeline.verify.window), until)
+
+
+class Verifier:
+    """Verifies and repairs a pipeline, for an engine's replica. `patience`: seconds for batches in flight."""
+
+    def __init__(self, engine: Engine, say: Say, *, patience: float = PATIENCE) -> None:
+        self._lake, self._pipeline, self._replica, self._say = engine.lake, engine.pipeline, engine.replica, say
+        self._clock, self._patience = engine.clock, patience
+        self._recovery = Recovery(engine.lake, engine.pipeline, engine.replica, say, engine.clock)
+
+    def verify(self, wanted: Wanted) -> Report:
+        """Look, repair what was asked for, and write it all to table `verification`."""
+        begun, micros = time.perf_counter(), int(self._clock() * MICROS)
+        span = wanted.span(self._pipeline, moment(micros))
+        self._recovery.resume()
+        with sized(self._lake, self._pipeline, span):
+            counts, confirmed = self._ids(span, moment(micros))
+            report = Report(f"{self._replica}/{micros}", moment(micros), span, counts)
+            for count in report.counts:
+                if count.fault and count.count:
+                    self._say(f"{count.kind}: {count.count}, such as {dict(count.samples[0]) if count.samples else ''}")
+            if wanted.repair and confirmed:
+                report = report.repaired(self._repair(report, confirmed, wanted, micros))
+        report = replace(report, seconds=time.perf_counter() - begun)
+        self._lake.small.append("verification", report.rows())
+        self._say(f"{report.verdict} ({report.seconds:.1f} s)")
+        return report
+
+    def _ids(self, span: Span, now: datetime) -> tuple[tuple[Count, ...], Confirmed | None]:
+        first = read(self._lake, self._pipeline, span, now)
+        seen = ids.count(first)
+        confirmed = self._confirm(first, seen, now)
+        found = confirmed.counts if confirmed else {}
+        samples = confirmed.samples if confirmed else {}
+        counts = [Count(kind, found.get(kind, 0), seen["ids"], samples=samples.get(kind, ())) for kind in kinds.FAULTS]
+        counts += [Count(kind, seen[kind], seen["ids"], fault=False) for kind in kinds.NOTICES]
+        if self._pipeline.foreign.event_time not in ("embedded", "uuid7"):
+            twice = ids.two_times(first).orderBy("event_id").limit(SAMPLES + 1).collect()
+            number = len(twice) if len(twice) <= SAMPLES else ids.two_times(first).count()
+            counts.append(Count(kinds.TWO_TIMES, number, seen["accepted"], fault=False, samples=sample(twice)))
+        return tuple(counts), confirmed
+
+    def _confirm(self, first: Reading, seen: dict[str, Any], now: datetime) -> Confirmed | None:
+        """What a second reading finds as well; None where the first found nothing."""
+        suspected = [kind for kind in kinds.FAULTS if seen[kind]]
+        if not suspected:
+            return None
+        self._say("looking again at " + ", ".join(f"{seen[kind]} {kind}" for kind in suspected))
+        span = Span(moment(seen["low"]), moment(seen["high"] + 1))
+        before = ids.faulty(first.narrowed(span), suspected).select("kind", *KEY)
+        self._await(first.journals)
+        second = read(self._lake, self._pipeline, span, now)
+        rows = ids.faulty(second, suspected).join(before, ["kind", *KEY], "left_semi").localCheckpoint(eager=False)
+        counts = {row["kind"]: row["count"] for row in rows.groupBy("kind").count().collect()}
+        return Confirmed(second, rows, counts, _samples(rows)) if counts else None
+
+    def _await(self, journals: Journals) -> None:
+        """Give batches that were in flight some time to settle."""
+        for _ in range(int(self._patience / _LOOK_SECONDS)):
+            settled = settled_now(self._lake.small, self._pipeline.pipeline)
+            if all(settled.get(key, 0) >= number for key, number in journals.planned.items()):
+                return
+            self._lake.sleep(_LOOK_SECONDS)
+
+    def _repair(self, report: Report, confirmed: Confirmed, wanted: Wanted, micros: int) -> dict[str, int]:
+        rows = prescribe(self._pipeline, confirmed.reading, confirmed.rows, wanted.remove_doubles)
+        rows = rows.withColumns({"run": F.lit(report.run), "at": F.lit(report.at)})
+        self._lake.append("findings", rows, Txn(f"{self._pipeline.pipeline}/{self._replica}/findings", micros))
+        return self._recovery.run(micros)
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """Faults that two readings agree on (kind, event_id, event_time, shard), and the later reading."""
+
+    reading: Reading
+    rows: DataFrame
+    counts: dict[str, int]
+    samples: dict[str, tuple[dict[str, Any], ...]]
+
+
+def _samples(rows: DataFrame) -> dict[str, tuple[dict[str, Any], ...]]:
+    order = Window.partitionBy("kind").orderBy("event_time", "event_id")
+    few = rows.withColumn("_nth", F.row_number().over(order)).where(f"_nth <= {SAMPLES}").orderBy("kind", "_nth")
+    by_kind: defaultdict[str, list[Any]] = defaultdict(list)
+    for row in few.select("kind", "event_id", F.unix_micros("event_time").alias("micros")).collect():
+        by_kind[row["kind"]].append({"event_id": row["event_id"], "event_time": moment(row["micros"])})
+    return {kind: sample(found) for kind, found in by_kind.items()}
