@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.engine import Engine
-from clickjoin.errors import BatchError, ClickjoinError
+from clickjoin.errors import BatchError, ClickjoinError, ConfigError, LakeError
+from clickjoin.maintain import maintain
+from clickjoin.registry.gc import Collector
+from clickjoin.registry.reshard import reshard
 from tests.simulator.logs import Logs, LogSource
 from tests.simulator.session import SparkSession
 from tests.simulator.world import Process, World
@@ -78,3 +82,36 @@ class Cast:
         """Once, by hand."""
         engine.redrive()
         return True
+
+    def collector(self, times: int, patience: float) -> Callable[[Process], None]:
+        """GC, some times, and the rewriting of closed buckets after it."""
+        left = [times]
+
+        def collect(engine: Engine, process: Process) -> bool:
+            now = datetime.fromtimestamp(self.world.clock(), UTC)
+            work = Collector(self.pipeline, engine.lake, now, engine.finish, self.world.note, patience=patience)
+            work.collect()
+            if self.world.random.random() < 0.5:
+                maintain(self.pipeline, engine.lake.small, now, self.world.note)
+            left[0] -= 1
+            self.world.sleep(self.world.random.uniform(1, 90))
+            return left[0] <= 0
+
+        return self.job(collect)
+
+    def resharder(self, counts: list[int]) -> Callable[[Process], None]:
+        """Other numbers of shards, as soon as is allowed; what is refused is given up."""
+
+        def main(process: Process) -> None:
+            small = self.engine(process.replica).lake.small
+            for shards in counts:
+                now = datetime.fromtimestamp(self.world.clock(), UTC)
+                soon = now + 2 * timedelta(seconds=self.pipeline.limits.max_skew)
+                soon = soon.replace(second=0, microsecond=0) + timedelta(seconds=60)
+                try:
+                    reshard(small, self.pipeline, shards, self.world.random.choice([None, soon]), now)
+                except (ConfigError, LakeError) as error:
+                    self.world.note(f"refused: {error}")
+                self.world.sleep(self.world.random.uniform(1, 90))
+
+        return main

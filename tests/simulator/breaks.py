@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -21,7 +21,7 @@ class _Job:
 
 
 class _Pool:
-    """Threads' work, one after the other, in an order drawn."""
+    """What threads would do, one after the other, in an order that is drawn."""
 
     def __init__(self, max_workers: int = 1) -> None:
         self._jobs: list[_Job] = []
@@ -52,19 +52,89 @@ def always() -> None:
 
 def apply(name: str) -> None:
     """Take a protection away."""
-    _BREAKS[name]()
+    BREAKS[name]()
 
 
 def _token() -> None:
-    """Publish whatever the look-up found, whoever owns the claim."""
-    from clickjoin.registry import claim
+    """A batch publishes every claimed id that it looked up, whoever owns the claim."""
+    from pyspark.sql import functions as F
 
-    screen = claim.F.when
+    from clickjoin.joiner import classify
+    from clickjoin.registry.claim import is_fixed
 
-    def when(condition: Any, value: Any) -> Any:
-        return screen(condition, "mine" if value == "repeat" else value)
+    screen = classify.screen
 
-    claim.F.when = when
+    def blind(ctx: Any, events: Any, own: Any) -> Any:
+        rows = screen(ctx, events, own)
+        if not is_fixed(ctx):
+            return rows
+        return rows.withColumn("standing", F.when(F.col("standing") == "repeat", "mine").otherwise(F.col("standing")))
+
+    classify.screen = blind
 
 
-_BREAKS: dict[str, Callable[[], None]] = {"token": _token}
+def _txn() -> None:
+    """Spark's commits carry no txn."""
+    from tests.simulator.model import Reading
+    from tests.simulator.session import SparkSession
+
+    SparkSession.begin = lambda self, table, options: (Reading(self.lake.look(table)), {})  # type: ignore[method-assign]
+
+
+def _fix() -> None:
+    """A batch that claims nothing fixes nothing."""
+    from clickjoin.lake import Lake
+
+    Lake.fix = lambda self, name, txn: True  # type: ignore[method-assign]
+
+
+def _rerun() -> None:
+    """Commits are forced through, whatever came first."""
+    from tests.simulator import model
+
+    model._check_spark = lambda winner, read, mine: None
+
+
+def _journal() -> None:
+    """Plans are written down once the work is done."""
+    from clickjoin.dispatcher.journal import Journal
+
+    plan, settle = Journal.plan, Journal.settle
+    held: dict[tuple[str, int], Any] = {}
+
+    def late(self: Journal, made: Any, at: Any) -> bool:
+        held[self._app, made.number] = (made, at)
+        return True
+
+    def both(self: Journal, number: int, lost: Any, at: Any) -> bool:
+        if (self._app, number) in held:
+            plan(self, *held.pop((self._app, number)))
+        return settle(self, number, lost, at)
+
+    Journal.plan, Journal.settle = late, both  # type: ignore[method-assign]
+
+
+def _boundary_order() -> None:
+    """Partitions are dropped without waiting for batches that may have read the older boundary."""
+    from clickjoin.registry import stragglers
+
+    stragglers.handle = lambda *_, **__: stragglers.Handled()
+
+
+def _timeline_fence() -> None:
+    """An entry of the timeline is in force as soon as it is written."""
+    from clickjoin.registry import reshard, shards
+
+    shards.in_force = reshard.in_force = lambda small, since: True  # type: ignore[attr-defined]
+    reshard._put_in_force = lambda small, pipeline, since: None
+
+
+BREAKS: Mapping[str, Callable[[], None]] = {
+    "token": _token,
+    "txn": _txn,
+    "fix": _fix,
+    "rerun": _rerun,
+    "journal": _journal,
+    "boundary-order": _boundary_order,
+    "timeline-fence": _timeline_fence,
+}

@@ -35,7 +35,10 @@ def main() -> int:
     parser.add_argument("--break", dest="broken", action="append", default=[], help="take a protection away")
     parser.add_argument("--stop", action="store_true", help="stop at the first seed that fails")
     parser.add_argument("--json", action="store_true", help="the sums as JSON")
+    parser.add_argument("--matrix", action="store_true", help="hold the model against the table of interleavings")
     given = parser.parse_args()
+    if given.matrix:
+        return _matrix()
     if given.seed is not None:
         return _one(given.seed, given.broken)
     start = _wall()
@@ -44,6 +47,14 @@ def main() -> int:
     sums |= {"seconds": round(_wall() - start, 1)}
     print(json.dumps(sums) if given.json else _text(sums))
     return 1 if sums["failed"] else 0
+
+
+def _matrix() -> int:
+    from tests.simulator.held import CASES, differences
+
+    found = differences()
+    print("\n".join([*found, f"{len(CASES)} cases, {len(found)} differ"]))
+    return 1 if found else 0
 
 
 def _one(seed: int, broken: list[str]) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.sources.base import RECORDS_DDL, Budget, Position, Slice, SourcePlan
 from tests.simulator.frames import DataFrame
-from tests.simulator.values import names_of_ddl
+from tests.simulator.values import micros, names_of_ddl
 from tests.simulator.world import START, World
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = names_of_ddl(RECORDS_DDL)
 _LENGTH = 100
+SKEW = 5.0  # seconds that a writer's clock may be ahead, and a replica's wrong
 
 
 @dataclass
@@ -28,19 +29,28 @@ class Logs:
     primary: list[dict[str, Any]] = field(default_factory=list)
     foreign: list[dict[str, Any]] = field(default_factory=list)
     written: dict[str, int] = field(default_factory=lambda: {"primary": 0, "foreign": 0})
+    pace: dict[str, float] = field(default_factory=dict)
 
     def stream(self, name: str) -> list[dict[str, Any]]:
         """Records of one stream."""
         return self.primary if name == "primary" else self.foreign
 
-    def grow(self, rng: random.Random, *, all_of_it: bool = False) -> None:
-        """Write on."""
+    def grow(self, rng: random.Random, now: float, *, all_of_it: bool = False) -> None:
+        """Write on: what is due by now, at each stream's own pace."""
         for name in ("primary", "foreign"):
-            whole = len(self.stream(name))
+            whole, at = self.stream(name), self.written[name]
             if all_of_it:
-                self.written[name] = whole
-            elif self.written[name] < whole and rng.random() < 0.06:
-                self.written[name] = min(whole, self.written[name] + 1 + int(rng.random() * 4))
+                self.written[name] = len(whole)
+            elif at < len(whole) and rng.random() < self.pace[name]:
+                end = min(len(whole), at + 1 + int(rng.random() * 4))
+                while at < end and whole[at]["due"] <= now:
+                    at += 1
+                self.written[name] = at
+
+    @property
+    def last(self) -> float:
+        """When the last record is due."""
+        return max((row["due"] for row in (*self.primary, *self.foreign)), default=START)
 
 
 def moment(seconds: float) -> datetime:
@@ -54,32 +64,32 @@ def event_id(host: str, seconds: float) -> str:
 
 
 def draw(rng: random.Random, since: float, until: float) -> Logs:
-    """Queries and clicks of event times between two moments (seconds from the start)."""
-    logs = Logs()
+    """Queries and clicks of event times between two moments (seconds from the start), in the order they are due."""
+    logs = Logs(pace={name: rng.choice([0.01, 0.03, 0.1]) for name in ("primary", "foreign")})
     queries = [(f"q{n}", round(rng.uniform(since, until), 3)) for n in range(rng.randint(3, 7))]
     for host, at in queries:
-        logs.primary.append(_record(host, at, None))
-        if rng.random() < 0.2:
-            logs.primary.append(_record(host, at, None))
+        logs.primary += [_record(rng, host, at, None) for _ in range(2 if rng.random() < 0.2 else 1)]
     for n in range(rng.randint(5, 12)):
         host, at = queries[int(rng.random() * len(queries))]
         if rng.random() < 0.15:
             host = f"orphan{n}"
-        made = _record(f"{'drop' if rng.random() < 0.15 else 'c'}{n}", at + rng.uniform(0, 20), (host, at))
-        logs.foreign += [made] * (2 if rng.random() < 0.25 else 1)
-    rng.shuffle(logs.primary)
-    rng.shuffle(logs.foreign)
+        own = f"{'drop' if rng.random() < 0.15 else 'c'}{n}", at + rng.uniform(0, 20)
+        logs.foreign += [_record(rng, *own, (host, at)) for _ in range(2 if rng.random() < 0.3 else 1)]
     if rng.random() < 0.3:
-        logs.foreign.insert(0, {"reason": "broken-json", "raw": b"{"})
+        logs.foreign.append({"reason": "broken-json", "raw": b"{", "due": START})
+    for records in (logs.primary, logs.foreign):
+        records.sort(key=lambda row: float(row["due"]))
     return logs
 
 
-def _record(host: str, at: float, of: tuple[str, float] | None) -> dict[str, Any]:
+def _record(rng: random.Random, host: str, at: float, of: tuple[str, float] | None) -> dict[str, Any]:
     made: dict[str, Any] = {"event_id": event_id(host, at), "event_time": moment(at)}
     if of:
         made |= {"primary_id": event_id(*of), "primary_time": moment(of[1])}
     text = {name: value for name, value in made.items() if name.endswith("_id")}
-    return made | {"payload": json.dumps(text)}
+    # A writer's clock may be ahead; some records are written late.
+    late = rng.choice([-SKEW, 0, 5, 30]) + (rng.uniform(0, 200) if rng.random() < 0.2 else 0)
+    return made | {"payload": json.dumps(text), "due": START + max(at + late, 0 if at + late > -20 else -1)}
 
 
 class LogSource:
@@ -113,11 +123,14 @@ class LogSource:
         blank = dict.fromkeys(_COLUMNS)
         for piece in slices:
             for at in range(piece.start // _LENGTH, piece.end // _LENGTH):
+                record = {name: value for name, value in self._logs.stream(self._stream)[at].items() if name != "due"}
+                moment = record.get("event_time")
+                assert moment is None or micros(moment) <= spec.latest_micros, "an event from the future"
                 place = {
                     "path": piece.path,
                     "generation": piece.generation,
                     "offset": at * _LENGTH,
                     "length": _LENGTH - 1,
                 }
-                rows.append(blank | self._logs.stream(self._stream)[at] | place)
+                rows.append(blank | record | place)
         return DataFrame(spark, _COLUMNS, lambda: rows)

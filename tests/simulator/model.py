@@ -166,9 +166,13 @@ class Lake:
                 _check_spark(winner, read, commit)
         return self._done(table, commit)
 
-    def commit_rust(self, table: Table, since: Snapshot, commit: Commit, read: Reading | None = None) -> Snapshot:
-        """Commit as delta-rs does. Errors: Refused."""
+    def commit_rust(
+        self, table: Table, since: Snapshot, commit: Commit, read: Reading | None = None, *, exactly: bool = False
+    ) -> Snapshot:
+        """Commit as delta-rs does; `exactly`: as the very next version or not at all. Errors: Refused."""
         self.pause("commit", table.name)
+        if exactly and table.newest.version != since.version:
+            raise Refused("Transaction failed: another commit came first")
         for winner in table.commits[since.version + 1 :]:
             _check_rust(winner, commit, read)
         return self._done(table, commit)

@@ -76,11 +76,11 @@ class CommitProperties:
 
 
 class Rows:
-    """Rows read, with what the product uses of a pyarrow Table."""
+    """Rows read: as plain dicts at once, as a pyarrow Table where more than that is asked for."""
 
-    def __init__(self, rows: list[dict[str, Any]], columns: list[str]) -> None:
+    def __init__(self, rows: list[dict[str, Any]], columns: dict[str, str]) -> None:
         self._rows = rows
-        self.column_names = columns
+        self._columns = columns
         self.num_rows = len(rows)
 
     def __len__(self) -> int:
@@ -88,14 +88,17 @@ class Rows:
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """Rows as dicts."""
-        return [{name: row.get(name) for name in self.column_names} for row in self._rows]
+        return [{name: row.get(name) for name in self._columns} for row in self._rows]
+
+    def _table(self) -> Any:
+        schema = pa.schema([(name, _ARROW.get(kind, pa.string())) for name, kind in self._columns.items()])
+        return pa.Table.from_pylist(self.to_pylist(), schema=schema)
 
     def __getitem__(self, name: str) -> Any:
-        return pa.array([row.get(name) for row in self._rows])
+        return self._table()[name]
 
-    def column(self, name: str) -> Any:
-        """One column."""
-        return self[name]
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table(), name)
 
 
 class DeltaTable:
@@ -154,7 +157,45 @@ class DeltaTable:
         rows = self._at.rows()
         for name, op, value in filters or ():
             rows = [row for row in rows if _holds(row[name], op, value)]
-        return Rows(rows, list(columns or self._table.columns))
+        known = self._table.columns
+        return Rows(rows, {name: known[name] for name in columns or known})
+
+    @property
+    def optimize(self) -> DeltaTable:
+        """Rewriting."""
+        return self
+
+    def z_order(self, columns: Sequence[str], partition_filters: Any = None) -> dict[str, int]:
+        """Rewrite files sorted: all of them, however few."""
+        return self.compact(partition_filters, fewest=1)
+
+    def compact(self, partition_filters: Any = None, fewest: int = 2) -> dict[str, int]:
+        """Rewrite the files of partitions into one each."""
+        wanted = [(name, op, value) for name, op, value in partition_filters or ()]
+        parts: dict[tuple[Any, ...], list[File]] = {}
+        for file in self._at.files.values():
+            if all(_holds(str(file.values[name]), op, value) for name, op, value in wanted):
+                parts.setdefault(tuple(file.values.values()), []).append(file)
+        going = [file for held in parts.values() if len(held) >= fewest for file in held]
+        if going:
+            read = Reading(self._at, files={file.path for file in going})
+            adds = self._lake.write(self._table, [row for file in going for row in file.rows])
+            commit = Commit(adds, frozenset(file.path for file in going))
+            try:
+                self._at = self._lake.commit_rust(self._table, self._at, commit, read)
+            except Refused as error:
+                raise CommitFailedError(str(error)) from error
+        return {"numFilesRemoved": len(going), "numFilesAdded": len(parts)}
+
+    def vacuum(self, retention_hours: int = 168, dry_run: bool = True, **_: Any) -> list[str]:
+        """Nothing is old enough in a schedule of minutes."""
+        return []
+
+    def create_checkpoint(self) -> None:
+        """Nothing to do."""
+
+    def cleanup_metadata(self) -> None:
+        """Nothing to do."""
 
     @property
     def alter(self) -> DeltaTable:
@@ -180,10 +221,10 @@ class DeltaTable:
 
     def _commit(self, adds: tuple[File, ...], properties: CommitProperties | None) -> None:
         given = (properties.app_transactions if properties else None) or ()
+        commit = Commit(adds, txns={item.app_id: item.version for item in given})
+        only = properties is not None and properties.max_commit_retries == 0
         try:
-            self._at = self._lake.commit_rust(
-                self._table, self._at, Commit(adds, txns={item.app_id: item.version for item in given})
-            )
+            self._at = self._lake.commit_rust(self._table, self._at, commit, exactly=only)
         except Refused as error:
             raise CommitFailedError(str(error)) from error
 

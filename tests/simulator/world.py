@@ -35,6 +35,7 @@ class Odds:
     sleep: float  # long, while another copy takes over
     tick: float
     points: int  # before crashes and sleeping end
+    weak: tuple[str, str] = ("", "")  # a point at which this schedule likes to put processes to sleep
 
 
 @dataclass(eq=False)
@@ -47,6 +48,7 @@ class Process:
     skew: float
     main: Callable[[Process], None]
     wake: float = 0.0
+    slept: bool = False
     dead: bool = False
     done: bool = False
     at: tuple[str, str] = ("start", "")
@@ -67,6 +69,7 @@ class World:
         self.lake = lake
         self.odds = odds
         self.now = 0.0
+        self.complete = 0.0  # when all logs are written
         self.live = True  # crashes, zombies and growing logs; then everybody finishes what there is
         self.points = 0
         self.crashes = self.zombies = self.refused = 0
@@ -165,13 +168,18 @@ class World:
 
     def _fate(self, process: Process) -> None:
         drawn = self.random.random()
-        if drawn < self.odds.crash:
+        # Whoever wakes late is told off soon: what a zombie leaves half done is where the finer faults lie.
+        if drawn < (0.06 if process.slept else self.odds.crash):
             self.kill(process)
             self.crashes += 1
-            self.start(process.replica, process.role, process.skew, process.main, self.random.uniform(0, 20))
-        elif drawn < self.odds.crash + self.odds.sleep and self._copies(process) < 3:
+            if self._copies(process) == 0:
+                self.start(process.replica, process.role, process.skew, process.main, self.random.uniform(0, 20))
+            return
+        likely = 0.2 if process.at == self.odds.weak else self.odds.sleep
+        if self.random.random() < likely and self._copies(process) < 3:
             self.zombies += 1
-            process.wake = self.now + self.random.expovariate(1 / 40)
+            process.slept = True
+            process.wake = self.now + self.random.expovariate(1 / self.random.choice([4, 15, 60]))
             self.note(f"{process.name} falls asleep before {' '.join(process.at)}")
             self.start(process.replica, process.role, process.skew, process.main)
 
@@ -189,6 +197,7 @@ class World:
     def settle(self) -> None:
         """From now on all is well: no crash, no zombie; who sleeps wakes."""
         self.live = False
+        self.now = max(self.now, self.complete)
         for process in self.processes:
             process.wake = min(process.wake, self.now + self.random.uniform(0, 30))
 

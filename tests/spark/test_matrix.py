@@ -1,0 +1,123 @@
+"""Every named interleaving on real Delta, forced by barriers: what the simulator's model of it is held against."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from clickjoin.lake import Lake, SmallTables, small
+from clickjoin.session import configured
+from clickjoin.tables import REGISTRY
+from tests.simulator.matrix import CASES, Case, perform, reason, seen
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyspark.sql import DataFrame, SparkSession
+
+_SPARKS = ("insert", "remove", "append")
+_PATIENCE = 60.0
+
+
+def _gate(folder: Path) -> Callable[[DataFrame], DataFrame]:
+    """Holds a job that reads these rows, from when it asks for them until a file is there."""
+    reached, go = str(folder / "reached"), str(folder / "go")
+
+    def hold(value: str) -> str:
+        import pathlib
+        import time
+
+        pathlib.Path(reached).touch()
+        end = time.monotonic() + 60
+        while not pathlib.Path(go).exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        return value
+
+    return lambda rows: rows.withColumn("event_id", F.udf(hold)("event_id"))
+
+
+class _Held:
+    """A delta-rs table handle that lets another go first, once, just before it commits."""
+
+    def __init__(self, table: DeltaTable, first: Callable[[], None], refused: list[str]) -> None:
+        self.table, self._first, self._refused = table, first, refused
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.table, name)
+        if name == "optimize":
+            return _Held(found, self._first, self._refused)
+        return self._late(found) if name in ("create_write_transaction", "delete", "compact", "z_order") else found
+
+    def _late(self, commit: Callable[..., Any]) -> Callable[..., Any]:
+        def late(*args: Any, **more: Any) -> Any:
+            self._first()
+            try:
+                return commit(*args, **more)
+            except Exception as error:
+                self._refused.append(reason(error))
+                raise
+
+        return late
+
+
+def _spark(lake: Lake, other: Lake, case: Case, folder: Path, refused: list[str]) -> Any:
+    """`first` in a thread, held by its rows; `second` meanwhile."""
+    lake.sleep = lambda _: refused.append(reason(sys.exc_info()[1] or Exception()))
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(perform, lake, case.first, _gate(folder))
+        try:
+            end = time.monotonic() + _PATIENCE
+            while not ((folder / "reached").exists() or job.done()) and time.monotonic() < end:
+                time.sleep(0.01)
+            assert (folder / "reached").exists() or job.result(), "the first writer never asked for its rows"
+            if case.second:
+                perform(other, case.second)
+        finally:
+            (folder / "go").touch()
+        return job.result()
+
+
+def _light(lake: Lake, other: Lake, case: Case, patch: pytest.MonkeyPatch, refused: list[str]) -> Any:
+    """`first` by delta-rs, held by its handle; `second` from within."""
+    left = [case.second] if case.second else []
+    opened, write = SmallTables.open, small.write_deltalake
+
+    def before() -> None:
+        if left:
+            perform(other, left.pop())
+
+    def held(self: SmallTables, name: str) -> Any:
+        table = opened(self, name)
+        return _Held(table, before, refused) if self is lake.small else table
+
+    def late(table: Any, *args: Any, **more: Any) -> None:
+        inner = table.table if isinstance(table, _Held) else table
+        (_Held(inner, before, refused)._late(write) if inner is not table else write)(inner, *args, **more)
+
+    with patch.context() as inside:
+        inside.setattr(SmallTables, "open", held)
+        inside.setattr(small, "write_deltalake", late)
+        return perform(lake, case.first)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_interleaving(case: Case, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = str(tmp_path / "lake")
+    SmallTables(root).create(REGISTRY)
+    lake, other = (Lake(configured(spark.newSession()), root) for _ in range(2))
+    for op in case.before:
+        perform(other, op)
+    refused: list[str] = []
+    if case.first.kind in _SPARKS and case.second:
+        answer = _spark(lake, other, case, tmp_path, refused)
+    elif case.first.kind in _SPARKS:
+        answer = perform(lake, case.first)
+    else:
+        answer = _light(lake, other, case, monkeypatch, refused)
+    assert (tuple(refused), answer, seen(other, case)) == (case.refused, case.answer, case.ids)
