@@ -28,12 +28,23 @@ def initialise(pipeline: Pipeline) -> list[str]:
     if gone and _worked_in(small, there):
         raise LakeError(
             f"{pipeline.root}: table {', '.join(gone)} is missing from a lake that has been worked in",
-            remedy="Restore it (or rebuild it from the outputs); an empty one is never begun by mistake",
+            remedy=_remedy(gone),
         )
     made = [table.name for table in ALL if table.name in missing and small.create(table)]
     start_timeline(small, pipeline, datetime.now(UTC))
     small.add_columns("joined", dict(load_adapter(pipeline.adapter).columns))
     return made
+
+
+def _remedy(gone: list[str]) -> str:
+    rebuilt = [
+        f"`clickjoin {what} rebuild`"
+        for what, name in (("journal", "batches"), ("registry", "registry"))
+        if name in gone
+    ]
+    if len(rebuilt) == len(gone):
+        return f"Restore it, or make it anew with {', then '.join(rebuilt)}; an empty one is never begun by mistake"
+    return "Restore it; an empty one is never begun by mistake"
 
 
 def _worked_in(small: SmallTables, there: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Commands that keep the registry: gc, reshard."""
+"""Commands that keep the registry: gc, reshard, registry rebuild, journal rebuild."""
 
 from __future__ import annotations
 
@@ -40,3 +40,30 @@ def reshard(
     console.shards(
         apps.reshard(None, load(config), "", console.batch_line(as_json), shards=shards, since=since), as_json
     )
+
+
+registry = typer.Typer(no_args_is_help=True, help="The registry of claims.")
+journal = typer.Typer(no_args_is_help=True, help="The journal of batches.")
+app.add_typer(registry, name="registry")
+app.add_typer(journal, name="journal")
+
+
+@registry.command(name="rebuild")
+def rebuild_registry(
+    config: Config,
+    remote: Remote = "",
+    as_json: Json = False,
+    replace: Annotated[bool, typer.Option("--replace", help="put a registry that is there aside first")] = False,
+) -> None:
+    """Make a lost or damaged registry anew from the outputs. Stop joins first, and verify after."""
+    pipeline = load(config)
+    say = console.batch_line(as_json)
+    console.rebuilt("registry", apps.rebuild(connected(remote), pipeline, "", say, replace=replace), as_json)
+
+
+@journal.command(name="rebuild")
+def rebuild_journal(config: Config, remote: Remote = "", as_json: Json = False) -> None:
+    """Make a lost journal anew from outputs and landed tables. Stop joins first, and verify after."""
+    pipeline = load(config)
+    say = console.batch_line(as_json)
+    console.rebuilt("journal", apps.rebuild(connected(remote), pipeline, "", say, what="journal"), as_json)

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
+from pyspark.sql import functions as F
+
 from clickjoin.errors import CommitConflict, LakeError
 from clickjoin.lake.prune import matching
-from clickjoin.lake.small import SmallTables
+from clickjoin.lake.small import SmallTables, settings
 from clickjoin.lake.txn import Txn
-from clickjoin.tables import BY_NAME, REGISTRY
+from clickjoin.tables import BY_NAME, REGISTRY, Table
 
 T = TypeVar("T")
 
@@ -89,6 +91,12 @@ class Lake:
             writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(self.small.path(name))
 
         self._rerun(name, write)
+
+    def create_filled(self, table: Table, rows: DataFrame, name: str) -> None:
+        """Create a table under some name with its rows, sorted by event time within partitions, in one commit."""
+        spread = rows.repartition(*(F.col(column) for column in table.partitions))
+        writer = spread.sortWithinPartitions(*table.partitions, "event_time").write.format("delta")
+        writer.partitionBy(*table.partitions).options(**settings(table)).mode("error").save(self.small.path(name))
 
     def fix(self, name: str, txn: Txn) -> bool:
         """Commit a txn without rows (see SmallTables.fix)."""

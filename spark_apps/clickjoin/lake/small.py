@@ -42,6 +42,8 @@ _ARROW_TYPES = {
 _SETTINGS = {
     "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": "interval 3 days",
+    # Not longer than the log: time travel needs both.
+    "delta.deletedFileRetentionDuration": "interval 3 days",
     "delta.enableChangeDataFeed": "false",
     "delta.enableDeletionVectors": "false",
 }
@@ -56,6 +58,14 @@ def delta_type(kind: str) -> str:
     if name not in _DELTA_TYPES:
         raise LakeError(f"type {kind} is not supported for a column", remedy=f"Use one of {', '.join(_DELTA_TYPES)}")
     return _DELTA_TYPES[name]
+
+
+def settings(table: Table) -> dict[str, str]:
+    """Delta's settings of a table."""
+    found = dict(_SETTINGS)
+    if table.statistics:
+        found["delta.dataSkippingStatsColumns"] = ",".join(table.statistics)
+    return found
 
 
 def arrow_schema(table: Table) -> pa.Schema:
@@ -82,16 +92,13 @@ class SmallTables:
     def create(self, table: Table) -> bool:
         """Create an empty table; False if it is there already, also where another process creates it just now."""
         fields = [Field(c.name, PrimitiveType(_DELTA_TYPES[c.type])) for c in table.columns]
-        settings = dict(_SETTINGS)
-        if table.statistics:
-            settings["delta.dataSkippingStatsColumns"] = ",".join(table.statistics)
         try:
             DeltaTable.create(
                 self.path(table.name),
                 schema=Schema(fields),
                 mode="error",
                 partition_by=list(table.partitions),
-                configuration=settings,
+                configuration=settings(table),
                 storage_options=self._options,
                 # Another commit of its own would replace the schema and settings that the first one made.
                 commit_properties=CommitProperties(max_commit_retries=0),
@@ -114,6 +121,10 @@ class SmallTables:
                 f"{self.path(name)}: no such table", remedy="Run `clickjoin init` with this pipeline"
             ) from error
         return self._open[name]
+
+    def forget(self, name: str) -> None:
+        """Look at a table anew the next time: another may lie in its place."""
+        self._open.pop(name, None)
 
     def version(self, name: str) -> int:
         """Newest version of a table."""

@@ -1,0 +1,121 @@
+"""Making a lost or damaged registry anew from the outputs, within the retention: what was published stays claimed.
+
+Built beside, with every settled batch fixed in it, and put in place by one rename: no join ever sees half of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from clickjoin.dispatcher.journal import Journal
+from clickjoin.errors import ConfigError
+from clickjoin.events import MICROS, bucket_of, bucket_start
+from clickjoin.lake import Txn
+from clickjoin.lake.extent import timestamp
+from clickjoin.lake.folders import put_aside, remove, rename
+from clickjoin.registry.boundary import advance, load_boundary
+from clickjoin.registry.shards import Timeline, load_timeline
+from clickjoin.tables import REGISTRY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.config import Pipeline
+    from clickjoin.lake import Lake, SmallTables
+
+_BESIDE = "registry.rebuilding"
+_OUTPUTS = ("joined", "filtered", "unjoinable")
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """Claims written, by outcome; the event time that they reach back to; where the old registry was put."""
+
+    claims: dict[str, int]
+    since: datetime | None
+    old: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self) | {"since": self.since.isoformat() if self.since else None}
+
+
+def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> Rebuilt:
+    """Write the registry anew from `joined`, `filtered` and `unjoinable`. No join may run meanwhile.
+
+    Events older than what it reaches back to are expired from then on. Errors: ConfigError where a registry is there
+    and `replace` was not asked for.
+    """
+    small = lake.small
+    there = small.exists("registry")
+    if there and not replace:
+        raise ConfigError(
+            f"{small.path('registry')}: is there",
+            remedy="Mend single claims with `clickjoin verify --repair`, or put all of it aside with --replace",
+        )
+    since = _since(pipeline, small, now)
+    claims = _claims(pipeline, lake, load_timeline(small), since)
+    remove(small, _BESIDE)
+    lake.create_filled(REGISTRY, claims, _BESIDE)
+    for txn in _fixed(pipeline, small):
+        small.fix(_BESIDE, txn)
+    if since is not None:
+        shards = max(count for _, count in load_timeline(small).entries)
+        advance(small, shards, since, now)
+    old = put_aside(small, "registry", now) if there else None
+    rename(small, _BESIDE, "registry")
+    counts = lake.read("registry").groupBy("outcome").count().collect()
+    return Rebuilt({row["outcome"]: row["count"] for row in counts}, since, old)
+
+
+def _since(pipeline: Pipeline, small: SmallTables, now: datetime) -> datetime | None:
+    """The start of the oldest bucket that the new registry answers for."""
+    files = small.files("joined")
+    times = files["max.event_time"].to_pylist() if files.num_rows else []
+    newest = max((time for time in times if time), default=None)
+    boundary = load_boundary(small)
+    if newest is None:
+        return max(boundary.values(), default=None)
+    oldest = min(now, newest) - timedelta(seconds=pipeline.registry.retention)
+    return max([bucket_start(_bucket(pipeline, oldest)), *boundary.values()])
+
+
+def _bucket(pipeline: Pipeline, moment: datetime) -> str:
+    return bucket_of(int(moment.timestamp() * MICROS), int(pipeline.registry.bucket))
+
+
+def _claims(pipeline: Pipeline, lake: Lake, timeline: Timeline, since: datetime | None) -> DataFrame:
+    parts = [
+        lake.read(name)
+        .where("TRUE" if since is None else f"event_time >= {timestamp(since)}")
+        .where("TRUE" if since is None or name != "joined" else f"bucket >= '{_bucket(pipeline, since)}'")
+        .select("event_id", "event_time", "bucket", "token", F.lit(name).alias("outcome"), F.lit(rank).alias("rank"))
+        for rank, name in enumerate(_OUTPUTS)
+    ]
+    whole = parts[0].unionAll(parts[1]).unionAll(parts[2])
+    first = Window.partitionBy("event_id", "event_time").orderBy("rank", "token")
+    return (
+        whole.withColumn("nth", F.row_number().over(first))
+        .where("nth = 1")
+        .withColumn("shard", F.expr(timeline.sql()))
+        .select(*REGISTRY.names)
+    )
+
+
+def _fixed(pipeline: Pipeline, small: SmallTables) -> list[Txn]:
+    """Of each sequence the newest batch that must claim nothing more: settled, or with some output written already."""
+    keys = small.read("batches", columns=["replica", "sequence"]).group_by(["replica", "sequence"]).aggregate([])
+    found = []
+    for key in keys.to_pylist():
+        journal = Journal(small, pipeline.pipeline, key["replica"], key["sequence"])
+        app = f"{pipeline.pipeline}/{key['replica']}/{key['sequence']}"
+        written = max(small.settled_txn(name, app) for name in _OUTPUTS)
+        last = max(journal.settled(), written)
+        if last > 0:
+            found.append(Txn(app, last))
+    return found

@@ -1,0 +1,119 @@
+"""Dropping and trimming through the log: what must stay stays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from clickjoin.dispatcher.journal import Journal
+from clickjoin.dispatcher.plan import BatchPlan
+from clickjoin.dispatcher.trim import KEPT_BATCHES, trim
+from clickjoin.events import MICROS
+from clickjoin.lake import SmallTables, Txn
+from clickjoin.lake.upkeep import Size, compact, drop_buckets, sizes, vacuum
+from clickjoin.sources.base import Position
+from clickjoin.tables import BATCHES, FOREIGN
+
+DAY = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallTables:
+    tables = SmallTables(str(tmp_path))
+    tables.create(BATCHES)
+    tables.create(FOREIGN)
+    return tables
+
+
+def land(small: SmallTables, bucket: str, batch: int, rows: int = 2) -> None:
+    table = small.open("foreign")
+    schema = pa.schema(table.schema())
+    data = [{"event_id": f"{bucket}{batch}{n}", "bucket": bucket, "batch": batch, "shard": 0} for n in range(rows)]
+    whole = [{name: row.get(name) for name in schema.names} for row in data]
+    write_deltalake(small.path("foreign"), pa.Table.from_pylist(whole, schema=schema), mode="append")
+
+
+def buckets(small: SmallTables) -> dict[str, int]:
+    return {bucket: size.rows for bucket, size in sorted(sizes(small, "foreign").items())}
+
+
+def test_sizes_of_an_empty_table(small: SmallTables) -> None:
+    assert sizes(small, "foreign") == {}
+    assert drop_buckets(small, "foreign", "z") == Size()
+
+
+def test_drop_whole_buckets(small: SmallTables) -> None:
+    for number, bucket in enumerate("abc"):
+        land(small, bucket, number + 1)
+    gone = drop_buckets(small, "foreign", "c")
+    assert (gone.files, gone.rows, gone.bytes > 0) == (2, 4, True)
+    assert buckets(small) == {"c": 2}
+    version = small.version("foreign")
+    assert drop_buckets(small, "foreign", "c") == Size()
+    assert small.version("foreign") == version
+
+
+def test_rows_of_batches_under_way_stay(small: SmallTables) -> None:
+    for number, bucket in enumerate("abcb"):
+        land(small, bucket, number + 1)
+    assert drop_buckets(small, "foreign", "d", lambda: [4]).rows == 2
+    assert buckets(small) == {"b": 4, "c": 2}
+    assert drop_buckets(small, "foreign", "d", lambda: [9]).rows == 6
+
+
+def test_what_lands_while_it_looks_stays(small: SmallTables) -> None:
+    """A batch that is planned and lands after the table's version was fixed is not among those asked for."""
+    land(small, "a", 1)
+    asked: list[int] = []
+
+    def under_way() -> list[int]:
+        asked.append(1)
+        if len(asked) == 1:
+            land(SmallTables(str(Path(small.path("foreign")).parent)), "a", 2)
+            return []
+        return [2]
+
+    assert drop_buckets(small, "foreign", "b", under_way).rows == 0
+    assert buckets(small) == {"a": 4}
+
+
+def test_compact_and_vacuum(small: SmallTables) -> None:
+    for batch in range(1, 6):
+        land(small, "a", batch)
+    land(small, "b", 6)
+    assert compact(small, "foreign", 4, ["a", "b"]) == (5, 0)
+    assert (buckets(small), small.files("foreign").num_rows) == ({"a": 10, "b": 2}, 2)
+    assert vacuum(small, "foreign", 1, dry_run=False) == 0
+    assert vacuum(small, "foreign", 0, dry_run=True) == 5
+    assert vacuum(small, "foreign", 0, dry_run=False) == 5
+    assert len(small.read("foreign")) == 12
+
+
+def test_journal_keeps_what_positions_are_rebuilt_from(small: SmallTables) -> None:
+    journal = Journal(small, "p", "main", "join")
+    last = KEPT_BATCHES + 40
+    rows = []
+    for number in range(1, last + 1):
+        at = DAY + timedelta(minutes=number)
+        place = Position("g1" if number > 5 else "g0", "a.log", 1, 1, number, number, 0, 0, "", 0, "")
+        plan = BatchPlan(
+            "p", "main", "join", number, int(at.timestamp() * MICROS),
+            positions={"foreign": (place,)}, snapshot=(number - 1) % 100 == 0,
+        )  # fmt: skip
+        key = {"replica": "main", "sequence": "join", "batch": number, "at": at}
+        rows.append({**key, "state": "planned", "snapshot": plan.snapshot, "plan": plan.to_json()})
+        rows.append({**key, "state": "settled", "snapshot": False, "plan": '{"lost": {}}'})
+    assert small.append("batches", rows, Txn("p/main/join/planned", last))
+    assert small.fix("batches", Txn("p/main/join/settled", last))
+    known = journal.load()
+    late = DAY + timedelta(days=9)
+    assert trim(small, "batches", "at", DAY, dry_run=False) == 0
+    assert trim(small, "batches", "at", late, dry_run=True) == 39
+    assert trim(small, "batches", "at", late, dry_run=False) == 2 * 39
+    assert journal.load().positions["foreign"]["g1"] == known.positions["foreign"]["g1"]
+    assert journal.load().last == last
+    assert trim(small, "batches", "at", late, dry_run=False) == 0
