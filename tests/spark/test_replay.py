@@ -61,12 +61,37 @@ def test_copies_of_a_batch_change_nothing(make: Any) -> None:
     bench.queries(LATE)  # a copy that could join c may not: the claims are fixed
     bench.run_copy(plan)
     assert bench.all_tables() == once
-    assert bench.join() == {"primary_in": 1, "events_in": 4, "joined": 1, "filtered": 1, "pending": 1, "repeats": 1}
+    settled = bench.join()
+    assert settled.pop("quarantined") == 2
+    assert settled == {"primary_in": 1, "events_in": 4, "joined": 1, "filtered": 1, "pending": 1, "repeats": 1}
     settled = bench.all_tables()
     assert {name for name in once if once[name] != settled[name]} == {"batches", "metrics"}
     bench.run_copy(plan)
     assert bench.all_tables() == settled
     assert bench.join() == {"primary_in": 1}
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_bad_records_are_counted_by_whoever_settles(make: Any, after: bool) -> None:
+    """Cut short just before or just after they were put aside: the batch's metrics hold what lies in quarantine."""
+    bench = make(limits={"max_record": "6MB"})
+    bench.queries(Q, "{broken")
+    bench.clicks(click("a", 2, Q), "x" * 9_000_000, "[]")  # the long one takes three rows, and counts once
+    append = bench.engine.lake.append
+
+    def cut_short(name: str, *more: Any) -> None:
+        if after or name != "quarantine":
+            append(name, *more)
+        if name == "quarantine":
+            crash()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench.engine.lake, "append", cut_short)
+        with pytest.raises(KeyboardInterrupt):
+            bench.join()
+    assert bench.join() == {"primary_in": 1, "events_in": 1, "joined": 1, "quarantined": 3}
+    assert len(bench.rows("quarantine")) == 5
+    assert bench.engine.lake.small.read("metrics", columns=["quarantined"])["quarantined"].to_pylist() == [3]
 
 
 def test_claims_of_a_copy_with_other_candidates(make: Any) -> None:

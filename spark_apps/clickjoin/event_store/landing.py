@@ -30,6 +30,7 @@ class Landed:
     own: Extent
     named: Extent
     lost: tuple[Slice, ...] = ()
+    bad: int = 0
 
 
 def bucket_sql(column: str, width_seconds: int) -> str:
@@ -52,9 +53,10 @@ def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
     landed = {}
     for stream, facts in seen.items():
         facts = facts or _measure(ctx, stream)
-        _quarantine(ctx, stream, sources[stream], facts)
+        bad = _quarantine(ctx, stream, sources[stream], facts)
         ctx.lake.fix(stream, ctx.plan.txn)
-        landed[stream] = _landed(facts, _lost_before(ctx, stream) if done[stream] else lost[stream])
+        landed[stream] = _landed(facts, _lost_before(ctx, stream) if done[stream] else lost[stream], bad)
+    ctx.counts["quarantined"] = sum(part.bad for part in landed.values())
     return landed
 
 
@@ -65,10 +67,15 @@ def _lost(source: Source, slices: Sequence[Slice]) -> tuple[Slice, ...]:
 
 def _lost_before(ctx: Context, stream: str) -> tuple[Slice, ...]:
     """Slices that are on record as lost, of a batch that landed before a crash."""
-    key = {"batch": ctx.plan.number, "replica": ctx.plan.replica, "stream": stream, "reason": "source-lost"}
-    rows = ctx.lake.small.read("quarantine", [(k, "=", v) for k, v in key.items()], ["generation"])
+    rows = own_quarantine(ctx, stream, ["generation"], reason="source-lost")
     gone = set(rows["generation"].to_pylist())
     return tuple(piece for piece in ctx.plan.slices[stream] if piece.generation in gone)
+
+
+def own_quarantine(ctx: Context, stream: str, columns: Sequence[str], **more: str) -> Any:
+    """Rows of table `quarantine` that this batch has written of a stream, as Arrow."""
+    key = {"batch": ctx.plan.number, "replica": ctx.plan.replica, "stream": stream, **more}
+    return ctx.lake.small.read("quarantine", [(name, "=", value) for name, value in key.items()], columns)
 
 
 def _append(ctx: Context, stream: str, source: Source, done: bool) -> dict[str, Any] | None:
@@ -129,27 +136,30 @@ def own_rows(ctx: Context, stream: str, own: Extent) -> DataFrame:
     return ctx.lake.read_extent(stream, own, ctx.plan.number).where(F.col("replica") == ctx.plan.replica)
 
 
-def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, Any]) -> None:
+def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, Any]) -> int:
+    """Put the batch's bad records of a stream aside; returns how many lie there, whichever copy has put them there."""
     # Unknown (-1) after a crash between the two commits: the slices are read again for their bad records alone.
+    if facts["bad"] == 0:
+        return 0
     txn = ctx.plan.txn
     own = type(txn)(f"{txn.app_id}/{stream}", txn.version)
-    if facts["bad"] == 0 or ctx.lake.small.settled_txn("quarantine", own.app_id) >= own.version:
-        return
-    records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
-    bad = records.where("reason IS NOT NULL").withColumns(
-        {
-            "stream": F.lit(stream),
-            "batch": F.lit(ctx.plan.number).cast("bigint"),
-            "replica": F.lit(ctx.plan.replica),
-            "at": F.lit(ctx.plan.planned_at),
-        }
-    )
-    ctx.lake.append("quarantine", bad, own)
-    ctx.counts["quarantined"] += max(facts["bad"], 0)
+    if ctx.lake.small.settled_txn("quarantine", own.app_id) < own.version:
+        records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
+        bad = records.where("reason IS NOT NULL").withColumns(
+            {
+                "stream": F.lit(stream),
+                "batch": F.lit(ctx.plan.number).cast("bigint"),
+                "replica": F.lit(ctx.plan.replica),
+                "at": F.lit(ctx.plan.planned_at),
+            }
+        )
+        ctx.lake.append("quarantine", bad, own)
+    parts = own_quarantine(ctx, stream, ["part"]).to_pylist()
+    return sum(1 for row in parts if not row["part"])  # a record too long for one row counts once
 
 
-def _landed(facts: Mapping[str, Any], lost: tuple[Slice, ...]) -> Landed:
-    return Landed(extent_of(facts), extent_of(facts, "named_"), lost)
+def _landed(facts: Mapping[str, Any], lost: tuple[Slice, ...], bad: int) -> Landed:
+    return Landed(extent_of(facts), extent_of(facts, "named_"), lost, bad)
 
 
 def extent_of(facts: Mapping[str, Any], prefix: str = "") -> Extent:
