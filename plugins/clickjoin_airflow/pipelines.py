@@ -59,19 +59,32 @@ class PipelineFileError(Exception):
 
 
 def find(folder: Path) -> Found:
-    """Read the YAML files of the folder, or of the one that CLICKJOIN_PIPELINES names."""
+    """Read the YAML files of the folder, or of the one that CLICKJOIN_PIPELINES names.
+
+    Files that name the same pipeline are all broken.
+    """
     folder = Path(os.environ.get("CLICKJOIN_PIPELINES") or folder)
-    good: dict[str, PipelineFile] = {}
+    read_in: dict[str, list[PipelineFile]] = {}
     problems: dict[Path, str] = {}
     for path in sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml")):
         try:
             pipeline = read(path)
-            if pipeline.name in good:
-                raise ValueError(f"pipeline {pipeline.name} is in {good[pipeline.name].path.name} already; rename one")
-            good[pipeline.name] = pipeline
+            read_in.setdefault(pipeline.name, []).append(pipeline)
         except (OSError, ValueError, yaml.YAMLError) as error:
             problems[path] = f"{path}: {error}"
-    return Found(tuple(good.values()), tuple(_broken(problems, taken=set(good))))
+    for files in read_in.values():
+        problems |= _clash(files) if len(files) > 1 else {}
+    good = tuple(files[0] for files in read_in.values() if len(files) == 1)
+    return Found(good, tuple(_broken(dict(sorted(problems.items())), taken={file.name for file in good})))
+
+
+def _clash(files: list[PipelineFile]) -> dict[Path, str]:
+    """None of them runs: it is not for the alphabet to say which one a running pipeline was made from."""
+    whole = {}
+    for file in files:
+        others = ", ".join(other.path.name for other in files if other is not file)
+        whole[file.path] = f"{file.path}: pipeline {file.name} is in {others} too, so none of them runs; rename one"
+    return whole
 
 
 def _broken(problems: Mapping[Path, str], taken: set[str]) -> Iterator[BrokenFile]:

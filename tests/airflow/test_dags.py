@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+APPS = sorted(path.stem for path in (ROOT / "dags").glob("*.py") if path.stem != "broken")
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,8 @@ def imported(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[
     folder = tmp_path_factory.mktemp("pipelines")
     for name in ("clicks", "ads"):
         write_pipeline(folder, name, lease="30s")
-    write_pipeline(folder, "clicks", file="copy.yaml")
+    for file in ("copy.yaml", "twin.yaml"):
+        write_pipeline(folder, "twice", file=file)
     (folder / "half.yaml").write_text("pipeline: [")
     (folder / "no-name.yml").write_text("lake: ./lake")
     (folder / "notes.txt").write_text("not a pipeline")
@@ -87,4 +89,9 @@ def test_broken_files_stop_no_other_and_are_seen(imported: dict[str, Any]) -> No
 
 
 def test_two_files_of_one_name(imported: dict[str, Any]) -> None:
-    assert "pipeline clicks is in clicks.yaml already" in imported["dags"]["clickjoin_join__copy"]["doc"]
+    assert "clickjoin_join__twice" not in imported["dags"]
+    for file, other in (("copy", "twin"), ("twin", "copy")):
+        dag, words = imported["dags"][f"clickjoin_join__{file}"], f"pipeline twice is in {other}.yaml too"
+        assert dag["tags"] == ["broken", "clickjoin", "join"]
+        assert words in dag["doc"]
+        assert words in imported["errors"]["broken.py"]

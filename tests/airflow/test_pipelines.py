@@ -51,6 +51,22 @@ def test_a_broken_file_takes_no_good_ones_name(
     assert [file.name for file in (*found.good, *found.broken)] == ["clicks", "clicks.yaml"]
 
 
+def test_a_name_that_several_files_have_is_nobodys(
+    tmp_path: Path, write_pipeline: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLICKJOIN_PIPELINES", raising=False)
+    for file, lake in (("a.yaml", "./one"), ("clicks.yaml", "./two"), ("z.yml", "./three")):
+        write_pipeline(tmp_path, "clicks", lake=lake, file=file)
+    write_pipeline(tmp_path, "ads")
+    found = pipelines.find(tmp_path)
+    assert [file.name for file in found.good] == ["ads"]
+    assert [file.name for file in found.broken] == ["a", "clicks", "z"]
+    assert "pipeline clicks is in clicks.yaml, z.yml too, so none of them runs" in found.broken[0].problem
+    assert "pipeline clicks is in a.yaml, z.yml too" in found.broken[1].problem
+    with pytest.raises(pipelines.PipelineFileError, match=r"(?s)a\.yaml.*clicks\.yaml.*z\.yml"):
+        pipelines.require_readable(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
