@@ -94,10 +94,14 @@ def migrate(home: Home, env: Mapping[str, str]) -> None:
 
 def start(home: Home, port: int, env: Mapping[str, str]) -> Iterator[processes.Server]:
     """Start the parts one by one; they are up when `healthy` says so."""
-    folder = home.folder / "airflow"
-    for name, parts in PARTS.items():
-        command = _airflow(*(part.format(port=port) for part in parts))
-        yield processes.start(name, command, env, folder, home.logs / f"{name}.log")
+    for name in PARTS:
+        yield start_part(home, port, env, name)
+
+
+def start_part(home: Home, port: int, env: Mapping[str, str], name: str) -> processes.Server:
+    """Start one part."""
+    command = _airflow(*(part.format(port=port) for part in PARTS[name]))
+    return processes.start(name, command, env, home.folder / "airflow", home.logs / f"{name}.log")
 
 
 def healthy(port: int, since: datetime) -> bool:

@@ -102,6 +102,26 @@ class Stack:
                 raise
         return True
 
+    def revive(self) -> list[str]:
+        """Start again what has died, on its old port, and leave alone what runs; returns the names."""
+        with self.home.locked():
+            self.servers, self.ports = self.home.read()
+            dead = [server for server in self.servers if not server.alive()]
+            processes.stop(dead)
+            self.servers = [server for server in self.servers if server not in dead]
+            for server in dead:
+                self._remember(self._start_part(server.name))
+            if any(server.name == spark.NAME for server in dead):
+                self._wait("Spark Connect", lambda: spark.healthy(self.ports[spark.NAME]))
+        return [server.name for server in dead]
+
+    def _start_part(self, name: str) -> processes.Server:
+        if name == spark.NAME:
+            return spark.start(self.home, self.ports[name], self.env)
+        if name == watch.NAME:
+            return watch.start(self.home, self.env)
+        return airflow.start_part(self.home, self.ports["airflow"], self.env, name)
+
     def stop(self) -> None:
         """Stop everything that was started in this home, by whichever process."""
         with self.home.locked():

@@ -1,0 +1,145 @@
+"""What the size of the registry costs: GC of a day, a claim of 10,000 ids, and bytes an id, small beside large.
+
+    PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.registry --small 1000000 --large 50000000
+
+Both registries are made here, of ids in Photon's form over the same span of days, and measured in turns on one session.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from clickjoin.event_store.landing import bucket_sql, extent_of
+from clickjoin.events import MICROS
+from clickjoin.lake import Lake, Txn
+from clickjoin.lake.upkeep import drop_buckets, sizes
+from clickjoin.registry.shards import Timeline
+from clickjoin.session import in_process
+from clickjoin.tables import REGISTRY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DAYS = 4
+SHARDS = 4
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
+TIMELINE = Timeline(((datetime(1970, 1, 1, tzinfo=UTC), SHARDS),))
+BATCH = 10_000
+
+
+def ids(spark: SparkSession, count: int, low: datetime, high: datetime, server: int) -> DataFrame:
+    """Claims of `count` ids, spread evenly between two moments: columns of the registry."""
+    step = (high - low).total_seconds() * MICROS / count
+    micros = F.expr(f"CAST({int(low.timestamp() * MICROS)} + id * {step}D AS BIGINT)")
+    rows = spark.range(count).withColumn("micros", micros)
+    return (
+        rows.withColumn(
+            "event_id", F.concat(F.lit(f"10.{server}.0."), F.col("id") % 100, F.lit(":77:"), F.col("micros"))
+        )
+        .withColumn("event_time", F.timestamp_micros("micros"))
+        .withColumn("bucket", F.expr(bucket_sql("event_time", 3600)))
+        .withColumn("shard", F.expr(TIMELINE.sql()))
+        .withColumn("token", F.concat(F.lit("shop/main/join/"), (F.col("id") / 5000).cast("bigint")))
+        .withColumn("outcome", F.lit("joined"))
+        .select(*REGISTRY.names)
+    )
+
+
+def build(spark: SparkSession, root: Path, count: int) -> Lake:
+    """A registry of so many claims over the days before noon."""
+    lake = Lake(spark, str(root))
+    lake.create_filled(REGISTRY, ids(spark, count, NOON - timedelta(days=DAYS), NOON, 1), "registry")
+    return lake
+
+
+def claim(lake: Lake, turn: int) -> float:
+    """Seconds of one claim of 10,000 fresh ids, as a batch makes it."""
+    low = NOON + timedelta(seconds=10 * turn)
+    rows = ids(lake.spark, BATCH, low, low + timedelta(seconds=5), 2).localCheckpoint()
+    facts = rows.agg(
+        F.count(F.lit(1)).alias("good"), F.collect_set("bucket").alias("buckets"),
+        F.min(F.unix_micros("event_time")).alias("low"), F.max(F.unix_micros("event_time")).alias("high"),
+    ).collect()[0].asDict()  # fmt: skip
+    rows.createOrReplaceTempView("fresh")
+    where = extent_of(facts).sql("t", range(SHARDS))
+    start = time.perf_counter()
+    inserted = lake.insert_new("fresh", where, Txn("bench/main/join", turn + 1))
+    seconds = time.perf_counter() - start
+    assert inserted == BATCH, inserted
+    return seconds
+
+
+def collect(lake: Lake, day: int) -> float:
+    """Seconds to drop the oldest day that is left."""
+    before = (NOON - timedelta(days=DAYS - day)).strftime("%Y-%m-%dT%H%MZ")
+    start = time.perf_counter()
+    gone = drop_buckets(lake.small, "registry", before)
+    seconds = time.perf_counter() - start
+    assert gone.rows, before
+    return seconds
+
+
+def in_turns(lakes: dict[str, Lake], turns: range, measure: Callable[[Lake, int], float]) -> dict[str, list[float]]:
+    """The same measurement on each lake in turns, so that what else the machine does falls on all alike."""
+    found: dict[str, list[float]] = {name: [] for name in lakes}
+    for turn in turns:
+        for name, lake in lakes.items():
+            found[name].append(measure(lake, turn))
+    return found
+
+
+def measured(spark: SparkSession, folder: Path, counts: dict[str, int], turns: int) -> dict[str, Any]:
+    """Everything, as plain data."""
+    lakes = {name: build(spark, folder / name, count) for name, count in counts.items()}
+    whole = {name: sizes(lake.small, "registry", by="shard").values() for name, lake in lakes.items()}
+    bytes_ = {name: sum(s.bytes for s in held) / sum(s.rows for s in held) for name, held in whole.items()}
+    in_turns(lakes, range(2), claim)  # warm
+    claims = in_turns(lakes, range(2, 2 + turns), claim)
+    gc = in_turns(lakes, range(1, DAYS), collect)
+    medians = {name: statistics.median(seconds) for name, seconds in claims.items()}
+    gcs = {name: statistics.median(seconds) for name, seconds in gc.items()}
+    return {
+        "ids": counts,
+        "bytes_an_id": bytes_,
+        "claim_seconds": claims,
+        "claim_ratio": medians["large"] / medians["small"],
+        "gc_seconds": gc,
+        "gc_ratio": gcs["large"] / gcs["small"],
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Build, measure, print; figures as JSON with --out."""
+    parser = argparse.ArgumentParser(description="What the size of the registry costs")
+    parser.add_argument("--small", type=int, default=1_000_000)
+    parser.add_argument("--large", type=int, default=50_000_000)
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--out", type=Path)
+    chosen = parser.parse_args(arguments)
+    folder = Path(tempfile.mkdtemp(prefix="clickjoin-registry-"))
+    spark = in_process(cores="2", memory="6g")
+    try:
+        found = measured(spark, folder, {"small": chosen.small, "large": chosen.large}, chosen.turns)
+    finally:
+        spark.stop()
+        shutil.rmtree(folder)
+    print(json.dumps(found, indent=2))
+    if chosen.out:
+        chosen.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

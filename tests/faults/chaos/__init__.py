@@ -1,0 +1,1 @@
+"""Chaos: two replicas, GC, resharding and verification run at once while all that runs is killed at random."""

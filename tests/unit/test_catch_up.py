@@ -1,0 +1,47 @@
+"""A replica that is behind leaves time to one that is not, and none where it is alone."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from clickjoin import engine as module
+from clickjoin.engine import MOST_PAUSE, Engine
+
+
+@pytest.fixture
+def pause(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Seconds that a replica pauses after a batch."""
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+
+    def seconds(*, share: float = 0.5, backlog: int = 9, alive: bool = True, worked: float = 3.0, **more: Any) -> float:
+        pipeline = SimpleNamespace(batch=SimpleNamespace(catch_up=share))
+        this: Any = SimpleNamespace(pipeline=pipeline, _others_alive=lambda: alive)
+        metrics = {"seconds_land": worked / 2, "seconds_claim": worked / 2, "joined": 7}
+        item: Any = SimpleNamespace(plan=SimpleNamespace(backlog_events=backlog), metrics=metrics)
+        start = now[0]
+        Engine._give_way(this, item, more.get("stop", lambda: False), more.get("end"))
+        return round(now[0] - start, 3)
+
+    return seconds
+
+
+def test_pauses_for_its_share(pause: Any) -> None:
+    assert pause() == pytest.approx(3, abs=0.2)
+    assert pause(share=0.25) == pytest.approx(9, abs=0.2)
+    assert pause(share=0.01, worked=60) == pytest.approx(MOST_PAUSE, abs=0.2)
+
+
+def test_goes_on_at_once(pause: Any) -> None:
+    assert pause(share=1) == 0
+    assert pause(backlog=0) == 0
+    assert pause(alive=False) == 0
+
+
+def test_ends_when_told_to(pause: Any) -> None:
+    assert pause(stop=lambda: True) == 0
+    assert pause(end=1001.0 + 0) <= 4
