@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ import pytest
 
 from clickjoin.session import in_process
 from tests.spark.bench import Bench
+from tests.spark.hand import Hand
+from tests.spark.worn import worn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,3 +43,22 @@ def make(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Calla
         return Bench(spark, tmp_path_factory.mktemp("bench"), fields)
 
     return build
+
+
+@pytest.fixture(scope="session")
+def healthy(make: Callable[..., Bench]) -> Bench:
+    """A lake that has been through everything (see worn); leave it as it is."""
+    return worn(make)
+
+
+@pytest.fixture
+def hand(healthy: Bench, tmp_path: Path) -> Iterator[Hand]:
+    """That lake, to be changed: it is put back afterwards."""
+    root, now = Path(healthy.pipeline.root), healthy.clock.now
+    shutil.copytree(root, tmp_path / "kept")
+    healthy.engine = healthy.replica("main")
+    yield Hand(healthy)
+    healthy.clock.now = now
+    shutil.rmtree(root)
+    shutil.copytree(tmp_path / "kept", root)
+    healthy.engine = healthy.replica("main")

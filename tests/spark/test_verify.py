@@ -2,39 +2,173 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from clickjoin.verification.findings import Report
-from clickjoin.verification.verify import Verifier, Wanted
-from tests.spark.bench import Bench, click, query
+import pytest
 
-Q, LATE = query("q"), query("late", 5)
+from clickjoin import apps, faults
+from clickjoin.lake import Lake
+from clickjoin.registry.boundary import advance
+from tests.spark.bench import NOON, Bench, click, event_id, query
+from tests.spark.hand import FAULTS, Hand, damage, found, hosts, verify
 
 
-def verify(bench: Bench, **wanted: Any) -> Report:
+def test_a_healthy_lake(healthy: Bench) -> None:
+    before = healthy.all_tables()
+    for replica in ("main", "west"):
+        report = verify(healthy, replica)
+        assert (found(report), report.ok, report.notes) == ({}, True, ())
+        assert report.verdict == "everything is in its place"
+    noted = {count.kind: count.count for count in report.counts if not count.fault}
+    assert noted == {"late_repeat": 0, "elsewhere": 1, "in_flight": 0, "unproven": 0}
+    assert {count.kind: count.checked for count in report.counts}["lost"] == 15
+    sizes = [part.stat().st_size for stream in ("primary", "foreign") for part in (healthy.folder / stream).iterdir()]
+    assert 0 < {count.kind: count.checked for count in report.counts}["unread"] < 2 * sum(sizes)
+    after = healthy.all_tables()
+    assert len(after.pop("verification")) == 2 * len(report.counts)
+    before.pop("verification")
+    assert after == before
+
+
+def test_what_is_written_and_returned(healthy: Bench) -> None:
     said: list[str] = []
-    return Verifier(bench.replica("main"), said.append, patience=0).verify(Wanted(**wanted))
+    result = apps.verify(healthy.spark, healthy.pipeline, "main", said.append, since="2026-03-01", until="2026-03-02")
+    assert json.loads(json.dumps(result)) == result
+    assert result["ok"]
+    assert (result["from"], result["to"]) == ("2026-03-01T00:00:00+00:00", "2026-03-02T00:00:00+00:00")
+    rows = [row for row in healthy.engine.lake.small.read("verification").to_pylist() if row["run"] == result["run"]]
+    kinds = {row["kind"]: (row["fault"], row["count"], row["repaired"]) for row in rows}
+    assert kinds == dict.fromkeys(result["found"], (True, 0, 0)) | {
+        kind: (False, count, 0) for kind, count in result["counted"].items()
+    }
+    assert {row["samples"] for row in rows} == {"[]"}
+    assert len(rows) == 14
+    empty = apps.verify(healthy.spark, healthy.pipeline, "main", said.append, since="2026-04-01", until="2026-04-02")
+    assert (empty["ok"], empty["checked"]) == (True, 0)
 
 
-def found(report: Report) -> dict[str, int]:
-    return {count.kind: count.count for count in report.counts if count.count}
+def test_every_fault_of_events(hand: Hand) -> None:
+    damage(hand)
+    report = verify(hand.bench)
+    assert found(report) == {kind: len(ids) for kind, ids in FAULTS.items()} | {"unread": 2}
+    assert hosts(report) == FAULTS
+    assert not report.ok
+    assert report.verdict.startswith("left to see to: 1 lost, 2 doubled, ")
+    written = hand.bench.engine.lake.small.read("verification").to_pylist()
+    rows = {row["kind"]: row for row in written if row["run"] == report.run}
+    samples = json.loads(rows["lost"]["samples"])
+    assert samples == [{"event_id": event_id("u", 21), "event_time": "2026-03-01T12:00:21+00:00"}]
+    assert hand.bench.rows("findings") == []
 
 
-def test_quick(make: Any) -> None:
-    bench: Bench = make()
-    bench.queries(Q)
-    bench.clicks(click("a", 1, Q), click("b", 2, Q), click("c", 3, LATE), click("a", 1, Q))
+def test_every_fault_of_records(hand: Hand) -> None:
+    hand.delete("foreign", "a", where="path LIKE '%gz'")  # the last record of a packed file, by both replicas
+    hand.table("quarantine").delete("reason = 'broken-json' AND replica = 'main'")
+    hand.table("primary").delete("event_id LIKE 'p:%'")  # in a CSV file, by both
+    hand.add("foreign", next(row for row in hand.rows("foreign", "d") if row["replica"] == "main"))
+    report = verify(hand.bench)
+    assert found(report) == {"unread": 5, "overread": 1}
+    samples = [sample for count in report.counts if count.kind in ("unread", "overread") for sample in count.samples]
+    seen = sorted((sample["path"].rsplit("/", 1)[-1], sample["replica"], sample["records"]) for sample in samples)
+    assert seen == [
+        ("0.jsonl", "main", 1),
+        ("0.jsonl", "main", 1),
+        ("1.csv", "main", 1),
+        ("1.csv", "west", 1),
+        ("3.jsonl.gz", "main", 1),
+        ("3.jsonl.gz", "west", 1),
+    ]
+    (broken,) = [sample for sample in samples if "0.jsonl" in sample["path"] and "in no table" in sample["detail"]]
+    assert broken["to"] - broken["from"] == len("{broken\n")
+
+
+def test_bytes_of_a_file_that_is_gone_are_unproven(hand: Hand) -> None:
+    log = hand.bench.folder / "foreign" / "2.csv"
+    text = log.read_bytes()
+    log.unlink()
+    try:
+        report = verify(hand.bench)
+    finally:
+        log.write_bytes(text)
+    assert report.ok
+    assert {count.kind: count.count for count in report.counts}["unproven"] == 2  # its header, for both replicas
+    assert report.notes == ("2 byte ranges are unproven: no row holds these bytes, and no file does any more",)
+
+
+@pytest.fixture(scope="module")
+def moving(make: Any) -> Bench:
+    """One click given up, and one that nobody has read yet."""
+    bench: Bench = make(retry={"max_attempts": 1, "max_age": "1s", "first_delay": "1s", "max_delay": "1s"})
+    bench.queries(query("q"))
+    bench.clicks(click("u", 1, query("never")))
+    bench.join()
+    bench.retry(after=5)
+    bench.clicks(click("a", 2, query("q")))
+    return bench
+
+
+def stop_at(patch: pytest.MonkeyPatch, point: str) -> None:
+    """End a batch at a named point, as a crash would."""
+
+    def reach(name: str) -> None:
+        if name == point:
+            raise KeyboardInterrupt
+
+    patch.setattr(faults, "reach", reach)
+
+
+@pytest.mark.parametrize("point", ["landed", "claimed", "published", "set-aside"])
+def test_a_batch_in_flight_is_let_alone(moving: Bench, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    with monkeypatch.context() as patch:
+        stop_at(patch, point)
+        with pytest.raises(KeyboardInterrupt):
+            moving.replica("main").join_once()
+    before = moving.all_tables()
+    report = verify(moving, repair=True)
+    assert (found(report), moving.all_tables() | {"verification": []}) == ({}, before | {"verification": []})
+    noted = {count.kind: count.count for count in report.counts if not count.fault}
+    assert noted["in_flight"] == (point == "claimed")
+
+
+def test_a_redrive_in_flight_is_let_alone(moving: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    moving.engine = moving.replica("main")
+    moving.join()
+    append = Lake.append
+
+    def stop(lake: Lake, name: str, *rest: Any) -> None:
+        if name == "pending":
+            raise KeyboardInterrupt
+        append(lake, name, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lake, "append", stop)
+        with pytest.raises(KeyboardInterrupt):
+            moving.engine.redrive()
+    assert "u" not in moving.claims()
+    assert found(verify(moving, repair=True)) == {}
+    assert moving.replica("main").redrive() == 1
+    assert found(verify(moving)) == {}
+
+
+def test_claims_below_the_boundary_are_not_asked_for(moving: Bench) -> None:
+    small = moving.engine.lake.small
+    small.open("registry").delete("event_id LIKE 'a:%'")
+    assert found(verify(moving)) == {"output_without_claim": 1}
+    advance(small, 4, datetime.fromtimestamp(NOON, UTC) + timedelta(seconds=30), datetime.now(UTC))
+    assert found(verify(moving, repair=True)) == {}
+    assert moving.claims() == {}
+
+
+def test_an_id_with_two_times(make: Any) -> None:
+    foreign = {"event_time": "time", "primary_time": {"within": "1h"}}
+    bench: Bench = make(foreign=foreign, primary={"event_time": "time"})
+    bench.queries({"event_id": "q", "time": "2026-03-01T11:59:00Z"})
+    bench.clicks(*({"event_id": "c", "query_id": "q", "time": f"2026-03-01T12:00:0{at}Z"} for at in (1, 2, 2)))
     bench.join()
     report = verify(bench)
-    assert found(report) == {}
     assert report.ok
-    bench.engine.lake.small.open("joined").delete(f"event_id = '{click('a', 1, Q)['event_id']}'")
-    bench.engine.lake.small.open("registry").delete(f"event_id = '{click('b', 2, Q)['event_id']}'")
-    bench.engine.lake.small.open("pending").delete()
-    report = verify(bench)
-    assert found(report) == {"claim_without_output": 1, "lost": 1, "output_without_claim": 1}
-    report = verify(bench, repair=True)
-    print(report)
-    assert report.ok
-    assert bench.retry() == {"events_in": 2, "pending": 1, "joined": 1}
-    assert found(verify(bench)) == {}
+    (count,) = [count for count in report.counts if count.kind == "two_times"]
+    assert (count.count, count.fault) == (1, False)
+    assert count.samples == ({"event_id": "c", "event_time": count.samples[0]["event_time"]},)

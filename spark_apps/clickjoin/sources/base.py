@@ -110,3 +110,14 @@ class Source(Protocol):
     def read(self, spark: SparkSession, slices: Sequence[Slice], spec: RecordSpec) -> DataFrame:
         """Records of the slices, in parallel on Spark's workers; columns as RECORDS_DDL."""
         ...
+
+    def size(self, piece: Slice) -> int:
+        """About how many bytes a planned slice has."""
+        ...
+
+    def reread(self, piece: Slice, start: int, end: int, spec: RecordSpec) -> list[int | None] | None:
+        """Event times (microseconds; None of a bad record) of what is in bytes [start, end) of a planned slice now.
+
+        None if the bytes cannot be read any more.
+        """
+        ...

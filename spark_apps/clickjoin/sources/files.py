@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from clickjoin import errors, events
 from clickjoin.sources import contents, records, tasks
 from clickjoin.sources.base import RECORDS_DDL, Budget, Position, Slice, SourcePlan
@@ -60,6 +63,26 @@ class FilesSource:
         frame = spark.range(0, len(work), 1, len(work))
         return frame.mapInArrow(_reader(work, spec), RECORDS_DDL)
 
+    def size(self, piece: Slice) -> int:
+        """About how many bytes a planned slice has, if it is read to its end."""
+        return piece.end - piece.start if piece.end >= 0 else packed_size(piece.path) * _UNPACKED
+
+    def reread(self, piece: Slice, start: int, end: int, spec: RecordSpec) -> list[int | None] | None:
+        """Event times (microseconds; None of a bad record) of the records in bytes [start, end) of a planned slice.
+
+        Read here and now, without Spark. `start` begins a line; end -1: to the file's end. None if the bytes are in no
+        file any more. Errors: SourceError if the file changes meanwhile.
+        """
+        (chunk,), _ = self._chunks([piece])
+        if chunk.lost:
+            return None
+        part = chunk._replace(start=start, end=end, begin=start, stop=end)
+        found: list[int | None] = []
+        for batch in read_chunk(part, spec):
+            real = batch.filter(pc.greater(batch["length"], 0))  # what is broken at the end of a .gz is no record
+            found += real["event_time"].cast(pa.int64()).to_pylist()
+        return found
+
     def _chunks(self, slices: Sequence[Slice]) -> tuple[list[Chunk], list[int]]:
         chunks, sizes = [], []
         for piece, path in zip(slices, locate(self._pattern, slices), strict=True):
@@ -67,7 +90,7 @@ class FilesSource:
                 path or piece.path, piece.path, piece.generation, piece.start, piece.end, piece.start, piece.end,
                 proof_of(piece), self._is_csv(piece.path), "" if path else lost_reason(piece),
             ))  # fmt: skip
-            sizes.append(piece.end - piece.start if piece.end >= 0 else packed_size(piece.path) * _UNPACKED)
+            sizes.append(self.size(piece))
         return chunks, sizes
 
     def _is_csv(self, path: str) -> bool:

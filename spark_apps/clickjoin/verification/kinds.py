@@ -24,6 +24,7 @@ NOTICES = {
     "in_flight": "claims > 0 AND outputs = 0 AND moving = 0 AND open_claims > 0",
 }
 RECORDS = ("unread", "overread")
+UNPROVEN = "unproven"
 TWO_TIMES = "two_times"
 REPAIRABLE = ("lost", "claim_without_output", "output_without_claim", "doubled")
 

@@ -64,6 +64,7 @@ class Recovery:
         ctx = Context(self._pipeline, self._lake, plan, load_adapter(self._pipeline.adapter), timeline, boundary)
         faults.reach("planned")
         done = recover(ctx, self._say)
+        faults.reach("recovered")
         self._dispatcher.settled(plan, {})
         return done
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.events import MICROS, moment
 from clickjoin.lake import Txn
-from clickjoin.verification import ids, kinds
+from clickjoin.verification import ids, kinds, records
 from clickjoin.verification.findings import SAMPLES, Count, Report, sample
 from clickjoin.verification.journals import Journals, settled_now
 from clickjoin.verification.prescribe import prescribe
@@ -56,7 +56,7 @@ class Verifier:
 
     def __init__(self, engine: Engine, say: Say, *, patience: float = PATIENCE) -> None:
         self._lake, self._pipeline, self._replica, self._say = engine.lake, engine.pipeline, engine.replica, say
-        self._clock, self._patience = engine.clock, patience
+        self._sources, self._clock, self._patience = engine.sources, engine.clock, patience
         self._recovery = Recovery(engine.lake, engine.pipeline, engine.replica, say, engine.clock)
 
     def verify(self, wanted: Wanted) -> Report:
@@ -65,8 +65,8 @@ class Verifier:
         span = wanted.span(self._pipeline, moment(micros))
         self._recovery.resume()
         with sized(self._lake, self._pipeline, span):
-            counts, confirmed = self._ids(span, moment(micros))
-            report = Report(f"{self._replica}/{micros}", moment(micros), span, counts)
+            counts, confirmed, notes = self._look(span, micros)
+            report = Report(f"{self._replica}/{micros}", moment(micros), span, counts, notes=notes)
             for count in report.counts:
                 if count.fault and count.count:
                     self._say(f"{count.kind}: {count.count}, such as {dict(count.samples[0]) if count.samples else ''}")
@@ -77,10 +77,14 @@ class Verifier:
         self._say(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
 
-    def _ids(self, span: Span, now: datetime) -> tuple[tuple[Count, ...], Confirmed | None]:
-        first = read(self._lake, self._pipeline, span, now)
+    def _look(self, span: Span, micros: int) -> tuple[tuple[Count, ...], Confirmed | None, tuple[str, ...]]:
+        first = read(self._lake, self._pipeline, span, moment(micros))
         seen = ids.count(first)
-        confirmed = self._confirm(first, seen, now)
+        confirmed = self._confirm(first, seen, moment(micros))
+        bytes_, notes = records.check(self._lake, self._pipeline, self._sources, first, micros)
+        return (*self._ids(first, seen, confirmed), *bytes_), confirmed, notes
+
+    def _ids(self, first: Reading, seen: dict[str, Any], confirmed: Confirmed | None) -> tuple[Count, ...]:
         found = confirmed.counts if confirmed else {}
         samples = confirmed.samples if confirmed else {}
         counts = [Count(kind, found.get(kind, 0), seen["ids"], samples=samples.get(kind, ())) for kind in kinds.FAULTS]
@@ -89,7 +93,7 @@ class Verifier:
             twice = ids.two_times(first).orderBy("event_id").limit(SAMPLES + 1).collect()
             number = len(twice) if len(twice) <= SAMPLES else ids.two_times(first).count()
             counts.append(Count(kinds.TWO_TIMES, number, seen["accepted"], fault=False, samples=sample(twice)))
-        return tuple(counts), confirmed
+        return tuple(counts)
 
     def _confirm(self, first: Reading, seen: dict[str, Any], now: datetime) -> Confirmed | None:
         """What a second reading finds as well; None where the first found nothing."""
@@ -117,7 +121,8 @@ class Verifier:
         rows = prescribe(self._pipeline, confirmed.reading, confirmed.rows, wanted.remove_doubles)
         rows = rows.withColumns({"run": F.lit(report.run), "at": F.lit(report.at)})
         self._lake.append("findings", rows, Txn(f"{self._pipeline.pipeline}/{self._replica}/findings", micros))
-        return self._recovery.run(micros)
+        doable = set(kinds.REPAIRABLE) - (set() if wanted.remove_doubles else {"doubled"})
+        return self._recovery.run(micros) if doable & confirmed.counts.keys() else {}
 
 
 @dataclass(frozen=True)

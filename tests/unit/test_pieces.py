@@ -1,0 +1,121 @@
+"""Plans that fit together, and those that leave bytes out or read some twice; what is in flight, as Spark SQL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clickjoin.dispatcher.journal import Journal
+from clickjoin.dispatcher.plan import BatchPlan
+from clickjoin.lake import SmallTables
+from clickjoin.sources.base import Slice
+from clickjoin.tables import BATCHES
+from clickjoin.verification import pieces as of_batches
+from clickjoin.verification.findings import Count, Report
+from clickjoin.verification.journals import Journals, text
+from clickjoin.verification.pieces import Piece, misfits, pieces
+from clickjoin.verification.reading import Span
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def piece(batch: int, start: int, end: int, **more: Any) -> Piece:
+    generation = more.pop("generation", "g")
+    cut = Slice(generation, "/log", start, end, 0, "", 0, "", 1)
+    return Piece(**{"replica": "main", "batch": batch, "stream": "foreign", "planned": 0, "slice": cut, **more})
+
+
+@pytest.mark.parametrize(
+    ("found", "faults"),
+    [
+        ([], []),
+        ([piece(1, 0, 5), piece(2, 5, 9), piece(3, 9, -1)], []),
+        ([piece(2, 5, 9), piece(1, 0, 5)], []),
+        ([piece(1, 0, 5), piece(2, 6, 9)], [("unread", 5, 6)]),
+        ([piece(1, 0, 5), piece(7, 6, 9)], []),  # batches between them are not at hand
+        ([piece(1, 0, 5), piece(2, 4, 9)], [("overread", 4, 5)]),
+        ([piece(1, 0, -1), piece(2, 4, 9)], [("overread", 4, -1)]),
+        ([piece(1, 0, 5), piece(2, 0, 5, replica="west"), piece(3, 0, 5, stream="primary")], []),
+        ([piece(1, 0, 5), piece(2, 0, 5, generation="g+")], []),
+        ([piece(1, 0, 5), piece(2, 5, 9, lost=True), piece(3, 5, 9)], []),
+    ],
+)
+def test_misfits(found: list[Piece], faults: list[tuple[str, int, int]]) -> None:
+    assert [(fault.kind, fault.start, fault.end) for fault in misfits(found)] == faults
+
+
+def journals(settled: dict[tuple[str, str], int], planned: dict[tuple[str, str], int]) -> Journals:
+    return Journals("p", settled, planned)
+
+
+def test_nothing_in_flight() -> None:
+    calm = journals({("main", "join"): 7, ("main", "redrive"): 1}, {("main", "join"): 7, ("main", "redrive"): 1})
+    assert (calm.open_tokens(), calm.open_sql(), calm.redriving_sql()) == ([], "FALSE", "FALSE")
+    assert calm.settled_sql() == "(replica = 'main' AND batch <= 7)"
+    assert journals({}, {}).settled_sql() == "FALSE"
+
+
+def test_in_flight() -> None:
+    """A sequence that the first look did not know is in flight from its first batch on."""
+    busy = journals({("main", "join"): 7}, {("main", "join"): 9, ("w'est", "redrive"): 1})
+    assert busy.open_tokens() == ["p/main/join/8", "p/main/join/9", "p/w'est/redrive/1"]
+    assert busy.open_sql("t") == r"t IN ('p/main/join/8', 'p/main/join/9', 'p/w\'est/redrive/1')"
+    assert busy.redriving_sql() == r"replica IN ('w\'est')"
+    assert text("a\\'b") == r"'a\\\'b'"
+
+
+def test_a_report() -> None:
+    counts = (Count("lost", 3, 10), Count("doubled", 1, 10), Count("elsewhere", 4, 10, fault=False))
+    report = Report("main/1", NOON, Span(NOON, NOON + timedelta(hours=1)), counts, 1.23456)
+    assert (report.ok, report.verdict) == (False, "left to see to: 3 lost, 1 doubled")
+    mended = report.repaired({"lost": 3})
+    assert (mended.ok, mended.verdict) == (False, "left to see to: 1 doubled; repaired 3")
+    whole = mended.repaired({"lost": 3, "doubled": 1})
+    assert (whole.ok, whole.verdict) == (True, "everything is in its place; repaired 4")
+    assert [row["repaired"] for row in whole.rows()] == [3, 1, 0]
+    assert whole.to_dict()["counted"] == {"elsewhere": 4}
+    assert whole.to_dict()["seconds"] == 1.235
+
+
+def test_a_span() -> None:
+    span = Span(NOON, NOON + timedelta(hours=2))
+    assert span.extent(3600).buckets == ("2026-03-01T1200Z", "2026-03-01T1300Z")
+    assert span.sql("t") == (
+        "t >= TIMESTAMP '2026-03-01 12:00:00.000000+00:00' AND t < TIMESTAMP '2026-03-01 14:00:00.000000+00:00'"
+    )
+
+
+def test_pieces_of_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read in chunks, back to the range and to single batches before it; what is not settled is no piece."""
+    small = SmallTables(str(tmp_path))
+    small.create(BATCHES)
+    journal = Journal(small, "p", "main", "join")
+    for number in range(1, 10):
+        at = NOON + timedelta(hours=number)
+        slices = {"foreign": (piece(number, 10 * number, 10 * number + 10).slice,)}
+        journal.plan(BatchPlan("p", "main", "join", number, int(at.timestamp() * 1e6), slices), at)
+        if number < 9:
+            lost = {"foreign": [slices["foreign"][0].__dict__]} if number == 7 else {}
+            journal.settle(number, lost, at)
+    monkeypatch.setattr(of_batches, "_CHUNK", 2)
+    read, chunks = small.read, []
+    monkeypatch.setattr(small, "read", lambda *a, **k: chunks.append(k["filters"][-1]) or read(*a, **k))
+    span = Span(NOON + timedelta(hours=6), NOON + timedelta(hours=9))
+    found = pieces(small, {("main", "join"): 8, ("main", "retry"): 3}, span, {("main", 2), ("west", 3)})
+    assert [(part.batch, part.slice.start, part.lost) for part in found] == [
+        (2, 20, False),
+        (6, 60, False),
+        (7, 70, True),
+        (8, 80, False),
+    ]
+    assert chunks == [("batch", "<=", 8), ("batch", "<=", 6), ("batch", "<=", 4), ("batch", "<=", 2)]
+    chunks.clear()
+    assert [part.batch for part in pieces(small, {("main", "join"): 8}, span, {("main", 1)})] == [1, 6, 7, 8]
+    assert chunks == [("batch", "<=", 8), ("batch", "<=", 6), ("batch", "<=", 4), ("batch", "<=", 2)]
+    chunks.clear()
+    late = Span(NOON + timedelta(hours=8), NOON + timedelta(hours=9))
+    assert [part.batch for part in pieces(small, {("main", "join"): 8}, late, {("main", 1)})] == [1, 8]
+    assert chunks == [("batch", "<=", 8), ("batch", "<=", 6), ("batch", "<=", 2)]
