@@ -71,6 +71,13 @@ def test_shape(imported: dict[str, Any], app: str, timetable: str, params: set[s
     assert dag["serialized"] > 0
 
 
+def test_a_verification_goes_on_whatever_it_finds(imported: dict[str, Any]) -> None:
+    dag = imported["dags"]["clickjoin_verify__ads"]
+    assert (dag["timetable"], dag["tasks"]) == ("DeltaTriggerTimetable", ["verify"])
+    assert set(dag["params"]) == {"from", "to", "repair", "remove_doubles", "replica"}
+    assert (dag["max_failures"], dag["max_active_runs"], dag["timeout"]) == (0, 1, 7200)
+
+
 @pytest.mark.parametrize("app", ["join", "retry"])
 def test_output_is_an_asset(imported: dict[str, Any], app: str) -> None:
     uri = f"file://{imported['folder']}/lake/clicks/joined"

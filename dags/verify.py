@@ -1,0 +1,49 @@
+"""### Proves what is promised, id by id and byte by byte
+
+Every hour, over the events of `verify.window`: every accepted event is in exactly one place, every output row has its
+claim and every settled claim its row, no id is there twice, and every byte of input is accounted for. Joins go on
+meanwhile; what seems wrong at first is looked at again before it counts.
+
+**The task** returns counts and samples by kind as XCom `return_value`, and writes them to table `verification`.
+**If it fails** with "left to see to", faults are left: docs/verification.md says what each kind means and what to do.
+It is not tried again, and the next run looks anew. **By hand:** trigger it with another range, `repair` (which
+`verify.repair` makes the rule) or `remove_doubles` in the form.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, Param
+
+from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
+
+TIME = {"type": ["null", "string"]}
+MAYBE = {"type": ["null", "boolean"]}
+FORM = {
+    "from": Param(None, title="From", description="First event time, such as 2026-03-01T12:00Z.", **TIME),
+    "to": Param(None, title="To", description="Event time to end before. Empty: now.", **TIME),
+    "repair": Param(None, title="Repair", description="Mend what can be mended. Empty: as configured.", **MAYBE),
+    "remove_doubles": Param(
+        False, title="Remove doubles", description="With repair: rows too many leave the output.", type="boolean"
+    ),
+}
+# A whole day may be large, and a verification that has found something three times must go on all the same.
+OWN = {"max_consecutive_failed_dag_runs": 0}
+
+for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
+    settings = defaults.settings("verify", pipeline, leased=False, form=FORM) | OWN
+    with DAG(schedule=timedelta(hours=1), doc_md=__doc__, **settings):
+        ClickjoinOperator(
+            task_id="verify",
+            app="verify",
+            config=str(pipeline.path),
+            tables=pipeline.tables,
+            replica=defaults.REPLICA,
+            execution_timeout=timedelta(hours=2),
+            arguments={
+                "since": "{{ params['from'] }}",
+                "until": "{{ params['to'] }}",
+                "repair": "{{ params.repair }}",
+                "remove_doubles": "{{ params.remove_doubles }}",
+            },
+        )
