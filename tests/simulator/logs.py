@@ -63,18 +63,20 @@ def event_id(host: str, seconds: float) -> str:
     return f"{host}:1:{round((START + seconds) * 1_000_000)}"
 
 
-def draw(rng: random.Random, since: float, until: float) -> Logs:
+def draw(rng: random.Random, since: float, until: float, late: tuple[float, float]) -> Logs:
     """Queries and clicks of event times between two moments (seconds from the start), in the order they are due."""
     logs = Logs(pace={name: rng.choice([0.01, 0.03, 0.1]) for name in ("primary", "foreign")})
     queries = [(f"q{n}", round(rng.uniform(since, until), 3)) for n in range(rng.randint(3, 7))]
     for host, at in queries:
-        logs.primary += [_record(rng, host, at, None) for _ in range(2 if rng.random() < 0.2 else 1)]
+        logs.primary += [_record(rng, host, at, None, late) for _ in range(2 if rng.random() < 0.2 else 1)]
     for n in range(rng.randint(5, 12)):
         host, at = queries[int(rng.random() * len(queries))]
         if rng.random() < 0.15:
             host = f"orphan{n}"
         own = f"{'drop' if rng.random() < 0.15 else 'c'}{n}", at + rng.uniform(0, 20)
-        logs.foreign += [_record(rng, *own, (host, at)) for _ in range(2 if rng.random() < 0.3 else 1)]
+        logs.foreign += [
+            _record(rng, *own, (host, at), (late[0] / 2, late[1])) for _ in range(2 if rng.random() < 0.3 else 1)
+        ]
     if rng.random() < 0.3:
         logs.foreign.append({"reason": "broken-json", "raw": b"{", "due": START})
     for records in (logs.primary, logs.foreign):
@@ -82,14 +84,16 @@ def draw(rng: random.Random, since: float, until: float) -> Logs:
     return logs
 
 
-def _record(rng: random.Random, host: str, at: float, of: tuple[str, float] | None) -> dict[str, Any]:
+def _record(
+    rng: random.Random, host: str, at: float, of: tuple[str, float] | None, late: tuple[float, float]
+) -> dict[str, Any]:
     made: dict[str, Any] = {"event_id": event_id(host, at), "event_time": moment(at)}
     if of:
         made |= {"primary_id": event_id(*of), "primary_time": moment(of[1])}
     text = {name: value for name, value in made.items() if name.endswith("_id")}
     # A writer's clock may be ahead; some records are written late.
-    late = rng.choice([-SKEW, 0, 5, 30]) + (rng.uniform(0, 200) if rng.random() < 0.2 else 0)
-    return made | {"payload": json.dumps(text), "due": START + max(at + late, 0 if at + late > -20 else -1)}
+    delay = rng.choice([-SKEW, 0, 5, 30]) + (rng.uniform(0, late[1]) if rng.random() < late[0] else 0)
+    return made | {"payload": json.dumps(text), "due": START + max(at + delay, 0)}
 
 
 class LogSource:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from clickjoin.config import Pipeline
@@ -17,10 +17,52 @@ from tests.simulator.world import START, Odds, Violation, World
 _SIDE = {"source": {"kind": "files", "path": "/nowhere/*"}, "event_id": "event_id", "event_time": "embedded"}
 
 
-_TABLES = ("primary", "foreign", "registry", "joined", "pending", "batches")
-# Where a process that sleeps sees the world change most: between what it has read and what it commits.
-_WEAK = [(what, name) for what in ("read", "commit") for name in _TABLES]
-_WEAK += [("read", "primary"), ("read", "registry"), ("commit", "registry"), ("commit", "timeline")] * 3
+_TABLES = ("primary", "foreign", "registry", "joined", "pending", "batches", "boundary", "timeline")
+_POINTS = [(what, name) for what in ("read", "commit") for name in _TABLES]
+
+
+@dataclass(frozen=True)
+class Bent:
+    """What a kind of schedule is bent to: points where processes fall asleep (see Odds.weak), and chances of jobs."""
+
+    weak: dict[tuple[str, str], tuple[float, float, float]] | None = None
+    gc: float = 0.4
+    reshard: float = 0.3
+    late: tuple[float, float] = (0.2, 200)  # share of queries that are written late, and by how many seconds at most
+    most: int = 6  # events a batch
+    fatal: dict[tuple[str, str], float] = field(default_factory=dict)
+    replicas: float = 0.8
+    ticks: tuple[float, ...] = (0.05, 0.3, 1.0, 2.0)
+    delay: int = 10  # seconds to the first retry
+    span: tuple[float, float] | None = None  # event times, in seconds from the start
+
+
+# Half of all schedules are bent to what the finer protections are for: where a process that sleeps between what it has
+# read and what it commits sees the world change most.
+_BENTS = (
+    *[Bent()] * 3,
+    Bent(
+        {("read", "primary"): (0.4, 5, 30)},
+        0,
+        0,
+        (0.7, 40),
+        1,
+        {("commit", "joined"): 0.7},
+        0.3,
+        (0.05, 0.3),
+        40,
+        (-30, 150),
+    ),
+    Bent({("read", "registry"): (0.15, 30, 150), ("commit", "registry"): (0.15, 30, 150)}, gc=1, reshard=0),
+    Bent(
+        {("commit", "timeline"): (1, 60, 160), ("commit", "registry"): (0.25, 1, 40)},
+        0,
+        1,
+        (0.5, 200),
+        replicas=1,
+        span=(60, 300),
+    ),
+)
 
 
 @dataclass
@@ -34,7 +76,7 @@ class Outcome:
 
 
 @lru_cache
-def pipeline(adapter: str, max_events: int) -> Pipeline:
+def pipeline(adapter: str, max_events: int, delay: int = 10) -> Pipeline:
     """The pipeline of a schedule: buckets of a minute, kept for one, so that all of its life goes by."""
     return Pipeline.model_validate(
         {
@@ -46,7 +88,13 @@ def pipeline(adapter: str, max_events: int) -> Pipeline:
             "verify": {"window": "1m"},
             "keep": {"pending": "1m"},
             "limits": {"max_skew": f"{2 * logs.SKEW:.0f}s"},
-            "retry": {"first_delay": "10s", "backoff": 2, "max_delay": "20s", "max_age": "30s", "max_attempts": 2},
+            "retry": {
+                "first_delay": f"{delay}s",
+                "backoff": 2,
+                "max_delay": f"{2 * delay}s",
+                "max_age": f"{3 * delay}s",
+                "max_attempts": 2,
+            },
             "batch": {"max_events": max_events},
             "adapter": adapter,
         }
@@ -68,17 +116,19 @@ def run(seed: int, *, verbose: bool = False) -> Outcome:
     adapter = "clickjoin.joiner.adapter:Merge" if rng.random() < 0.8 else "tests.simulator.dropping:Dropping"
     lake = _empty(adapter).fork()
     rust.install(lake)
-    world = World(seed, lake, _odds(rng), verbose=verbose)
+    bent = _BENTS[seed % len(_BENTS)]
+    world = World(seed, lake, _odds(rng, bent), verbose=verbose)
     world.now = START
     clock.install(world.clock, world.sleep)
-    streams = logs.draw(rng, -240, rng.choice([-10, 120, 300]))
+    until = rng.choice([-10, 120, 300])
+    streams = logs.draw(rng, *(bent.span or (-240, until)), bent.late)
     world.complete = streams.last
     world.grow = lambda: streams.grow(world.random, world.now, all_of_it=not world.live)
-    cast = Cast(world, pipeline(adapter, rng.randint(2, 6)), streams)
+    cast = Cast(world, pipeline(adapter, rng.randint(1, bent.most), bent.delay), streams)
     oracle = Oracle(lake, streams)
     fault = None
     try:
-        _start(world, cast, rng)
+        _start(world, cast, rng, bent)
         world.run()
         oracle.at_the_end()
     except Violation as found:
@@ -89,28 +139,35 @@ def run(seed: int, *, verbose: bool = False) -> Outcome:
     return Outcome(seed, fault, counts, world.trace or [])
 
 
-def _odds(rng: random.Random) -> Odds:
+def _odds(rng: random.Random, bent: Bent) -> Odds:
     return Odds(
         stay=rng.choice([0.3, 0.7, 0.9]),
         crash=rng.choice([0.0, 0.01, 0.03]),
         sleep=rng.choice([0.0, 0.01, 0.03]),
-        tick=rng.choice([0.05, 0.3, 1.0, 2.0]),
+        tick=rng.choice(bent.ticks),
         points=rng.randint(80, 400),
-        weak=rng.choice(_WEAK),
+        weak=bent.weak or {rng.choice(_POINTS): (0.2, 1, 60)},
+        fatal=bent.fatal,
     )
 
 
-def _start(world: World, cast: Cast, rng: random.Random) -> None:
-    replicas = ["east", "west"] if rng.random() < 0.8 else ["east"]
+def _start(world: World, cast: Cast, rng: random.Random, bent: Bent) -> None:
+    replicas = ["east", "west"] if rng.random() < bent.replicas else ["east"]
     for replica in replicas:
         skew = rng.uniform(-logs.SKEW, logs.SKEW)
         world.start(replica, "join", skew, cast.job(cast.join))
         world.start(replica, "retry", skew, cast.job(cast.retry), rng.uniform(0, 10))
         if rng.random() < 0.3:
             world.start(replica, "redrive", skew, cast.job(cast.redrive), rng.uniform(20, 120))
-    if rng.random() < 0.4:
+    if rng.random() < bent.gc:
         skew = rng.uniform(-logs.SKEW, logs.SKEW)
         world.start("east", "gc", skew, cast.collector(rng.randint(1, 4), rng.choice([0, 4, 30])), rng.uniform(0, 90))
-    if rng.random() < 0.3:
+    if rng.random() < bent.reshard:
         skew = rng.uniform(-logs.SKEW, logs.SKEW)
-        world.start("east", "reshard", skew, cast.resharder(rng.sample([1, 3, 4], 2)), rng.uniform(0, 60))
+        world.start(
+            "east",
+            "reshard",
+            skew,
+            cast.resharder([3] if bent.reshard == 1 else rng.sample([1, 3, 4], 2)),
+            rng.uniform(0, 40),
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,9 @@ class Odds:
     sleep: float  # long, while another copy takes over
     tick: float
     points: int  # before crashes and sleeping end
-    weak: tuple[str, str] = ("", "")  # a point at which this schedule likes to put processes to sleep
+    # Points at which this schedule likes to put processes to sleep: how likely, and from and to how many seconds.
+    weak: Mapping[tuple[str, str], tuple[float, float, float]]
+    fatal: Mapping[tuple[str, str], float]  # points at which one that has slept is likely to crash
 
 
 @dataclass(eq=False)
@@ -112,7 +114,7 @@ class World:
         me.at = (what, table)
         if self.trace is not None:
             self.trace.append(f"{self.now - START:9.2f} {me.name:16} {what} {table}")
-        if self.random.random() >= self.odds.stay:
+        if me.slept or me.at in self.odds.weak or self.random.random() >= self.odds.stay:
             self._give_way(me)
 
     def sleep(self, seconds: float) -> None:
@@ -151,7 +153,7 @@ class World:
                 continue
             chosen = ready[int(self.random.random() * len(ready))]
             self._resume(chosen)
-            if self.live and not chosen.done:
+            if (self.live or chosen.slept) and not chosen.done:
                 self._fate(chosen)
             if self.points > 60_000:
                 raise Violation(f"no end: {[(p.name, p.at) for p in self.processes]}")
@@ -169,19 +171,21 @@ class World:
     def _fate(self, process: Process) -> None:
         drawn = self.random.random()
         # Whoever wakes late is told off soon: what a zombie leaves half done is where the finer faults lie.
-        if drawn < (0.06 if process.slept else self.odds.crash):
+        fatal = self.odds.fatal
+        if drawn < (fatal.get(process.at, 0.01 if fatal else 0.1) if process.slept else self.odds.crash):
             self.kill(process)
             self.crashes += 1
-            if self._copies(process) == 0:
+            if self._copies(process) == 0 and process.role != "reshard":
                 self.start(process.replica, process.role, process.skew, process.main, self.random.uniform(0, 20))
             return
-        likely = 0.2 if process.at == self.odds.weak else self.odds.sleep
-        if self.random.random() < likely and self._copies(process) < 3:
+        likely, low, high = self.odds.weak.get(process.at, (self.odds.sleep, 1, self.random.choice([8, 30, 120])))
+        if self.live and self.random.random() < likely and self._copies(process) < 3:
             self.zombies += 1
             process.slept = True
-            process.wake = self.now + self.random.expovariate(1 / self.random.choice([4, 15, 60]))
+            process.wake = self.now + self.random.uniform(low, high)
             self.note(f"{process.name} falls asleep before {' '.join(process.at)}")
-            self.start(process.replica, process.role, process.skew, process.main)
+            if process.role != "reshard":  # nobody starts that again by himself
+                self.start(process.replica, process.role, process.skew, process.main)
 
     def _copies(self, of: Process) -> int:
         return sum((p.replica, p.role) == (of.replica, of.role) for p in self.processes)
@@ -195,7 +199,7 @@ class World:
         assert process.done, process.name
 
     def settle(self) -> None:
-        """From now on all is well: no crash, no zombie; who sleeps wakes."""
+        """From now on all is well but for those who sleep: they wake soon, and may crash."""
         self.live = False
         self.now = max(self.now, self.complete)
         for process in self.processes:

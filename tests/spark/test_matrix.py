@@ -29,7 +29,7 @@ def _gate(folder: Path) -> Callable[[DataFrame], DataFrame]:
     """Holds a job that reads these rows, from when it asks for them until a file is there."""
     reached, go = str(folder / "reached"), str(folder / "go")
 
-    def hold(value: str) -> str:
+    def hold(value):  # without hints: Spark reads them as a wish for Arrow
         import pathlib
         import time
 
