@@ -3,44 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from clickjoin.config_file import clashes, explain, parse
+from clickjoin.config_types import Duration, Local, Size
 from clickjoin.errors import ConfigError
 from clickjoin.events import MICROS, RecordSpec
-
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-
-
-def _seconds(value: Any) -> Any:
-    """A duration such as `10s`, `2h`, `3d`, in seconds."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", value) if isinstance(value, str) else None
-    if not found:
-        raise ValueError(f"{value!r} is not a duration; write a number and ms, s, m, h, d or w, such as 10s or 3d")
-    return float(found.group(1)) * _UNITS[found.group(2)]
-
-
-def _bytes(value: Any) -> Any:
-    """A size such as `256MB`, in bytes."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    found = re.fullmatch(r"\s*(\d+)\s*([KMG]?i?B)\s*", value, re.IGNORECASE) if isinstance(value, str) else None
-    if not found:
-        raise ValueError(f"{value!r} is not a size; write a number and B, KB, MB or GB, such as 256MB")
-    return int(found.group(1)) * _SIZES[found.group(2).upper()]
-
-
-Duration = Annotated[
-    float,
-    BeforeValidator(_seconds, json_schema_input_type=Annotated[str, Field(pattern=r"^\d+(\.\d+)?(ms|s|m|h|d|w)$")]),
-]
-Size = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(gt=0)]
 
 
 class _Strict(BaseModel):
@@ -51,7 +31,7 @@ class Files(_Strict):
     """Growing log files: JSON lines, or CSV with a header line."""
 
     kind: Literal["files"] = Field(description="growing files in folders")
-    path: str = Field(min_length=1, description="glob of files; relative to the pipeline's file")
+    path: Local = Field(description="glob of files; relative to the pipeline's file")
     format: Literal["jsonl", "csv"] | None = Field(None, description="default: by the name (.csv or not, before .gz)")
 
 
@@ -149,7 +129,7 @@ class Pipeline(_Strict):
     """One pipeline: what to join, how, and where to."""
 
     pipeline: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$", description="name; the tables' folder in the lake")
-    lake: str = Field(min_length=1, description="folder or URL that holds the tables; relative to the pipeline's file")
+    lake: Local = Field(description="folder that holds the tables; relative to the pipeline's file")
     primary: Primary
     foreign: Foreign
     registry: Registry = Registry()
@@ -177,7 +157,7 @@ class Pipeline(_Strict):
 
     @property
     def root(self) -> str:
-        """Folder (or URL prefix) of this pipeline's tables."""
+        """Folder of this pipeline's tables."""
         return f"{self.lake.rstrip('/')}/{self.pipeline}"
 
     def spec(self, stream: str, now_micros: int) -> RecordSpec:
@@ -197,8 +177,6 @@ class Pipeline(_Strict):
 
 
 def _absolute(path: str, base: Path) -> str:
-    if "://" in path:
-        return path
     return str(base / Path(path).expanduser())
 
 
@@ -213,16 +191,20 @@ def load(file: str | Path) -> Pipeline:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})", remedy="Give the pipeline's YAML file") from error
     try:
-        raw = yaml.safe_load(text)
+        raw = parse(text)
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: is not YAML: {error}", remedy="Mend it at the line named above") from error
     if not isinstance(raw, dict):
-        raise ConfigError(f"{path}: holds no fields", remedy="See `clickjoin init --help` for a file to start from")
+        raise ConfigError(
+            f"{path}: holds no fields", remedy="Remove it, and `clickjoin init` with this name writes one to start from"
+        )
     try:
-        pipeline = Pipeline.model_validate(raw)
+        pipeline = _anchored(Pipeline.model_validate(raw), path.resolve().parent)
     except ValidationError as error:
-        raise ConfigError(f"{path}:\n{_explain(error)}", remedy="See `clickjoin schema --config-file`") from error
-    return _anchored(pipeline, path.resolve().parent)
+        raise ConfigError(f"{path}:\n{explain(error)}", remedy="See `clickjoin schema --config-file`") from error
+    if found := clashes(pipeline):
+        raise ConfigError(f"{path}:\n" + "\n".join(f"  {line}" for line in found), remedy="Keep the folders apart")
+    return pipeline
 
 
 def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
@@ -242,20 +224,6 @@ def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
             "foreign": side(pipeline.foreign),
         }
     )
-
-
-def _explain(error: ValidationError) -> str:
-    lines = []
-    for item in error.errors(include_url=False):
-        field = ".".join(str(part) for part in item["loc"]) or "(whole file)"
-        message = item["msg"].removeprefix("Value error, ")
-        if item["type"] == "extra_forbidden":
-            message = "no such field; remove it, or check its spelling"
-        elif item["type"] == "missing":
-            message = "is missing; add it"
-        got = f" (got {item['input']!r})" if item["type"] not in ("missing", "extra_forbidden", "value_error") else ""
-        lines.append(f"  {field}: {message}{got}")
-    return "\n".join(lines)
 
 
 def json_schema() -> str:

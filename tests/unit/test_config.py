@@ -141,10 +141,9 @@ def test_primary_time_within(tmp_path: Path) -> None:
     [
         ("lake", "logs/*.jsonl", "{here}/lake/zozo", "{here}/logs/*.jsonl"),
         ("./lake/", "./a/**/*.csv", "{here}/lake/zozo", "{here}/a/**/*.csv"),
-        ("../lake", "../x.jsonl", "{here}/../lake/zozo", "{here}/../x.jsonl"),
-        ("/abs", "/abs/*", "/abs/zozo", "/abs/*"),
-        ("file:///abs", "file:///abs/*", "/abs/zozo", "/abs/*"),
-        ("s3a://b/prefix/", "s3a://b/logs/*", "s3a://b/prefix/zozo", "s3a://b/logs/*"),
+        ("../lake", "../logs/x.jsonl", "{here}/../lake/zozo", "{here}/../logs/x.jsonl"),
+        ("/abs", "/logs/*", "/abs/zozo", "/logs/*"),
+        ("file:///abs", "file:///logs/*", "/abs/zozo", "/logs/*"),
     ],
 )
 def test_relative_paths_are_from_the_file(tmp_path: Path, lake: str, path: str, root: str, found: str) -> None:
@@ -168,6 +167,10 @@ BAD = [
     ("foreign.primary_id", None, "is missing; add it"),
     ("foreign.primary_time", None, "is missing; add it"),
     ("foreign.primary_time", {"within": "2 hours"}, "is not a duration; write a number and ms, s, m, h, d or w"),
+    ("foreign.primary_time", 7, "write embedded, uuid7, a column's name, or {within: 2h} (got 7)"),
+    ("foreign.primary_time", {"whithin": "2h"}, "primary_time.whithin: no such field; remove it"),
+    ("lake", "s3://bucket/lake", "'s3://bucket/lake' is no folder of this machine; write a path, or file:///path"),
+    ("primary.source.path", "s3a://b/logs/*", "is no folder of this machine"),
     ("registry.retention", "3 days", "'3 days' is not a duration; write a number and ms, s, m, h, d or w, such as 10s"),
     ("registry.retention", 3, "3 is not a duration; write"),
     ("registry.bucket", "7m", "whole minutes that divide a day, such as 15m, 1h or 1d"),
@@ -185,6 +188,55 @@ BAD = [
     ("adapter", "Merge", "should match pattern"),
     ("colour", "red", "no such field; remove it, or check its spelling"),
 ]
+
+
+def test_one_line_for_one_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(write(tmp_path, changed("foreign.primary_time", {"within": "2x"})))
+    (line,) = str(caught.value).splitlines()[1:]
+    assert line.startswith("  foreign.primary_time.within: '2x' is not a duration; write a number and ms, s, m, h")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (CONTRACT + "lake: /other\n", r"'lake' is there twice\n.*line 17, column 1"),
+        (CONTRACT.replace("backoff: 2,", "backoff: 2, backoff: 3,"), r"'backoff' is there twice"),
+    ],
+)
+def test_a_key_that_is_there_twice(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=rf"(?s)is not YAML.*{words}"):
+        load(write(tmp_path, text))
+
+
+def test_merged_keys_may_be_replaced(tmp_path: Path) -> None:
+    text = CONTRACT.replace("primary:\n", "primary: &side\n").replace("foreign:\n", "foreign:\n  <<: *side\n")
+    assert load(write(tmp_path, text)) == load(write(tmp_path, CONTRACT))
+
+
+@pytest.mark.parametrize(
+    ("lake", "path"),
+    [
+        ("logs", "logs/*.jsonl"),
+        ("logs/lake", "logs/*.jsonl"),
+        ("logs/day/lake", "logs/*/clicks.jsonl"),
+        ("a/b/lake", "a/**/*.jsonl"),
+        ("../x/logs/lake", "../x/./logs/*"),
+    ],
+)
+def test_a_lake_inside_a_log_folder(tmp_path: Path, lake: str, path: str) -> None:
+    with pytest.raises(ConfigError, match=r"lake: .* lies inside the log folder of foreign.source.path .*Keep the"):
+        load(write(tmp_path, changed("foreign.source.path", path) | {"lake": lake}))
+
+
+@pytest.mark.parametrize(("lake", "path"), [("lake", "logs/*"), ("logs/lake", "logs/clicks/*"), ("logs2", "logs/*")])
+def test_a_lake_beside_a_log_folder(tmp_path: Path, lake: str, path: str) -> None:
+    assert load(write(tmp_path, changed("foreign.source.path", path) | {"lake": lake}))
+
+
+def test_both_streams_on_the_same_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"both streams read /logs/impressions/\*\.jsonl; give each its own files"):
+        load(write(tmp_path, changed("foreign.source.path", "/logs/x/../impressions/*.jsonl")))
 
 
 @pytest.mark.parametrize(("field", "value", "remedy"), BAD)

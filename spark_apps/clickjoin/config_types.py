@@ -1,0 +1,48 @@
+"""What a field of a pipeline's file can hold besides text and numbers: durations, sizes, places on this machine."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def _seconds(value: Any) -> Any:
+    """A duration such as `10s`, `2h`, `3d`, in seconds."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", value) if isinstance(value, str) else None
+    if not found:
+        raise ValueError(f"{value!r} is not a duration; write a number and ms, s, m, h, d or w, such as 10s or 3d")
+    return float(found.group(1)) * _UNITS[found.group(2)]
+
+
+def _local(value: str) -> str:
+    """A path on this machine, as `path` or `file:///path`."""
+    if "://" in value and not value.startswith("file:///"):
+        raise ValueError(f"{value!r} is no folder of this machine; write a path, or file:///path")
+    return value
+
+
+def _bytes(value: Any) -> Any:
+    """A size such as `256MB`, in bytes."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = re.fullmatch(r"\s*(\d+)\s*([KMG]?i?B)\s*", value, re.IGNORECASE) if isinstance(value, str) else None
+    if not found:
+        raise ValueError(f"{value!r} is not a size; write a number and B, KB, MB or GB, such as 256MB")
+    return int(found.group(1)) * _SIZES[found.group(2).upper()]
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(_seconds, json_schema_input_type=Annotated[str, Field(pattern=r"^\d+(\.\d+)?(ms|s|m|h|d|w)$")]),
+]
+Size = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(gt=0)]
+
+
+Local = Annotated[
+    str, Field(min_length=1, json_schema_extra={"pattern": "^(file:///|(?!.*://))"}), AfterValidator(_local)
+]
