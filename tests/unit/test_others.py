@@ -95,4 +95,4 @@ def test_not_for_the_dead(small: SmallTables) -> None:
 
 def test_not_for_ever(small: SmallTables) -> None:
     planned(small, "west", 0)
-    assert waited(small, planned(small, "east", 1), 0) == 40
+    assert waited(small, planned(small, "east", 1), 0) == 100

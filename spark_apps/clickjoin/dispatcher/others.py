@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clickjoin.context import Context
     from clickjoin.lake import SmallTables
 
-_MOST_SECONDS = 2.0
+_MOST_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
 # A batch older than this belongs to a replica that is dead, or so slow that it is not worth waiting for.
 _FRESH = timedelta(seconds=10)
