@@ -14,26 +14,27 @@ from bootstrap.doctor import DEFAULT_PORTS
 from .stack import Stack
 
 
-def up(stack: Stack) -> None:
+def up(stack: Stack) -> int:
     """Start the stack, or say that it runs."""
     print("starting Spark Connect and Airflow ", end="", flush=True)
     begun = time.monotonic()
     started = stack.start(tied=False)
     print(f" {time.monotonic() - begun:.0f} s" if started else "- already running")
-    status(stack)
+    return status(stack)
 
 
-def down(stack: Stack) -> None:
+def down(stack: Stack) -> int:
     """Stop the stack, if it runs."""
     stack.stop()
     print("stopped")
+    return 0
 
 
-def status(stack: Stack) -> None:
-    """Say where everything is."""
+def status(stack: Stack) -> int:
+    """Say where everything is; 1 if nothing runs, or something has died."""
     if not stack.servers:
-        print("not running")
-        return
+        print("not running; make up starts it")
+        return 1
     for server in stack.servers:
         if not server.alive():
             print(f"{server.name} has died: see {server.log}; make up starts it again")
@@ -41,6 +42,7 @@ def status(stack: Stack) -> None:
         print(f"Airflow        {stack.airflow_url} (user admin, password in {stack.home.passwords})")
     print(f"Spark Connect  port {stack.ports['spark']} (address with token in {stack.home.connect_url})")
     print(f"logs           {stack.home.logs}")
+    return 0 if stack.running else 1
 
 
 def _dots() -> Callable[[], None]:
@@ -68,14 +70,13 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     stack = Stack(chosen.home, spark_port=chosen.spark_port, airflow_port=chosen.airflow_port, tick=_dots())
     try:
-        commands[chosen.command](stack)
+        return commands[chosen.command](stack)
     except Problem as problem:
         print(f"\nclickjoin: {problem}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nclickjoin: interrupted, everything is stopped", file=sys.stderr)
         return 130
-    return 0
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def _lines(error: ValidationError) -> Iterator[str]:
 
 
 def clashes(pipeline: Pipeline) -> list[str]:
-    """Places that are used for two things, a line each; all paths absolute."""
+    """Places that are used for two things, or cannot be used, a line each; all paths absolute."""
     paths = {name: os.path.normpath(getattr(pipeline, name).source.path) for name in ("primary", "foreign")}
     root = Path(os.path.normpath(pipeline.root))
     found = [
@@ -69,6 +69,8 @@ def clashes(pipeline: Pipeline) -> list[str]:
         for name, path in paths.items()
         if _inside(root.parts, Path(path).parent.parts)
     ]
+    if set("[]%") & set(pipeline.lake):
+        found.append(f"lake: {pipeline.lake} holds [, ] or %, which Delta's writers misread; name the folder otherwise")
     if paths["primary"] == paths["foreign"]:
         found.append(f"foreign.source.path: both streams read {paths['foreign']}; give each its own files")
     return found

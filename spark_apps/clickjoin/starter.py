@@ -1,5 +1,11 @@
 """The pipeline file that `clickjoin init` writes."""
 
+from __future__ import annotations
+
+import glob
+import json
+from pathlib import Path
+
 STARTER = """\
 # A pipeline: which two streams to join, and where to put the result. Relative paths are from this file.
 # `clickjoin schema --config-file` prints a JSON Schema for editors; `clickjoin validate` checks what you wrote.
@@ -20,3 +26,10 @@ retry: {first_delay: 10s, backoff: 2, max_delay: 1h, max_age: 1d, max_attempts: 
 batch: {max_events: 500000, max_bytes: 256MB, lease: 60s}
 adapter: clickjoin.joiner.adapter:Merge
 """
+
+
+def starter(folder: Path) -> str:
+    """The file with absolute paths below a folder, so that it can be copied to another place."""
+    lake = json.dumps(str(folder / "lake"), ensure_ascii=False)
+    logs = json.dumps(glob.escape(str(folder / "logs")), ensure_ascii=False)[:-1]
+    return STARTER.replace("lake: ./lake", f"lake: {lake}").replace('"./logs', logs)

@@ -234,6 +234,12 @@ def test_a_lake_beside_a_log_folder(tmp_path: Path, lake: str, path: str) -> Non
     assert load(write(tmp_path, changed("foreign.source.path", path) | {"lake": lake}))
 
 
+@pytest.mark.parametrize("lake", ["a[b]", "100%"])
+def test_a_lake_that_cannot_be_named(tmp_path: Path, lake: str) -> None:
+    with pytest.raises(ConfigError, match=r"lake: .* holds \[, \] or %, which Delta's writers misread"):
+        load(write(tmp_path, RAW | {"lake": lake}))
+
+
 def test_both_streams_on_the_same_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"both streams read /logs/impressions/\*\.jsonl; give each its own files"):
         load(write(tmp_path, changed("foreign.source.path", "/logs/x/../impressions/*.jsonl")))

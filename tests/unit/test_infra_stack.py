@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bootstrap import INFRA, ROOT, Problem
-from stack import Stack, airflow, spark
+from stack import Stack, airflow, processes, spark
+from stack import __main__ as command
 from stack.home import Home, clean_environment, write_private
 
 
@@ -77,6 +78,25 @@ def test_stack_that_was_not_started(tmp_path):
     with pytest.raises(Problem, match=r"^no Spark Connect server was started"):
         _ = stack.connect_url
     stack.stop()
+
+
+def test_status_fails_unless_all_runs(home, tmp_path, capsys):
+    status = ["status", "--home", str(home.folder)]
+    assert command.main(status) == 1
+    assert capsys.readouterr().out == "not running; make up starts it\n"
+    servers = [
+        processes.start(name, ["sleep", "60"], {}, tmp_path, tmp_path / f"{name}.log")
+        for name in ("spark", "scheduler")
+    ]
+    home.write(servers, {"spark": 15002})
+    try:
+        assert command.main(status) == 0
+        assert "has died" not in capsys.readouterr().out
+        processes.stop(servers[:1])
+        assert command.main(status) == 1
+        assert "spark has died: see" in capsys.readouterr().out
+    finally:
+        processes.stop(servers)
 
 
 def test_crash_at_start_shows_the_log_and_leaves_nothing(tmp_path, monkeypatch):

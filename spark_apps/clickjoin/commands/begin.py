@@ -10,15 +10,22 @@ import typer
 from clickjoin import console
 from clickjoin.commands.base import Config, app
 from clickjoin.config import load
-from clickjoin.starter import STARTER
+from clickjoin.errors import ConfigError
+from clickjoin.starter import starter
 
 
 @app.command()
 def init(config: Config) -> None:
-    """Write a pipeline file to start from, if there is none yet; else create the pipeline's tables."""
+    """Write a pipeline file to start from, if there is none yet; else create the pipeline's tables.
+
+    Its paths are absolute, below the folder that this is run in: it can be copied to where Airflow finds it.
+    """
     if not config.exists():
-        config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(STARTER, encoding="utf-8")
+        try:
+            config.parent.mkdir(parents=True, exist_ok=True)
+            config.write_text(starter(Path.cwd()), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{config}: cannot be written ({error.strerror})", remedy="Give another place") from error
         console.say(f"{config} written: put in your logs' folders and columns, then run `clickjoin init` once more")
         return
     from clickjoin.setup import initialise

@@ -16,13 +16,22 @@ MAX_OPEN = 64
 class LogFiles:
     """`<folder>/queries/part-0000.jsonl` and so on, `<folder>/clicks/…` likewise; lines are appended whole.
 
-    Errors: ConfigError where the folder holds logs already, since the truth beside them would no longer be true.
+    Errors: ConfigError where the folder cannot be written to, or holds logs already: the truth beside them would no
+    longer be true.
     """
 
     def __init__(self, folder: Path, files: int) -> None:
         self._open: dict[Path, BinaryIO] = {}
         self._keep = 2 * files <= MAX_OPEN
         self._paths = [[folder / stream / f"part-{number:04d}.jsonl" for number in range(files)] for stream in STREAMS]
+        try:
+            self._make(folder)
+        except OSError as error:
+            raise ConfigError(
+                f"generate: {folder}: cannot be written ({error.strerror})", remedy="Give another folder"
+            ) from error
+
+    def _make(self, folder: Path) -> None:
         for stream in STREAMS:
             (folder / stream).mkdir(parents=True, exist_ok=True)
             if any((folder / stream).iterdir()):
