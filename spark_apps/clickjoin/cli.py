@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 from clickjoin.commands import app
 from clickjoin.errors import ClickjoinError
+from clickjoin.known import known
+from clickjoin.lost import gist, is_lost
 
 
 def main() -> None:
     """Run the command line; a known error is one message on stderr and exit code 2 (bad configuration) or 3."""
     try:
         app(standalone_mode=True)
-    except ClickjoinError as error:
-        if "--json" in sys.argv:
-            print(json.dumps({"error": type(error).__name__, "message": str(error)}))
-        print(f"clickjoin: {error}", file=sys.stderr)
-        sys.exit(3 if error.retryable else 2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        if not is_lost(error):
+            raise
+        print(f"clickjoin: Spark is lost ({gist(error)}). Run it again: what was cut short goes first", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(3)  # an orderly exit would try to talk to what is gone
+    except Exception as error:
+        ours = error if isinstance(error, ClickjoinError) else known(error)
+        if ours is None:
+            raise
+        if "--json" in sys.argv:
+            print(json.dumps({"error": type(ours).__name__, "message": str(ours)}))
+        print(f"clickjoin: {ours}", file=sys.stderr)
+        sys.exit(3 if ours.retryable else 2)
 
 
 if __name__ == "__main__":
