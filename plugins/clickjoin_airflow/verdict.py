@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowTaskTimeout
 
-from clickjoin.errors import ClickjoinError
-from clickjoin.lost import gist, is_lost, is_of_spark
+from clickjoin.errors import ClickjoinError, ServerLost
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+# What a client hears when its server is gone, or has come back without the client's session.
+_LOST = ("UNAVAILABLE", "UNAUTHENTICATED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED",
+         "OPERATION_NOT_FOUND", "OPERATION_ABANDONED", "Connection refused", "Connection reset",
+         "Socket closed", "stopped SparkContext")  # fmt: skip
 _INTERRUPTED = "OPERATION_CANCELED"
+_GRPC_DETAILS = re.compile(r'^\s*details = "(.{1,300})', re.MULTILINE)
 _UNKNOWN_TRIES = 5
 
 
@@ -33,20 +38,30 @@ class Verdict:
 
 def judge(error: BaseException) -> Verdict:
     """Say whether trying again can help."""
-    text = gist(error)
+    text = _gist(error)
     if isinstance(error, Stopped | AirflowTaskTimeout):
         return Verdict(True, f"the task was stopped ({text}); the batch that was cut short goes first")
     if isinstance(error, AirflowFailException | AirflowNotFoundException):
         return Verdict(False, text)
     if isinstance(error, ClickjoinError) and not error.retryable:
         return Verdict(False, str(error))
-    if is_lost(error):
+    if isinstance(error, ServerLost) or (_of_spark(error) and any(mark in str(error) for mark in _LOST)):
         return Verdict(True, f"the Spark server is lost; the batch that was cut short goes first ({text})")
-    if is_of_spark(error) and _INTERRUPTED in str(error):
+    if _of_spark(error) and _INTERRUPTED in str(error):
         return Verdict(True, f"its work was interrupted on the Spark server ({text})")
     if isinstance(error, ClickjoinError):
         return Verdict(True, f"another try can help ({text})")
     return Verdict(True, f"nothing says that it is permanent ({type(error).__name__}: {text})", _UNKNOWN_TRIES)
+
+
+def _of_spark(error: BaseException) -> bool:
+    return any(kind.__module__.partition(".")[0] in ("pyspark", "grpc") for kind in type(error).__mro__)
+
+
+def _gist(error: BaseException) -> str:
+    text = str(error)
+    details = _GRPC_DETAILS.search(text)  # else the first line only says that a call failed
+    return details[1] if details else next(iter(text.splitlines()), type(error).__name__)[:300]
 
 
 class RetryByCause(RetryPolicy):

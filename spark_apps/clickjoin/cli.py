@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 from clickjoin.commands import app
 from clickjoin.errors import ClickjoinError
 from clickjoin.known import known
-from clickjoin.lost import gist, is_lost
 
 
 def main() -> None:
@@ -18,12 +16,6 @@ def main() -> None:
         app(standalone_mode=True)
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception as error:
-        if not is_lost(error):
-            raise
-        print(f"clickjoin: Spark is lost ({gist(error)}). Run it again: what was cut short goes first", file=sys.stderr)
-        sys.stderr.flush()
-        os._exit(3)  # an orderly exit would try to talk to what is gone
     except Exception as error:
         ours = error if isinstance(error, ClickjoinError) else known(error)
         if ours is None:
