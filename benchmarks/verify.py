@@ -40,8 +40,9 @@ DAY = datetime(2026, 3, 1, tzinfo=UTC)
 def pipeline(folder: str) -> Pipeline:
     """A pipeline whose lake lies in a folder."""
     side = {"source": {"kind": "files", "path": f"{folder}/none/*"}, "event_id": "id", "event_time": "embedded"}
+    other = {"source": {"kind": "files", "path": f"{folder}/clicks/*"}, "primary_id": "q", "primary_time": "embedded"}
     raw = {"pipeline": "bench", "lake": folder, "primary": side, "registry": {"retention": "365d"}}
-    return Pipeline.model_validate(raw | {"foreign": {**side, "primary_id": "q", "primary_time": "embedded"}})
+    return Pipeline.model_validate(raw | {"foreign": {**side, **other}})
 
 
 def rows_of(spark: SparkSession, engine: Engine, day: datetime, ids: int, number: int) -> DataFrame:

@@ -1,8 +1,11 @@
-"""Replacing a few rows of a table by others in one commit, once a txn."""
+"""Replacing a few rows of a table by others in one commit, once a txn; and letting old reports go."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from deltalake.exceptions import CommitFailedError
 
 from clickjoin.lake.txn import Txn
 
@@ -10,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.lake.lake import Lake
+    from clickjoin.lake.small import SmallTables
 
 
 def replace_rows(lake: Lake, name: str, where: str, rows: DataFrame, txn: Txn) -> None:
@@ -23,3 +27,16 @@ def replace_rows(lake: Lake, name: str, where: str, rows: DataFrame, txn: Txn) -
         writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(lake.small.path(name))
 
     lake._rerun(name, write)
+
+
+def drop_before(small: SmallTables, name: str, column: str, before: datetime) -> bool:
+    """Drop a table's rows whose time is before a moment; False if there are none, or if another writer came first."""
+    actions = small.files(name)
+    oldest = actions[f"min.{column}"].to_pylist() if actions.num_rows else []
+    if not any(time is not None and time < before for time in oldest):
+        return False
+    try:
+        small.open(name).delete(f"{column} < '{before.astimezone(UTC).isoformat()}'")
+    except CommitFailedError:
+        return False  # the next call finds them
+    return True

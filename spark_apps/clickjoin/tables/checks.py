@@ -44,7 +44,7 @@ detail       STRING    why nothing can be done, in a sentence; else null
 at           TIMESTAMP when the verification began
 """
     ),
-    statistics=("event_time", "run", "kind"),
+    statistics=("event_time", "run", "kind", "at"),
 )
 DOUBLES = Table(
     "doubles",

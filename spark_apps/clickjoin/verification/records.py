@@ -41,6 +41,7 @@ _TILED = (
     f"tiles % {_P} = pmod((high % {_P}) * (high % {_P}) - (start % {_P}) * (start % {_P}), {_P})"
 )
 MOST_HOLES = 20_000
+_CUT = f"more than {MOST_HOLES} byte ranges are in question, and only as many were looked at: verify a shorter range"
 MOST_BYTES = 256_000_000  # read again in one verification; what lies beyond is said to be unproven
 
 
@@ -64,11 +65,13 @@ def check(
     also = {(row["replica"], row["batch"]) for row in seen.distinct().collect()}
     found = pieces(lake.small, reading.journals.settled, reading.span, also)
     reader = _Reader(pipeline, sources, {piece.key: piece for piece in found}, now_micros)
-    for hole in holes(lake, found) if found else ():
+    there, whole = holes(lake, found) if found else ([], True)
+    for hole in there:
         reader.judge(hole)
     faults = misfits(found) + reader.faults
     checked = sum(max(piece.slice.end - piece.slice.start, 0) for piece in found)
-    return tuple(_count(kind, faults, checked) for kind in (*RECORDS, UNPROVEN)), reader.notes()
+    counts = tuple(_count(kind, faults, checked) for kind in (*RECORDS, UNPROVEN))
+    return counts, reader.notes() + (() if whole else (_CUT,))
 
 
 def _count(kind: str, faults: list[Fault], checked: int) -> Count:
@@ -102,8 +105,8 @@ def _landed(lake: Lake, found: list[Piece]) -> DataFrame:
     return reduce(lambda left, right: left.unionAll(right), parts)
 
 
-def holes(lake: Lake, found: list[Piece]) -> list[Hole]:
-    """Where the rows of these slices leave bytes uncovered or cover some twice, and where a .gz must be read on."""
+def holes(lake: Lake, found: list[Piece]) -> tuple[list[Hole], bool]:
+    """Where rows of slices leave bytes uncovered or cover some twice, or a .gz must be read on; and if that is all."""
     rows = [(*piece.key, piece.slice.start, piece.slice.end) for piece in found if not piece.lost]
     planned = lake.spark.createDataFrame(rows, _SLICES_DDL)
     landed = _landed(lake, found)
@@ -124,7 +127,7 @@ def holes(lake: Lake, found: list[Piece]) -> list[Hole]:
         Hole(_key(row), row["end"], row["high"], True) for row in odd.where("`end` >= 0 AND high > `end`").collect()
     ]
     inner = [Hole(_key(row), row["was"], row["offset"], row["offset"] < row["was"]) for row in _inside(landed, odd)]
-    return ends + beyond + inner
+    return ends + beyond + inner, max(odd.count(), len(inner)) < MOST_HOLES
 
 
 def _key(row: Any) -> tuple[str, str, int, str]:

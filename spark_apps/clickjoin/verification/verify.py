@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.events import MICROS, moment
 from clickjoin.lake import Txn
+from clickjoin.lake.replace import drop_before
 from clickjoin.verification import ids, kinds, records
 from clickjoin.verification.findings import SAMPLES, Count, Report, sample
 from clickjoin.verification.journals import Journals, settled_now
@@ -74,6 +75,8 @@ class Verifier:
                 report = report.repaired(self._repair(report, confirmed, wanted, micros))
         report = replace(report, seconds=time.perf_counter() - begun)
         self._lake.small.append("verification", report.rows())
+        for name in ("verification", "findings"):
+            drop_before(self._lake.small, name, "at", report.at - timedelta(seconds=self._pipeline.keep.metrics))
         self._say(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
 
