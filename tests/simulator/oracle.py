@@ -27,8 +27,9 @@ class Oracle:
         counts = self._counts.get(table.name)
         if counts is None:
             return
-        for path in commit.removes:
-            for row in self._lake.files[f"{table.path}/{path}"].rows:
+        before = table.snapshots[-2].files
+        for path in commit.removes & before.keys():
+            for row in before[path].rows:
                 counts[row["event_id"], row["event_time"]] -= 1
         for file in commit.adds:
             for row in file.rows:

@@ -13,6 +13,9 @@ from tests.simulator.sql import expression
 from tests.simulator.statements import ask
 
 
+pa.set_cpu_count(1)  # tables of a few rows: threads only cost
+
+
 class DeltaError(Exception):
     """Root of deltalake's errors."""
 
@@ -180,7 +183,7 @@ class DeltaTable:
         if going:
             read = Reading(self._at, files={file.path for file in going})
             adds = self._lake.write(self._table, [row for file in going for row in file.rows])
-            commit = Commit(adds, frozenset(file.path for file in going))
+            commit = Commit(adds, frozenset(file.path for file in going), packs=True)
             try:
                 self._at = self._lake.commit_rust(self._table, self._at, commit, read)
             except Refused as error:

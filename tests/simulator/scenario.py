@@ -37,29 +37,34 @@ class Bent:
     span: tuple[float, float] | None = None  # event times, in seconds from the start
 
 
-# Half of all schedules are bent to what the finer protections are for: where a process that sleeps between what it has
-# read and what it commits sees the world change most.
+# More than half of all schedules are bent to what the finer protections are for: where a process that sleeps between
+# what it has read and what it commits sees the world change most.
 _BENTS = (
     *[Bent()] * 3,
+    # A copy of a batch looks up late, finds what has come meanwhile, and dies with its claim.
     Bent(
-        {("read", "primary"): (0.4, 5, 30)},
-        0,
-        0,
-        (0.7, 40),
-        1,
-        {("commit", "joined"): 0.7},
-        0.3,
-        (0.05, 0.3),
-        40,
-        (-30, 150),
+        weak={("read", "primary"): (0.4, 5, 30)},
+        fatal={("commit", "joined"): 0.7},
+        gc=0,
+        reshard=0,
+        replicas=0.3,
+        most=1,
+        late=(0.7, 40),
+        ticks=(0.05, 0.3),
+        delay=40,
+        span=(-30, 150),
     ),
-    Bent({("read", "registry"): (0.15, 30, 150), ("commit", "registry"): (0.15, 30, 150)}, gc=1, reshard=0),
+    # A batch reads the registry long after it read the boundary.
+    Bent(weak={("read", "registry"): (0.15, 30, 150), ("commit", "registry"): (0.15, 30, 150)}, gc=1, reshard=0),
+    # Two rewrite the same closed bucket of many small files.
+    Bent(weak={("commit", "joined"): (0.4, 10, 90)}, gc=2, reshard=0, most=1, span=(-238, -201)),
+    # An entry of the timeline is written after the time that it is from.
     Bent(
-        {("commit", "timeline"): (1, 60, 160), ("commit", "registry"): (0.25, 1, 40)},
-        0,
-        1,
-        (0.5, 200),
+        weak={("commit", "timeline"): (1, 60, 160), ("commit", "registry"): (0.25, 1, 40)},
+        gc=0,
+        reshard=1,
         replicas=1,
+        late=(0.5, 200),
         span=(60, 300),
     ),
 )
@@ -159,9 +164,13 @@ def _start(world: World, cast: Cast, rng: random.Random, bent: Bent) -> None:
         world.start(replica, "retry", skew, cast.job(cast.retry), rng.uniform(0, 10))
         if rng.random() < 0.3:
             world.start(replica, "redrive", skew, cast.job(cast.redrive), rng.uniform(20, 120))
-    if rng.random() < bent.gc:
-        skew = rng.uniform(-logs.SKEW, logs.SKEW)
-        world.start("east", "gc", skew, cast.collector(rng.randint(1, 4), rng.choice([0, 4, 30])), rng.uniform(0, 90))
+    for at in range(2 if bent.gc > 1 else 1):  # by hand, beside the one on schedule
+        if rng.random() < bent.gc:
+            skew = rng.uniform(-logs.SKEW, logs.SKEW)
+            collector = cast.collector(
+                rng.randint(1, 4) * round(bent.gc + 0.5), 0 if bent.gc > 1 else rng.choice([0, 4, 30])
+            )
+            world.start(("east", "west")[at], "gc", skew, collector, rng.uniform(0, 90))
     if rng.random() < bent.reshard:
         skew = rng.uniform(-logs.SKEW, logs.SKEW)
         world.start(

@@ -68,12 +68,14 @@ class Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.items = [*tokens(text), ("end", "")]
+        self.words = [value.upper() for _, value in self.items]
         self.at = 0
 
     def peek(self, *words: str) -> bool:
         """Whether these words come next."""
-        there = [value.upper() for _, value in self.items[self.at : self.at + len(words)]]
-        return there == list(words)
+        if self.words[self.at] != words[0]:
+            return False
+        return len(words) == 1 or self.words[self.at : self.at + len(words)] == list(words)
 
     def take(self, *words: str) -> bool:
         """Step over these words if they come next."""
