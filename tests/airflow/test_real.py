@@ -168,6 +168,24 @@ def test_a_killed_task(live: Live) -> None:
     live.logs.wait(240)
 
 
+def test_what_is_run_by_hand(live: Live) -> None:
+    """Redrive, GC, resharding and verification, while the join goes on; each returns what it did."""
+    found = {}
+    for app, form in (("redrive", {}), ("reshard", {"shards": 8}), ("gc", {"wait": 5}), ("verify", {})):
+        dag = f"clickjoin_{app}__clicks"
+        live.unpause(dag)
+        run = live.stack.api("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"]
+        live.until(lambda dag=dag, run=run: live.task(dag, run)["state"] in DONE, 180)
+        assert live.task(dag, run)["state"] == "success", live.log(dag, run)
+        found[app] = live.task(dag, run, "/xcomEntries/return_value?deserialize=true")["value"]
+    assert found["redrive"] == {"redriven": 0}
+    assert [entry["shards"] for entry in found["reshard"]["timeline"]][-1] == 8
+    assert found["gc"]["dropped"]["registry"]["rows"] == 0
+    assert found["verify"]["ok"] is True
+    live.logs.click(live.logs.query())
+    live.logs.wait(240)
+
+
 def test_a_stopped_job_leaves_the_server_free(live: Live) -> None:
     config = live.stack.pipelines / "clicks.yaml"
     command = [sys.executable, str(Path(__file__).with_name("run_endless.py")), live.stack.connect_url, str(config)]
