@@ -1,0 +1,95 @@
+"""Errors of the layers below that people meet, told from their texts: a disk that refuses, a Spark that is gone."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from clickjoin.errors import ClickjoinError, ConfigError, LakeError, ServerLost
+
+_REFUSED = (
+    "Read-only file system", "Permission denied", "PermissionDenied", "Operation not permitted", "Not a directory",
+    "NotADirectory", "No space left on device", "Disk quota exceeded", "Could not create local directory",
+)  # fmt: skip
+_PLACE = re.compile(r"(?:Unable to open file|Could not create local directory:|Mkdirs failed to create) (/[^\n#]+)")
+_SYSTEM = re.compile(r"Read-only file system|Permission denied|Not a directory|No such file or directory|"
+                     r"Operation not permitted|No space left on device|Disk quota exceeded")  # fmt: skip
+# What a client hears when its server is gone, or has come back without the client's session.
+_GONE = ("UNAVAILABLE", "SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED", "Connection refused",
+         "Connection reset", "Socket closed", "stopped SparkContext")  # fmt: skip
+
+
+def known(error: BaseException) -> ClickjoinError | None:
+    """The error as one of ours, with a remedy; None if it is none that we know."""
+    chain = list(_chain(error))
+    if lost_jvm(error):
+        return ServerLost(
+            "Spark is lost: its process has ended, or was killed (for want of memory?)",
+            remedy="Run it again: the batch that was cut short goes first, and nothing is lost or doubled",
+        )
+    if any(_module(one) in ("pyspark", "grpc") and any(mark in str(one) for mark in _GONE) for one in chain):
+        return ServerLost(
+            "the Spark server is lost", remedy="Start it (`make up`) and run this again: nothing is lost or doubled"
+        )
+    for one in chain:
+        text = str(one)
+        if any(mark in text for mark in _REFUSED):
+            place, why = _PLACE.search(text), _SYSTEM.search(text)
+            return LakeError(
+                f"{place[1] if place else 'a file of the lake'}: cannot be written ({why[0] if why else 'refused'})",
+                remedy="Mend the folder's permissions or its disk, or name another lake in the pipeline's file",
+            )
+    return None
+
+
+def lost_jvm(error: BaseException) -> bool:
+    """Whether the Java process of a session in this process is gone: then the session is of no use any more."""
+    chain = list(_chain(error))
+    names = {type(one).__name__ for one in chain}
+    if "Py4JNetworkError" in names:
+        return True
+    refused = any(isinstance(one, ConnectionError) for one in chain)
+    return refused and any("py4j" in (frame or "") for one in chain for frame in _files(one))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    todo: list[BaseException | None] = [error]
+    while todo:
+        one = todo.pop()
+        if one is not None and not any(one is other for other in seen):
+            seen.append(one)
+            todo += [one.__context__, one.__cause__]
+            yield one
+
+
+def _files(error: BaseException) -> Iterator[str]:
+    trace = error.__traceback__
+    while trace:
+        yield trace.tb_frame.f_code.co_filename
+        trace = trace.tb_next
+
+
+def _module(error: BaseException) -> str:
+    return type(error).__module__.partition(".")[0]
+
+
+def refusal(root: str) -> str:
+    """Why a lake's folder cannot be written to, in a sentence; empty if it can, or can be made."""
+    folder = Path(root)
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        return f"{root}: cannot be made, since {folder} is no folder"
+    for place in (folder, *sorted(Path(root).glob("*/_delta_log"))):
+        if not os.access(place, os.W_OK | os.X_OK):
+            return f"{root}: cannot be written to ({place})"
+    return ""
+
+
+def require_writable(root: str) -> None:
+    """Check that a lake's folder can be written to, or made. Errors: ConfigError."""
+    if why := refusal(root):
+        raise ConfigError(why, remedy="Mend its permissions or its disk, or name another `lake` in the pipeline's file")
