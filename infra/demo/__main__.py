@@ -45,10 +45,11 @@ class Demo:
         self.lake = Lake(folder / "lake/zozo")
         self.readable = Readable(self.lake.folder / "joined")
         self._runs = "none"
+        self._warm = Event()
 
     def run(self, stack: Running, screen: Screen) -> None:
         """Feed, and watch until every click has its place. Errors: Problem once that takes too long."""
-        warm, stop, failed = Event(), Event(), list[BaseException]()
+        warm, stop, failed = self._warm, Event(), list[BaseException]()
         feeding = Thread(target=_caught, args=(lambda: self.feeder.feed(warm.is_set, stop.is_set), failed), daemon=True)
         feeding.start()
         deadline = time.monotonic() + AFTER
@@ -75,6 +76,7 @@ class Demo:
         self.readable.update()
         spread = latencies(self.lake, self.feeder.entries[:], self.readable, self.feeder.plan.warm)["all clicks"]
         return {
+            "now": self.phase(),
             "lines fed": f"{len(self.feeder.entries):,} of {len(self.feeder.plan.lines):,}",
             "joined": f"{len(self.readable.moments):,}",
             "pending": f"{len(self.lake.waiting()):,}",
@@ -84,6 +86,12 @@ class Demo:
             "batches": f"{self.lake.rows('metrics'):,}",
             "latency p50/p90": f"{spread.p50:.1f}/{spread.p90:.1f} s" if spread else "-",
         }
+
+    def phase(self) -> str:
+        """What goes on: the first batches of a new Spark server take far longer than all after them."""
+        if not self._warm.is_set():
+            return "warming up: Spark's first batches"
+        return "all fed, waiting for retries" if self.feeder.done else "feeding"
 
     def missing(self) -> str:
         """What is not yet where it belongs; empty if nothing."""
@@ -110,7 +118,8 @@ def demonstrate(folder: Path, seconds: float, seed: int, console: Console) -> Ta
         with running(folder / "stack", demo.pipeline, screen.waiting("starting Spark Connect and Airflow")) as stack:
             stack.unpause()
             screen.say(f"Airflow {stack.url} (user admin, password in {stack.passwords})")
-            screen.say(f"feeding {lines:,} lines of real logs in {seconds:g} s, {lines / seconds:,.0f}/s")
+            screen.say("warming up: a new Spark server takes half a minute or more for its first batches")
+            screen.say(f"then feeding {lines:,} lines of real logs in {seconds:g} s, {lines / seconds:,.0f}/s")
             demo.run(stack, screen)
             screen.show({"all done": "stopping Spark Connect and Airflow"})
         screen.say(f"every click has its place, {time.monotonic() - begun:.0f} s after the start: {demo.lake.folder}")
