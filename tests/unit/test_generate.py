@@ -144,6 +144,15 @@ def test_live_ids_carry_the_moment_of_writing(tmp_path: Path) -> None:
     assert len(known) == 400
 
 
+def test_live_traffic_ends_when_it_says() -> None:
+    """Not when the last click, minutes after its query, would have come."""
+    traffic = Traffic(clicks=900, queries=300, rate=40, duplicates=0.05)
+    drawn = draw(traffic)
+    assert traffic.seconds == 30
+    assert drawn.lines.when.max() <= 30.01 * 1_000_000
+    assert (drawn.click_time > drawn.query_time[drawn.click_query]).all()
+
+
 def test_replay_at_a_rate_writes_the_same_bytes(tmp_path: Path) -> None:
     time = FakeTime()
     generate(tmp_path / "slow", replace(MESSY, rate=500), clock=Clock(lambda: time.now, time.sleep))

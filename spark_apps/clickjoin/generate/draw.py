@@ -54,6 +54,10 @@ def draw(traffic: Traffic) -> Drawn:
     delay = chance.lognormal(np.log(traffic.click_delay), traffic.click_spread, traffic.clicks)
     delay = np.minimum(delay, traffic.click_delay_max)
     moment = query_time[query] + np.maximum((delay * MICROS).astype(np.int64), 1)
+    if traffic.live:  # it ends when it says: a click that would come after that comes somewhere before
+        left = np.maximum(span - query_time[query], 1)
+        over = moment > span
+        moment[over] = (query_time[query] + 1 + (chance.random(traffic.clicks) * left).astype(np.int64))[over]
     order = np.argsort(moment, kind="stable")
     click_time = growing(moment[order])
     orphan = np.zeros(traffic.clicks, dtype=bool)
@@ -92,6 +96,8 @@ def _lines(stream: int, when: Ints, file: Ints, traffic: Traffic, chance: np.ran
     written = when + (chance.random(n) * traffic.disorder * MICROS).astype(np.int64)
     again, damaged = _some(n, traffic.duplicates, chance), _some(n, traffic.broken, chance)
     after = (chance.random(len(again)) * REPEAT_WITHIN * MICROS).astype(np.int64)
+    if traffic.live:
+        after = np.minimum(after, np.maximum(int(traffic.seconds * MICROS) - written[again], 0))
     kinds = np.resize(BROKEN, len(damaged))
     others = chance.integers(traffic.files, size=len(again) + len(damaged))
     event = np.concatenate([np.arange(n), again, damaged])
