@@ -67,7 +67,7 @@ def clashes(pipeline: Pipeline) -> list[str]:
     found = [
         f"lake: {pipeline.lake} lies inside the log folder of {name}.source.path {path}"
         for name, path in paths.items()
-        if _inside(root.parts, Path(path).parent.parts)
+        if Path(path).parent != Path("/") and _inside(root.parts, Path(path).parent.parts)
     ]
     if set("[]%") & set(pipeline.lake):
         found.append(f"lake: {pipeline.lake} holds [, ] or %, which Delta's writers misread; name the folder otherwise")

@@ -229,7 +229,9 @@ def test_a_lake_inside_a_log_folder(tmp_path: Path, lake: str, path: str) -> Non
         load(write(tmp_path, changed("foreign.source.path", path) | {"lake": lake}))
 
 
-@pytest.mark.parametrize(("lake", "path"), [("lake", "logs/*"), ("logs/lake", "logs/clicks/*"), ("logs2", "logs/*")])
+@pytest.mark.parametrize(
+    ("lake", "path"), [("lake", "logs/*"), ("logs/lake", "logs/clicks/*"), ("logs2", "logs/*"), ("lake", "/x")]
+)
 def test_a_lake_beside_a_log_folder(tmp_path: Path, lake: str, path: str) -> None:
     assert load(write(tmp_path, changed("foreign.source.path", path) | {"lake": lake}))
 
