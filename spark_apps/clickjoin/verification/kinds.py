@@ -8,7 +8,7 @@ from clickjoin.lake.extent import timestamp
 
 # How each fault shows in an event's tally (see ids.tally): Spark SQL.
 FAULTS = {
-    "lost": "accepted > 0 AND outputs = 0 AND expired = 0 AND waiting = 0 AND claims = 0",
+    "lost": "accepted > 0 AND outputs = 0 AND moving = 0 AND expired = 0 AND waiting = 0 AND claims = 0",
     "doubled": "joined > 1",
     "two_places": "places > 1 OR filtered > 1 OR unjoinable > 1",
     "output_without_claim": "outputs > 0 AND claims = 0 AND NOT old",

@@ -58,11 +58,14 @@ class Verifier:
     def __init__(self, engine: Engine, say: Say, *, patience: float = PATIENCE) -> None:
         self._lake, self._pipeline, self._replica, self._say = engine.lake, engine.pipeline, engine.replica, say
         self._sources, self._clock, self._patience = engine.sources, engine.clock, patience
+        self._findings = f"{engine.pipeline.pipeline}/{engine.replica}/findings"
         self._recovery = Recovery(engine.lake, engine.pipeline, engine.replica, say, engine.clock)
 
     def verify(self, wanted: Wanted) -> Report:
         """Look, repair what was asked for, and write it all to table `verification`."""
-        begun, micros = time.perf_counter(), int(self._clock() * MICROS)
+        # A run's number only grows, as that of its findings must: whatever the clock says.
+        last = self._lake.small.settled_txn("findings", self._findings)
+        begun, micros = time.perf_counter(), max(int(self._clock() * MICROS), last + 1)
         span = wanted.span(self._pipeline, moment(micros))
         self._recovery.resume()
         with sized(self._lake, self._pipeline, span):
@@ -123,7 +126,7 @@ class Verifier:
     def _repair(self, report: Report, confirmed: Confirmed, wanted: Wanted, micros: int) -> dict[str, int]:
         rows = prescribe(self._pipeline, confirmed.reading, confirmed.rows, wanted.remove_doubles)
         rows = rows.withColumns({"run": F.lit(report.run), "at": F.lit(report.at)})
-        self._lake.append("findings", rows, Txn(f"{self._pipeline.pipeline}/{self._replica}/findings", micros))
+        self._lake.append("findings", rows, Txn(self._findings, micros))
         doable = set(kinds.REPAIRABLE) - (set() if wanted.remove_doubles else {"doubled"})
         return self._recovery.run(micros) if doable & confirmed.counts.keys() else {}
 
