@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.events import MICROS, bucket_of
-from clickjoin.lake.upkeep import compact, sizes, vacuum
-from clickjoin.tables import ALL
+from clickjoin.lake.upkeep import crowded, sizes, vacuum
+from clickjoin.tables import ALL, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from clickjoin.config import Pipeline
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake import Lake, SmallTables
 
 FEWEST_IN_BUCKET = 4
 FEWEST_IN_TABLE = 50
@@ -22,28 +22,33 @@ FEWEST_IN_TABLE = 50
 
 @dataclass
 class Maintained:
-    """Files rewritten and files removed, by table; `busy`: partitions left because another writer was in them."""
+    """Files rewritten and files removed, by table; `busy`: buckets left because another writer was in them."""
 
     rewritten: dict[str, int] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
     busy: int = 0
 
 
-def maintain(pipeline: Pipeline, small: SmallTables, now: datetime, say: Callable[[str], None]) -> Maintained:
+def maintain(pipeline: Pipeline, lake: Lake, now: datetime, say: Callable[[str], None]) -> Maintained:
     """Rewrite and vacuum every table of a pipeline. Safe beside joins: a bucket is rewritten once it is closed."""
     done = Maintained()
     for table in ALL:
-        if not small.exists(table.name):
+        if not lake.small.exists(table.name):
             continue
-        bucketed = "bucket" in table.partitions
-        buckets = closed(pipeline, small, table.name, now) if bucketed else None
-        files, busy = compact(small, table.name, FEWEST_IN_BUCKET if bucketed else FEWEST_IN_TABLE, buckets)
-        done.rewritten[table.name] = files
-        done.busy += busy
-        done.removed[table.name] = vacuum(small, table.name, pipeline.keep.files / 3600, dry_run=False)
+        results = [lake.rewrite(table.name, bucket) for bucket in _due(pipeline, lake.small, table, now)]
+        files = done.rewritten[table.name] = sum(result or 0 for result in results)
+        done.busy += results.count(None)
+        done.removed[table.name] = vacuum(lake.small, table.name, pipeline.keep.files / 3600, dry_run=False)
         if files or done.removed[table.name]:
             say(f"{table.name}: {files} files rewritten, {done.removed[table.name]} files removed")
     return done
+
+
+def _due(pipeline: Pipeline, small: SmallTables, table: Table, now: datetime) -> Sequence[str | None]:
+    """Buckets to rewrite; one None for a table without buckets that has many files."""
+    if "bucket" in table.partitions:
+        return crowded(small, table.name, FEWEST_IN_BUCKET, closed(pipeline, small, table.name, now))
+    return [None] if small.files(table.name).num_rows >= FEWEST_IN_TABLE else []
 
 
 def closed(pipeline: Pipeline, small: SmallTables, name: str, now: datetime) -> list[str]:

@@ -14,7 +14,7 @@ from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.dispatcher.trim import KEPT_BATCHES, trim
 from clickjoin.events import MICROS
 from clickjoin.lake import SmallTables, Txn
-from clickjoin.lake.upkeep import Size, compact, drop_buckets, sizes, vacuum
+from clickjoin.lake.upkeep import Size, crowded, drop_buckets, sizes, vacuum
 from clickjoin.sources.base import Position
 from clickjoin.tables import BATCHES, FOREIGN
 
@@ -81,16 +81,22 @@ def test_what_lands_while_it_looks_stays(small: SmallTables) -> None:
     assert buckets(small) == {"a": 4}
 
 
-def test_compact_and_vacuum(small: SmallTables) -> None:
-    for batch in range(1, 6):
-        land(small, "a", batch)
-    land(small, "b", 6)
-    assert compact(small, "foreign", 4, ["a", "b"]) == (5, 0)
-    assert (buckets(small), small.files("foreign").num_rows) == ({"a": 10, "b": 2}, 2)
+def test_crowded(small: SmallTables) -> None:
+    assert crowded(small, "foreign", 1, ["a"]) == []
+    for batch, bucket in enumerate("aaabbc", 1):
+        land(small, bucket, batch)
+    assert crowded(small, "foreign", 2, ["a", "b", "c"]) == ["a", "b"]
+    assert crowded(small, "foreign", 3, ["b", "c"]) == []
+
+
+def test_vacuum(small: SmallTables) -> None:
+    land(small, "a", 1)
+    land(small, "b", 2)
+    drop_buckets(small, "foreign", "b")
     assert vacuum(small, "foreign", 1, dry_run=False) == 0
-    assert vacuum(small, "foreign", 0, dry_run=True) == 5
-    assert vacuum(small, "foreign", 0, dry_run=False) == 5
-    assert len(small.read("foreign")) == 12
+    assert vacuum(small, "foreign", 0, dry_run=True) == 1
+    assert vacuum(small, "foreign", 0, dry_run=False) == 1
+    assert len(small.read("foreign")) == 2
 
 
 def test_journal_keeps_what_positions_are_rebuilt_from(small: SmallTables) -> None:

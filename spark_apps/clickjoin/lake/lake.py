@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _TXN_APP = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
 _RERUNS = 30
 # Another writer came first. ConcurrentTransaction: it was a copy of this very batch, and a rerun is skipped.
 _CONFLICTS = (
@@ -136,6 +137,23 @@ class Lake:
             f"AND t.event_time = s.event_time AND t.{owner} = s.{owner} AND {where} WHEN MATCHED THEN DELETE"
         )
         self._rerun(name, lambda: self.spark.sql(sql).collect())
+
+    def rewrite(self, name: str, bucket: str | None = None) -> int | None:
+        """Rewrite a table's (or a bucket's) small files into few, sorted by event time in the registry.
+
+        Returns the number of files that went, or None where another writer was busy in them: they are left as they are.
+        By Spark, never by delta-rs: two rewritings of the same files by that one both commit, and every row is double.
+        """
+        where = f" WHERE bucket = '{bucket}'" if bucket else ""
+        order = " ZORDER BY (event_time)" if name == "registry" else ""
+        self.spark.conf.set(_SORTED, "true")
+        try:
+            metrics = self.spark.sql(f"OPTIMIZE delta.`{self.small.path(name)}`{where}{order}").collect()[0]["metrics"]
+        except Exception as error:
+            if not is_conflict(error):
+                raise
+            return None
+        return int(metrics["numFilesRemoved"])
 
     def _rerun(self, name: str, commit: Callable[[], T]) -> T:
         for attempt in range(_RERUNS):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake.exceptions import CommitFailedError
 
 from clickjoin.errors import LakeError
@@ -95,40 +94,15 @@ def _delete(small: SmallTables, name: str, where: str) -> dict[str, Any]:
     raise LakeError(f"{small.path(name)}: lost {_RACES} commits in a row", remedy="Collect again, at a quieter time")
 
 
-def compact(small: SmallTables, name: str, fewest: int, buckets: Iterable[str] | None = None) -> tuple[int, int]:
-    """Rewrite partitions of at least `fewest` files into few, sorted by event time where that prunes.
-
-    `buckets`: those that are closed; None for a table without buckets. Returns files rewritten, and partitions that
-    another writer was busy in, which are left for the next time.
-    """
-    done = busy = 0
-    closed = None if buckets is None else set(buckets)
-    for filters in _crowded(small.files(name), fewest, closed):
-        try:
-            optimize = small.open(name).optimize
-            if name == "registry":
-                report = optimize.z_order(["event_time"], partition_filters=filters)
-            else:
-                report = optimize.compact(partition_filters=filters or None)
-            done += int(report["numFilesRemoved"])
-        except CommitFailedError:
-            busy += 1
-    return done, busy
-
-
-def _crowded(actions: pa.Table, fewest: int, closed: set[str] | None) -> list[list[tuple[str, str, str]]]:
+def crowded(small: SmallTables, name: str, fewest: int, buckets: Iterable[str]) -> list[str]:
+    """Those buckets of which some partition has at least `fewest` files."""
+    actions = small.files(name)
     if not actions.num_rows:
         return []
     keys = [column for column in actions.schema.names if column.startswith("partition.")]
-    if not keys:
-        return [[]] if actions.num_rows >= fewest else []
-    groups = actions.group_by(keys).aggregate([("path", "count")])
-    crowded = groups.filter(pc.greater_equal(groups["path_count"], fewest)).to_pylist()
-    return [
-        [(key.removeprefix("partition."), "=", str(row[key])) for key in keys]
-        for row in crowded
-        if closed is None or row["partition.bucket"] in closed
-    ]
+    groups = actions.group_by(keys).aggregate([("path", "count")]).to_pylist()
+    found = {row["partition.bucket"] for row in groups if row["path_count"] >= fewest}
+    return sorted(found & set(buckets))
 
 
 def vacuum(small: SmallTables, name: str, hours: float, *, dry_run: bool) -> int:
