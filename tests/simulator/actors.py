@@ -92,7 +92,7 @@ class Cast:
             work = Collector(self.pipeline, engine.lake, now, engine.finish, self.world.note, patience=patience)
             work.collect()
             if self.world.random.random() < 0.5:
-                maintain(self.pipeline, engine.lake.small, now, self.world.note)
+                maintain(self.pipeline, engine.lake, now, self.world.note)
             left[0] -= 1
             self.world.sleep(self.world.random.uniform(1, 90))
             return left[0] <= 0

@@ -29,7 +29,9 @@ def _patch(broken: list[str]) -> None:
 def main() -> int:
     """Run seeds; 1 where one fails."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulator", description=__doc__)
-    parser.add_argument("--seeds", default="0:1000", help="first:last[:step], the last excluded")
+    parser.add_argument(
+        "--seeds", default="0:1000", help="first:last[:step] (the last excluded) or numbers, comma-separated"
+    )
     parser.add_argument("--seed", type=int, help="one seed, with its whole schedule")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--break", dest="broken", action="append", default=[], help="take a protection away")
@@ -42,11 +44,19 @@ def main() -> int:
     if given.seed is not None:
         return _one(given.seed, given.broken)
     start = _wall()
-    seeds = range(*(int(part) for part in given.seeds.split(":")))
+    seeds = _seeds(given.seeds)
     sums = _side_by_side(seeds, given) if given.jobs > 1 else _many(seeds, given.broken, given.stop)
     sums |= {"seconds": round(_wall() - start, 1)}
     print(json.dumps(sums) if given.json else _text(sums))
     return 1 if sums["failed"] else 0
+
+
+def _seeds(text: str) -> list[int]:
+    found: list[int] = []
+    for part in text.split(","):
+        numbers = [int(number) for number in part.split(":")]
+        found += range(*numbers) if len(numbers) > 1 else numbers
+    return list(dict.fromkeys(found))
 
 
 def _matrix() -> int:
@@ -67,7 +77,7 @@ def _one(seed: int, broken: list[str]) -> int:
     return 1 if done.fault else 0
 
 
-def _many(seeds: range, broken: list[str], stop: bool) -> dict[str, Any]:
+def _many(seeds: list[int], broken: list[str], stop: bool) -> dict[str, Any]:
     _patch(broken)
     from tests.simulator.scenario import run
 
@@ -83,12 +93,12 @@ def _many(seeds: range, broken: list[str], stop: bool) -> dict[str, Any]:
     return {**sums, "failed": failed}
 
 
-def _side_by_side(seeds: range, given: argparse.Namespace) -> dict[str, Any]:
+def _side_by_side(seeds: list[int], given: argparse.Namespace) -> dict[str, Any]:
     """The same in several processes, each with every n-th seed."""
     more = [f"--break={name}" for name in given.broken] + (["--stop"] if given.stop else [])
     parts = []
     for at in range(given.jobs):
-        mine = f"{seeds.start + at * seeds.step}:{seeds.stop}:{seeds.step * given.jobs}"
+        mine = ",".join(map(str, seeds[at :: given.jobs]))
         command = [sys.executable, "-m", "tests.simulator", "--json", f"--seeds={mine}", *more]
         parts.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
     sums: Counter[str] = Counter()

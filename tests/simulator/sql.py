@@ -43,10 +43,11 @@ class Delete:
 
 @dataclass(frozen=True)
 class Optimize:
-    """OPTIMIZE of a table's partitions."""
+    """OPTIMIZE of a table's partitions; `sorts`: ZORDER BY, which rewrites single files too."""
 
     path: str
     where: Column
+    sorts: bool
 
 
 def tokens(text: str) -> list[tuple[str, str]]:
@@ -244,11 +245,12 @@ def statement(text: str) -> Merge | Delete | Optimize:
     parser = Parser(text)
     if parser.take("MERGE", "INTO"):
         return _merge(parser)
-    kind = Delete if parser.take("DELETE", "FROM") else Optimize
-    if kind is Optimize:
+    deletes = parser.take("DELETE", "FROM")
+    if not deletes:
         parser.need("OPTIMIZE")
     path = parser.next()[1].partition(".")[2].strip("`")
-    return kind(path, parser.expression() if parser.take("WHERE") else lit(True))
+    where = parser.expression() if parser.take("WHERE") else lit(True)
+    return Delete(path, where) if deletes else Optimize(path, where, parser.take("ZORDER"))
 
 
 def _merge(parser: Parser) -> Merge:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.simulator.columns import Column, lit
+from tests.simulator.columns import Column
 from tests.simulator.joins import index
 from tests.simulator.model import Commit, File, Reading, Table
 from tests.simulator.sql import Delete, Merge, Optimize
@@ -28,7 +28,7 @@ def run(spark: SparkSession, what: Merge | Delete | Optimize) -> Counts:
         return _merge(spark, table, read, txns, what)
     if isinstance(what, Delete):
         return _delete(spark, table, read, txns, what.where)
-    return _optimize(spark, table, read, what.where)
+    return _optimize(spark, table, read, what)
 
 
 def terms(parts: tuple[Column, ...], prefix: str) -> list[Column]:
@@ -127,13 +127,15 @@ def _delete(spark: SparkSession, table: Table, read: Reading, txns: dict[str, in
     return [{"num_affected_rows": deleted}]
 
 
-def _optimize(spark: SparkSession, table: Table, read: Reading, where: Column | None) -> Counts:
-    files = ask(table, read, list((where if where is not None else lit(True)).parts))
+def _optimize(spark: SparkSession, table: Table, read: Reading, what: Optimize) -> Counts:
+    """Rewrite files partition by partition. Since no row changes, rows that others add meanwhile are no conflict."""
     parts: dict[tuple[Any, ...], list[File]] = {}
-    for file in files:
+    for file in ask(table, read, list(what.where.parts)):
         parts.setdefault(tuple(file.values.values()), []).append(file)
-    small = [file for held in parts.values() if len(held) > 1 for file in held]
-    if small:
-        adds = spark.lake.write(table, [row for file in small for row in file.rows])
-        spark.lake.commit_spark(table, read, Commit(adds, frozenset(file.path for file in small)))
-    return [{"path": table.path, "numFilesRemoved": len(small)}]
+    going = [file for held in parts.values() if len(held) > 1 or what.sorts for file in held]
+    read.predicates.clear()
+    read.files = {file.path for file in going}
+    if going:
+        adds = spark.lake.write(table, [row for file in going for row in file.rows])
+        spark.lake.commit_spark(table, read, Commit(adds, frozenset(read.files), packs=True))
+    return [{"path": table.path, "metrics": {"numFilesRemoved": len(going)}}]

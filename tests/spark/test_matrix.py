@@ -52,7 +52,7 @@ class _Held:
         found = getattr(self.table, name)
         if name == "optimize":
             return _Held(found, self._first, self._refused)
-        return self._late(found) if name in ("create_write_transaction", "delete", "compact", "z_order") else found
+        return self._late(found) if name in ("create_write_transaction", "delete", "compact") else found
 
     def _late(self, commit: Callable[..., Any]) -> Callable[..., Any]:
         def late(*args: Any, **more: Any) -> Any:
