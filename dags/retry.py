@@ -25,5 +25,7 @@ for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
             config=str(pipeline.path),
             tables=pipeline.tables,
             replica=defaults.REPLICA,
+            # The deployment's own replica may not have begun to join yet; one that is named by hand must have.
+            arguments={"may_be_new": "{{ not params.replica }}"},
             outlets=[pipeline.joined],
         )

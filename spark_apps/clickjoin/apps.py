@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.config import Pipeline, load
 from clickjoin.engine import Engine, Settled
 from clickjoin.errors import SourceError
-from clickjoin.report.status import COUNTS, batch_text
+from clickjoin.replicas import require_known
+from clickjoin.report.status import COUNTS, batch_text, problem_text
 from clickjoin.sources.base import Problem
 from clickjoin.times import parse_moment
 
@@ -48,7 +49,7 @@ class Summary:
         """Take in what is wrong with the sources; says it when it has changed."""
         for problem in problems:
             if problem not in self.problems:
-                self._say(f"problem: {problem.kind}: {problem.path}: {problem.detail}")
+                self._say(problem_text(problem.kind, problem.path, problem.detail))
         self.problems = problems
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,18 +72,29 @@ def join(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease:
     missing = [problem for problem in summary.problems if problem.kind == "missing"]
     if missing:  # all else has been done by now: fail, so that somebody hears of it
         raise SourceError(
-            f"{missing[0].path}: {missing[0].detail}",
+            missing[0].detail if missing[0].path in missing[0].detail else f"{missing[0].path}: {missing[0].detail}",
             remedy="Mount the folder, or mend source.path in the pipeline's file",
         )
     return summary.to_dict()
 
 
 def retry(
-    spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None
+    spark: SparkSession,
+    pipeline: Pipeline,
+    replica: str,
+    say: Say,
+    lease: float | None = None,
+    *,
+    may_be_new: bool = False,
 ) -> dict[str, Any]:
-    """Try the pending events that are due, until none is or the lease is over."""
+    """Try the pending events that are due, until none is or the lease is over.
+
+    Errors: ConfigError for a replica that has never joined, unless it `may_be_new`, as one that a scheduler has begun.
+    """
     summary = Summary(say)
     engine = Engine(spark, pipeline, replica)
+    if not may_be_new:
+        require_known(engine.lake.small, replica)
     end = time.monotonic() + (pipeline.batch.lease if lease is None else lease)
     while item := engine.retry_once():
         summary.add(item)
@@ -95,8 +107,10 @@ def retry(
 def redrive(
     spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None
 ) -> dict[str, Any]:
-    """Send all unjoinable events of this replica round again."""
-    sent = Engine(spark, pipeline, replica).redrive()
+    """Send all unjoinable events of this replica round again. Errors: ConfigError for one that has never joined."""
+    engine = Engine(spark, pipeline, replica)
+    require_known(engine.lake.small, replica)
+    sent = engine.redrive()
     say(f"{sent} events sent round again")
     return {"redriven": sent}
 
@@ -118,7 +132,7 @@ def gc(
     engine, now = Engine(spark, pipeline, replica), datetime.now(UTC)
     collector = Collector(pipeline, engine.lake, now, engine.finish, say, patience=wait, dry_run=dry_run)
     done = collector.collect().to_dict()
-    return done if dry_run else done | asdict(maintain(pipeline, engine.lake.small, now, say))
+    return done if dry_run else done | asdict(maintain(pipeline, engine.lake, now, say))
 
 
 def reshard(

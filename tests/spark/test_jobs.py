@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clickjoin import apps
-from clickjoin.errors import SourceError
+from clickjoin.errors import ConfigError, SourceError
+from clickjoin.report.status import replicas
 from clickjoin.run import drained
 from tests.spark.bench import Bench, event_id
 
@@ -68,3 +69,15 @@ def test_a_missing_folder_is_said(spark: SparkSession, bench: Bench) -> None:
     assert [text.split(":")[:2] for text in said] == [["problem", " missing"]]
     result = drained(spark, bench.pipeline, "main", said.append, check=False)
     assert (result["ok"], [problem["kind"] for problem in result["problems"]]) == (False, ["missing"])
+
+
+@pytest.mark.parametrize("app", [apps.retry, apps.redrive])
+def test_a_replica_that_never_joined(spark: SparkSession, bench: Bench, app: Any) -> None:
+    before = bench.engine.lake.small.version("batches")
+    with pytest.raises(ConfigError, match=r"replica mian has never planned a batch\. Name one that has: main$"):
+        app(spark, bench.pipeline, "mian", print)
+    with pytest.raises(ConfigError, match=r"'A/b' is no name of a replica"):
+        app(spark, bench.pipeline, "A/b", print)
+    assert bench.engine.lake.small.version("batches") == before
+    assert apps.retry(spark, bench.pipeline, "new", print, may_be_new=True)["batches"] == 0
+    assert replicas(bench.engine.lake.small) == ["main"]

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from clickjoin import console
-from clickjoin.config import Pipeline
+from clickjoin.config import Pipeline, load
 from clickjoin.errors import ConfigError
+from clickjoin.known import require_writable
+from clickjoin.replicas import replica_name
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,7 +21,9 @@ app = typer.Typer(
 )
 Config = Annotated[Path, typer.Option("--config", "-c", help="the pipeline's YAML file", envvar="CLICKJOIN_CONFIG")]
 Json = Annotated[bool, typer.Option("--json", help="print JSON, for a machine to read")]
-Replica = Annotated[str, typer.Option(help="name of this running copy", envvar="CLICKJOIN_REPLICA")]
+Replica = Annotated[
+    str, typer.Option(help="name of this running copy", envvar="CLICKJOIN_REPLICA", callback=replica_name)
+]
 Remote = Annotated[
     str, typer.Option(help="Spark Connect address (sc://…), or a file that holds it", envvar="CLICKJOIN_REMOTE")
 ]
@@ -38,6 +42,13 @@ def connected(remote: str) -> Any:
             ) from error
     with console.waiting("starting Spark" if not remote else "connecting to Spark"):
         return session.connect(remote) if remote else session.in_process()
+
+
+def writable(config: Path) -> Pipeline:
+    """The pipeline, if its lake can be written to: said before Spark takes its time to start. Errors: ConfigError."""
+    pipeline = load(config)
+    require_writable(pipeline.root)
+    return pipeline
 
 
 def small_tables(pipeline: Pipeline) -> Any:
