@@ -13,6 +13,7 @@ from clickjoin import faults
 from clickjoin.context import Context
 from clickjoin.dispatcher.others import await_claims
 from clickjoin.errors import BatchError
+from clickjoin.event_store.flood import floods
 from clickjoin.event_store.landing import land, lost_json, own_rows
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.joiner.classify import CLAIMED, Classified, Work, classify
@@ -32,7 +33,7 @@ def run_batch(ctx: Context, sources: Mapping[str, Source]) -> dict[str, list[dic
     else:
         with ctx.step("land"):
             landed = land(ctx, sources)
-        lost = lost_json(landed)
+        lost, ctx.floods = lost_json(landed), floods(ctx, landed)
         ctx.counts["primary_in"] = landed["primary"].own.rows if "primary" in landed else 0
         work = _landed_work(ctx, landed)
     faults.reach("landed")

@@ -13,7 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from clickjoin import tables
-from clickjoin.report.status import batch_text
+from clickjoin.report.status import batch_text, problem_text
 
 _out = Console(highlight=False)
 _err = Console(stderr=True, highlight=False)
@@ -60,7 +60,17 @@ def _pairs(title: str, data: dict[str, Any]) -> None:
 
 def summary(data: dict[str, Any], as_json: bool) -> None:
     """Print the summary of a run."""
-    _json(data) if as_json else _pairs("summary", _short(data))
+    _json(data) if as_json else _flows_and_state(data)
+
+
+_STATE = ("backlog_events", "latency_p90", "waiting", "next_due")
+
+
+def _flows_and_state(data: dict[str, Any]) -> None:
+    """What this run did, and apart from that how things stand after it."""
+    short = _short(data)
+    _pairs("done in this run", {key: value for key, value in short.items() if key not in (*_STATE, "ok")})
+    _pairs("as it stands now", {key: value for key, value in short.items() if key in _STATE})
 
 
 def _short(data: dict[str, Any]) -> dict[str, Any]:
@@ -75,11 +85,11 @@ def drained(data: dict[str, Any], as_json: bool) -> None:
     """Print what a drain did, its problems, and whether the sums agree."""
     if as_json:
         return _json(data)
-    _pairs("drained", _short(data))
+    _flows_and_state(data)
     for problem in data["problems"]:
-        _out.print(f"[bold]{problem['kind']}[/] {problem['path']}: {problem['detail']}")
+        say(problem_text(**problem))
     if "accounts" in data:
-        _pairs("accounts: every record and every event", data["accounts"])
+        _pairs("accounts of all runs: every record and every event", data["accounts"])
     _out.print("[green]the sums agree[/]" if data["ok"] else "[red]something is wrong: see above[/]")
     return None
 
@@ -121,7 +131,7 @@ def status(name: str, data: dict[str, Any], as_json: bool) -> None:
     for replica, part in data["replicas"].items():
         _pairs(f"replica {replica}", _short(part) | part["totals"])
         for problem in part["problems"]:
-            _out.print(f"[red]{problem['kind']}[/] {problem['path']}: {problem['detail']}")
+            say(problem_text(**problem))
         _batches(part["last"])
     return None
 
@@ -136,9 +146,23 @@ def explained(data: dict[str, Any], as_json: bool) -> None:
     """Print an event's state and its whole way."""
     if as_json:
         return _json(data)
-    _out.print(f"{data['event_id']}: [bold]{data['state']}[/]" + (f". {data['remedy']}" if data["remedy"] else ""))
+    say(f"{data['event_id']}: {data['state']}" + (f". {data['remedy']}" if data["remedy"] else ""))
     for step in data["history"]:
-        _pairs(step["table"], {key: value for key, value in step.items() if key != "table"})
+        _out.print(f"[bold]{step['table']}[/]")
+        for key, value in step.items():
+            if key != "table":
+                say(f"  {key.replace('_', ' ')}: {value}")  # whole, however long: it is there to be copied
+    return None
+
+
+def exported(out: Path, data: dict[str, Any], as_json: bool) -> None:
+    """Print what was written of the quarantine."""
+    if as_json:
+        return _json({"file": str(out), **data})
+    reasons = ", ".join(f"{reason} {count}" for reason, count in data["reasons"].items())
+    say(f"{out}: {data['records']} records, {data['bytes']:,} bytes" + (f" ({reasons})" if reasons else ""))
+    if data["without_bytes"]:
+        say(f"{data['without_bytes']} rows hold no bytes: put their files back, and they are read")
     return None
 
 

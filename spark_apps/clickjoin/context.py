@@ -17,6 +17,7 @@ from clickjoin.registry.shards import Timeline
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.lake import Lake
+    from clickjoin.sources.base import Problem
 
 
 @dataclass
@@ -31,6 +32,7 @@ class Context:
     boundary: Boundary
     counts: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    floods: dict[str, Problem | None] = field(default_factory=dict)  # by stream: nearly all is in quarantine, or not
     times: tuple[int, ...] = ()  # event times (microseconds) that 50, 90, 99 in 100 of the joined events exceed
 
     @contextmanager

@@ -20,6 +20,7 @@ from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake import Lake
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
+from clickjoin.replicas import replica_name
 from clickjoin.retry.due import Waiting, look_ahead
 from clickjoin.retry.redrive import redrive
 from clickjoin.session import suit
@@ -54,7 +55,7 @@ class Engine:
         self, spark: SparkSession, pipeline: Pipeline, replica: str = "main", *, clock: Clock = time.time
     ) -> None:
         self.pipeline = pipeline
-        self.replica = replica
+        self.replica = replica_name(replica)
         self.adapter = load_adapter(pipeline.adapter)
         initialise(pipeline)
         self.lake = Lake(spark, pipeline.root)
@@ -67,6 +68,7 @@ class Engine:
         self.retry = Dispatcher(pipeline, self.lake.small, replica, "retry", clock=clock)
         self.redriver = Dispatcher(pipeline, self.lake.small, replica, "redrive", clock=clock)
         self._looked: tuple[int, Waiting] | None = None
+        self._floods: dict[str, Problem | None] = {}
 
     def join_once(self) -> Settled | None:
         """Run the next batch of new records; None where there is none."""
@@ -75,8 +77,9 @@ class Engine:
         return self._run(plan, self.join, time.perf_counter() - start) if plan else None
 
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the sources, as of the last look at them."""
-        return tuple(problem for part in self.join.found.values() for problem in part.problems)
+        """What is wrong with the sources, as of the last look at them, or with nearly all that came from them."""
+        seen = tuple(problem for part in self.join.found.values() for problem in part.problems)
+        return seen + tuple(problem for problem in self._floods.values() if problem)
 
     def waiting(self) -> Waiting:
         """What waits for its primary now; looks at the table again only when it has changed or something fell due."""
@@ -183,6 +186,7 @@ class Engine:
         before = self.lake.conflict_reruns
         suit(self.lake.spark, sum(piece.events for part in plan.slices.values() for piece in part))
         lost = self._carry_through(ctx)
+        self._floods |= ctx.floods
         ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
         with ctx.step("settle"):
             row = self._metrics(ctx)
@@ -203,6 +207,8 @@ class Engine:
 
     def _metrics(self, ctx: Context) -> dict[str, object]:
         now = self._now()
+        joins = ctx.plan.sequence == "join"
+        problems = (*ctx.plan.problems, *(problem for problem in self._floods.values() if problem and joins))
         row: dict[str, object] = {
             "replica": ctx.plan.replica,
             "sequence": ctx.plan.sequence,
@@ -211,7 +217,7 @@ class Engine:
             "settled_at": now,
             "backlog_events": ctx.plan.backlog_events,
             "backlog_bytes": ctx.plan.backlog_bytes,
-            "problems": json.dumps([asdict(problem) for problem in ctx.plan.problems]) if ctx.plan.problems else None,
+            "problems": json.dumps([asdict(problem) for problem in problems]) if problems else None,
         }
         for name in (
             "primary_in",

@@ -7,10 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.apps import Say, Summary
-from clickjoin.engine import Engine
+from clickjoin.engine import Engine, Settled
 from clickjoin.errors import ClickjoinError
+from clickjoin.event_store.flood import FLOOD
+from clickjoin.known import lost_jvm
 from clickjoin.report.accounts import account
 from clickjoin.report.status import replicas
+from clickjoin.sources.base import Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +45,7 @@ def forever(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, sec
             )
             failures = 0
         except Exception as error:
-            if isinstance(error, ClickjoinError) and not error.retryable:
+            if (isinstance(error, ClickjoinError) and not error.retryable) or lost_jvm(error):
                 raise
             failures += 1
             pause = min(0.5 * 2**failures, _MAX_PAUSE)
@@ -60,14 +63,20 @@ def drained(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, che
     summary = Summary(say)
     start = time.perf_counter()
     engine = Engine(spark, pipeline, replica)
-    left = engine.drain(summary.add)
+    floods: dict[str, Problem] = {}
+
+    def done(item: Settled) -> None:
+        summary.add(item)
+        floods.update({problem.path: problem for problem in engine.problems() if problem.kind == FLOOD})
+
+    left = engine.drain(done)
     seconds = time.perf_counter() - start
-    summary.note(engine.problems())
+    summary.note((*(problem for problem in engine.problems() if problem.kind != FLOOD), *floods.values()))
     result = summary.to_dict()
     next_due = str(left.next_due) if left.next_due else None
     result |= {"seconds": round(seconds, 3), "waiting": left.all, "next_due": next_due}
     if check:
         result["accounts"] = account(engine.lake, replicas(engine.lake.small)).to_dict()
-    blocking = [p for p in result["problems"] if p["kind"] in ("missing", "unreadable", "lost-tail")]
+    blocking = [p for p in result["problems"] if p["kind"] in ("missing", "unreadable", "lost-tail", FLOOD)]
     result["ok"] = not blocking and (not check or result["accounts"]["agree"])
     return result

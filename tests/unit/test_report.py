@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from clickjoin.config import Pipeline
 from clickjoin.events import MICROS, bucket_of
@@ -132,7 +134,7 @@ def test_explain_the_whole_way(small: SmallTables, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tables", "state", "remedy"),
     [
-        ((), "unknown", "look for it in table `quarantine`"),
+        ((), "unknown", "none in table `quarantine` holds it"),
         (("foreign",), "landed", "its batch is not settled yet"),
         (("primary",), "primary", ""),
         (("foreign", "registry"), "claimed", "Claimed, and not published yet"),
@@ -154,6 +156,27 @@ def test_states(
     assert remedy in found["remedy"]
     assert bool(found["remedy"]) == bool(remedy)
     assert [step["table"] for step in found["history"]].count("foreign") == tables.count("foreign")
+
+
+def test_explain_looks_into_quarantine(small: SmallTables, tmp_path: Path) -> None:
+    def bad(raw: bytes | None, batch: int, offset: int = 0) -> dict[str, Any]:
+        return {"stream": "foreign", "reason": "bad-time", "raw": raw, "batch": batch, "replica": "main"} | {
+            "offset": offset, "length": len(raw or b""), "path": "/logs/c", "detail": "`ts` is missing"
+        }  # fmt: skip
+
+    long = b'{"event_id": "many:1:1", "' + b"x" * 9_000 + b"\xff\n"
+    rows = [bad(b'{"event_id": "odd:1:1"\n', 1, 5), bad(None, 1), bad(b"[]\n", 2), *[bad(long, 3)] * 30]
+    schema = pa.schema(small.open("quarantine").schema().to_arrow())
+    write_deltalake(small.path("quarantine"), pa.Table.from_pylist(rows, schema=schema), mode="append")
+    found = explain(pipeline(tmp_path), small, "odd:1:1")
+    assert (found["state"], len(found["history"])) == ("quarantined", 1)
+    assert found["history"][0]["raw"] == '{"event_id": "odd:1:1"'
+    assert (found["history"][0]["offset"], found["history"][0]["reason"]) == (5, "bad-time")
+    many = explain(pipeline(tmp_path), small, "many:1:1")["history"]
+    assert len(many) == 10
+    assert many[0]["raw"].endswith(f"xxx … ({len(long):,} bytes)")
+    assert json.dumps(found)
+    assert explain(pipeline(tmp_path), small, "none:1:1")["state"] == "unknown"
 
 
 @pytest.mark.parametrize("event_id", ["", "what", "a:1:" + "9" * 18, "'; DROP", "a:1:0", "ü" * 99])

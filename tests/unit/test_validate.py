@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -33,7 +35,7 @@ def pipeline(folder: Path, **more: str) -> Pipeline:
 def logs(tmp_path: Path) -> Path:
     for name in ("queries", "clicks"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "0.jsonl").write_text('{"id": "a:1:1"}\n')
+        (tmp_path / name / "0.jsonl").write_text('{"id": "a:1:1600000000000000", "q": "b:1:1600000000000000"}\n')
     return tmp_path
 
 
@@ -47,8 +49,8 @@ def test_no_folder(logs: Path) -> None:
     (logs / "clicks").rmdir()
     found = findings(pipeline(logs))
     assert len(found) == 1
-    assert found[0].startswith(f"foreign.source {logs}/clicks")
-    assert "missing" in found[0]
+    assert found[0].startswith("foreign.source: missing: ")
+    assert found[0].count(f"{logs}/clicks") == 1
 
 
 def test_no_file(logs: Path) -> None:
@@ -81,4 +83,46 @@ def test_adapters(logs: Path, adapter: str, message: str) -> None:
 
 def test_everything_at_once(tmp_path: Path) -> None:
     found = findings(pipeline(tmp_path / "nowhere", adapter="no_such_module:Mine"))
-    assert [text.split()[0] for text in found] == ["adapter", "primary.source", "foreign.source"]
+    assert [text.split()[0] for text in found] == ["adapter", "primary.source:", "foreign.source:"]
+
+
+def changed(logs: Path, stream: str, **fields: str) -> list[str]:
+    raw = pipeline(logs).model_dump(include={"pipeline", "lake", "primary", "foreign"})
+    raw[stream] |= fields
+    return findings(Pipeline.model_validate(raw))
+
+
+@pytest.mark.parametrize(
+    ("stream", "fields", "words"),
+    [
+        ("primary", {"event_id": "idd"}, ["primary.event_id: none of 1 records has a field `idd`; they have id, q"]),
+        ("foreign", {"event_time": "ts"}, ["foreign.event_time: none of 1 records has a field `ts`; they have id, q"]),
+        (
+            "foreign",
+            {"primary_id": "qq", "primary_time": "when"},
+            ["foreign.primary_id: none of 1 records has a field `qq`", "foreign.primary_time: none of 1 records"],
+        ),
+        ("foreign", {"event_time": "q"}, ["foreign: all 1 records that were looked at would go to quarantine, most"]),
+        ("primary", {"event_time": "uuid7"}, ["as no-time-in-id: the event id is not of the form a UUIDv7"]),
+    ],
+)
+def test_a_column_that_no_record_has(logs: Path, stream: str, fields: dict[str, str], words: list[str]) -> None:
+    found = changed(logs, stream, **fields)
+    assert len(found) == len(words)
+    assert all(part in text for part, text in zip(words, found, strict=True))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_column_that_no_header_names(logs: Path, packed: bool) -> None:
+    (logs / "clicks" / "0.jsonl").unlink()
+    text = b"id,query\na:1:1600000000000000,b:1:1600000000000000\n"
+    path = logs / "clicks" / ("0.csv.gz" if packed else "0.csv")
+    path.write_bytes(gzip.compress(text) if packed else text)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert findings(pipeline(logs)) == ["foreign.primary_id: none of 1 records has a field `q`; they have id, query"]
+
+
+def test_some_bad_records_are_the_records_fault(logs: Path) -> None:
+    with (logs / "clicks" / "0.jsonl").open("a") as log:
+        log.write("{broken\n" * 50)
+    assert findings(pipeline(logs)) == []

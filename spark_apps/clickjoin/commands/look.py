@@ -1,7 +1,9 @@
-"""Commands that look: validate, status, explain, schema. None of them starts Spark."""
+"""Commands that look: validate, status, explain, schema, quarantine export. None of them starts Spark."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +11,7 @@ import typer
 from clickjoin import console
 from clickjoin.commands.base import Config, Json, app, small_tables
 from clickjoin.config import json_schema, load
+from clickjoin.errors import ConfigError
 
 
 @app.command()
@@ -23,9 +26,10 @@ def validate(config: Config, as_json: Json = False) -> None:
 
 @app.command()
 def status(
-    config: Config, as_json: Json = False, last: Annotated[int, typer.Option(help="batches to show")] = 10
+    config: Config, as_json: Json = False, last: Annotated[int, typer.Option(min=1, help="batches to show")] = 10
 ) -> None:
     """Lag, backlog, counts and the last batches of every replica. Starts no Spark."""
+    from clickjoin.event_store.flood import FLOOD
     from clickjoin.report.backlog import backlog
     from clickjoin.report.status import status as find
 
@@ -33,7 +37,10 @@ def status(
     small = small_tables(pipeline)
     found = find(small, last)
     for name in found["replicas"] or ["main"]:
-        found["replicas"].setdefault(name, {"last": [], "totals": {}}).update(backlog(pipeline, small, name))
+        part = found["replicas"].setdefault(name, {"last": [], "totals": {}})
+        floods = [problem for problem in part.get("problems", []) if problem["kind"] == FLOOD]
+        part.update(backlog(pipeline, small, name))
+        part["problems"] += floods
     console.status(pipeline.pipeline, found, as_json)
 
 
@@ -57,9 +64,33 @@ def schema(
     """Every table's columns, types and units; or the JSON Schema of a pipeline's file."""
     from clickjoin import tables
 
+    if config_file and (markdown or as_json):
+        raise ConfigError("--config-file goes with no other option", remedy="Ask for one thing at a time")
     if config_file:
         typer.echo(json_schema())
     elif markdown:
         typer.echo(tables.markdown())
     else:
         console.schema(as_json)
+
+
+quarantine = typer.Typer(no_args_is_help=True, help="The records that could not be understood.")
+app.add_typer(quarantine, name="quarantine")
+
+
+@quarantine.command(name="export")
+def export_quarantine(
+    config: Config,
+    out: Annotated[Path, typer.Option("--out", "-o", help="a new file; a log wherever a source's glob matches it")],
+    stream: Annotated[str, typer.Option(help="primary or foreign; needed where both have such records")] = "",
+    reason: Annotated[str, typer.Option(help="only records with this reason, such as bad-time")] = "",
+    as_json: Json = False,
+) -> None:
+    """Write quarantined records to a file, byte for byte, to be read again once their cause is mended."""
+    from clickjoin.report.export import export
+    from clickjoin.sources.parsing.reasons import REASONS
+
+    if stream not in ("", "primary", "foreign") or reason not in ("", *REASONS):
+        raise ConfigError("no such stream or reason", remedy=f"Reasons are {', '.join(REASONS)}")
+    pipeline = load(config)
+    console.exported(out, asdict(export(pipeline, small_tables(pipeline), out, stream=stream, reason=reason)), as_json)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 from clickjoin.events import MICROS, bucket_of, embedded_micros, uuid7_micros
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.lake import SmallTables
 
+_MOST, _BYTES, _SHOWN = 10, 256_000_000, 4_000
 _TABLES = ("foreign", "primary", "pending", "registry", "joined", "filtered", "unjoinable", "expired")
 _LATEST = 253_370_764_800 * MICROS  # the year 9999, the last that a bucket can name
-_ORDER = {name: rank for rank, name in enumerate(_TABLES)}
+_ORDER = {"quarantine": len(_TABLES)} | {name: rank for rank, name in enumerate(_TABLES)}
 
 
 def explain(pipeline: Pipeline, small: SmallTables, event_id: str) -> dict[str, Any]:
@@ -21,13 +24,15 @@ def explain(pipeline: Pipeline, small: SmallTables, event_id: str) -> dict[str, 
     history = [step for name in _TABLES for step in _steps(pipeline, small, name, event_id)]
     numbers = ("round", "attempt", "batch", "offset")
     history.sort(key=lambda step: (_ORDER[step["table"]], *(step.get(number, 0) for number in numbers)))
+    history = history or _quarantined(small, event_id)
     tables = {step["table"] for step in history}
     state = _state(tables, history)
     return {"event_id": event_id, "state": state, "remedy": _REMEDIES.get(state, ""), "history": history}
 
 
 _REMEDIES = {
-    "unknown": "No good record with this id has landed: look for it in table `quarantine`, and in the logs themselves",
+    "unknown": "No record with this id has landed, and none in table `quarantine` holds it: look for it in the logs",
+    "quarantined": "A record that holds this id was not understood: mend what its reason and detail say",
     "pending": "Its primary event has not landed: it is tried again at due_at; look whether its log is late",
     "unjoinable": "Given up; when its primary event is there, send it round again with `clickjoin redrive`",
     "claimed": "Claimed, and not published yet: the batch that its token names is under way, or must be run again",
@@ -41,6 +46,8 @@ def _state(tables: set[str], history: list[dict[str, Any]]) -> str:
             return name
     if "registry" in tables:
         return "claimed"
+    if "quarantine" in tables:
+        return "quarantined"
     waits = [step for step in history if step["table"] == "pending"]
     if waits:
         return "pending"
@@ -56,8 +63,34 @@ def _steps(pipeline: Pipeline, small: SmallTables, name: str, event_id: str) -> 
     if micros is not None and micros < _LATEST:
         filters.append(("bucket", "=", bucket_of(micros, int(pipeline.registry.bucket))))
     rows = small.read(name, filters=filters).to_pylist()
-    return [{"table": name, **{key: _plain(value) for key, value in row.items() if value is not None}} for row in rows]
+    return [_row(name, row) for row in rows]
+
+
+def _quarantined(small: SmallTables, event_id: str) -> list[dict[str, Any]]:
+    """Rows of `quarantine` whose bytes hold the id: at most _MOST, from the newest batches that hold _BYTES in all."""
+    if not event_id:
+        return []
+    sizes = small.read("quarantine", columns=["replica", "batch", "length"]).group_by(["replica", "batch"])
+    found: list[dict[str, Any]] = []
+    left = _BYTES
+    for part in sizes.aggregate([("length", "sum")]).sort_by([("batch", "descending")]).to_pylist():
+        left -= part["length_sum"] or 0
+        if (left < 0 and found) or len(found) >= _MOST:
+            break
+        rows = small.read("quarantine", [(name, "=", part[name]) for name in ("replica", "batch")])
+        rows = rows.filter(pc.fill_null(pc.match_substring(rows["raw"], event_id), False)).slice(0, _MOST - len(found))
+        found += [_row("quarantine", row) for row in rows.to_pylist()]
+        if left < 0:
+            break
+    return found
+
+
+def _row(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    return {"table": name, **{key: _plain(value) for key, value in row.items() if value is not None}}
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        more = f" … ({len(value):,} bytes)" if len(value) > _SHOWN else ""
+        return value[:_SHOWN].decode("utf-8", "backslashreplace").rstrip("\r\n") + more
     return value.isoformat() if isinstance(value, datetime) else value

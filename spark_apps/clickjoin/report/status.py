@@ -29,6 +29,11 @@ def batch_text(row: Mapping[str, Any], moment: str) -> str:
     return f"{moment} {row['sequence']} {row['batch']}: {counts or 'nothing'}{backlog} (seconds: {steps})"
 
 
+def problem_text(kind: str, path: str, detail: str, **_: object) -> str:
+    """A problem as one line, which names its place once."""
+    return f"problem: {kind}: {detail}" if path in detail else f"problem: {kind}: {path}: {detail}"
+
+
 def replicas(small: SmallTables) -> list[str]:
     """Replicas that have ever planned a batch."""
     return sorted(set(small.read("batches", columns=["replica"])["replica"].to_pylist()))

@@ -1,0 +1,104 @@
+"""Records of table `quarantine` as a log again, byte for byte, to be read once their cause is mended. No Spark."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from clickjoin.errors import ConfigError
+from clickjoin.sources.sample import csv_header
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.lake import SmallTables
+
+_BATCH = ("replica", "batch")
+_KEYS = ("stream", "generation", "offset")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Records and bytes written, by reason too; `without_bytes`: rows that say only that bytes were lost."""
+
+    records: int
+    bytes: int
+    reasons: dict[str, int]
+    without_bytes: int
+
+
+def export(pipeline: Pipeline, small: SmallTables, out: Path, *, stream: str = "", reason: str = "") -> Exported:
+    """Write the quarantined records of one stream (and reason) to a new file, oldest batch first.
+
+    A record that several replicas have set aside is written once. Errors: ConfigError for a file that is there or
+    cannot be written, or where both streams have such records and none is chosen.
+    """
+    wanted = [(name, "=", value) for name, value in (("stream", stream), ("reason", reason)) if value]
+    rows = small.read("quarantine", wanted or None, [*_BATCH, "stream", "path"]).group_by([*_BATCH, "stream", "path"])
+    found = rows.aggregate([]).to_pylist()
+    streams = {row["stream"] for row in found}
+    if len(streams) > 1:
+        raise ConfigError("both streams have such records, and a log holds one", remedy="Add --stream primary|foreign")
+    head = _head(pipeline, streams, {row["path"] for row in found})
+    batches = sorted({(row["batch"], row["replica"]) for row in found})
+    partial = out.with_name(f".{out.name}.partial")
+    try:
+        if out.exists():
+            raise ConfigError(f"{out}: is there already", remedy="Give the name of a new file")
+        with partial.open("wb") as log:
+            log.write(head)
+            done = _write(log, _pieces(small, batches, wanted))
+        partial.rename(out)
+    except OSError as error:
+        raise ConfigError(f"{out}: cannot be written ({error.strerror})", remedy="Give another place") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return done
+
+
+def _head(pipeline: Pipeline, streams: set[str], paths: set[str]) -> bytes:
+    """What comes before the records: the header of CSV, and a blank line that no other file has.
+
+    Without that line the file could hold the very bytes of one that was read, and would be taken for it.
+    """
+    blank = "".join(" \t"[int(bit)] for bit in f"{secrets.randbits(64):064b}").encode() + b"\n"
+    source = (pipeline.primary if "primary" in streams else pipeline.foreign).source
+    headers = {csv_header(source, path) for path in paths} - {None}
+    if len(headers) > 1 or b"" in headers:
+        raise ConfigError(
+            f"{source.path}: the CSV files of these records have several headers, or are gone",
+            remedy="Put one of the files back, or write the mended lines to a new file by hand",
+        )
+    return b"".join(header for header in headers if header) + blank
+
+
+def _pieces(small: SmallTables, batches: list[tuple[int, str]], wanted: list[Any]) -> Iterator[dict[str, Any]]:
+    """Rows in the order of their places, a batch at a time: what a batch may read bounds what is held here."""
+    columns = [*_KEYS, "reason", "raw", "part", "length"]
+    seen: set[tuple[Any, ...]] = set()
+    for number, replica in batches:
+        rows = small.read("quarantine", [*wanted, ("batch", "=", number), ("replica", "=", replica)], columns)
+        for row in rows.sort_by([("generation", "ascending"), ("offset", "ascending")]).to_pylist():
+            key = tuple(row[name] for name in _KEYS)
+            if key not in seen:
+                seen.add(key)
+                yield row
+
+
+def _write(log: BinaryIO, pieces: Iterator[dict[str, Any]]) -> Exported:
+    reasons: Counter[str] = Counter()
+    size, empty, ended = 0, 0, True
+    for row in pieces:
+        if not row["raw"]:
+            empty += 1
+            continue
+        if not row["part"]:  # a record begins; the one before may have been the last of its file, without an end
+            log.write(b"" if ended else b"\n")
+            reasons[row["reason"]] += 1
+        log.write(row["raw"])
+        size, ended = size + len(row["raw"]), row["raw"].endswith(b"\n")
+    log.write(b"" if ended else b"\n")
+    return Exported(reasons.total(), size, dict(reasons), empty)
