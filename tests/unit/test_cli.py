@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from clickjoin import cli
+from clickjoin.config import load
+from clickjoin.lake import SmallTables
 from clickjoin.starter import STARTER
 from clickjoin.tables import ALL
 
 ROOT = Path(__file__).parents[2]
+LINE = '{"event_id": "a:1:1600000000000000", "query_id": "b:1:1600000000000000"}\n'
 
 
 @pytest.fixture
@@ -37,7 +43,7 @@ def file(tmp_path: Path) -> Path:
     """A pipeline's file with logs beside it."""
     for name in ("queries", "clicks"):
         (tmp_path / "logs" / name).mkdir(parents=True)
-        (tmp_path / "logs" / name / "0.jsonl").write_text('{"event_id": "a:1:1"}\n')
+        (tmp_path / "logs" / name / "0.jsonl").write_text(LINE)
     file = tmp_path / "p.yaml"
     file.write_text(STARTER)
     return file
@@ -70,16 +76,29 @@ def test_schema_of_the_file(run) -> None:
     assert set(json.loads(out)["required"]) == {"pipeline", "lake", "primary", "foreign"}
 
 
-def test_init_thrice(run, tmp_path: Path) -> None:
-    file = tmp_path / "new" / "p.yaml"
+def test_init_thrice(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, here = tmp_path / "new" / "p.yaml", tmp_path / 'a "b" *c'
+    here.mkdir()
+    monkeypatch.chdir(here)
     code, out, _ = run("init", "--config", file)
     assert code == 0
     assert out == f"{file} written: put in your logs' folders and columns, then run `clickjoin init` once more\n"
-    assert file.read_text() == STARTER
-    lake = tmp_path / "new" / "lake" / "clicks"
+    written, lake = file.read_text(), here / "lake" / "clicks"
+    copied = load(shutil.copy(file, tmp_path / "copy.yaml"))
+    assert (copied.root, copied) == (str(lake), load(file))
+    assert copied.foreign.source.path == f'{tmp_path}/a "b" [*]c/logs/clicks/*.jsonl'
     assert run("init", "-c", file) == (0, f"{lake}: created {len(ALL)} tables\n", "")
     assert run("init", "-c", file) == (0, f"{lake}: all tables are there already\n", "")
-    assert file.read_text() == STARTER
+    assert file.read_text() == written
+
+
+@pytest.mark.parametrize("command", [["init", "-c"], ["generate"]])
+def test_what_cannot_be_written(run, file: Path, command: list[str]) -> None:
+    code, out, err = run(*command, file / "below" / "a-file.yaml")
+    assert (code, out) == (2, "")
+    assert f"{file}/below" in err
+    assert "cannot be written (Not a directory)" in err
+    assert len(err.split("\n")) <= 3
 
 
 def test_validate(run, file: Path) -> None:
@@ -122,6 +141,15 @@ def test_without_a_lake(run, file: Path) -> None:
         assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["run", "drain", "retry", "redrive", "gc"])
+@pytest.mark.parametrize("name", ["A/b", "", "9", "east\n", "a" * 64])
+def test_a_name_that_no_replica_can_have(run, file: Path, command: str, name: str) -> None:
+    code, _, err = run(command, "-c", file, "--replica", name)
+    assert code == 2
+    assert "is no name of a replica. Write a-z, 0-9, - and _" in err
+    assert not (file.parent / "lake").exists()
+
+
 def test_no_server(run, file: Path) -> None:
     code, _, err = run("drain", "-c", file, "--remote", "sc://localhost:1")
     assert code == 3
@@ -149,9 +177,82 @@ def test_status_and_explain(run, file: Path) -> None:
     assert (code, "pending now" in out) == (0, True)
     code, out, _ = run("explain", "a:1:1", "-c", file)
     assert code == 1
-    assert out.startswith("a:1:1: unknown. No good record with this id has landed")
+    assert out.startswith("a:1:1: unknown. No record with this id has landed")
     code, out, _ = run("explain", "a:1:1", "-c", file, "--json")
     assert (code, json.loads(out)["state"]) == (1, "unknown")
+
+
+def test_explain_shows_whole_values(run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("init", "-c", file)
+    payload = '{"text": "' + "a [bold]long[/] one " * 40 + '"}'
+    row = {"event_id": "a:1:1", "bucket": "1970-01-01T0000Z", "shard": 0, "batch": 1, "payload": payload}
+    SmallTables(load(file).root).append("foreign", [row])
+    monkeypatch.setenv("COLUMNS", "40")
+    code, out, _ = run("explain", "a:1:1", "-c", file)
+    assert code == 0
+    assert f"  payload: {payload}\n" in out
+
+
+@pytest.mark.parametrize("arguments", [["run", "--lease", "-1"], ["status", "--last", "-1"], ["status", "--last", "0"]])
+def test_numbers_that_make_no_sense(run, file: Path, arguments: list[str]) -> None:
+    code, _, err = run(*arguments, "-c", file)
+    assert code == 2
+    assert "Input should be greater than or equal to" in err
+
+
+def test_one_kind_of_schema_at_a_time(run) -> None:
+    for other in ("--markdown", "--json"):
+        code, out, err = run("schema", "--config-file", other)
+        assert (code, out if other != "--json" else "") == (2, "")
+        assert "--config-file goes with no other option" in err
+
+
+def test_generate_from_a_given_start(run, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        run("generate", tmp_path / name, "--clicks", 50, "--queries", 20, "--start", "2026-03-01T12:00Z")
+    logs = [sorted((tmp_path / name).glob("*/*.jsonl")) for name in ("one", "two")]
+    assert [path.read_bytes() for path in logs[0]] == [path.read_bytes() for path in logs[1]]
+    times = [
+        int(json.loads(line)["event_id"].rsplit(":", 1)[1])
+        for path in logs[0]
+        for line in path.read_text().splitlines()
+    ]
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1_000_000
+    assert noon <= min(times) < noon + 600_000_000
+    assert run("generate", tmp_path / "three", "--start", "noon")[0] == 2
+
+
+def test_generate_stopped_by_a_signal_writes_the_truth(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "spark_apps")}
+    command = [sys.executable, "-m", "clickjoin.cli", "generate", str(tmp_path), "--rate", "50", "--clicks", "5000"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while not any(path.stat().st_size for path in tmp_path.glob("queries/*")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(timeout=30) == 130
+    truth = json.loads((tmp_path / "truth.json").read_text())
+    written = sum(len(path.read_bytes().splitlines()) for path in tmp_path.glob("queries/*"))
+    assert (truth["complete"], truth["queries"]["lines"]) == (False, written)
+
+
+@pytest.mark.parametrize("command", ["init", "run", "drain", "retry", "redrive", "validate"])
+def test_a_lake_that_cannot_be_made(run, file: Path, command: str) -> None:
+    (file.parent / "lake").write_text("no folder")
+    code, out, err = run(command, "-c", file)
+    words = f"{file.parent}/lake/clicks: cannot be made, since {file.parent}/lake is no folder"
+    assert words in (out if command == "validate" else err)
+    assert (code, err.count("\n")) == ((1, 0) if command == "validate" else (2, 1))
+
+
+def test_a_lake_that_cannot_be_written_to(run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("init", "-c", file)
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: "joined" not in str(path) and allowed(path, mode))
+    for command in ("validate", "drain"):
+        code, out, err = run(command, "-c", file)
+        assert f"lake/clicks: cannot be written to ({file.parent}/lake/clicks/joined/_delta_log)" in out + err
+        assert code == (1 if command == "validate" else 2)
 
 
 def test_unknown_options_are_a_usage_error(run, file: Path) -> None:
@@ -162,7 +263,10 @@ def test_unknown_options_are_a_usage_error(run, file: Path) -> None:
 
 def test_help_names_every_command(run) -> None:
     _, out, _ = run("--help")
-    for name in ["init", "validate", "run", "drain", "retry", "redrive", "status", "explain", "schema", "generate", "gc", "reshard"]:
+    for name in [
+        "init", "validate", "run", "drain", "retry", "redrive", "status", "explain", "schema", "generate", "gc",
+        "reshard", "quarantine",
+    ]:  # fmt: skip
         assert name in out
 
 

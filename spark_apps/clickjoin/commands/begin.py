@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from clickjoin import console
-from clickjoin.commands.base import Config, app
-from clickjoin.config import load
+from clickjoin.commands.base import Config, app, writable
 from clickjoin.errors import ConfigError
 from clickjoin.starter import starter
+from clickjoin.times import parse_moment
 
 
 @app.command()
@@ -30,7 +31,7 @@ def init(config: Config) -> None:
         return
     from clickjoin.setup import initialise
 
-    pipeline = load(config)
+    pipeline = writable(config)
     made = initialise(pipeline)
     console.say(f"{pipeline.root}: {f'created {len(made)} tables' if made else 'all tables are there already'}")
 
@@ -53,6 +54,9 @@ def generate_logs(
     payload: Annotated[int, typer.Option(help="bytes of filling in a record")] = 64,
     files: Annotated[int, typer.Option(help="files a stream")] = 4,
     seed: Annotated[int, typer.Option(help="same seed, same traffic")] = 0,
+    start: Annotated[
+        str | None, typer.Option(help="time of the first event, such as 2026-03-01T12:00Z; same seed, same bytes")
+    ] = None,
 ) -> None:
     """Write seeded traffic as logs: two streams with everything that goes wrong in real ones."""
     from clickjoin.generate import Traffic, generate
@@ -60,8 +64,9 @@ def generate_logs(
     traffic = Traffic(
         clicks=clicks, queries=queries, rate=rate, duration=duration, zipf=zipf, click_delay=delay, disorder=disorder,
         duplicates=duplicates, late=late, late_seconds=late_seconds, orphans=orphans, broken=broken, payload=payload,
-        files=files, seed=seed,
+        files=files, seed=seed, start=parse_moment(start) if start else None,
     )  # fmt: skip
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the truth is written all the same
     with console.progress("writing lines") as advance:
         truth = generate(folder, traffic, progress=advance)
     console.say(f"{folder}: {truth}")

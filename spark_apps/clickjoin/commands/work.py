@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from clickjoin import apps, console
-from clickjoin.commands.base import Config, Json, Remote, Replica, app, connected
-from clickjoin.config import load
+from clickjoin.commands.base import Config, Json, Remote, Replica, app, connected, writable
 
 
 @app.command()
@@ -17,12 +16,12 @@ def run(
     replica: Replica = "main",
     remote: Remote = "",
     as_json: Json = False,
-    lease: Annotated[float | None, typer.Option(help="stop after this many seconds; default: never")] = None,
+    lease: Annotated[float | None, typer.Option(min=0, help="stop after this many seconds; default: never")] = None,
 ) -> None:
     """Join new events, and retry pending ones, until stopped."""
     from clickjoin.run import forever
 
-    pipeline = load(config)
+    pipeline = writable(config)
     summary = forever(connected(remote), pipeline, replica, console.batch_line(as_json), lease)
     console.summary(summary, as_json)
 
@@ -38,7 +37,7 @@ def drain(
     """Join all that the sources hold now and the retries that fall due meanwhile, then say whether the sums agree."""
     from clickjoin.run import drained
 
-    pipeline = load(config)
+    pipeline = writable(config)
     result = drained(connected(remote), pipeline, replica, console.batch_line(as_json), check)
     console.drained(result, as_json)
     raise typer.Exit(0 if result["ok"] else 1)
@@ -47,12 +46,12 @@ def drain(
 @app.command()
 def retry(config: Config, replica: Replica = "main", remote: Remote = "", as_json: Json = False) -> None:
     """Try the pending events that are due once more."""
-    pipeline = load(config)
+    pipeline = writable(config)
     console.summary(apps.retry(connected(remote), pipeline, replica, console.batch_line(as_json)), as_json)
 
 
 @app.command()
 def redrive(config: Config, replica: Replica = "main", remote: Remote = "", as_json: Json = False) -> None:
     """Send unjoinable events round again, as if they were new."""
-    pipeline = load(config)
+    pipeline = writable(config)
     console.summary(apps.redrive(connected(remote), pipeline, replica, console.batch_line(as_json)), as_json)
