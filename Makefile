@@ -5,10 +5,11 @@ BOOTSTRAP = PYTHONPATH=infra $(PYTHON) -B -m bootstrap
 SUITES := $(wildcard tests/unit tests/spark tests/airflow tests/faults)
 # Servers that live for minutes: the JVM's quick compiler halves what they cost to warm up.
 BRIEF := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1"
+KILLS ?= 100
 export SPARK_PORT AIRFLOW_PORT
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test demo secrets clean
+.PHONY: help python setup doctor lock up down status check format test chaos demo secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -47,6 +48,9 @@ format: setup ## Format the code
 
 test: check ## Check, then run all tests
 	$(BRIEF) AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest $(SUITES) --durations=15
+
+chaos: setup ## Kill everything at random while two replicas run: make KILLS=100 chaos
+	$(BRIEF) PYTHONPATH=.:infra:spark_apps AIRFLOW_HOME=$(CURDIR)/.run/chaos $(RUN) -m tests.faults.chaos --kills $(KILLS)
 
 demo: setup ## Show it at work
 	@$(BRIEF) $(RUN) -m demo
