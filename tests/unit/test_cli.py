@@ -255,6 +255,15 @@ def test_a_lake_that_cannot_be_written_to(run, file: Path, monkeypatch: pytest.M
         assert code == (1 if command == "validate" else 2)
 
 
+def test_nothing_to_export(run, file: Path, tmp_path: Path) -> None:
+    run("init", "-c", file)
+    code, _, err = run("quarantine", "export", "-c", file, "--out", tmp_path / "out")
+    assert (code, "no such record is in quarantine" in err) == (2, True)
+    assert not (tmp_path / "out").exists()
+    code, _, err = run("quarantine", "export", "-c", file, "--out", tmp_path / "out", "--reason", "odd")
+    assert (code, "Reasons are broken-json" in err) == (2, True)
+
+
 def test_unknown_options_are_a_usage_error(run, file: Path) -> None:
     code, _, err = run("validate", "-c", file, "--colour")
     assert (code, "Traceback" in err) == (2, False)

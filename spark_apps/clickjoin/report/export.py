@@ -34,11 +34,13 @@ def export(pipeline: Pipeline, small: SmallTables, out: Path, *, stream: str = "
     """Write the quarantined records of one stream (and reason) to a new file, oldest batch first.
 
     A record that several replicas have set aside is written once. Errors: ConfigError for a file that is there or
-    cannot be written, or where both streams have such records and none is chosen.
+    cannot be written, where there is no such record, or where both streams have some and none is chosen.
     """
     wanted = [(name, "=", value) for name, value in (("stream", stream), ("reason", reason)) if value]
     rows = small.read("quarantine", wanted or None, [*_BATCH, "stream", "path"]).group_by([*_BATCH, "stream", "path"])
     found = rows.aggregate([]).to_pylist()
+    if not found:
+        raise ConfigError("no such record is in quarantine", remedy="Look at `clickjoin status`; nothing was written")
     streams = {row["stream"] for row in found}
     if len(streams) > 1:
         raise ConfigError("both streams have such records, and a log holds one", remedy="Add --stream primary|foreign")
