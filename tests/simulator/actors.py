@@ -28,6 +28,7 @@ class Cast:
         self.world = world
         self.pipeline = pipeline
         self.logs = logs
+        self.idle: dict[str, float] = {}  # seconds at most between two looks at the logs, by replica
 
     def engine(self, replica: str) -> Engine:
         """A new process's engine."""
@@ -49,7 +50,9 @@ class Cast:
                 except ClickjoinError as error:
                     failures += 1
                     self.world.note(f"{type(error).__name__}: {error}")
-                    if isinstance(error, BatchError) or not error.retryable or failures > 8:
+                    # A copy that wakes when its batch is long done, and its rows are collected, may find them gone.
+                    unsound = isinstance(error, BatchError) and not process.slept
+                    if unsound or not error.retryable or failures > 8:
                         raise
                     self.world.sleep(2.0**failures)
                     engine = self.engine(process.replica)
@@ -63,7 +66,7 @@ class Cast:
             return False
         if complete:
             return True
-        self.world.sleep(self.world.random.uniform(0.2, 6))
+        self.world.sleep(self.world.random.uniform(0.2, self.idle.get(process.replica, 6.0)))
         return False
 
     def retry(self, engine: Engine, process: Process) -> bool:

@@ -34,6 +34,7 @@ class Bent:
     replicas: float = 0.8
     ticks: tuple[float, ...] = (0.05, 0.3, 1.0, 2.0)
     delay: int = 10  # seconds to the first retry
+    lag: float = 0  # seconds that the second replica may come after the first
     span: tuple[float, float] | None = None  # event times, in seconds from the start
 
 
@@ -54,8 +55,15 @@ _BENTS = (
         delay=40,
         span=(-30, 150),
     ),
-    # A batch reads the registry long after it read the boundary.
-    Bent(weak={("read", "registry"): (0.15, 30, 150), ("commit", "registry"): (0.15, 30, 150)}, gc=1, reshard=0),
+    # A batch reads the registry long after it read the boundary, and another replica has claimed its ids before.
+    Bent(
+        weak={("read", "registry"): (0.15, 30, 150), ("commit", "registry"): (0.15, 30, 150)},
+        gc=2,
+        reshard=0,
+        replicas=1,
+        lag=60,
+        span=(-240, -10),
+    ),
     # Two rewrite the same closed bucket of many small files.
     Bent(weak={("commit", "joined"): (0.4, 10, 90)}, gc=2, reshard=0, most=1, span=(-238, -201)),
     # An entry of the timeline is written after the time that it is from.
@@ -64,6 +72,7 @@ _BENTS = (
         gc=0,
         reshard=1,
         replicas=1,
+        lag=40,
         late=(0.5, 200),
         span=(60, 300),
     ),
@@ -160,7 +169,9 @@ def _start(world: World, cast: Cast, rng: random.Random, bent: Bent) -> None:
     replicas = ["east", "west"] if rng.random() < bent.replicas else ["east"]
     for replica in replicas:
         skew = rng.uniform(-logs.SKEW, logs.SKEW)
-        world.start(replica, "join", skew, cast.job(cast.join))
+        behind = bent.lag if replica == "west" else 0.0
+        cast.idle[replica] = max(behind, 6.0)
+        world.start(replica, "join", skew, cast.job(cast.join), rng.uniform(0, behind))
         world.start(replica, "retry", skew, cast.job(cast.retry), rng.uniform(0, 10))
         if rng.random() < 0.3:
             world.start(replica, "redrive", skew, cast.job(cast.redrive), rng.uniform(20, 120))

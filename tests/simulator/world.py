@@ -179,12 +179,13 @@ class World:
                 self.start(process.replica, process.role, process.skew, process.main, self.random.uniform(0, 20))
             return
         likely, low, high = self.odds.weak.get(process.at, (self.odds.sleep, 1, self.random.choice([8, 30, 120])))
-        if self.live and self.random.random() < likely and self._copies(process) < 3:
-            self.zombies += 1
-            process.slept = True
+        if self.live and self.random.random() < likely:
             process.wake = self.now + self.random.uniform(low, high)
             self.note(f"{process.name} falls asleep before {' '.join(process.at)}")
-            if process.role != "reshard":  # nobody starts that again by himself
+            # Half of them are only slow; who is taken for dead is a zombie when he wakes. By hand nobody starts again.
+            if process.role != "reshard" and self.random.random() < 0.5 and self._copies(process) < 3:
+                self.zombies += 1
+                process.slept = True
                 self.start(process.replica, process.role, process.skew, process.main)
 
     def _copies(self, of: Process) -> int:
