@@ -11,9 +11,11 @@ from clickjoin.errors import BatchError, ClickjoinError, ConfigError, LakeError
 from clickjoin.maintain import maintain
 from clickjoin.registry.gc import Collector
 from clickjoin.registry.reshard import reshard
+from clickjoin.verification.verify import Verifier, Wanted
 from tests.simulator.logs import Logs, LogSource
+from tests.simulator.model import Commit
 from tests.simulator.session import SparkSession
-from tests.simulator.world import Process, World
+from tests.simulator.world import START, Process, Violation, World
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -71,7 +73,7 @@ class Cast:
 
     def retry(self, engine: Engine, process: Process) -> bool:
         """What is due; done when no join can add to it, and nothing waits."""
-        joining = self.world.live or any(p.role in ("join", "redrive") for p in self.world.processes)
+        joining = self.world.live or any(p.role in ("join", "redrive", "verify", "harm") for p in self.world.processes)
         if engine.retry_once():
             return False
         waits = engine.waiting()
@@ -101,6 +103,40 @@ class Cast:
             return left[0] <= 0
 
         return self.job(collect)
+
+    def verifier(self, times: int, patience: float, *, mends: bool = False) -> Callable[[Process], None]:
+        """Verification with repair, beside all the others. There is nothing to be found, unless somebody does harm."""
+        left = [times]
+
+        def verify(engine: Engine, process: Process) -> bool:
+            quiet = not self.world.live and not any(p.role in ("join", "harm") for p in self.world.processes)
+            some = None if self.world.random.random() < 0.5 and not mends else datetime.fromtimestamp(START - 300, UTC)
+            wanted = Wanted(since=some, repair=True, remove_doubles=True)
+            report = Verifier(engine, self.world.note, patience=patience).verify(wanted)
+            wrong = {count.kind for count in report.counts if count.fault and count.count}
+            if wrong - ({"claim_without_output", "lost"} if mends else set()):
+                raise Violation(f"false alarm: {report.to_dict()}")
+            left[0] -= 1
+            self.world.sleep(self.world.random.uniform(1, 60))
+            return quiet and not wrong if mends else left[0] <= 0
+
+        return self.job(verify)
+
+    def vandal(self, times: int) -> Callable[[Process], None]:
+        """Removes rows of the output by hand."""
+
+        def main(process: Process) -> None:
+            lake = self.world.lake
+            table = next(table for table in lake.tables.values() if table.name == "joined")
+            for _ in range(times):
+                self.world.sleep(self.world.random.uniform(5, 60))
+                for file in list(table.newest.files.values())[-1:]:
+                    self.world.note(f"harm: {[row['event_id'] for row in file.rows]} removed from joined")
+                    commit = Commit(removes=frozenset([file.path]))
+                    table.add(commit)
+                    lake.seen(table, commit)
+
+        return main
 
     def resharder(self, counts: list[int]) -> Callable[[Process], None]:
         """Other numbers of shards, as soon as is allowed; what is refused is given up."""

@@ -26,7 +26,7 @@ class Column:
         self.refs = refs
         self.parts: tuple[Column, ...] = (self,)  # terms of a conjunction
         self.equal: tuple[str, str] | None = None  # of `a = b` over two bare columns
-        self.window: tuple[Any, Any] | None = None
+        self.window: tuple[Any, ...] | None = None  # its specification, the function, and what is done to its value
         self.branches: list[tuple[Column, Column]] | None = None
 
     def over_rows(self) -> Fold:
@@ -78,6 +78,10 @@ class Column:
 
     def __mod__(self, other: Any) -> Column:
         return _binary(lambda x, y: None if y == 0 else (abs(x) % abs(y)) * (1 if x >= 0 else -1), self, other, "%")
+
+    def bits(self, other: Any) -> Column:
+        """SQL's `&` of numbers."""
+        return _binary(operator.and_, self, other, "&")
 
     def __and__(self, other: Any) -> Column:
         made = combine(_and, self, as_column(other), "and")
@@ -131,8 +135,7 @@ class Column:
 
     def cast(self, kind: Any) -> Column:
         """It as another type."""
-        made = unary(caster(str(kind)), self, self.name)
-        return made
+        return unary(caster(str(kind)), self, self.name)
 
     def alias(self, name: str) -> Column:
         """It under another name."""
@@ -145,7 +148,7 @@ class Column:
     def over(self, spec: Any) -> Column:
         """It over a window."""
         made = Column(None, self.name, self.refs)
-        made.window = (spec, self)
+        made.window = (spec, self, None)
         return made
 
     def when(self, condition: Column, value: Any) -> Column:
@@ -202,7 +205,8 @@ def _binary(op: Callable[[Any, Any], Any], left: Column, other: Any, name: str) 
     if left.fold or right.fold:
         return combine(strict, left, right, name)
     fa, fb = left.fn, right.fn
-    assert fa and fb, name
+    assert fa, name
+    assert fb, name
 
     def fn(row: dict[str, Any]) -> Any:
         x = fa(row)
@@ -221,7 +225,8 @@ def combine(op: Callable[[Any, Any], Any], left: Column, right: Column, name: st
         ga, gb = left.over_rows(), right.over_rows()
         return Column(None, name, refs, fold=lambda rows: op(ga(rows), gb(rows)))
     fa, fb = left.fn, right.fn
-    assert fa and fb, name
+    assert fa, name
+    assert fb, name
     return Column(lambda row: op(fa(row), fb(row)), name, refs)
 
 

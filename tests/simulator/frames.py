@@ -269,14 +269,16 @@ def _windowed(rows: Rows, made: dict[str, Column]) -> Rows:
             for old, new in zip(rows, done, strict=True):
                 new[name] = column.fn(old)  # type: ignore[misc]
             continue
-        spec, of = column.window
+        spec, of, after = column.window
         groups: dict[tuple[Any, ...], list[int]] = {}
         for at, row in enumerate(rows):
             groups.setdefault(tuple(key.fn(row) for key in spec.keys), []).append(at)
         for held in groups.values():
             held.sort(key=lambda at: [order_key(item.fn(rows[at])) for item in spec.order])
             for nth, at in enumerate(held, 1):
-                done[at][name] = nth if of.fold is None else of.fold([rows[i] for i in held])
+                framed = held if spec.until is None else held[: max(nth + spec.until, 0)]
+                value = nth if of.fold is None else of.fold([rows[i] for i in framed])
+                done[at][name] = after(value, rows[at]) if after else value
     return done
 
 

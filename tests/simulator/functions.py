@@ -55,8 +55,13 @@ def coalesce(*given: Any) -> Column:
     if any(part.fold for part in parts):
         folds = [part.over_rows() for part in parts]
         return Column(None, "coalesce", fold=lambda rows: next((x for f in folds if (x := f(rows)) is not None), None))
-    fns = [part.fn for part in parts]
     refs = tuple(ref for part in parts for ref in part.refs)
+    if parts[0].window:
+        others = coalesce(*parts[1:]).fn
+        made = Column(None, "coalesce", refs)
+        made.window = (*parts[0].window[:2], lambda value, row: others(row) if value is None else value)  # type: ignore[misc]
+        return made
+    fns = [part.fn for part in parts]
     return Column(lambda row: next((x for f in fns if (x := f(row)) is not None), None), "coalesce", refs)  # type: ignore[misc]
 
 
@@ -102,7 +107,8 @@ def max(of: Any) -> Column:
 
 def _by(name: str, of: Any, by: Any, *, least: bool) -> Column:
     value, key = _c(of).fn, _c(by).fn
-    assert value and key
+    assert value
+    assert key
 
     def fold(rows: list[dict[str, Any]]) -> Any:
         ranked = [row for row in rows if key(row) is not None]
@@ -253,3 +259,8 @@ def concat(*given: Any) -> Column:
 def substring(of: Any, start: int, length: int) -> Column:
     """Part of a text, from 1."""
     return unary(lambda x: x[start - 1 : start - 1 + length], _c(of), "substring")
+
+
+def xxhash64(*given: Any) -> Column:
+    """A hash, another one than Spark's: of two texts it is the same only if they are."""
+    return _all("xxhash64", given, lambda *parts: zlib.crc32(repr(parts).encode()))

@@ -12,7 +12,6 @@ from tests.simulator.model import Commit, File, Lake, Reading, Refused, Snapshot
 from tests.simulator.sql import expression
 from tests.simulator.statements import ask
 
-
 pa.set_cpu_count(1)  # tables of a few rows: threads only cost
 
 
@@ -126,8 +125,9 @@ class DeltaTable:
         lake.pause("commit", path.rsplit("/", 1)[-1])
         if lake.table(path) is not None:
             raise DeltaError("A Delta Lake table already exists at that location.")
-        statistics = (more.get("configuration") or {}).get("delta.dataSkippingStatsColumns", "").split(",")
         columns = {field.name: str(getattr(field.type, "type", field.type)) for field in schema.fields}
+        named = (more.get("configuration") or {}).get("delta.dataSkippingStatsColumns")
+        statistics = named.split(",") if named else [name for name, kind in columns.items() if kind in _ARROW][:32]
         lake.tables[path.rstrip("/")] = Table(path, columns, more.get("partition_by") or [], statistics)
         return cls(path)
 

@@ -34,6 +34,8 @@ class Bent:
     replicas: float = 0.8
     ticks: tuple[float, ...] = (0.05, 0.3, 1.0, 2.0)
     delay: int = 10  # seconds to the first retry
+    verify: float = 0.2
+    harm: int = 0  # how often at most somebody removes rows of the output
     lag: float = 0  # seconds that the second replica may come after the first
     span: tuple[float, float] | None = None  # event times, in seconds from the start
 
@@ -66,6 +68,8 @@ _BENTS = (
     ),
     # Two rewrite the same closed bucket of many small files.
     Bent(weak={("commit", "joined"): (0.4, 10, 90)}, gc=2, reshard=0, most=1, span=(-238, -201)),
+    # Rows of the output are removed by hand: verifications find them, and have them joined again.
+    Bent(gc=0, verify=1, harm=3),
     # An entry of the timeline is written after the time that it is from.
     Bent(
         weak={("commit", "timeline"): (1, 60, 160), ("commit", "registry"): (0.25, 1, 40)},
@@ -182,6 +186,11 @@ def _start(world: World, cast: Cast, rng: random.Random, bent: Bent) -> None:
                 rng.randint(1, 4) * round(bent.gc + 0.5), 0 if bent.gc > 1 else rng.choice([0, 4, 30])
             )
             world.start(("east", "west")[at], "gc", skew, collector, rng.uniform(0, 90))
+    if rng.random() < bent.verify:
+        verifier = cast.verifier(rng.randint(1, 3), rng.choice([0, 4]), mends=bent.harm > 0)
+        world.start("east", "verify", rng.uniform(-logs.SKEW, logs.SKEW), verifier, rng.uniform(0, 90))
+    if bent.harm:
+        world.start("somebody", "harm", 0, cast.vandal(rng.randint(1, bent.harm)), rng.uniform(20, 120))
     if rng.random() < bent.reshard:
         skew = rng.uniform(-logs.SKEW, logs.SKEW)
         world.start(

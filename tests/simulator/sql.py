@@ -12,7 +12,7 @@ from tests.simulator.columns import Column, as_column, case, col, lit
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][-+]?\d+)?[DdLl]?)|(?P<text>'(?:[^'\\]|\\.|'')*'|\"[^\"]*\")"
-    r"|(?P<name>`[^`]+`(?:\.`?\w+`?)*|[A-Za-z_]\w*(?:\.(?:\w+|`[^`]+`|\*))*)|(?P<op><=>|<=|>=|<>|!=|==|[-+*/%()=<>,]))"
+    r"|(?P<name>`[^`]+`(?:\.`?\w+`?)*|[A-Za-z_]\w*(?:\.(?:\w+|`[^`]+`|\*))*)|(?P<op><=>|<=|>=|<>|!=|==|[-+*/%()=<>,&]))"
 )
 _FUNCTIONS = {
     **{name: getattr(F, name) for name in dir(F) if not name.startswith("_") and callable(getattr(F, name))},
@@ -127,6 +127,8 @@ class Parser:
             if kind == "op" and value in _COMPARE:
                 self.at += 1
                 made = getattr(made, _COMPARE[value])(self._sum())
+            elif self.take("&"):
+                made = made.bits(self._sum())
             elif self.take("IS", "NOT", "NULL"):
                 made = made.isNotNull()
             elif self.take("IS", "NULL"):

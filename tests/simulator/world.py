@@ -17,6 +17,8 @@ from greenlet import getcurrent, greenlet
 
 from tests.simulator.model import Commit, Lake, Refused, Table
 
+_BY_HAND = ("reshard", "harm")  # nobody starts these again
+
 
 class Crash(BaseException):
     """The process is gone: thrown into it where it stood."""
@@ -175,7 +177,7 @@ class World:
         if drawn < (fatal.get(process.at, 0.01 if fatal else 0.1) if process.slept else self.odds.crash):
             self.kill(process)
             self.crashes += 1
-            if self._copies(process) == 0 and process.role != "reshard":
+            if self._copies(process) == 0 and process.role not in _BY_HAND:
                 self.start(process.replica, process.role, process.skew, process.main, self.random.uniform(0, 20))
             return
         likely, low, high = self.odds.weak.get(process.at, (self.odds.sleep, 1, self.random.choice([8, 30, 120])))
@@ -183,7 +185,7 @@ class World:
             process.wake = self.now + self.random.uniform(low, high)
             self.note(f"{process.name} falls asleep before {' '.join(process.at)}")
             # Half of them are only slow; who is taken for dead is a zombie when he wakes. By hand nobody starts again.
-            if process.role != "reshard" and self.random.random() < 0.5 and self._copies(process) < 3:
+            if process.role not in _BY_HAND and self.random.random() < 0.5 and self._copies(process) < 3:
                 self.zombies += 1
                 process.slept = True
                 self.start(process.replica, process.role, process.skew, process.main)

@@ -18,14 +18,24 @@ class WindowSpec:
 
         self.keys = [_column(key) for key in keys]
         self.order = [_column(item) for item in order]
+        self.until: int | None = None
 
     def orderBy(self, *items: Any) -> WindowSpec:
         """With an order."""
         return WindowSpec(tuple(self.keys), items)
 
+    def rowsBetween(self, low: int, high: int) -> WindowSpec:
+        """With a frame: from the first row to one at some distance from each."""
+        assert low == Window.unboundedPreceding
+        made = WindowSpec(tuple(self.keys), tuple(self.order))
+        made.until = high
+        return made
+
 
 class Window:
     """Windows."""
+
+    unboundedPreceding = -(1 << 63)
 
     @staticmethod
     def partitionBy(*items: Any) -> WindowSpec:
