@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
-from tests.simulator.values import Struct, micros
+from tests.simulator.logic import both, caster, either, times
+from tests.simulator.values import Struct
 
 Fn = Callable[[dict[str, Any]], Any]
 Fold = Callable[[list[dict[str, Any]]], Any]
@@ -64,14 +64,11 @@ class Column:
     def __add__(self, other: Any) -> Column:
         return _binary(operator.add, self, other, "+")
 
-    def __radd__(self, other: Any) -> Column:
-        return as_column(other) + self
-
     def __sub__(self, other: Any) -> Column:
         return _binary(operator.sub, self, other, "-")
 
     def __mul__(self, other: Any) -> Column:
-        return _binary(_times, self, other, "*")
+        return _binary(times, self, other, "*")
 
     def __truediv__(self, other: Any) -> Column:
         return _binary(lambda x, y: None if y == 0 else x / y, self, other, "/")
@@ -79,20 +76,13 @@ class Column:
     def __mod__(self, other: Any) -> Column:
         return _binary(lambda x, y: None if y == 0 else (abs(x) % abs(y)) * (1 if x >= 0 else -1), self, other, "%")
 
-    def bits(self, other: Any) -> Column:
-        """SQL's `&` of numbers."""
-        return _binary(operator.and_, self, other, "&")
-
     def __and__(self, other: Any) -> Column:
-        made = combine(_and, self, as_column(other), "and")
+        made = combine(both, self, as_column(other), "and")
         made.parts = self.parts + as_column(other).parts
         return made
 
-    def __rand__(self, other: Any) -> Column:
-        return as_column(other) & self
-
     def __or__(self, other: Any) -> Column:
-        return combine(_or, self, as_column(other), "or")
+        return combine(either, self, as_column(other), "or")
 
     def __invert__(self) -> Column:
         return unary(lambda x: not x, self, "not")
@@ -142,8 +132,6 @@ class Column:
         made = Column(self.fn, name, self.refs, fold=self.fold)
         made.window = self.window
         return made
-
-    name_as = alias
 
     def over(self, spec: Any) -> Column:
         """It over a window."""
@@ -262,37 +250,3 @@ def case(branches: list[tuple[Column, Column]], last: Column | None) -> Column:
     made = Column(fn, "CASE", refs + (last.refs if last is not None else ()))
     made.branches = branches if last is None else None
     return made
-
-
-def _and(x: Any, y: Any) -> Any:
-    if x is False or y is False:
-        return False
-    return None if x is None or y is None else True
-
-
-def _or(x: Any, y: Any) -> Any:
-    if x is True or y is True:
-        return True
-    return None if x is None or y is None else False
-
-
-def _times(x: Any, y: Any) -> Any:
-    return float(x) * float(y) if isinstance(x, float) or isinstance(y, float) else x * y
-
-
-def caster(kind: str) -> Callable[[Any], Any]:
-    """The function that casts to a type."""
-    name = kind.lower().strip()
-    if name.startswith("decimal"):
-        scale = int(name.rstrip(")").split(",")[1]) if "," in name else 0
-        return lambda x: Decimal(repr(x) if isinstance(x, float) else x).quantize(Decimal(1).scaleb(-scale))
-    if name in ("bigint", "int", "long", "integer"):
-        return lambda x: micros(x) // 1_000_000 if isinstance(x, datetime) else int(x)
-    known: dict[str, Callable[[Any], Any]] = {
-        "string": lambda x: str(x).lower() if isinstance(x, bool) else str(x),
-        "double": float,
-        "boolean": bool,
-        "timestamp": lambda x: x if isinstance(x, datetime) else datetime.fromisoformat(x),
-        "binary": lambda x: x if isinstance(x, bytes) else str(x).encode(),
-    }
-    return known[name]

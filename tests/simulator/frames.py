@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tests.simulator.columns import Column, as_column, col
+from tests.simulator.groups import Grouped, windowed
 from tests.simulator.sql import expression
 from tests.simulator.values import Row, Struct, order_key
 
@@ -53,7 +54,7 @@ class DataFrame:
         """Columns more, all of the rows as they were."""
         columns = [*self.columns, *(name for name in made if name not in self.columns)]
         if any(column.window for column in made.values()):
-            return self._make(columns, lambda: _windowed(self.rows(), made))
+            return self._make(columns, lambda: windowed(self.rows(), made))
         pairs = [(name, column.fn) for name, column in made.items()]
 
         def rows() -> Rows:
@@ -227,59 +228,6 @@ class DataFrame:
         from tests.simulator.session import Writer
 
         return Writer(self)
-
-
-class Grouped:
-    """Groups of rows, to be aggregated."""
-
-    def __init__(self, frame: DataFrame, keys: Sequence[Column]) -> None:
-        self._frame = frame
-        self._keys = keys
-
-    def count(self) -> DataFrame:
-        """How many rows in each."""
-        return self.agg(Column(None, "count", fold=len))
-
-    def agg(self, *columns: Column) -> DataFrame:
-        """A row for each group; without keys one row, also of no rows."""
-        keys, folds = self._keys, [(column.name, column.over_rows()) for column in columns]
-
-        def rows() -> Rows:
-            if not keys:
-                whole = self._frame.rows()
-                return [{name: fold(whole) for name, fold in folds}]
-            groups: dict[tuple[Any, ...], Rows] = {}
-            for row in self._frame.rows():
-                groups.setdefault(tuple(key.fn(row) for key in keys), []).append(row)  # type: ignore[misc]
-            return [
-                dict(zip((key.name for key in keys), values, strict=True)) | {name: fold(held) for name, fold in folds}
-                for values, held in groups.items()
-            ]
-
-        made = self._frame._make([c.name for c in (*keys, *columns)], rows)
-        made.structs = {c.name: c.refs for c in columns if c.refs}  # type: ignore[attr-defined]
-        return made
-
-
-def _windowed(rows: Rows, made: dict[str, Column]) -> Rows:
-    """Rows with window functions computed: row_number, and aggregates over whole partitions."""
-    done = [dict(row) for row in rows]
-    for name, column in made.items():
-        if column.window is None:
-            for old, new in zip(rows, done, strict=True):
-                new[name] = column.fn(old)  # type: ignore[misc]
-            continue
-        spec, of, after = column.window
-        groups: dict[tuple[Any, ...], list[int]] = {}
-        for at, row in enumerate(rows):
-            groups.setdefault(tuple(key.fn(row) for key in spec.keys), []).append(at)
-        for held in groups.values():
-            held.sort(key=lambda at: [order_key(item.fn(rows[at])) for item in spec.order])
-            for nth, at in enumerate(held, 1):
-                framed = held if spec.until is None else held[: max(nth + spec.until, 0)]
-                value = nth if of.fold is None else of.fold([rows[i] for i in framed])
-                done[at][name] = after(value, rows[at]) if after else value
-    return done
 
 
 def as_rows(values: Iterable[Any], columns: Sequence[str]) -> Rows:

@@ -7,6 +7,8 @@ from typing import Any
 from tests.simulator.columns import Column
 from tests.simulator.frames import DataFrame, Rows
 
+Row = dict[str, Any]
+
 
 def split(on: Column, left: set[str], right: set[str]) -> tuple[list[tuple[str, str]], list[Column]]:
     """The pairs of columns (left, right) that a condition holds equal, and its other terms."""
@@ -31,47 +33,52 @@ def index(rows: Rows, names: list[str]) -> dict[tuple[Any, ...], Rows]:
     return found
 
 
+_HOW = {"leftanti": "left_anti", "leftsemi": "left_semi", "left_outer": "left", "full": "outer"}
+_HALF = ("left_anti", "left_semi")
+
+
 def join(left: DataFrame, right: DataFrame, on: Any, how: str) -> DataFrame:
     """Inner, left, left_semi, left_anti and full joins."""
-    how = {"leftanti": "left_anti", "leftsemi": "left_semi", "left_outer": "left", "full": "outer"}.get(how, how)
-    if isinstance(on, str):
-        on = [on]
-    if isinstance(on, list) and on and isinstance(on[0], Column):
-        whole = on[0]
-        for part in on[1:]:
-            whole = whole & part
-        on = whole
-    shared = list(on) if isinstance(on, list) else []
+    how = _HOW.get(how, how)
+    shared = [on] if isinstance(on, str) else list(on) if isinstance(on, list) else []
+    pairs: list[tuple[str, str]] = [(name, name) for name in shared]
+    rest: list[Column] = []
     if isinstance(on, Column):
         pairs, rest = split(on, set(left.columns), set(right.columns))
-    else:
-        pairs, rest = [(name, name) for name in shared], []
     more = [name for name in right.columns if name not in shared]
-    doubled = [name for name in more if name in left.columns]
-    if doubled and how not in ("left_anti", "left_semi"):
-        raise ValueError(f"ambiguous after a join: {doubled}")
-    columns = (
-        left.columns
-        if how in ("left_anti", "left_semi")
-        else [*shared, *(c for c in left.columns if c not in shared), *more]
-    )
-    nothing = dict.fromkeys(more)
+    columns = left.columns
+    if how not in _HALF:
+        doubled = [name for name in more if name in left.columns]
+        if doubled:
+            raise ValueError(f"ambiguous after a join: {doubled}")
+        columns = [*shared, *(name for name in left.columns if name not in shared), *more]
 
     def rows() -> Rows:
-        mine, found = left.rows(), index(right.rows(), [b for _, b in pairs])
-        out: Rows = []
-        used: set[int] = set()
-        for row in mine:
-            key = tuple([row[a] for a, _ in pairs])
-            hits = [other for other in found.get(key, ()) if all(p.fn(row | other) is True for p in rest)]  # type: ignore[misc]
-            if how in ("left_anti", "left_semi"):
-                out += [row] if bool(hits) == (how == "left_semi") else []
-                continue
-            used.update(map(id, hits))
-            out += [other | row for other in hits] or ([row | nothing] if how in ("left", "outer") else [])
-        if how == "outer":
-            blank = dict.fromkeys(left.columns)
-            out += [blank | other for held in found.values() for other in held if id(other) not in used]
-        return out
+        found = index(right.rows(), [b for _, b in pairs])
+        matched = [(row, _hits(row, found, pairs, rest)) for row in left.rows()]
+        if how in _HALF:
+            return [row for row, hits in matched if bool(hits) == (how == "left_semi")]
+        return _side_by_side(matched, dict.fromkeys(more), how) + _left_over(matched, found, left.columns, how)
 
     return left._make(columns, rows)
+
+
+def _hits(row: Row, found: dict[tuple[Any, ...], Rows], pairs: list[tuple[str, str]], rest: list[Column]) -> Rows:
+    same = found.get(tuple([row[name] for name, _ in pairs]), ())
+    return [other for other in same if all(part.fn(row | other) is True for part in rest)]  # type: ignore[misc]
+
+
+def _side_by_side(matched: list[tuple[Row, Rows]], nothing: Row, how: str) -> Rows:
+    out: Rows = []
+    for row, hits in matched:
+        out += [other | row for other in hits] or ([row | nothing] if how in ("left", "outer") else [])
+    return out
+
+
+def _left_over(matched: list[tuple[Row, Rows]], found: dict[Any, Rows], columns: list[str], how: str) -> Rows:
+    """Of a full join: rows of the right that matched nothing."""
+    if how != "outer":
+        return []
+    used = {id(other) for _, hits in matched for other in hits}
+    blank = dict.fromkeys(columns)
+    return [blank | other for held in found.values() for other in held if id(other) not in used]

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from tests.simulator.model import Commit, File, Lake, Reading, Refused, Snapshot, Table
+from tests.simulator.rust_types import (
+    ARROW,
+    CommitFailedError,
+    CommitProperties,
+    DeltaError,
+    Field,
+    PrimitiveType,
+    Rows,
+    Schema,
+    TableNotFoundError,
+)
 from tests.simulator.sql import expression
 from tests.simulator.statements import ask
 
 pa.set_cpu_count(1)  # tables of a few rows: threads only cost
-
-
-class DeltaError(Exception):
-    """Root of deltalake's errors."""
-
-
-class TableNotFoundError(DeltaError):
-    """No table there."""
-
-
-class CommitFailedError(DeltaError):
-    """A commit that was refused."""
 
 
 _lake: list[Lake] = [Lake()]
@@ -33,74 +31,6 @@ _lake: list[Lake] = [Lake()]
 def install(lake: Lake) -> None:
     """Where tables are looked for from now on."""
     _lake[0] = lake
-
-
-@dataclass(frozen=True)
-class PrimitiveType:
-    """A column's type."""
-
-    type: str
-
-
-@dataclass(frozen=True)
-class Field:
-    """A column."""
-
-    name: str
-    type: Any
-    nullable: bool = True
-    metadata: Any = None
-
-
-class Schema:
-    """Columns."""
-
-    def __init__(self, fields: Sequence[Field]) -> None:
-        self.fields = list(fields)
-
-
-@dataclass(frozen=True)
-class Transaction:
-    """An application transaction."""
-
-    app_id: str
-    version: int
-    last_updated: int | None = None
-
-
-@dataclass(frozen=True)
-class CommitProperties:
-    """What a commit carries besides its data."""
-
-    custom_metadata: dict[str, str] | None = None
-    max_commit_retries: int | None = None
-    app_transactions: Sequence[Transaction] | None = None
-
-
-class Rows:
-    """Rows read: as plain dicts at once, as a pyarrow Table where more than that is asked for."""
-
-    def __init__(self, rows: list[dict[str, Any]], columns: dict[str, str]) -> None:
-        self._rows = rows
-        self._columns = columns
-        self.num_rows = len(rows)
-
-    def __len__(self) -> int:
-        return self.num_rows
-
-    def to_pylist(self) -> list[dict[str, Any]]:
-        """Rows as dicts."""
-        return [{name: row.get(name) for name in self._columns} for row in self._rows]
-
-    def _table(self) -> Any:
-        schema = pa.schema([(name, _ARROW.get(kind, pa.string())) for name, kind in self._columns.items()])
-        return pa.Table.from_pylist(self.to_pylist(), schema=schema)
-
-    def __getitem__(self, name: str) -> Any:
-        return self._table()[name]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._table(), name)
 
 
 class DeltaTable:
@@ -127,7 +57,7 @@ class DeltaTable:
             raise DeltaError("A Delta Lake table already exists at that location.")
         columns = {field.name: str(getattr(field.type, "type", field.type)) for field in schema.fields}
         named = (more.get("configuration") or {}).get("delta.dataSkippingStatsColumns")
-        statistics = named.split(",") if named else [name for name, kind in columns.items() if kind in _ARROW][:32]
+        statistics = named.split(",") if named else [name for name, kind in columns.items() if kind in ARROW][:32]
         lake.tables[path.rstrip("/")] = Table(path, columns, more.get("partition_by") or [], statistics)
         return cls(path)
 
@@ -275,16 +205,6 @@ def _holds(value: Any, op: str, other: Any) -> bool:
     )
 
 
-_ARROW = {
-    "string": pa.string(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "boolean": pa.bool_(),
-    "double": pa.float64(),
-}
-_ARROW["timestamp"] = pa.timestamp("us", tz="UTC")
-
-
 def add_actions(table: Table, at: Snapshot) -> Any:
     """Flattened add actions of a snapshot."""
     found = at.memo.get("actions")
@@ -297,10 +217,10 @@ def add_actions(table: Table, at: Snapshot) -> Any:
         }
         for name in table.statistics:
             if name in table.columns and name not in table.partitions:
-                kind = _ARROW[table.columns[name]]
+                kind = ARROW[table.columns[name]]
                 data[f"min.{name}"] = pa.array([file.bounds(name)[0] for file in files], kind)
                 data[f"max.{name}"] = pa.array([file.bounds(name)[1] for file in files], kind)
         for name in table.partitions:
-            data[f"partition.{name}"] = pa.array([file.values[name] for file in files], _ARROW[table.columns[name]])
+            data[f"partition.{name}"] = pa.array([file.values[name] for file in files], ARROW[table.columns[name]])
         found = at.memo["actions"] = pa.table(data)
     return found

@@ -8,7 +8,7 @@ from typing import Any
 from tests.simulator import statements
 from tests.simulator.frames import DataFrame, Rows, as_rows
 from tests.simulator.model import Commit, File, Lake, Reading, Snapshot, Table
-from tests.simulator.sql import statement
+from tests.simulator.sql_statements import statement
 from tests.simulator.values import names_of_ddl
 
 TXN_APP = "spark.databricks.delta.write.txnAppId"

@@ -1,14 +1,13 @@
-"""SQL texts: expressions become columns, statements become frozen data. Each distinct text is parsed once."""
+"""SQL expressions as columns; each distinct text is parsed once."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from tests.simulator import functions as F
-from tests.simulator.columns import Column, as_column, case, col, lit
+from tests.simulator.columns import Column, as_column, case, col, combine, lit
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][-+]?\d+)?[DdLl]?)|(?P<text>'(?:[^'\\]|\\.|'')*'|\"[^\"]*\")"
@@ -20,34 +19,6 @@ _FUNCTIONS = {
 }
 _COMPARE = {"=": "__eq__", "==": "__eq__", "<>": "__ne__", "!=": "__ne__"}
 _COMPARE |= {"<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
-
-
-@dataclass(frozen=True)
-class Merge:
-    """MERGE INTO a table: `inserts` columns to values, or `deletes` what matches."""
-
-    path: str
-    view: str
-    on: Column
-    deletes: bool
-    inserts: tuple[tuple[str, Column], ...] = ()
-
-
-@dataclass(frozen=True)
-class Delete:
-    """DELETE FROM a table."""
-
-    path: str
-    where: Column
-
-
-@dataclass(frozen=True)
-class Optimize:
-    """OPTIMIZE of a table's partitions; `sorts`: ZORDER BY, which rewrites single files too."""
-
-    path: str
-    where: Column
-    sorts: bool
 
 
 def tokens(text: str) -> list[tuple[str, str]]:
@@ -122,29 +93,41 @@ class Parser:
 
     def _predicate(self) -> Column:
         made = self._sum()
-        while True:
-            kind, value = self.items[self.at]
-            if kind == "op" and value in _COMPARE:
-                self.at += 1
-                made = getattr(made, _COMPARE[value])(self._sum())
-            elif self.take("&"):
-                made = made.bits(self._sum())
-            elif self.take("IS", "NOT", "NULL"):
-                made = made.isNotNull()
-            elif self.take("IS", "NULL"):
-                made = made.isNull()
-            elif self.take("NOT", "IN"):
-                made = ~made.isin(*self._list())
-            elif self.take("IN"):
-                made = made.isin(*self._list())
-            elif self.take("BETWEEN"):
-                low = self._sum()
-                self.need("AND")
-                made = made.between(low, self._sum())
-            else:
-                return made
+        while (more := self._compared(made)) is not None:
+            made = more
+        return made
 
-    def _list(self) -> list[Column]:
+    def _compared(self, made: Column) -> Column | None:
+        """The expression with the comparison that comes next, if one does."""
+        kind, value = self.items[self.at]
+        if kind == "op" and value in _COMPARE:
+            self.at += 1
+            right: Column = getattr(made, _COMPARE[value])(self._sum())
+            return right
+        if self.take("&"):
+            return combine(lambda x, y: None if x is None or y is None else x & y, made, self._sum(), "&")
+        if self.take("IS"):
+            wanted = not self.take("NOT")
+            self.need("NULL")
+            return made.isNull() if wanted else made.isNotNull()
+        return self._within(made)
+
+    def _within(self, made: Column) -> Column | None:
+        """IN and BETWEEN."""
+        other = self.peek("NOT", "IN") or self.peek("NOT", "BETWEEN")
+        self.at += other
+        if self.take("IN"):
+            found = made.isin(*self.items_in_brackets())
+        elif self.take("BETWEEN"):
+            low = self._sum()
+            self.need("AND")
+            found = made.between(low, self._sum())
+        else:
+            return None
+        return ~found if other else found
+
+    def items_in_brackets(self) -> list[Column]:
+        """Expressions in brackets."""
         self.need("(")
         items: list[Column] = []
         while not self.take(")"):
@@ -239,34 +222,3 @@ def moment(text: str) -> datetime:
 def expression(text: str) -> Column:
     """A column of an SQL text."""
     return Parser(text).whole()
-
-
-@lru_cache(maxsize=20_000)
-def statement(text: str) -> Merge | Delete | Optimize:
-    """What a statement says."""
-    parser = Parser(text)
-    if parser.take("MERGE", "INTO"):
-        return _merge(parser)
-    deletes = parser.take("DELETE", "FROM")
-    if not deletes:
-        parser.need("OPTIMIZE")
-    path = parser.next()[1].partition(".")[2].strip("`")
-    where = parser.expression() if parser.take("WHERE") else lit(True)
-    return Delete(path, where) if deletes else Optimize(path, where, parser.take("ZORDER"))
-
-
-def _merge(parser: Parser) -> Merge:
-    path = parser.next()[1].split(".", 1)[1].strip("`")
-    parser.need("T", "USING")
-    view = parser.next()[1]
-    parser.need("S", "ON")
-    on = parser.expression()
-    if parser.take("WHEN", "MATCHED", "THEN", "DELETE"):
-        return Merge(path, view, on, True)
-    parser.need("WHEN", "NOT", "MATCHED", "THEN", "INSERT", "(")
-    names = []
-    while not parser.take(")"):
-        names.append(parser.next()[1].strip("`"))
-        parser.take(",")
-    parser.need("VALUES")
-    return Merge(path, view, on, False, tuple(zip(names, parser._list(), strict=True)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tests.simulator.columns import Column
 from tests.simulator.joins import index
 from tests.simulator.model import Commit, File, Reading, Table
-from tests.simulator.sql import Delete, Merge, Optimize
+from tests.simulator.sql_statements import Delete, Merge, Optimize
 
 if TYPE_CHECKING:
     from tests.simulator.session import SparkSession

@@ -1,13 +1,6 @@
 """Stands in for deltalake in the simulator's own process: see docs/simulator.md."""
 
-from tests.simulator.rust import (
-    CommitProperties,
-    DeltaTable,
-    Field,
-    PrimitiveType,
-    Schema,
-    Transaction,
-    write_deltalake,
-)
+from tests.simulator.rust import DeltaTable, write_deltalake
+from tests.simulator.rust_types import CommitProperties, Field, PrimitiveType, Schema, Transaction
 
 __all__ = ["CommitProperties", "DeltaTable", "Field", "PrimitiveType", "Schema", "Transaction", "write_deltalake"]
