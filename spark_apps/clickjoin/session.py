@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
 import os
 import re
+import shutil
 import socket
+import socketserver
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +36,8 @@ _IN_PROCESS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
     "spark.driver.memory": "3g",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
 }
 # Pauses of 0.05 to 3.2 s: enough for a hiccup. A server that stays away for longer has lost the session as well.
 _TRIES = 4
@@ -99,17 +105,38 @@ def _address(url: str) -> tuple[str, int]:
 
 def in_process(cores: str = "*", memory: str | None = None) -> SparkSession:
     """A session in this process, on all cores unless told otherwise."""
-    import sys
-
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or it warns of a host name that means this machine
+    _hush()
     builder = SparkSession.builder.master(f"local[{cores}]").appName("clickjoin").config("spark.jars", jars())
     for key, value in {**_IN_PROCESS, **SETTINGS}.items():
         builder = builder.config(key, value)
+    builder = builder.config("spark.sql.warehouse.dir", _scratch())
     if memory:
         builder = builder.config("spark.driver.memory", memory)
     return configured(builder.getOrCreate())
+
+
+def _hush() -> None:
+    """Keep quiet about a Java process that is gone: what is called next raises, and that is said in one message."""
+    from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
+
+    def handle_error(server: Any, request: Any, address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], EOFError | ConnectionError):
+            socketserver.BaseServer.handle_error(server, request, address)
+
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
+    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+        server.handle_error = handle_error  # type: ignore[method-assign, assignment]
+
+
+def _scratch() -> str:
+    """A folder for what Spark wants to keep of no use here; else it makes `spark-warehouse` wherever it is started."""
+    folder = tempfile.mkdtemp(prefix="clickjoin-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def configured(session: SparkSession) -> SparkSession:
