@@ -33,12 +33,11 @@ def bench(make: Callable[..., Bench]) -> Bench:
         registry={"retention": "1d", "shards": 3},
     )
     made.queries(Q)
-    made.clicks(*CLICKS, "{broken", click("gone", 5, NEVER, position=1))
-    made.join()
-    made.queries(LATE)
+    made.clicks(CLICKS[0], CLICKS[1], "{broken", click("gone", 5, NEVER, position=1))
     made.join()
     made.retry(after=20)
-    made.clicks(click("waits", 6, query("later", 3), position=1))
+    made.queries(LATE)
+    made.clicks(CLICKS[2], click("waits", 6, query("later", 3), position=1))
     made.join()
     assert made.places() == {"joined": ["a", "b"], "filtered": ["drop"], "unjoinable": ["gone"], "pending": ["waits"]}
     return made
