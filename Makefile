@@ -6,10 +6,11 @@ SUITES := $(wildcard tests/unit tests/spark tests/airflow tests/faults)
 # Servers that live for minutes: the JVM's quick compiler halves what they cost to warm up.
 BRIEF := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1"
 KILLS ?= 100
+SEEDS ?= 1000
 export SPARK_PORT AIRFLOW_PORT
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test chaos demo secrets clean
+.PHONY: help python setup doctor lock up down status check format test chaos simulate demo secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -51,6 +52,9 @@ test: check ## Check, then run all tests
 
 chaos: setup ## Kill everything at random while two replicas run: make KILLS=100 chaos
 	$(BRIEF) PYTHONPATH=.:infra:spark_apps AIRFLOW_HOME=$(CURDIR)/.run/chaos $(RUN) -m tests.faults.chaos --kills $(KILLS)
+
+simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a model of Delta
+	@$(RUN) -m tests.simulator --seeds 0:$(SEEDS) --jobs 2
 
 demo: setup ## Show it at work
 	@$(BRIEF) $(RUN) -m demo

@@ -120,7 +120,7 @@ class Cast:
             report = Verifier(engine, self.world.note, patience=patience).verify(wanted)
             wrong = {count.kind for count in report.counts if count.fault and count.count}
             if wrong - ({"claim_without_output", "lost"} if mends else set()):
-                raise Violation(f"false alarm: {report.to_dict()}")
+                raise Violation(f"verification found: {report.to_dict()}")
             left[0] -= 1
             self.world.sleep(self.world.random.uniform(1, 60))
             return quiet and not wrong if mends else left[0] <= 0

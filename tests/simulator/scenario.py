@@ -30,6 +30,9 @@ class Bent:
     reshard: float = 0.3
     late: tuple[float, float] = (0.2, 200)  # share of queries that are written late, and by how many seconds at most
     most: int = 6  # events a batch
+    slow: float = 0.5
+    points: tuple[int, int] = (80, 400)
+    until: dict[tuple[str, str], str] = field(default_factory=dict)
     fatal: dict[tuple[str, str], float] = field(default_factory=dict)
     replicas: float = 0.8
     ticks: tuple[float, ...] = (0.05, 0.3, 1.0, 2.0)
@@ -64,21 +67,28 @@ _BENTS = (
         reshard=0,
         replicas=1,
         lag=60,
+        slow=0.8,
+        points=(300, 600),
         span=(-240, -10),
     ),
     # Two rewrite the same closed bucket of many small files.
     Bent(weak={("commit", "joined"): (0.4, 10, 90)}, gc=2, reshard=0, most=1, span=(-238, -201)),
     # Rows of the output are removed by hand: verifications find them, and have them joined again.
     Bent(gc=0, verify=1, harm=3),
-    # An entry of the timeline is written after the time that it is from.
+    # An entry of the timeline is written after the time that it is from, while events of that time land.
     Bent(
-        weak={("commit", "timeline"): (1, 60, 160), ("commit", "registry"): (0.25, 1, 40)},
+        weak={("commit", "timeline"): (1, 0, 0), ("commit", "registry"): (0.5, 10, 60)},
+        until={("commit", "timeline"): "foreign"},
+        slow=0.8,
+        points=(400, 700),
         gc=0,
         reshard=1,
         replicas=1,
-        lag=40,
-        late=(0.5, 200),
-        span=(60, 300),
+        lag=20,
+        late=(0.4, 60),
+        ticks=(0.3, 1.0),
+        delay=20,
+        span=(125, 175),
     ),
 )
 
@@ -163,8 +173,10 @@ def _odds(rng: random.Random, bent: Bent) -> Odds:
         crash=rng.choice([0.0, 0.01, 0.03]),
         sleep=rng.choice([0.0, 0.01, 0.03]),
         tick=rng.choice(bent.ticks),
-        points=rng.randint(80, 400),
+        points=rng.randint(*bent.points),
+        slow=bent.slow,
         weak=bent.weak or {rng.choice(_POINTS): (0.2, 1, 60)},
+        until=bent.until,
         fatal=bent.fatal,
     )
 

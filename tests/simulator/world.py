@@ -34,11 +34,13 @@ class Odds:
 
     stay: float  # the same process goes on
     crash: float
-    sleep: float  # long, while another copy takes over
+    sleep: float  # for long
+    slow: float  # share of those that sleep who are only slow; for the others another copy takes over
     tick: float
     points: int  # before crashes and sleeping end
     # Points at which this schedule likes to put processes to sleep: how likely, and from and to how many seconds.
     weak: Mapping[tuple[str, str], tuple[float, float, float]]
+    until: Mapping[tuple[str, str], str]  # where they then sleep until a few commits more to this table
     fatal: Mapping[tuple[str, str], float]  # points at which one that has slept is likely to crash
 
 
@@ -53,6 +55,7 @@ class Process:
     main: Callable[[Process], None]
     wake: float = 0.0
     slept: bool = False
+    until: tuple[Table, int] | None = None  # sleeps until a table has this version
     dead: bool = False
     done: bool = False
     at: tuple[str, str] = ("start", "")
@@ -147,7 +150,7 @@ class World:
             if self.live and self.points > self.odds.points:
                 self.settle()
             self.grow()
-            ready = [p for p in self.processes if p.wake <= self.now]
+            ready = [p for p in self.processes if p.wake <= self.now or self._is_time(p)]
             if not ready:
                 if not self.processes:
                     return
@@ -161,7 +164,8 @@ class World:
                 raise Violation(f"no end: {[(p.name, p.at) for p in self.processes]}")
 
     def _resume(self, process: Process) -> None:
-        self.current = process
+        self.current, process.until = process, None
+        process.wake = min(process.wake, self.now)
         try:
             process.run.switch()
         finally:
@@ -183,12 +187,23 @@ class World:
         likely, low, high = self.odds.weak.get(process.at, (self.odds.sleep, 1, self.random.choice([8, 30, 120])))
         if self.live and self.random.random() < likely:
             process.wake = self.now + self.random.uniform(low, high)
+            self._awaits(process)
             self.note(f"{process.name} falls asleep before {' '.join(process.at)}")
-            # Half of them are only slow; who is taken for dead is a zombie when he wakes. By hand nobody starts again.
-            if process.role not in _BY_HAND and self.random.random() < 0.5 and self._copies(process) < 3:
+            # Who is taken for dead is a zombie when he wakes.
+            if process.role not in _BY_HAND and self.random.random() >= self.odds.slow and self._copies(process) < 3:
                 self.zombies += 1
                 process.slept = True
                 self.start(process.replica, process.role, process.skew, process.main)
+
+    def _awaits(self, process: Process) -> None:
+        name = self.odds.until.get(process.at)
+        if name:
+            table = next(table for table in self.lake.tables.values() if table.name == name)
+            process.until = (table, table.newest.version + self.random.randint(1, 8))
+            process.wake += 1e6
+
+    def _is_time(self, process: Process) -> bool:
+        return process.until is not None and process.until[0].newest.version >= process.until[1]
 
     def _copies(self, of: Process) -> int:
         return sum((p.replica, p.role) == (of.replica, of.role) for p in self.processes)
@@ -206,7 +221,8 @@ class World:
         self.live = False
         self.now = max(self.now, self.complete)
         for process in self.processes:
-            process.wake = min(process.wake, self.now + self.random.uniform(0, 30))
+            if process.until is None:
+                process.wake = min(process.wake, self.now + self.random.uniform(0, 30))
 
     def end(self) -> None:
         """Let go of all that still runs."""
