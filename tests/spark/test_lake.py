@@ -167,7 +167,7 @@ def test_conflicts_are_run_again_a_while_and_then_said(lake: Lake) -> None:
         pass
 
     slept: list[float] = []
-    lake._sleep = slept.append
+    lake.sleep = slept.append
 
     def refused() -> None:
         raise DeltaConcurrentAppendException("[DELTA_CONCURRENT_APPEND] Files were added")
