@@ -63,6 +63,7 @@ _BENTS = (
     # A batch reads the registry long after it read the boundary, and another replica has claimed its ids before.
     Bent(
         weak={("read", "registry"): (0.15, 30, 150), ("commit", "registry"): (0.15, 30, 150)},
+        until={("read", "registry"): "-registry"},
         gc=2,
         reshard=0,
         replicas=1,
@@ -78,7 +79,7 @@ _BENTS = (
     # An entry of the timeline is written after the time that it is from, while events of that time land.
     Bent(
         weak={("commit", "timeline"): (1, 0, 0), ("commit", "registry"): (0.5, 10, 60)},
-        until={("commit", "timeline"): "foreign"},
+        until={("commit", "timeline"): "+foreign"},
         slow=0.8,
         points=(400, 700),
         gc=0,

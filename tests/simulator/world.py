@@ -40,7 +40,8 @@ class Odds:
     points: int  # before crashes and sleeping end
     # Points at which this schedule likes to put processes to sleep: how likely, and from and to how many seconds.
     weak: Mapping[tuple[str, str], tuple[float, float, float]]
-    until: Mapping[tuple[str, str], str]  # where they then sleep until a few commits more to this table
+    # Where they then sleep until this table has got some commits (`+` before its name), or has lost files (`-`).
+    until: Mapping[tuple[str, str], str]
     fatal: Mapping[tuple[str, str], float]  # points at which one that has slept is likely to crash
 
 
@@ -55,7 +56,7 @@ class Process:
     main: Callable[[Process], None]
     wake: float = 0.0
     slept: bool = False
-    until: tuple[Table, int] | None = None  # sleeps until a table has this version
+    until: Callable[[], bool] | None = None  # sleeps until this is so
     dead: bool = False
     done: bool = False
     at: tuple[str, str] = ("start", "")
@@ -150,7 +151,7 @@ class World:
             if self.live and self.points > self.odds.points:
                 self.settle()
             self.grow()
-            ready = [p for p in self.processes if p.wake <= self.now or self._is_time(p)]
+            ready = [p for p in self.processes if p.wake <= self.now or (p.until and p.until())]
             if not ready:
                 if not self.processes:
                     return
@@ -196,14 +197,16 @@ class World:
                 self.start(process.replica, process.role, process.skew, process.main)
 
     def _awaits(self, process: Process) -> None:
-        name = self.odds.until.get(process.at)
-        if name:
-            table = next(table for table in self.lake.tables.values() if table.name == name)
-            process.until = (table, table.newest.version + self.random.randint(1, 8))
-            process.wake += 1e6
-
-    def _is_time(self, process: Process) -> bool:
-        return process.until is not None and process.until[0].newest.version >= process.until[1]
+        what = self.odds.until.get(process.at)
+        if not what:
+            return
+        table = next(table for table in self.lake.tables.values() if table.name == what[1:])
+        seen, more = len(table.commits), self.random.randint(1, 8)
+        if what[0] == "+":
+            process.until = lambda: len(table.commits) >= seen + more
+        else:
+            process.until = lambda: any(commit.removes for commit in table.commits[seen:])
+        process.wake += 1e6
 
     def _copies(self, of: Process) -> int:
         return sum((p.replica, p.role) == (of.replica, of.role) for p in self.processes)
@@ -221,8 +224,8 @@ class World:
         self.live = False
         self.now = max(self.now, self.complete)
         for process in self.processes:
-            if process.until is None:
-                process.wake = min(process.wake, self.now + self.random.uniform(0, 30))
+            late = 30 if process.until is None else 200
+            process.wake = min(process.wake, self.now + self.random.uniform(0, late))
 
     def end(self) -> None:
         """Let go of all that still runs."""
