@@ -90,7 +90,7 @@ def repack(hour: int) -> Op:
     return Op("repack", hour=hour)
 
 
-_OLD = (append("x000", "old", 1), append("y000", "old", 2))  # two files in hour 0, shard 0
+_OLD = (light("x000", "old", 1), light("y000", "old", 2))  # two files in hour 0, shard 0
 CASES = (
     Case(
         "merge, merge: same bucket and shard, same id", insert("a000 b001"), insert("b001", "B"), ("append",), 1, "ab"
@@ -100,7 +100,8 @@ CASES = (
     Case(
         "merge, merge: other times of one bucket and shard", insert("a000"), insert("b009", "B"), ("append",), 1, "ab"
     ),
-    Case("merge, Spark append", insert("a000"), append("a000", "B"), (), 1, "aa"),
+    Case("merge, Spark append", insert("a000"), append("a000", "B"), ("append",), 0, "a"),
+    Case("merge, Spark append elsewhere", insert("a000"), append("a100", "B"), (), 1, "aa"),
     Case("merge, delta-rs append", insert("a000"), light("a000", "B"), ("append",), 0, "a"),
     Case("merge, delta-rs append elsewhere", insert("a000"), light("a100", "B"), (), 1, "aa"),
     Case("merge, its partition dropped", insert("a000"), drop(1), ("delete-read",), 1, "a", _OLD),

@@ -63,12 +63,11 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Commit:
-    """What one commit did. `blind`: added files without having read any, and said so; `packs`: changed no row."""
+    """What one commit did. `packs`: it changed no row."""
 
     adds: tuple[File, ...] = ()
     removes: frozenset[str] = frozenset()
     txns: Mapping[str, int] = field(default_factory=dict)
-    blind: bool = False
     packs: bool = False
     metadata: bool = False
 
@@ -163,7 +162,7 @@ class Lake:
         return tuple(made)
 
     def commit_spark(self, table: Table, read: Reading, commit: Commit) -> Snapshot:
-        """Commit as Spark does, under WriteSerializable. Errors: Refused, with Delta's own words."""
+        """Commit as Spark does, where tables are Serializable. Errors: Refused, with Delta's own words."""
         self.pause("commit", table.name)
         if not self.forced:
             for winner in table.commits[read.snapshot.version + 1 :]:
@@ -193,10 +192,10 @@ def _check_spark(winner: Commit, read: Reading, mine: Commit) -> None:
         raise Refused("[DELTA_METADATA_CHANGED] MetadataChangedException: The metadata of the table has been changed")
     if read.apps & winner.txns.keys():
         raise Refused("[DELTA_CONCURRENT_TRANSACTION] ConcurrentTransactionException: same application")
-    if not winner.blind:
-        for file in winner.adds:
-            if any(matches(file.values) for matches in read.predicates):
-                raise Refused("[DELTA_CONCURRENT_APPEND] ConcurrentAppendException: Files were added")
+    # Tables are Serializable by default: what was appended without reading anything counts too.
+    for file in winner.adds:
+        if any(matches(file.values) for matches in read.predicates):
+            raise Refused("[DELTA_CONCURRENT_APPEND] ConcurrentAppendException: Files were added")
     if winner.removes & read.files:
         raise Refused("[DELTA_CONCURRENT_DELETE_READ] ConcurrentDeleteReadException: deleted what was read")
     if winner.removes & mine.removes:
@@ -210,7 +209,7 @@ def _check_rust(winner: Commit, mine: Commit, read: Reading | None) -> None:
         raise Refused("Concurrent transaction failed.")
     if read is None:
         return
-    # Unlike Spark it takes no append for blind, and does not see that files were removed where no row was changed.
+    # Unlike Spark it does not see that files were removed where no row was changed.
     for file in winner.adds:
         if any(matches(file.values) for matches in read.predicates):
             raise Refused("Commit failed: a concurrent transaction added new data.")

@@ -178,4 +178,4 @@ class Writer:
         names: Sequence[str] = list(table.columns)
         given = set(self._frame.columns)
         held = [{name: row[name] if name in given else None for name in names} for row in rows]
-        spark.lake.commit_spark(table, read, Commit(adds=spark.lake.write(table, held), txns=txns, blind=True))
+        spark.lake.commit_spark(table, read, Commit(adds=spark.lake.write(table, held), txns=txns))

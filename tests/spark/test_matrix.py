@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from clickjoin.lake import Lake, SmallTables, small
-from clickjoin.session import configured
+from clickjoin.session import configured, suit
 from clickjoin.tables import REGISTRY
 from tests.simulator.matrix import CASES, Case, perform, reason, seen
 
@@ -106,11 +106,22 @@ def _light(lake: Lake, other: Lake, case: Case, patch: pytest.MonkeyPatch, refus
         return perform(lake, case.first)
 
 
+@pytest.fixture(scope="module")
+def sessions(spark: SparkSession) -> list[SparkSession]:
+    """Two writers' sessions, set up for small batches: settings of a session are no business of the other's."""
+    made = [configured(spark.newSession()) for _ in range(2)]
+    for session in made:
+        suit(session, 1)
+    return made
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_interleaving(case: Case, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interleaving(
+    case: Case, sessions: list[SparkSession], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = str(tmp_path / "lake")
     SmallTables(root).create(REGISTRY)
-    lake, other = (Lake(configured(spark.newSession()), root) for _ in range(2))
+    lake, other = (Lake(session, root) for session in sessions)
     for op in case.before:
         perform(other, op)
     refused: list[str] = []
