@@ -218,7 +218,7 @@ def moment(text: str) -> datetime:
     return made if made.tzinfo else made.replace(tzinfo=UTC)
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=4_000)
 def expression(text: str) -> Column:
     """A column of an SQL text."""
     return Parser(text).whole()

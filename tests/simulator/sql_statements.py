@@ -37,7 +37,7 @@ class Optimize:
     sorts: bool
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=4_000)
 def statement(text: str) -> Merge | Delete | Optimize:
     """What a statement says."""
     parser = Parser(text)
