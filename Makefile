@@ -10,7 +10,7 @@ SEEDS ?= 1000
 export SPARK_PORT AIRFLOW_PORT
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test chaos simulate demo secrets clean
+.PHONY: help python setup doctor lock up down status check format test chaos matrix simulate demo secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -55,6 +55,9 @@ chaos: setup ## Kill everything at random while two replicas run: make KILLS=100
 
 simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a model of Delta
 	@$(RUN) -m tests.simulator --seeds 0:$(SEEDS) --jobs 2
+
+matrix: setup ## Force every named interleaving of two writers on real Delta
+	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/spark/test_matrix.py
 
 demo: setup ## Show it at work
 	@$(BRIEF) $(RUN) -m demo
