@@ -93,8 +93,6 @@ class Column:
     def __getitem__(self, name: str) -> Column:
         return unary(lambda x: x.field(name) if isinstance(x, Struct) else x.get(name), self, name)
 
-    getField = __getitem__
-
     def __bool__(self) -> bool:
         raise ValueError("a Column has no truth value: use & | ~")
 
@@ -110,13 +108,12 @@ class Column:
         """Whether it is one of some values; null where that cannot be known."""
         given = values[0] if len(values) == 1 and isinstance(values[0], (list, tuple, set, frozenset)) else values
         items = [as_column(value) for value in given]
+        known = {item.fn({}) for item in items if item.fn and not item.refs}
+        if None not in known and not any(item.refs for item in items):
+            return unary(lambda x: x in known, self, "in")
         whole: Column = as_column(False)
         for item in items:
             whole = whole | (self == item)
-        if all(not item.refs for item in items):
-            known = {item.fn({}) for item in items if item.fn}
-            if None not in known:
-                whole = unary(lambda x: x in known, self, "in")
         return whole
 
     def between(self, low: Any, high: Any) -> Column:
