@@ -175,7 +175,7 @@ def test_what_is_run_by_hand(live: Live) -> None:
         dag = f"clickjoin_{app}__clicks"
         live.unpause(dag)
         run = live.stack.api("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"]
-        live.until(lambda dag=dag, run=run: live.task(dag, run)["state"] in DONE, 180)
+        live.until(lambda dag=dag, run=run: live.task(dag, run)["state"] in DONE, 400)
         assert live.task(dag, run)["state"] == "success", live.log(dag, run)
         found[app] = live.task(dag, run, "/xcomEntries/return_value?deserialize=true")["value"]
     assert found["redrive"] == {"redriven": 0}
