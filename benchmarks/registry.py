@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.event_store.landing import bucket_sql, extent_of
+from clickjoin.event_store.landing import bucket_sql, measured
 from clickjoin.events import MICROS
 from clickjoin.lake import Lake, Txn
 from clickjoin.lake.upkeep import drop_buckets, sizes
@@ -68,12 +68,9 @@ def claim(lake: Lake, turn: int) -> float:
     """Seconds of one claim of 10,000 fresh ids, as a batch makes it."""
     low = NOON + timedelta(seconds=10 * turn)
     rows = ids(lake.spark, BATCH, low, low + timedelta(seconds=5), 2).localCheckpoint()
-    facts = rows.agg(
-        F.count(F.lit(1)).alias("good"), F.collect_set("bucket").alias("buckets"),
-        F.min(F.unix_micros("event_time")).alias("low"), F.max(F.unix_micros("event_time")).alias("high"),
-    ).collect()[0].asDict()  # fmt: skip
     rows.createOrReplaceTempView("fresh")
-    where = extent_of(facts).sql("t", range(SHARDS))
+    own, shards = measured(rows)
+    where = own.sql("t", shards)
     start = time.perf_counter()
     inserted = lake.insert_new("fresh", where, Txn("bench/main/join", turn + 1))
     seconds = time.perf_counter() - start
@@ -100,7 +97,7 @@ def in_turns(lakes: dict[str, Lake], turns: range, measure: Callable[[Lake, int]
     return found
 
 
-def measured(spark: SparkSession, folder: Path, counts: dict[str, int], turns: int) -> dict[str, Any]:
+def compared(spark: SparkSession, folder: Path, counts: dict[str, int], turns: int) -> dict[str, Any]:
     """Everything, as plain data."""
     lakes = {name: build(spark, folder / name, count) for name, count in counts.items()}
     whole = {name: sizes(lake.small, "registry", by="shard").values() for name, lake in lakes.items()}
@@ -131,7 +128,7 @@ def main(arguments: list[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="clickjoin-registry-"))
     spark = in_process(cores="2", memory="6g")
     try:
-        found = measured(spark, folder, {"small": chosen.small, "large": chosen.large}, chosen.turns)
+        found = compared(spark, folder, {"small": chosen.small, "large": chosen.large}, chosen.turns)
     finally:
         spark.stop()
         shutil.rmtree(folder)

@@ -37,6 +37,11 @@ def bucket_of(event_micros: int, width_seconds: int) -> str:
     return datetime.fromtimestamp(start, UTC).strftime("%Y-%m-%dT%H%MZ")
 
 
+def bucket_at(moment: datetime, width_seconds: float) -> str:
+    """Name of the slice of event time that a moment lies in."""
+    return bucket_of(int(moment.timestamp() * MICROS), int(width_seconds))
+
+
 def bucket_start(name: str) -> datetime:
     """Where the slice of event time begins that a bucket's name stands for."""
     return datetime.strptime(name, "%Y-%m-%dT%H%MZ").replace(tzinfo=UTC)

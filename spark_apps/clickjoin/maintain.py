@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from clickjoin.events import MICROS, bucket_of
+from clickjoin.events import bucket_at
 from clickjoin.lake.upkeep import crowded, sizes, vacuum
 from clickjoin.tables import ALL, Table
 
@@ -55,5 +55,5 @@ def closed(pipeline: Pipeline, small: SmallTables, name: str, now: datetime) -> 
     """Buckets that fresh events no longer go to. A retry may: it then commits once more."""
     width = int(pipeline.registry.bucket)
     end = now - timedelta(seconds=width + pipeline.limits.max_skew + pipeline.retry.first_delay)
-    open_from = bucket_of(int(end.timestamp() * MICROS), width)
+    open_from = bucket_at(end, width)
     return sorted(bucket for bucket in sizes(small, name) if bucket < open_from)

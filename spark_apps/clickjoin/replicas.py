@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from clickjoin.dispatcher.journal import sequences
 from clickjoin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ def replica_name(name: str) -> str:
 
 def require_known(small: SmallTables, replica: str) -> None:
     """Check that a replica has planned a batch of new records. Errors: ConfigError, which names those that have."""
-    actions = small.files("batches")
-    pairs = actions.select(["partition.replica", "partition.sequence"]).to_pylist() if actions.num_rows else []
-    known = sorted({row["partition.replica"] for row in pairs if row["partition.sequence"] == "join"})
+    known = [name for name, sequence in sequences(small) if sequence == "join"]
     if replica not in known:
         raise ConfigError(
             f"replica {replica} has never planned a batch",

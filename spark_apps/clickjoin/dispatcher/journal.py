@@ -48,6 +48,15 @@ def give_back(positions: Positions, stream: str, lost: Iterable[Slice]) -> None:
             )
 
 
+def sequences(small: SmallTables) -> list[tuple[str, str]]:
+    """Every replica and sequence that the journal knows, from its log alone."""
+    actions = small.files("batches")
+    if not actions.num_rows:
+        return []
+    pairs = zip(actions["partition.replica"].to_pylist(), actions["partition.sequence"].to_pylist(), strict=True)
+    return sorted(set(pairs))
+
+
 class Journal:
     """The journal of one sequence of one replica."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import Journal
+from clickjoin.dispatcher.journal import Journal, sequences
 
 if TYPE_CHECKING:
     from clickjoin.context import Context
@@ -34,14 +34,8 @@ class Other:
 
 def others(small: SmallTables, pipeline: str, replica: str) -> list[Other]:
     """The newest join batch of every other replica that ever planned one."""
-    actions = small.files("batches")
-    if not actions.num_rows:
-        return []
-    keys = actions.select(["partition.replica", "partition.sequence"]).group_by(
-        ["partition.replica", "partition.sequence"]
-    )
-    names = {row["partition.replica"] for row in keys.aggregate([]).to_pylist() if row["partition.sequence"] == "join"}
-    return [found for name in sorted(names - {replica}) if (found := _newest(small, pipeline, name))]
+    names = [name for name, sequence in sequences(small) if sequence == "join" and name != replica]
+    return [found for name in names if (found := _newest(small, pipeline, name))]
 
 
 def _newest(small: SmallTables, pipeline: str, replica: str) -> Other | None:

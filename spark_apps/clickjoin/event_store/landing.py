@@ -171,6 +171,22 @@ def extent_of(facts: Mapping[str, Any], prefix: str = "") -> Extent:
     return Extent(facts["good"], tuple(buckets), low, high)
 
 
+def measured(rows: DataFrame) -> tuple[Extent, list[int]]:
+    """Where some events lie, and their shards; one job. Columns in: event_time, bucket, shard."""
+    facts = (
+        rows.agg(
+            F.count(F.lit(1)).alias("good"),
+            F.collect_set("bucket").alias("buckets"),
+            F.min(F.unix_micros("event_time")).alias("low"),
+            F.max(F.unix_micros("event_time")).alias("high"),
+            F.collect_set("shard").alias("shards"),
+        )
+        .collect()[0]
+        .asDict()
+    )
+    return extent_of(facts), list(facts["shards"])
+
+
 def lost_json(landed: Mapping[str, Landed]) -> dict[str, list[dict[str, Any]]]:
     """Slices that were lost, by stream, for the journal."""
     return {stream: [asdict(piece) for piece in part.lost] for stream, part in landed.items() if part.lost}

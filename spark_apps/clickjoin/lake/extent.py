@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from clickjoin.events import MICROS, bucket_of
+from clickjoin.events import bucket_at
 
 _MAX_LITERALS = 500  # a longer list of buckets costs more to analyse than a range costs in files
 
@@ -51,9 +51,9 @@ def spanning(rows: int, low: datetime, high: datetime, width_seconds: int) -> Ex
     step, moment = timedelta(seconds=width_seconds), low
     names: list[str] = []
     while moment <= high and len(names) <= _MAX_LITERALS:
-        names.append(bucket_of(int(moment.timestamp() * MICROS), width_seconds))
+        names.append(bucket_at(moment, width_seconds))
         moment += step
-    names.append(bucket_of(int(high.timestamp() * MICROS), width_seconds))
+    names.append(bucket_at(high, width_seconds))
     return Extent(rows, tuple(dict.fromkeys(names)), low, high)
 
 

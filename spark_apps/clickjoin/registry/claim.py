@@ -59,6 +59,6 @@ def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int])
         inserted = ctx.lake.insert_new(view, extent.sql("t", shards), ctx.plan.txn)
     finally:
         ctx.lake.spark.catalog.dropTempView(view)
-    # A MERGE that inserts nothing commits nothing: without this, a late copy of the batch could still claim.
+    # Whatever the MERGE committed: without a commit of this number a late copy of the batch could still claim.
     ctx.lake.fix("registry", ctx.plan.txn)
     return inserted == extent.rows

@@ -18,12 +18,13 @@ from pyspark.sql import functions as F
 from clickjoin import faults
 from clickjoin.config import Within
 from clickjoin.dispatcher.trim import trim
-from clickjoin.events import MICROS, bucket_of, moment
+from clickjoin.events import bucket_at, moment
 from clickjoin.lake.upkeep import Size, drop_buckets, sizes
 from clickjoin.registry import stragglers
 from clickjoin.registry.boundary import advance, load_boundary
 from clickjoin.registry.horizon import Facts, Horizon, horizon
 from clickjoin.registry.shards import load_timeline
+from clickjoin.retry.due import newest
 from clickjoin.retry.forget import forget
 
 if TYPE_CHECKING:
@@ -56,13 +57,13 @@ class Collected:
 def facts(pipeline: Pipeline, lake: Lake, now: datetime) -> Facts:
     """What GC decides from, as of now."""
     actions = lake.small.files("registry")
-    newest = max((t for t in actions["max.event_time"].to_pylist() if t), default=None) if actions.num_rows else None
+    times = actions["max.event_time"].to_pylist() if actions.num_rows else []
     boundary = load_boundary(lake.small)
     waiting, wanted = _oldest_waiting(pipeline, lake)
     open_ = stragglers.unsettled(lake.small, pipeline)
     return Facts(
         now=now,
-        newest=newest,
+        newest=max((time for time in times if time), default=None),
         boundary=min(boundary.values()) if boundary else None,
         waiting=waiting,
         wanted=wanted,
@@ -72,8 +73,7 @@ def facts(pipeline: Pipeline, lake: Lake, now: datetime) -> Facts:
 
 
 def _oldest_waiting(pipeline: Pipeline, lake: Lake) -> tuple[datetime | None, datetime | None]:
-    newest = F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
-    state = F.max_by("state", newest).alias("state")
+    state = F.max_by("state", newest()).alias("state")
     wanted = F.max("primary_time").alias("primary_time")
     rows = lake.read("pending").groupBy("event_id", "event_time", "replica").agg(state, wanted)
     row = (
@@ -128,7 +128,7 @@ class Collector:
             done.stragglers["open"] = tuple(plan.token for plan in stragglers.unsettled(small, self.pipeline))
             self._drop("registry", wanted.boundary, done)
             return
-        shards = max(count for _, count in load_timeline(small).entries)
+        shards = load_timeline(small).most
         advance(small, shards, wanted.boundary, self.now)
         faults.reach("boundary-moved")
         handled = stragglers.handle(small, self.pipeline, self.patience, self.finish, self.sleep)
@@ -142,7 +142,7 @@ class Collector:
     def _drop(self, name: str, before: datetime | None, done: Collected) -> None:
         if before is None:
             return
-        bucket = bucket_of(int(before.timestamp() * MICROS), int(self.pipeline.registry.bucket))
+        bucket = bucket_at(before, self.pipeline.registry.bucket)
         if self.dry_run:
             going = (size for key, size in sizes(self.lake.small, name).items() if key < bucket)
             done.dropped[name] = sum(going, Size())

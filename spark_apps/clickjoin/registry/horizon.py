@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from clickjoin.events import MICROS, bucket_of, bucket_start
+from clickjoin.events import bucket_at, bucket_start
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -88,4 +88,4 @@ def _by_size(pipeline: Pipeline, facts: Facts, by_age: datetime, clock: datetime
 
 
 def _floor(pipeline: Pipeline, moment: datetime) -> datetime:
-    return bucket_start(bucket_of(int(moment.timestamp() * MICROS), int(pipeline.registry.bucket)))
+    return bucket_start(bucket_at(moment, pipeline.registry.bucket))

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from clickjoin.dispatcher.journal import Journal
+from clickjoin.dispatcher.journal import Journal, sequences
 from clickjoin.errors import ConfigError
-from clickjoin.events import MICROS, bucket_of, bucket_start
+from clickjoin.events import bucket_at, bucket_start
 from clickjoin.lake import Txn
 from clickjoin.lake.extent import timestamp
 from clickjoin.lake.folders import put_aside, remove, rename
@@ -65,8 +65,7 @@ def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = Fa
     for txn in _fixed(pipeline, small):
         small.fix(_BESIDE, txn)
     if since is not None:
-        shards = max(count for _, count in load_timeline(small).entries)
-        advance(small, shards, since, now)
+        advance(small, load_timeline(small).most, since, now)
     old = put_aside(small, "registry", now) if there else None
     rename(small, _BESIDE, "registry")
     counts = lake.read("registry").groupBy("outcome").count().collect()
@@ -82,18 +81,16 @@ def _since(pipeline: Pipeline, small: SmallTables, now: datetime) -> datetime | 
     if newest is None:
         return max(boundary.values(), default=None)
     oldest = min(now, newest) - timedelta(seconds=pipeline.registry.retention)
-    return max([bucket_start(_bucket(pipeline, oldest)), *boundary.values()])
-
-
-def _bucket(pipeline: Pipeline, moment: datetime) -> str:
-    return bucket_of(int(moment.timestamp() * MICROS), int(pipeline.registry.bucket))
+    return max([bucket_start(bucket_at(oldest, pipeline.registry.bucket)), *boundary.values()])
 
 
 def _claims(pipeline: Pipeline, lake: Lake, timeline: Timeline, since: datetime | None) -> DataFrame:
     parts = [
         lake.read(name)
         .where("TRUE" if since is None else f"event_time >= {timestamp(since)}")
-        .where("TRUE" if since is None or name != "joined" else f"bucket >= '{_bucket(pipeline, since)}'")
+        .where(
+            "TRUE" if since is None or name != "joined" else f"bucket >= '{bucket_at(since, pipeline.registry.bucket)}'"
+        )
         .select("event_id", "event_time", "bucket", "token", F.lit(name).alias("outcome"), F.lit(rank).alias("rank"))
         for rank, name in enumerate(_OUTPUTS)
     ]
@@ -109,11 +106,10 @@ def _claims(pipeline: Pipeline, lake: Lake, timeline: Timeline, since: datetime 
 
 def _fixed(pipeline: Pipeline, small: SmallTables) -> list[Txn]:
     """Of each sequence the newest batch that must claim nothing more: settled, or with some output written already."""
-    keys = small.read("batches", columns=["replica", "sequence"]).group_by(["replica", "sequence"]).aggregate([])
     found = []
-    for key in keys.to_pylist():
-        journal = Journal(small, pipeline.pipeline, key["replica"], key["sequence"])
-        app = f"{pipeline.pipeline}/{key['replica']}/{key['sequence']}"
+    for replica, sequence in sequences(small):
+        journal = Journal(small, pipeline.pipeline, replica, sequence)
+        app = f"{pipeline.pipeline}/{replica}/{sequence}"
         written = max(small.settled_txn(name, app) for name in _OUTPUTS)
         last = max(journal.settled(), written)
         if last > 0:

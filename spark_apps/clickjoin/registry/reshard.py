@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from clickjoin import faults
 from clickjoin.errors import ConfigError, LakeError
-from clickjoin.events import EPOCH, MICROS, bucket_of, bucket_start
+from clickjoin.events import EPOCH, bucket_at, bucket_start
 from clickjoin.lake import Txn
 from clickjoin.registry.shards import Timeline, fence, in_force, load_timeline
 
@@ -56,7 +56,7 @@ def earliest(pipeline: Pipeline, now: datetime) -> datetime:
     """The first bucket that is later than any clock in the system can read, with time to make it known."""
     width = int(pipeline.registry.bucket)
     sure = now + 2 * timedelta(seconds=pipeline.limits.max_skew) + LEAD
-    return bucket_start(bucket_of(int(sure.timestamp() * MICROS), width)) + timedelta(seconds=width)
+    return bucket_start(bucket_at(sure, width)) + timedelta(seconds=width)
 
 
 def reshard(small: SmallTables, pipeline: Pipeline, shards: int, since: datetime | None, now: datetime) -> Timeline:

@@ -22,6 +22,11 @@ class Timeline:
 
     entries: tuple[tuple[datetime, int], ...]
 
+    @property
+    def most(self) -> int:
+        """The largest number of shards that it ever names."""
+        return max(count for _, count in self.entries)
+
     def shards_at(self, event_time: datetime) -> int:
         """Number of shards that an event of this time is spread over."""
         return next((n for since, n in reversed(self.entries) if event_time >= since), self.entries[0][1])

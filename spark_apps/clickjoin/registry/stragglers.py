@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import Journal
+from clickjoin.dispatcher.journal import Journal, sequences
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -33,8 +33,7 @@ class Handled:
 
 def unsettled(small: SmallTables, pipeline: Pipeline) -> list[BatchPlan]:
     """Every batch, of every sequence of every replica, that is planned and not settled."""
-    keys = small.read("batches", columns=["replica", "sequence"]).group_by(["replica", "sequence"]).aggregate([])
-    journals = [Journal(small, pipeline.pipeline, key["replica"], key["sequence"]) for key in keys.to_pylist()]
+    journals = [Journal(small, pipeline.pipeline, *key) for key in sequences(small)]
     found = [journal.load().unsettled for journal in journals if journal.planned() > journal.settled()]
     return sorted((plan for plan in found if plan), key=lambda plan: plan.planned)
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from clickjoin.dispatcher.journal import sequences
+
 if TYPE_CHECKING:
     from clickjoin.lake import SmallTables
 
@@ -36,7 +38,7 @@ def problem_text(kind: str, path: str, detail: str, **_: object) -> str:
 
 def replicas(small: SmallTables) -> list[str]:
     """Replicas that have ever planned a batch."""
-    return sorted(set(small.read("batches", columns=["replica"])["replica"].to_pylist()))
+    return sorted({replica for replica, _ in sequences(small)})
 
 
 def open_pending(small: SmallTables) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from clickjoin.events import moment
 from clickjoin.lake.extent import timestamp
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from clickjoin.joiner.classify import Work
     from clickjoin.lake import Lake
@@ -32,13 +32,17 @@ class Waiting:
     next_due: datetime | None
 
 
+def newest() -> Column:
+    """What the newest row of an event in `pending` has most of: round, then attempt, and last that it is resolved."""
+    return F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
+
+
 def waiting(lake: Lake, replica: str, version: int | None = None) -> DataFrame:
     """Events of a replica that wait: the newest row of each id, with the record of its first row."""
     rows = lake.read("pending", version).where(F.col("replica") == replica)
-    newest = F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
     others = [name for name in rows.columns if name not in (*_KEY, "payload")]
     state = rows.groupBy(*_KEY).agg(
-        F.max_by(F.struct(*others), newest).alias("newest"),
+        F.max_by(F.struct(*others), newest()).alias("newest"),
         F.min_by("payload", F.struct(F.col("payload").isNull(), "round", "batch")).alias("payload"),
     )
     return state.select(*_KEY, "payload", "newest.*").where("state = 'waiting'")

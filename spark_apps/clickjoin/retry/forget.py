@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clickjoin.lake.extent import timestamp
+from clickjoin.retry.due import newest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,12 +19,11 @@ if TYPE_CHECKING:
 
 def settled_history(lake: Lake, before: datetime) -> DataFrame:
     """Events that were first tried before a moment and wait no longer: event_id, event_time, replica, round, rows."""
-    newest = F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
     states = (
         lake.read("pending")
         .groupBy("event_id", "event_time", "replica")
         .agg(
-            F.max_by("state", newest).alias("state"),
+            F.max_by("state", newest()).alias("state"),
             F.max("round").alias("round"),
             F.max("first_seen").alias("first_seen"),
             F.count(F.lit(1)).alias("n"),

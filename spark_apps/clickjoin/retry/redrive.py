@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.context import Context
 from clickjoin.errors import BatchError
-from clickjoin.event_store.landing import extent_of
+from clickjoin.event_store.landing import measured
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,23 +26,12 @@ def redrive(ctx: Context) -> int:
         raise BatchError(f"batch {ctx.plan.token}: has no slice of `unjoinable`")
     rows = ctx.lake.read("unjoinable", part.version).where(F.col("replica") == ctx.plan.replica)
     rows = rows.orderBy("at", "event_id").limit(part.limit).localCheckpoint(eager=False)
-    facts = (
-        rows.agg(
-            F.count(F.lit(1)).alias("good"),
-            F.collect_set("bucket").alias("buckets"),
-            F.min(F.unix_micros("event_time")).alias("low"),
-            F.max(F.unix_micros("event_time")).alias("high"),
-            F.collect_set("shard").alias("shards"),
-        )
-        .collect()[0]
-        .asDict()
-    )
-    if facts["good"]:
-        own = extent_of(facts)
-        _remove(ctx, rows, "registry", own.sql("t", facts["shards"]))
+    own, shards = measured(rows)
+    if own.rows:
+        _remove(ctx, rows, "registry", own.sql("t", shards))
         ctx.lake.append("pending", _again(ctx, rows), ctx.plan.txn)
         _remove(ctx, rows, "unjoinable", own.sql("t"))
-    return int(facts["good"])
+    return own.rows
 
 
 def _remove(ctx: Context, rows: DataFrame, table: str, where: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import Journal
+from clickjoin.dispatcher.journal import Journal, sequences
 
 if TYPE_CHECKING:
     from clickjoin.lake import SmallTables
@@ -58,15 +58,6 @@ class Journals:
 def text(value: str) -> str:
     """A text as a Spark SQL literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def sequences(small: SmallTables) -> list[Key]:
-    """Every replica and sequence that the journal knows, from its log alone."""
-    actions = small.files("batches")
-    if not actions.num_rows:
-        return []
-    pairs = zip(actions["partition.replica"].to_pylist(), actions["partition.sequence"].to_pylist(), strict=True)
-    return sorted(set(pairs))
 
 
 def settled_now(small: SmallTables, pipeline: str) -> dict[Key, int]:

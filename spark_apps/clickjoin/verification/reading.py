@@ -18,6 +18,7 @@ from clickjoin.lake.extent import Extent, spanning, timestamp
 from clickjoin.lake.prune import matching
 from clickjoin.registry.boundary import Boundary, load_boundary
 from clickjoin.registry.shards import Timeline, load_timeline
+from clickjoin.retry.due import newest
 from clickjoin.session import suit
 from clickjoin.tables import BY_NAME
 from clickjoin.verification.journals import Journals, planned_now, settled_now
@@ -98,8 +99,7 @@ def part(lake: Lake, name: str, extent: Extent) -> DataFrame:
 
 def waiting(pending: DataFrame) -> DataFrame:
     """Events that wait for their primary at some replica: event_id, event_time, replica."""
-    newest = F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
-    states = pending.groupBy(*KEY, "replica").agg(F.max_by("state", newest).alias("state"))
+    states = pending.groupBy(*KEY, "replica").agg(F.max_by("state", newest()).alias("state"))
     return states.where("state = 'waiting'").select(*KEY, "replica")
 
 

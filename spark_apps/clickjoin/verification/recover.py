@@ -18,7 +18,7 @@ from clickjoin import faults
 from clickjoin.context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.dispatcher.plan import BatchPlan
-from clickjoin.event_store.landing import extent_of
+from clickjoin.event_store.landing import measured
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake.extent import Extent
 from clickjoin.registry.boundary import expired_sql, load_boundary
@@ -98,21 +98,6 @@ def _open(ctx: Context) -> str:
     return f"action = 'again' AND {Journals(name, settled_now(small, name), planned_now(small, name)).open_sql()}"
 
 
-def _extent(rows: DataFrame) -> tuple[Extent, list[int]]:
-    facts = (
-        rows.agg(
-            F.count(F.lit(1)).alias("good"),
-            F.collect_set("bucket").alias("buckets"),
-            F.min(F.unix_micros("event_time")).alias("low"),
-            F.max(F.unix_micros("event_time")).alias("high"),
-            F.collect_set("shard").alias("shards"),
-        )
-        .collect()[0]
-        .asDict()
-    )
-    return extent_of(facts), list(facts["shards"])
-
-
 def _by_kind(rows: DataFrame) -> dict[str, int]:
     counted = rows.select("kind", *KEY).distinct().groupBy("kind").count().collect()
     return {row["kind"]: row["count"] for row in counted}
@@ -120,7 +105,7 @@ def _by_kind(rows: DataFrame) -> dict[str, int]:
 
 def again(ctx: Context, rows: DataFrame) -> dict[str, int]:
     """Take away the claims that have no output, then let their events, and lost ones, wait as if they were new."""
-    own, _ = _extent(rows)
+    own, _ = measured(rows)
     if not own.rows:
         return {}
     view = f"released_{uuid.uuid4().hex}"
@@ -158,7 +143,7 @@ def _waiting(ctx: Context, rows: DataFrame, own: Extent) -> DataFrame:
 def give_back(ctx: Context, rows: DataFrame) -> dict[str, int]:
     """Put claims back that were lost, as their rows name them; never below the boundary."""
     rows = rows.where(f"NOT {expired_sql(ctx.boundary)}").localCheckpoint(eager=False)
-    own, shards = _extent(rows)
+    own, shards = measured(rows)
     if not own.rows:
         return {}
     view = f"returned_{uuid.uuid4().hex}"
