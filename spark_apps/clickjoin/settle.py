@@ -36,6 +36,11 @@ def publish(ctx: Context, found: Classified) -> None:
     ctx.lake.append("joined", rows.select(*JOINED.names, *own), ctx.plan.txn)
 
 
+def is_published(ctx: Context) -> bool:
+    """Whether this batch's output has been committed already, by whichever copy of it."""
+    return ctx.lake.small.settled_txn("joined", ctx.plan.txn.app_id) >= ctx.plan.number
+
+
 def set_aside(ctx: Context, found: Classified) -> None:
     """Append what did not join to the table of its status, each in one commit."""
     rows = _stamped(ctx, found.rows)

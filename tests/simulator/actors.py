@@ -52,19 +52,12 @@ class Cast:
                 except ClickjoinError as error:
                     failures += 1
                     self.world.note(f"{type(error).__name__}: {error}")
-                    unsound = isinstance(error, BatchError) and not self._settled(str(error))
-                    if unsound or not error.retryable or failures > 8:
+                    if isinstance(error, BatchError) or not error.retryable or failures > 8:
                         raise
                     self.world.sleep(2.0**failures)
                     engine = self.engine(process.replica)
 
         return main
-
-    def _settled(self, text: str) -> bool:
-        """Whether the batch that an error names is done: then a late copy of it may find its rows collected."""
-        app, _, number = text.removeprefix("batch ").partition(":")[0].rpartition("/")
-        journal = next(table for table in self.world.lake.tables.values() if table.name == "batches")
-        return journal.newest.txns.get(f"{app}/settled", -1) >= int(number)
 
     def join(self, engine: Engine, process: Process) -> bool:
         """New records; done when the logs are complete and read."""

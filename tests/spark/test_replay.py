@@ -205,3 +205,27 @@ def test_expired_by_the_boundary(make: Any) -> None:
     assert bench.claims() == {"c": ("main/join/1", "joined")}
     assert bench.engine.lake.small.rows("expired") == 3
     assert bench.accounts()["agree"]
+
+
+def test_a_late_copy_whose_queries_were_collected(make: Any) -> None:
+    """Before the output is there, that is an error with a remedy; afterwards nothing is missing."""
+    bench = make()
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q), click("b", 3, LATE))
+    plan = bench.engine.join.next_join()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(faults, "reach", lambda name: crash() if name == "claimed" else None)
+        with pytest.raises(KeyboardInterrupt):
+            bench.run_copy(plan)
+    primary = bench.engine.lake.small.open("primary")
+    held = primary.version()
+    primary.delete()
+    with pytest.raises(BatchError, match="1 of its claims have no primary event"):
+        bench.run_copy(plan)
+    bench.engine.lake.small.open("primary").restore(held)
+    bench.join()
+    bench.engine.lake.small.open("primary").delete()
+    before = bench.all_tables()
+    bench.run_copy(plan)
+    assert bench.all_tables() == before
+    assert bench.places() == {"joined": ["a"], "pending": ["b"]}

@@ -18,7 +18,7 @@ EVERY = pytest.mark.parametrize("table", ALL, ids=lambda table: table.name)
 
 def test_names() -> None:
     assert NAMED | {"batches", "metrics"} <= set(BY_NAME)
-    assert set(BY_NAME) - NAMED == BOOKS | {"verification", "findings", "doubles"}
+    assert set(BY_NAME) - NAMED == BOOKS | {"verification", "findings", "doubles", "dates", "quality"}
     assert len(BY_NAME) == len(ALL)
 
 
@@ -40,7 +40,7 @@ def test_identity_comes_with_its_place(table: Table) -> None:
         assert table.names[:4] == ["event_id", "event_time", "bucket", "shard"]
 
 
-@pytest.mark.parametrize("name", [*sorted(BOOKS), "verification"])
+@pytest.mark.parametrize("name", [*sorted(BOOKS), "verification", "dates", "quality"])
 def test_written_without_spark(name: str) -> None:
     assert arrow_schema(BY_NAME[name]).names == BY_NAME[name].names
 

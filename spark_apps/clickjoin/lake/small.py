@@ -37,6 +37,7 @@ _ARROW_TYPES = {
     "BIGINT": pa.int64(),
     "DOUBLE": pa.float64(),
     "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
 }
 # A batch every few seconds makes tens of thousands of versions a day: few checkpoints, a short log.
 _SETTINGS = {

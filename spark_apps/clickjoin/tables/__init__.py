@@ -20,6 +20,7 @@ from clickjoin.tables.events import (
     REGISTRY,
     UNJOINABLE,
 )
+from clickjoin.tables.reports import DATES, QUALITY
 
 ALL = (
     REGISTRY,
@@ -38,10 +39,12 @@ ALL = (
     VERIFICATION,
     FINDINGS,
     DOUBLES,
+    DATES,
+    QUALITY,
 )
 BY_NAME = {table.name: table for table in ALL}
 # Came after the first lakes were begun, and hold nothing that an event's fate hangs on: made where they are missing.
-LATER = frozenset({"verification", "findings", "doubles"})
+LATER = frozenset({"verification", "findings", "doubles", "dates", "quality"})
 
 
 def markdown() -> str:
@@ -61,6 +64,7 @@ __all__ = [
     "BATCHES",
     "BOUNDARY",
     "BY_NAME",
+    "DATES",
     "DOUBLES",
     "EXPIRED",
     "FILTERED",
@@ -71,6 +75,7 @@ __all__ = [
     "METRICS",
     "PENDING",
     "PRIMARY",
+    "QUALITY",
     "QUARANTINE",
     "REGISTRY",
     "TIMELINE",
