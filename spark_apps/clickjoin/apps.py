@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Say = Callable[[str], None]
+Lease = float | None  # seconds
 
 
 class Summary:
@@ -182,6 +183,16 @@ def verify(
     return Verifier(Engine(spark, pipeline, replica), say).verify(wanted).to_dict()
 
 
+def quality(
+    spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: Lease = None, *, date: str | None = None
+) -> dict[str, Any]:
+    """Run the quality suites on a date of event time (YYYY-MM-DD, UTC; default: yesterday)."""
+    from clickjoin import quality as suites
+
+    suites.require_store(pipeline.root)
+    return suites.run(Engine(spark, pipeline, replica), suites.day_of(date), say).to_dict()
+
+
 def rebuild(
     spark: SparkSession,
     pipeline: Pipeline,
@@ -211,6 +222,7 @@ APPS: dict[str, Callable[..., dict[str, Any]]] = {
     "reshard": reshard,
     "rebuild": rebuild,
     "verify": verify,
+    "quality": quality,
 }
 
 

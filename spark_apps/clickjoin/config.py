@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from clickjoin.config_file import clashes, explain, parse
+from clickjoin.config_quality import Quality
 from clickjoin.config_types import Duration, Local, Size
 from clickjoin.errors import ConfigError
 from clickjoin.events import MICROS, RecordSpec
@@ -138,6 +139,7 @@ class Pipeline(_Strict):
     limits: Limits = Limits()
     keep: Keep = Keep()
     verify: Verify = Verify()
+    quality: Quality = Quality()
     adapter: str = Field("clickjoin.joiner.adapter:Merge", pattern=r"^[\w.]+:\w+$", description="module:Class")
 
     @model_validator(mode="after")

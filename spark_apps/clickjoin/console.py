@@ -112,6 +112,15 @@ def verified(data: dict[str, Any], as_json: bool) -> None:
     return None
 
 
+def graded(data: dict[str, Any], as_json: bool) -> None:
+    """Print what a run of the quality suites found; the checks that are red have been said."""
+    if as_json:
+        return _json(data)
+    say(f"report: {data['report']}/index.html")
+    _out.print(f"[{'green' if data['ok'] else 'red'}]{data['verdict']}[/]")
+    return None
+
+
 def findings(config: Path, problems: list[str], as_json: bool) -> None:
     """Print what validation found."""
     if as_json:

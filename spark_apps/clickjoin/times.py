@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from clickjoin.errors import ConfigError
 
@@ -14,3 +14,11 @@ def parse_moment(text: str) -> datetime:
     except ValueError as error:
         raise ConfigError(f"{text!r} is no time", remedy="Write it as 2026-03-01 or 2026-03-01T12:00Z") from error
     return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def parse_date(text: str) -> date:
+    """A date as `2026-03-01`. Errors: ConfigError."""
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError as error:
+        raise ConfigError(f"{text!r} is no date", remedy="Write it as 2026-03-01") from error

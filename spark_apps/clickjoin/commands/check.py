@@ -1,4 +1,4 @@
-"""Commands that check: verify."""
+"""Commands that check: verify, quality."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from clickjoin import apps, console
 from clickjoin.commands.base import Config, Json, Remote, Replica, app, connected
 from clickjoin.config import load
+from clickjoin.times import parse_date
 
 
 @app.command()
@@ -37,4 +38,21 @@ def verify(
         remove_doubles=remove_doubles,
     )
     console.verified(result, as_json)
+    raise typer.Exit(0 if result["ok"] else 1)
+
+
+@app.command()
+def quality(
+    config: Config,
+    replica: Replica = "main",
+    remote: Remote = "",
+    as_json: Json = False,
+    date: Annotated[str | None, typer.Option(help="date of event time, UTC; default: yesterday")] = None,
+) -> None:
+    """Check what a date's data is like: nulls, repeats, volumes, delays; exit code 1 if a check that counts is red."""
+    pipeline = load(config)
+    if date:
+        parse_date(date)  # said before Spark takes its time to start
+    result = apps.quality(connected(remote), pipeline, replica, console.batch_line(as_json), date=date)
+    console.graded(result, as_json)
     raise typer.Exit(0 if result["ok"] else 1)

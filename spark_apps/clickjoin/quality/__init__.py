@@ -1,0 +1,7 @@
+"""Data quality: what a date's tables have to be like, checked by Great Expectations on figures that Spark computes."""
+
+from clickjoin.quality.history import require_store
+from clickjoin.quality.report import Report
+from clickjoin.quality.runner import day_of, run
+
+__all__ = ["Report", "day_of", "require_store", "run"]

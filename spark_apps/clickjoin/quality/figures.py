@@ -1,0 +1,31 @@
+"""Everything that was measured of a date, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from clickjoin.quality.fields import Fields
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was measured of a date.
+
+    `tables`, `streams`, `accounts`: see profile; `fields` by stream; `columns` of table `joined` with their types;
+    `quarantine`: records set aside, and all records, of the batches that landed the date, None where that is unknown;
+    `end`: the last moment that events of the date may have (seconds since 1970), or now; `collected`: streams of which
+    rows of the date may have been collected, so that their figures say nothing.
+    """
+
+    day: date
+    tables: Mapping[str, Mapping[str, Any]]
+    streams: Mapping[str, Mapping[str, int]]
+    accounts: Mapping[str, int]
+    end: float
+    fields: Mapping[str, Fields] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    quarantine: tuple[int, int] | None = None
+    collected: frozenset[str] = frozenset()

@@ -1,0 +1,98 @@
+"""What earlier dates were like: from the rows of table `quality`, the newest run of each date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from clickjoin.errors import LakeError
+from clickjoin.lake import SmallTables
+from clickjoin.tables import QUALITY
+
+Key = tuple[str, str]  # suite, check
+_COLUMNS = ("run", "at", "date", "suite", "check", "observed", "samples")
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What is usual for a figure: the median of so many dates; `weekday`: only of dates of the same weekday."""
+
+    value: float
+    dates: int
+    weekday: bool
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"{self.value:g}, median of {self.dates} earlier {'same weekdays' if self.weekday else 'dates'}"
+
+
+class History:
+    """Rows of dates before `day`, no more than `days` before; `least`: how many it takes to say what is usual.
+
+    Weeks have their own rhythm: where enough dates of the same weekday are there, only these count.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]], day: date, days: int, least: int) -> None:
+        self._day, self._least = day, least
+        self._runs: dict[Key, dict[date, Mapping[str, Any]]] = {}
+        newest: dict[date, tuple[Any, str]] = {}
+        kept = [row for row in rows if day - timedelta(days=days) <= row["date"] < day]
+        for row in kept:
+            newest[row["date"]] = max(newest.get(row["date"], (row["at"], row["run"])), (row["at"], row["run"]))
+        for row in kept:
+            if (row["at"], row["run"]) == newest[row["date"]]:
+                self._runs.setdefault((row["suite"], row["check"]), {})[row["date"]] = row
+
+    def usual(self, suite: str, check: str) -> Usual | None:
+        """What is usual for a figure; None where too few dates have it."""
+        rows = self._runs.get((suite, check), {})
+        values = {when: float(row["observed"]) for when, row in rows.items() if row["observed"] is not None}
+        same = [value for when, value in values.items() if when.weekday() == self._day.weekday()]
+        if len(same) >= self._least:
+            return Usual(median(same), len(same), weekday=True)
+        return Usual(median(values.values()), len(values), weekday=False) if len(values) >= self._least else None
+
+    def last_samples(self, suite: str, check: str) -> tuple[date, str] | None:
+        """The newest date that has samples of a check, and these (JSON text)."""
+        rows = self._runs.get((suite, check), {})
+        held = [when for when, row in rows.items() if row["samples"] not in (None, "[]")]
+        return (max(held), str(rows[max(held)]["samples"])) if held else None
+
+
+def read(small: SmallTables, day: date, days: int, least: int) -> History:
+    """The history of a date.
+
+    Errors: LakeError where table `quality` cannot be read, or is not the one that this version writes.
+    """
+    filters = [("date", ">=", day - timedelta(days=days)), ("date", "<", day)]
+    try:
+        held = small.columns("quality")
+        rows = small.read("quality", filters, list(_COLUMNS)).to_pylist()
+    except Exception as error:  # whatever lies there instead: broken log, missing or broken files, another table
+        raise unreadable(small, str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+    if lacking := [name for name in QUALITY.names if name not in held]:
+        raise unreadable(small, f"it has no column {', '.join(lacking)}")
+    return History(rows, day, days, least)
+
+
+def unreadable(small: SmallTables, why: str) -> LakeError:
+    """Table `quality` is of no use: what to do about it."""
+    return LakeError(
+        f"{small.path('quality')}: table `quality` cannot be read ({why[:300].rstrip('. ')})",
+        remedy="Move this folder away, or restore it, and run it again: an empty one is made, and checks that are held "
+        "against earlier dates stay undecided until it has some",
+    )
+
+
+def require_store(root: str) -> None:
+    """Check that table `quality` can be read, or made where it is not there. Errors: LakeError."""
+    small, place = SmallTables(root), Path(root) / "quality"
+    if small.exists("quality"):
+        read(small, date.today(), 1, 1)
+    elif place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise unreadable(small, "something else is in its place")

@@ -1,0 +1,121 @@
+"""Measuring a date: its rows are read as of one moment, and each figure is computed by Spark, once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.dispatcher.journal import sequences
+from clickjoin.events import bucket_at, moment
+from clickjoin.lake.upkeep import sizes
+from clickjoin.quality import fields, profile
+from clickjoin.quality.figures import Figures
+from clickjoin.tables import JOINED
+from clickjoin.verification.reading import Reading, Span, part, read
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.config import Pipeline
+    from clickjoin.lake import Lake
+
+Say = Callable[[str], None]
+STREAMS = ("primary", "foreign")
+
+
+def span_of(day: date) -> Span:
+    """A date of event time, in UTC."""
+    low = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return Span(low, low + timedelta(days=1))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A date's figures, and the rows that they come from: by table, and of all places as verification reads them."""
+
+    figures: Figures
+    rows: Mapping[str, DataFrame]
+    reading: Reading
+
+
+class Measurer:
+    """Measures dates of one pipeline. `micros`: now."""
+
+    def __init__(self, lake: Lake, pipeline: Pipeline, micros: int, say: Say) -> None:
+        self._lake, self._pipeline, self._now, self._say = lake, pipeline, moment(micros), say
+
+    def measure(self, day: date) -> Measured:
+        """All figures of a date; a pass for each table and stream, and one over all ids."""
+        span = span_of(day)
+        reading, accounts = self._accounts(span)
+        rows = self._rows(reading, span)
+        columns = self._lake.small.columns("joined")
+        more = [name for name in columns if name not in JOINED.names]
+        tables = {
+            name: self._timed(name, profile.table, rows[name], name, more if name == "joined" else ()) for name in rows
+        }
+        replicas = sorted({replica for replica, _ in sequences(self._lake.small)})
+        streams = {name: self._timed(f"{name} ids", profile.stream, rows[name], replicas) for name in STREAMS}
+        sample = self._pipeline.quality.sample
+        seen = {
+            name: self._timed(f"{name} fields", fields.look, rows[name], tables[name]["rows"], sample)
+            for name in STREAMS
+        }
+        figures = Figures(
+            day,
+            tables,
+            streams,
+            accounts,
+            end=min(span.high, self._now).timestamp(),
+            fields=seen,
+            columns=columns,
+            quarantine=self._quarantine({key for name in STREAMS for key in tables[name]["batches"]}),
+            collected=frozenset(name for name in STREAMS if self._collected(name, span)),
+        )
+        return Measured(figures, rows, reading)
+
+    def _accounts(self, span: Span) -> tuple[Reading, dict[str, int]]:
+        """Where every id is. What seems wrong is looked at again: an id may just have moved."""
+        reading = read(self._lake, self._pipeline, span, self._now)
+        first = self._timed("accounts", profile.accounts, reading)
+        if not any(count for name, count in first.items() if name.startswith("fault:")):
+            return reading, first
+        reading = read(self._lake, self._pipeline, span, self._now)
+        return reading, profile.agreed(first, self._timed("accounts once more", profile.accounts, reading))
+
+    def _rows(self, reading: Reading, span: Span) -> dict[str, DataFrame]:
+        extent = span.extent(int(self._pipeline.registry.bucket))
+        joined = self._lake.read("joined", self._lake.small.version("joined")).where(
+            extent.sql()
+        )  # adapter's columns too
+        primary = part(self._lake, "primary", extent)
+        return {
+            "joined": joined,
+            "primary": primary,
+            "foreign": reading.rows["foreign"],
+            "registry": reading.rows["registry"],
+        }
+
+    def _timed(self, what: str, work: Callable[..., Any], *args: Any) -> Any:
+        begun = time.perf_counter()
+        done = work(*args)
+        if (took := time.perf_counter() - begun) > 10:
+            self._say(f"{what}: {took:.0f} s")
+        return done
+
+    def _quarantine(self, batches: set[tuple[str, int]]) -> tuple[int, int] | None:
+        """Records set aside, and all records, of some join batches; None where no metrics of them are left."""
+        wanted = ["replica", "batch", "primary_in", "events_in", "quarantined"]
+        held = self._lake.small.read("metrics", [("sequence", "=", "join")], wanted).to_pylist()
+        own = [row for row in held if (row["replica"], row["batch"]) in batches]
+        bad = sum(row["quarantined"] or 0 for row in own)
+        return (bad, bad + sum((row["primary_in"] or 0) + (row["events_in"] or 0) for row in own)) if own else None
+
+    def _collected(self, name: str, span: Span) -> bool:
+        """Whether rows of the date may have been collected: it is old enough, and nothing before it is left."""
+        width = self._pipeline.registry.bucket
+        old = span.low < self._now - timedelta(seconds=self._pipeline.kept(name))
+        return old and not any(bucket <= bucket_at(span.low, width) for bucket in sizes(self._lake.small, name))

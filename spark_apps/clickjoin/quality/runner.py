@@ -1,0 +1,132 @@
+"""A run of the suites: measure a date, hold it against limits and history, write the report, then the rows."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.errors import LakeError
+from clickjoin.events import MICROS, moment
+from clickjoin.lake.replace import drop_before
+from clickjoin.quality import history, measure, samples, suites
+from clickjoin.quality.checks import Outcome
+from clickjoin.quality.docs import SUITES, Docs
+from clickjoin.quality.drifts import known_fields
+from clickjoin.quality.own import Names, Own, table_names
+from clickjoin.quality.report import Report
+from clickjoin.quality.score import PARTS, score
+from clickjoin.times import parse_date
+from clickjoin.verification.reading import sized
+
+if TYPE_CHECKING:
+    from clickjoin.engine import Engine
+    from clickjoin.quality.history import History
+    from clickjoin.quality.measure import Measured
+
+Say = Callable[[str], None]
+
+
+def run(engine: Engine, day: date, say: Say) -> Report:
+    """Check a date (UTC, of the events' own time); write its report, then its rows, in one commit.
+
+    Errors: ConfigError for an expectation of the pipeline's file that cannot be; LakeError where table `quality` or the
+    folder of reports is of no use. Nothing is written then.
+    """
+    return Run(engine, day, say).run()
+
+
+def day_of(text: str | None) -> date:
+    """A date as `2026-03-01`; yesterday (UTC) if none is given. Errors: ConfigError."""
+    return parse_date(text) if text else datetime.now(UTC).date() - timedelta(days=1)
+
+
+@dataclass
+class Run:
+    """One run on one date."""
+
+    engine: Engine
+    day: date
+    say: Say
+
+    def run(self) -> Report:
+        """See `run`."""
+        begun, lake, pipeline = time.perf_counter(), self.engine.lake, self.engine.pipeline
+        docs, quality = Docs(pipeline.root), pipeline.quality
+        past = history.read(lake.small, self.day, quality.history_days, quality.history_least)
+        docs.require_writable()
+        own = Own(pipeline)
+        own.require_sound()
+        micros = docs.free(self.engine.replica, self.day, int(self.engine.clock() * MICROS))
+        with sized(lake, pipeline, measure.span_of(self.day)):
+            measured = measure.Measurer(lake, pipeline, micros, self.say).measure(self.day)
+            judged, results = self._judge(measured, past, own)
+            judged = self._with_samples(measured, judged)
+        report = Report(
+            f"{self.engine.replica}/{micros}",
+            moment(micros),
+            self.day,
+            tuple(judged),
+            {name: measured.figures.accounts[name] for name in PARTS},
+        )
+        return self._write(docs, report, results, begun)
+
+    def _judge(self, measured: Measured, past: History, own: Own) -> tuple[list[Outcome], dict[str, list[Any]]]:
+        names = self._names(measured, past)
+        own.require_columns({suite: found for suite, found in names.items() if found})
+        quality = self.engine.pipeline.quality
+        checks = suites.checks(quality, measured.figures, past)
+        outcomes: list[Outcome] = []
+        results: defaultdict[str, list[Any]] = defaultdict(list)
+        for suite in SUITES:
+            for outcome, result in [
+                *score(quality, suite, [one for one in checks if one.suite == suite], measured.figures.accounts),
+                *(own.run(suite, measured.rows[suite], names[suite]) if suite in own.suites() else ()),
+            ]:
+                outcomes.append(outcome)
+                results[suite] += [result] if result is not None else []
+        return outcomes, results
+
+    def _names(self, measured: Measured, past: History) -> dict[str, Names | None]:
+        """What columns of each table can be called; None for a table without rows and fields of an earlier date."""
+        figures = measured.figures
+        fields = {stream: figures.fields[stream].types() | known_fields(stream, past) for stream in measure.STREAMS}
+        return {
+            suite: table_names(suite, figures.columns, fields) if figures.tables[suite]["rows"] else None
+            for suite in SUITES
+        }
+
+    def _with_samples(self, measured: Measured, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        red = {one.name: one for one in outcomes if one.success is False and not one.samples}
+        found = samples.of_faults(measured.reading, red)
+        for name, one in red.items():
+            if name not in found:
+                found[name] = samples.of_rows(measured.rows[one.suite], one.check)
+        return [replace(one, samples=found[one.name]) if found.get(one.name) else one for one in outcomes]
+
+    def _write(self, docs: Docs, report: Report, results: dict[str, list[Any]], begun: float) -> Report:
+        """The report first, then the rows in one commit: where that fails, no report is left either."""
+        small, keep = self.engine.lake.small, self.engine.pipeline.keep.metrics
+        folder = docs.write(report, results)
+        report = replace(report, report=str(folder), seconds=time.perf_counter() - begun)
+        try:
+            small.append("quality", report.rows())
+        except Exception as error:
+            docs.discard(report)
+            if isinstance(error, LakeError):
+                raise
+            raise history.unreadable(small, str(error)) from error
+        docs.publish(report)
+        before = report.at - timedelta(seconds=keep)
+        drop_before(small, "quality", "at", before)
+        docs.drop_before(before)
+        for one in report.outcomes:
+            if one.state in ("failed", "warned"):
+                self.say(
+                    f"{one.state}: {one.name}: {one.expected}, but was {one.observed}. {one.detail or ''}".rstrip()
+                )
+        self.say(f"{report.verdict} ({report.seconds:.1f} s)")
+        return report
