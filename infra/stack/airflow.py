@@ -22,6 +22,7 @@ from .home import Home, write_private
 
 SETTINGS = INFRA / "airflow/airflow.env"
 USER = "admin"
+POOL = "clickjoin_backfill"
 # Who needs no log server of its own has none: logs lie in files that the API server reads.
 PARTS = {
     "scheduler": ["scheduler", "--skip-serve-logs"],
@@ -51,6 +52,7 @@ def environment(env: Mapping[str, str], home: Home, port: int, dags: Path, plugi
         "AIRFLOW__API__SECRET_KEY": home.secret("api"),
         "AIRFLOW__API_AUTH__JWT_SECRET": home.secret("jwt"),
         "AIRFLOW_CONN_CLICKJOIN_SPARK": json.dumps(connection),
+        "CLICKJOIN_POOL": POOL,
     }
 
 
@@ -83,13 +85,14 @@ def _empty_database(home: Home, env: Mapping[str, str], version: str) -> Path:
 
 
 def migrate(home: Home, env: Mapping[str, str]) -> None:
-    """Bring the database's tables up to this Airflow."""
+    """Bring the database's tables up to this Airflow, with the pool for work on dates."""
     home.logs.mkdir(parents=True, exist_ok=True)
     log = home.logs / "airflow-migrate.log"
     with log.open("wb") as output:
-        done = subprocess.run(_airflow("db", "migrate"), env=env, stdout=output, stderr=subprocess.STDOUT)
-    if done.returncode:
-        raise Problem(f"Airflow could not make its database: see {log}")
+        for command in (("db", "migrate"), ("pools", "set", POOL, "1", "dates that are worked on at a time")):
+            done = subprocess.run(_airflow(*command), env=env, stdout=output, stderr=subprocess.STDOUT)
+            if done.returncode:
+                raise Problem(f"Airflow could not make its database: see {log}")
 
 
 def start(home: Home, port: int, env: Mapping[str, str]) -> Iterator[processes.Server]:

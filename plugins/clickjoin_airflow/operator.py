@@ -21,7 +21,8 @@ class ClickjoinOperator(BaseOperator):
     """Runs an app (of `clickjoin.apps.APPS`) on the pipeline in file `config`, and returns its summary.
 
     The connection says where: see `Connect` and `Submit`. `lease` is in seconds; where it is empty the pipeline's own
-    holds. `tables` is where the tables are, for people to see. Outlets get an event only if rows were joined.
+    holds. `tables` is where the tables are, for people to see. Outlets get an event only if rows were joined, or
+    a date has changed.
     `arguments` are the app's own, by keyword (see `plain`). A summary that says `ok: false` fails the task for good.
     """
 
@@ -86,13 +87,15 @@ class ClickjoinOperator(BaseOperator):
         return Job(self.app, self.config, self.replica, lease, tag, plain(self.arguments))
 
     def _announce(self, context: Context, summary: dict[str, Any]) -> None:
-        """Tell who waits for the outlets what was added to them."""
-        if not summary.get("joined"):
+        """Tell who waits for the outlets what was added to them, or which date of theirs is complete."""
+        if not summary.get("changed", summary.get("joined")):
             self.outlets = []  # what a task reports is read from here when it has succeeded
             return
         counts = {name: value for name, value in summary.items() if isinstance(value, int | float)}
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra.update(counts | {"replica": self.replica})
+            if "date" in summary:
+                context["outlet_events"][outlet].add_partitions(summary["date"])
 
 
 def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:

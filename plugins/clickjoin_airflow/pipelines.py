@@ -33,8 +33,16 @@ class PipelineFile:
     @property
     def joined(self) -> Asset:
         """The output table."""
-        uri = f"{self.tables}/joined"
-        return Asset(name=f"{self.name}/joined", uri=uri if "://" in uri else Path(uri).as_uri())
+        return self._asset("joined")
+
+    @property
+    def dates(self) -> Asset:
+        """Closed dates; an event's partition is the date, such as 2026-03-01."""
+        return self._asset("dates")
+
+    def _asset(self, table: str) -> Asset:
+        uri = f"{self.tables}/{table}"
+        return Asset(name=f"{self.name}/{table}", uri=uri if "://" in uri else Path(uri).as_uri())
 
 
 @dataclass(frozen=True)

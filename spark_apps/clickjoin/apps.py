@@ -214,6 +214,18 @@ def rebuild(
     return rebuild_registry(pipeline, lake, now, replace=replace).to_dict()
 
 
+def _dates(name: str) -> Callable[..., dict[str, Any]]:
+    """A job about dates; what it needs is loaded when it runs."""
+
+    def run(*args: Any, **arguments: Any) -> dict[str, Any]:
+        from clickjoin.dates import jobs
+
+        done: dict[str, Any] = getattr(jobs, name)(*args, **arguments)
+        return done
+
+    return run
+
+
 APPS: dict[str, Callable[..., dict[str, Any]]] = {
     "join": join,
     "retry": retry,
@@ -223,6 +235,7 @@ APPS: dict[str, Callable[..., dict[str, Any]]] = {
     "rebuild": rebuild,
     "verify": verify,
     "quality": quality,
+    **{name: _dates(name) for name in ("close_day", "backfill", "days_of", "late")},
 }
 
 

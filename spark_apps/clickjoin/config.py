@@ -8,24 +8,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, ValidationError, field_validator, model_validator
 
+from clickjoin.config_dates import Close
 from clickjoin.config_file import clashes, explain, parse
 from clickjoin.config_quality import Quality
 from clickjoin.config_types import Duration, Local, Size
+from clickjoin.config_types import Strict as _Strict
 from clickjoin.errors import ConfigError
 from clickjoin.events import MICROS, RecordSpec
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Files(_Strict):
@@ -140,6 +131,7 @@ class Pipeline(_Strict):
     keep: Keep = Keep()
     verify: Verify = Verify()
     quality: Quality = Quality()
+    close: Close = Close()
     adapter: str = Field("clickjoin.joiner.adapter:Merge", pattern=r"^[\w.]+:\w+$", description="module:Class")
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from clickjoin.batch import run_batch
 from clickjoin.context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.dispatcher.others import others
-from clickjoin.dispatcher.plan import BatchPlan
+from clickjoin.dispatcher.plan import BatchPlan, TableSlice
 from clickjoin.events import MICROS
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake import Lake
@@ -70,6 +70,12 @@ class Engine:
         self._looked: tuple[int, Waiting] | None = None
         self._floods: dict[str, Problem | None] = {}
 
+    def copy(self, replica: str, spark: SparkSession | None = None) -> Engine:
+        """An engine like this one for another replica, or on a session of its own."""
+        made = Engine(spark or self.lake.spark, self.pipeline, replica, clock=self.clock)
+        made.sources = self.sources
+        return made
+
     def join_once(self) -> Settled | None:
         """Run the next batch of new records; None where there is none."""
         start = time.perf_counter()
@@ -99,19 +105,20 @@ class Engine:
             if not self.waiting().due or self._looked is None:
                 return None
             limit = self.pipeline.batch.max_events
-            plan = self.retry.next_of_table("pending", self._looked[0], int(now.timestamp() * MICROS), limit)
+            part = TableSlice("pending", self._looked[0], int(now.timestamp() * MICROS), limit)
+            plan = self.retry.next_of_table(part)
         return self._run(plan, self.retry, time.perf_counter() - start) if plan else None
 
-    def redrive(self) -> int:
-        """Send this replica's unjoinable events round again, in batches; returns how many."""
+    def redrive(self, span: tuple[int, int] | None = None) -> int:
+        """Send this replica's unjoinable events round again, in batches; returns how many.
+
+        `span`: only events between these times (microseconds) whose primary event has come meanwhile.
+        """
         sent = 0
         while True:
-            version = self.lake.small.version("unjoinable")
             plan = self.redriver.unsettled()
             if plan is None and self.lake.small.rows("unjoinable"):
-                plan = self.redriver.next_of_table(
-                    "unjoinable", version, int(self.clock() * MICROS), self.pipeline.batch.max_events
-                )
+                plan = self.redriver.next_of_table(self._given_up(span))
             if plan is None:
                 return sent
             ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(self.lake.small), {})
@@ -121,9 +128,17 @@ class Engine:
             if not moved:
                 return sent
 
-    def finish(self, plan: BatchPlan) -> None:
+    def _given_up(self, span: tuple[int, int] | None) -> TableSlice:
+        small = self.lake.small
+        part = TableSlice(
+            "unjoinable", small.version("unjoinable"), int(self.clock() * MICROS), self.pipeline.batch.max_events
+        )
+        return part if span is None else replace(part, since=span[0], until=span[1], primary=small.version("primary"))
+
+    def finish(self, plan: BatchPlan) -> Settled:
         """Carry an unsettled join or retry batch through, of whichever replica; it must have landed."""
-        self._run(plan, Dispatcher(self.pipeline, self.lake.small, plan.replica, plan.sequence, clock=self.clock), 0.0)
+        dispatcher = Dispatcher(self.pipeline, self.lake.small, plan.replica, plan.sequence, clock=self.clock)
+        return self._run(plan, dispatcher, 0.0)
 
     def run(
         self,

@@ -43,5 +43,15 @@ class BatchError(ClickjoinError):
     """A batch found its own state inconsistent and stopped before it could publish something wrong."""
 
 
+class DateError(ClickjoinError):
+    """A date cannot be worked on: it has not begun, or its rows are not all there; nothing was changed."""
+
+    retryable = False
+
+
+class DateBusy(ClickjoinError):
+    """Another run works on the same date."""
+
+
 class ServerLost(ClickjoinError):
     """The Spark server cannot be reached, or went away during a batch; the batch is run again."""

@@ -79,6 +79,11 @@ def connect(url: str) -> SparkSession:
         ) from error
 
 
+def another(session: SparkSession) -> SparkSession:
+    """One more session where this one is, for work side by side: what one of them sets is no business of the other."""
+    return configured(session.cloneSession() if hasattr(session, "cloneSession") else session.newSession())
+
+
 def be_patient(session: Any, tries: int) -> None:
     """How often a call that finds no server is tried again; PySpark's own answer is ten minutes long."""
     client = session.client

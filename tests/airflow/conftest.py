@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from stack import Stack
+from tests.airflow.live import LEASE, Live
+from tests.airflow.logs import Logs
 
 # Airflow writes its settings there when it is first imported; the folder goes when this process does.
 _home = tempfile.TemporaryDirectory(prefix="clickjoin-airflow-")
@@ -46,3 +52,35 @@ def write_pipeline() -> WritePipeline:
         return path
 
     return write
+
+
+DOWNSTREAM = """\
+from airflow.sdk import DAG, Asset, PartitionedAssetTimetable, task
+
+with DAG("downstream", schedule=PartitionedAssetTimetable(assets=Asset.ref(name="days/dates"))):
+
+    @task
+    def report(dag_run=None):
+        return dag_run.partition_key
+
+    report()
+"""
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: WritePipeline) -> Iterator[Live]:
+    """Spark Connect and Airflow in a folder of their own, with these pipelines: clicks, wrong, half (a broken file)
+    and days, whose closed dates DAG `downstream` waits for.
+    """
+    folder = tmp_path_factory.mktemp("live")
+    write_pipeline(folder, "clicks", lease=f"{LEASE}s")
+    write_pipeline(folder, "wrong", adapter="no_such_module:Adapter")
+    days = write_pipeline(folder, "days", lease=f"{LEASE}s")
+    days.write_text(days.read_text() + "close: {idle: 5s, disorder: 1s, watch: 3650d}\n")
+    (folder / "half.yaml").write_text("pipeline: [")
+    dags = shutil.copytree(Path(__file__).resolve().parents[2] / "dags", folder / "dags")
+    (dags / "downstream.py").write_text(DOWNSTREAM)
+    begun = time.monotonic()
+    with Stack(folder / "home", pipelines=folder, dags=dags) as stack:
+        print(f"stack started in {time.monotonic() - begun:.0f} s")
+        yield Live(stack, Logs(folder, "clicks"))

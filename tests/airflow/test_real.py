@@ -7,79 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import quote
 
 import pytest
 
-from stack import Stack, ports, processes, spark
-from tests.airflow.logs import Logs, event_id
+from stack import ports, processes, spark
+from tests.airflow.live import LEASE, Live
+from tests.airflow.logs import event_id
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 DONE = {"success", "failed"}
-LEASE = 4
-
-
-class Live:
-    """A running stack, and what a user does with it."""
-
-    def __init__(self, stack: Stack, logs: Logs) -> None:
-        self.stack = stack
-        self.logs = logs
-
-    def until(self, what: Callable[[], Any], seconds: float = 120) -> Any:
-        deadline = time.monotonic() + seconds
-        while not (found := what()):
-            assert time.monotonic() < deadline, f"not within {seconds} s"
-            time.sleep(0.3)
-        return found
-
-    def get(self, path: str) -> Any:
-        return self.stack.api("GET", path)
-
-    def unpause(self, dag: str) -> None:
-        def done() -> bool:
-            try:
-                return bool(self.stack.api("PATCH", f"/dags/{dag}", {"is_paused": False}))
-            except HTTPError:
-                return False
-
-        self.until(done)
-
-    def runs(self, dag: str) -> list[dict[str, Any]]:
-        return list(self.get(f"/dags/{dag}/dagRuns?limit=100&order_by=id")["dag_runs"])
-
-    def run_in(self, dag: str, state: str) -> str | None:
-        """A run whose task is in the state."""
-        ids = [run["dag_run_id"] for run in self.runs(dag)]
-        return next((run for run in ids if self.task(dag, run)["state"] == state), None)
-
-    def task(self, dag: str, run: str, rest: str = "") -> Any:
-        return self.get(f"/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{dag.split('_')[1]}{rest}")
-
-    def summaries(self, dag: str) -> list[dict[str, Any]]:
-        """What the tasks of the runs that succeeded returned."""
-        ids = [run["dag_run_id"] for run in self.runs(dag) if run["state"] == "success"]
-        return [self.task(dag, run, "/xcomEntries/return_value?deserialize=true")["value"] for run in ids]
-
-    def log(self, dag: str, run: str, number: int = 1) -> str:
-        return str(self.task(dag, run, f"/logs/{number}")["content"])
-
-
-@pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., Path]) -> Iterator[Live]:
-    folder = tmp_path_factory.mktemp("live")
-    write_pipeline(folder, "clicks", lease=f"{LEASE}s")
-    write_pipeline(folder, "wrong", adapter="no_such_module:Adapter")
-    (folder / "half.yaml").write_text("pipeline: [")
-    logs = Logs(folder, "clicks")
-    begun = time.monotonic()
-    with Stack(folder / "home", pipelines=folder) as stack:
-        print(f"stack started in {time.monotonic() - begun:.0f} s")
-        yield Live(stack, logs)
 
 
 def test_every_click_is_joined_and_seen(live: Live) -> None:

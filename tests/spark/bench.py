@@ -67,6 +67,11 @@ class Bench:
         self.pipeline = load(self.file)
         self.engine = self.replica("main")
 
+    def reload(self) -> None:
+        """Take up what its file says now."""
+        self.pipeline = load(self.file)
+        self.engine = self.replica("main")
+
     def replica(self, name: str, spark: SparkSession | None = None) -> Engine:
         """A running copy, as new as after a restart; on the same session unless another is given."""
         return Engine(spark or self.spark, self.pipeline, name, clock=self.clock)

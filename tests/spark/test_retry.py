@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clickjoin.config import Batch
-from clickjoin.dispatcher.plan import BatchPlan
+from clickjoin.dispatcher.plan import BatchPlan, TableSlice
 from clickjoin.errors import BatchError
 from clickjoin.retry.redrive import redrive
 from tests.spark.bench import Bench, click, query
@@ -80,7 +80,7 @@ def lonely(make: Any) -> Bench:
 def test_a_redrive_cut_short_or_repeated(lonely: Bench) -> None:
     """Every copy of a redrive batch, however late, leaves the same behind; and touches no newer claim."""
     engine, small = lonely.engine, lonely.engine.lake.small
-    plan = engine.redriver.next_of_table("unjoinable", small.version("unjoinable"), 0, 10)
+    plan = engine.redriver.next_of_table(TableSlice("unjoinable", small.version("unjoinable"), 0, 10))
     assert plan
     append = engine.lake.append
     engine.lake.append = stop  # type: ignore[method-assign]

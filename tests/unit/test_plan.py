@@ -173,11 +173,11 @@ def test_lost_slices_are_planned_again(make: Any) -> None:
 
 def test_table_batches(make: Any) -> None:
     retry = make("retry")
-    plan = retry.next_of_table("pending", 5, 7, 9)
+    plan = retry.next_of_table(TableSlice("pending", 5, 7, 9))
     assert plan == BatchPlan(
         "z", "main", "retry", 1, 1_000_000_000_000, pending=TableSlice("pending", 5, 7, 9), snapshot=True
     )
-    assert retry.next_of_table("pending", 6, 8, 9) == plan == make("retry").unsettled()
+    assert retry.next_of_table(TableSlice("pending", 6, 8, 9)) == plan == make("retry").unsettled()
     assert make("join").unsettled() is None
     retry.settled(plan, {})
-    assert retry.next_of_table("pending", 6, 8, 9).number == 2
+    assert retry.next_of_table(TableSlice("pending", 6, 8, 9)).number == 2

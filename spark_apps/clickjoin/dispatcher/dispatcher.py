@@ -90,8 +90,8 @@ class Dispatcher:
             join_plan(self.pipeline.pipeline, self.replica, state.last + 1, self._clock(), self.found, state.positions)
         )
 
-    def next_of_table(self, table: str, version: int, due: int, limit: int) -> BatchPlan | None:
-        """The next batch of rows of one of the pipeline's own tables (see TableSlice), planned and written down."""
+    def next_of_table(self, part: TableSlice) -> BatchPlan | None:
+        """The next batch of rows of one of the pipeline's own tables, planned and written down."""
         waiting = self.unsettled()
         if waiting:
             return waiting
@@ -102,7 +102,7 @@ class Dispatcher:
                 sequence=self.sequence,
                 number=self._known().last + 1,
                 planned=int(self._clock() * MICROS),
-                pending=TableSlice(table, version, due, limit),
+                pending=part,
                 snapshot=True,
             )
         )

@@ -18,13 +18,24 @@ STREAMS = ("primary", "foreign")
 class TableSlice:
     """Rows of one of the pipeline's own tables, as of one version of it: those that a retry or redrive takes up.
 
-    `due` in microseconds since 1970: rows due by then. At most `limit` rows, oldest due first.
+    `due` in microseconds since 1970: rows due by then. At most `limit` rows, oldest due first. `since` and `until`
+    (microseconds): only events from `since` to before `until`. `primary`: only events whose primary event is in this
+    version of table `primary`.
     """
 
     table: str
     version: int
     due: int
     limit: int
+    since: int | None = None
+    until: int | None = None
+    primary: int | None = None
+
+    @property
+    def where(self) -> str:
+        """The range of event time as Spark SQL."""
+        low = "TRUE" if self.since is None else f"unix_micros(event_time) >= {self.since}"
+        return low if self.until is None else f"{low} AND unix_micros(event_time) < {self.until}"
 
 
 @dataclass(frozen=True)

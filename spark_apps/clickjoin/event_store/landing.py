@@ -187,6 +187,27 @@ def measured(rows: DataFrame) -> tuple[Extent, list[int]]:
     return extent_of(facts), list(facts["shards"])
 
 
+def extents(rows: DataFrame, bucket_seconds: int) -> tuple[Extent, Extent]:
+    """Where some foreign events lie, and where the primary events lie that they name; one job.
+
+    Columns in: event_time, bucket, primary_time.
+    """
+    facts = (
+        rows.agg(
+            F.count(F.lit(1)).alias("good"),
+            F.collect_set("bucket").alias("buckets"),
+            F.min(F.unix_micros("event_time")).alias("low"),
+            F.max(F.unix_micros("event_time")).alias("high"),
+            F.collect_set(F.expr(bucket_sql("primary_time", bucket_seconds))).alias("named_buckets"),
+            F.min(F.unix_micros("primary_time")).alias("named_low"),
+            F.max(F.unix_micros("primary_time")).alias("named_high"),
+        )
+        .collect()[0]
+        .asDict()
+    )
+    return extent_of(facts), extent_of(facts, "named_")
+
+
 def lost_json(landed: Mapping[str, Landed]) -> dict[str, list[dict[str, Any]]]:
     """Slices that were lost, by stream, for the journal."""
     return {stream: [asdict(piece) for piece in part.lost] for stream, part in landed.items() if part.lost}

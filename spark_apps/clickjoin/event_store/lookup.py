@@ -26,12 +26,15 @@ def primary_extent(ctx: Context, own: Extent, named: Extent) -> Extent:
     return spanning(own.rows, own.low - timedelta(seconds=within.within), own.high, ctx.bucket_seconds)
 
 
-def look_up(ctx: Context, wanted: DataFrame, extent: Extent) -> DataFrame:
+def look_up(ctx: Context, wanted: DataFrame, extent: Extent, version: int | None = None) -> DataFrame:
     """Add `found` (BOOLEAN) and `primary` (record as JSON text), and the found event's `primary_time`, to each row.
 
-    A primary event that arrived twice counts once: the first that landed.
+    A primary event that arrived twice counts once: the first that landed. `version`: of table `primary`; else as of
+    now.
     """
-    primary = ctx.lake.read_extent("primary", extent).select(
+    lake = ctx.lake
+    held = lake.read_extent("primary", extent) if version is None else lake.read("primary", version).where(extent.sql())
+    primary = held.select(
         F.col("event_id").alias("p_id"),
         F.col("event_time").alias("p_time"),
         F.col("payload").alias("primary"),

@@ -64,12 +64,20 @@ def classify(ctx: Context, work: Work, *, fixed: bool) -> Classified:
     Errors: AdapterError, before anything is claimed.
     """
     screened = screen(ctx, work.events, work.own)
-    whole = (_plain if is_plain(ctx.adapter) else _adapted)(ctx, screened, work)
+    whole = adapt(ctx, screened, work)
     status = _fixed_status() if fixed else _first_status(ctx)
     # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
     # plan would be looked up, and computed, anew.
     held = whole.withColumn("status", status).localCheckpoint(eager=False)
     return Classified(held, _tally(held))
+
+
+def adapt(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
+    """Look up, and run the adapter on, the events whose `standing` is new or mine.
+
+    Columns added: found, kept (by `prepare`), merged (BOOLEAN), and the adapter's own, each with OUT before its name.
+    """
+    return (_plain if is_plain(ctx.adapter) else _adapted)(ctx, screened, work)
 
 
 def is_plain(adapter: Adapter) -> bool:

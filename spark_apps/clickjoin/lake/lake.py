@@ -130,6 +130,25 @@ class Lake:
 
         return self._rerun("registry", merge)
 
+    def merge_output(self, view: str, where: str, columns: list[str]) -> int:
+        """Insert into `joined` the rows of a view whose id it does not hold; `where` as in insert_new. Returns rows."""
+        named = ", ".join(f"`{name}`" for name in columns)
+        values = ", ".join(f"s.`{name}`" for name in columns)
+        sql = f"{self._output(view, where)} WHEN NOT MATCHED THEN INSERT ({named}) VALUES ({values})"
+        return int(self._rerun("joined", lambda: self.spark.sql(sql).collect())[0]["num_inserted_rows"])
+
+    def update_output(self, view: str, where: str, columns: list[str]) -> None:
+        """Give rows of `joined` the values that a view has for their ids; `where` as in insert_new."""
+        values = ", ".join(f"t.`{name}` = s.`{name}`" for name in columns)
+        sql = f"{self._output(view, where)} WHEN MATCHED THEN UPDATE SET {values}"
+        self._rerun("joined", lambda: self.spark.sql(sql).collect())
+
+    def _output(self, view: str, where: str) -> str:
+        return (
+            f"MERGE INTO delta.`{self.small.path('joined')}` t USING {view} s ON t.event_id = s.event_id "
+            f"AND t.event_time = s.event_time AND t.bucket = s.bucket AND {where}"
+        )
+
     def delete_matched(self, name: str, view: str, where: str, owner: str = "token") -> None:
         """Remove the rows of a table that a view names by event_id, event_time and owner; `where` as in insert_new."""
         sql = (

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clickjoin.lake import SmallTables
 
 _LOOK_SECONDS = 0.5
-Finish = Callable[["BatchPlan"], None]
+Finish = Callable[["BatchPlan"], object]
 
 
 @dataclass(frozen=True)

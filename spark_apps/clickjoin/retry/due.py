@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clickjoin.context import Context
-from clickjoin.event_store.landing import bucket_sql, extent_of
+from clickjoin.event_store.landing import extents
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.events import moment
 from clickjoin.lake.extent import timestamp
@@ -71,21 +71,8 @@ def due_work(ctx: Context) -> Work:
     if part is None:
         raise ValueError("a retry batch without a slice of `pending`")
     due = timestamp(moment(part.due))
-    rows = waiting(ctx.lake, ctx.plan.replica, part.version).where(f"due_at <= {due}")
+    rows = waiting(ctx.lake, ctx.plan.replica, part.version).where(f"due_at <= {due} AND {part.where}")
     rows = rows.orderBy("due_at", *_KEY).limit(part.limit)
     rows = rows.withColumns({"generation": F.lit(""), "offset": F.lit(0)}).localCheckpoint(eager=False)
-    facts = (
-        rows.agg(
-            F.count(F.lit(1)).alias("good"),
-            F.collect_set("bucket").alias("buckets"),
-            F.min(F.unix_micros("event_time")).alias("low"),
-            F.max(F.unix_micros("event_time")).alias("high"),
-            F.collect_set(F.expr(bucket_sql("primary_time", ctx.bucket_seconds))).alias("named_buckets"),
-            F.min(F.unix_micros("primary_time")).alias("named_low"),
-            F.max(F.unix_micros("primary_time")).alias("named_high"),
-        )
-        .collect()[0]
-        .asDict()
-    )
-    own, named = extent_of(facts), extent_of(facts, "named_")
+    own, named = extents(rows, ctx.bucket_seconds)
     return Work(rows, own, primary_extent(ctx, own, named))

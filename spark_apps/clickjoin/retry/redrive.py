@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from clickjoin.context import Context
 from clickjoin.errors import BatchError
-from clickjoin.event_store.landing import measured
+from clickjoin.event_store.landing import extents, measured
+from clickjoin.event_store.lookup import look_up, primary_extent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +25,9 @@ def redrive(ctx: Context) -> int:
     part = ctx.plan.pending
     if part is None:
         raise BatchError(f"batch {ctx.plan.token}: has no slice of `unjoinable`")
-    rows = ctx.lake.read("unjoinable", part.version).where(F.col("replica") == ctx.plan.replica)
+    rows = ctx.lake.read("unjoinable", part.version).where(F.col("replica") == ctx.plan.replica).where(part.where)
+    if part.primary is not None:
+        rows = _with_primary(ctx, rows, part.primary)
     rows = rows.orderBy("at", "event_id").limit(part.limit).localCheckpoint(eager=False)
     own, shards = measured(rows)
     if own.rows:
@@ -32,6 +35,14 @@ def redrive(ctx: Context) -> int:
         ctx.lake.append("pending", _again(ctx, rows), ctx.plan.txn)
         _remove(ctx, rows, "unjoinable", own.sql("t"))
     return own.rows
+
+
+def _with_primary(ctx: Context, rows: DataFrame, version: int) -> DataFrame:
+    """Those whose primary event is in a version of `primary`: always the same ones, however often this is run."""
+    own, named = extents(rows, ctx.bucket_seconds)
+    marked = rows.withColumn("named_time", F.col("primary_time"))
+    looked = look_up(ctx, marked, primary_extent(ctx, own, named), version).where("found")
+    return looked.withColumn("primary_time", F.col("named_time")).select(*rows.columns)
 
 
 def _remove(ctx: Context, rows: DataFrame, table: str, where: str) -> None:

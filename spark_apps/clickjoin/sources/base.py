@@ -96,6 +96,30 @@ RECORDS_DDL = (
 )
 
 
+class Nothing:
+    """A source that has nothing, for a stream that is not read."""
+
+    def plan(self, positions: Mapping[str, Position], budget: Budget) -> SourcePlan:
+        """Nothing to read."""
+        return SourcePlan()
+
+    def lost(self, slices: Sequence[Slice]) -> dict[str, str]:
+        """Nothing is lost."""
+        return {}
+
+    def read(self, spark: SparkSession, slices: Sequence[Slice], spec: RecordSpec) -> DataFrame:
+        """No records."""
+        return spark.createDataFrame([], RECORDS_DDL)
+
+    def size(self, piece: Slice) -> int:
+        """Nothing."""
+        return 0
+
+    def reread(self, piece: Slice, start: int, end: int, spec: RecordSpec) -> list[int | None] | None:
+        """Nothing can be read."""
+        return None
+
+
 class Source(Protocol):
     """One stream's source of records."""
 

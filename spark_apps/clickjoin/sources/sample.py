@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.errors import SourceError
+from clickjoin.events import MICROS
 from clickjoin.sources.contents import BrokenGzip, is_packed, opened, plain_blocks, unpack
 from clickjoin.sources.files import FilesSource
 from clickjoin.sources.parsing.csv_lines import HEADER, CsvParser, header_of
@@ -52,6 +53,19 @@ def sample(source: FilesSource, slices: Sequence[Slice], spec: RecordSpec) -> Sa
             fields |= dict.fromkeys(CsvParser(_header(chunk.path)).names if chunk.csv else ())
     reason, detail = why.most_common(1)[0][0] if why else ("", "")
     return Sample(read, good, tuple(fields), reason, detail)
+
+
+def first_times(source: FilesSource, slices: Sequence[Slice], spec: RecordSpec) -> dict[str, int | None]:
+    """Event time (microseconds) of the first good record of each slice, by path; None where there is none near."""
+    found: dict[str, int | None] = {}
+    for piece in slices:
+        for chunk in source._chunks([piece])[0]:
+            times = (row["event_time"] for row in _rows(chunk, spec, RECORDS) if row["reason"] is None)
+            first = next(times, None)
+            micros = None if first is None else round(first.timestamp() * MICROS)
+            known = found.get(chunk.path, micros)
+            found[chunk.path] = None if known is None or micros is None else min(known, micros)
+    return found
 
 
 def _rows(chunk: Chunk, spec: RecordSpec, most: int) -> Iterator[Mapping[str, Any]]:

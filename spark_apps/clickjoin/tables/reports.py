@@ -11,7 +11,7 @@ DATES = Table(
         """
 date         DATE      date of the foreign events' own time, UTC
 at           TIMESTAMP when this row was written
-run          STRING    replica/microseconds: the run that wrote it
+run          STRING    the run that wrote it: as its scheduler names it, else replica/microseconds
 action       STRING    close | fill | rebuild
 state        STRING    closed | failing | open: complete and in order; something failed; its input is not all there
 revision     INT       grows with each row of the date that says closed and whose output differs from the last one

@@ -40,6 +40,7 @@ class Report:
     counts: tuple[Count, ...]
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
+    totals: Mapping[str, int] = field(default_factory=dict)  # accepted ids, and where they were when it began
 
     @property
     def ok(self) -> bool:
@@ -93,6 +94,7 @@ class Report:
             "counted": {count.kind: count.count for count in self.counts if not count.fault},
             "samples": {count.kind: list(count.samples) for count in self.counts if count.samples},
             "notes": list(self.notes),
+            "totals": dict(self.totals),
         }
 
 

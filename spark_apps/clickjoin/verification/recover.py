@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from clickjoin import faults
 from clickjoin.context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
-from clickjoin.dispatcher.plan import BatchPlan
+from clickjoin.dispatcher.plan import BatchPlan, TableSlice
 from clickjoin.event_store.landing import measured
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake.extent import Extent
@@ -54,7 +54,8 @@ class Recovery:
     def run(self, micros: int) -> dict[str, int]:
         """Repair what the verification of that time found; returns how much by kind."""
         limit = self._pipeline.batch.max_events
-        plan = self._dispatcher.next_of_table("findings", self._lake.small.version("findings"), micros, limit)
+        part = TableSlice("findings", self._lake.small.version("findings"), micros, limit)
+        plan = self._dispatcher.next_of_table(part)
         return self._carry_out(plan) if plan else {}
 
     def _carry_out(self, plan: BatchPlan) -> dict[str, int]:

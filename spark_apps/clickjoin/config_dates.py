@@ -1,0 +1,20 @@
+"""The part of a pipeline's file that says when a date is complete."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from clickjoin.config_types import Duration, Strict
+
+
+class Close(Strict):
+    """When a date of event time is complete, how long that is waited for, and what happens then."""
+
+    disorder: Duration = Field(600.0, description="how much older than those before it a record of a log may be")
+    idle: Duration = Field(900.0, description="a stream that gave nothing for so long, and is all read, is at rest")
+    pending: Literal["wait", "allow"] = Field("wait", description="allow: a date may close with events that wait")
+    wait: Duration = Field(36 * 3600.0, description="after the date's end, at most")
+    at_limit: Literal["fail", "close"] = Field("fail", description="close: with what is there by then, and say so")
+    watch: Duration = Field(7 * 86400.0, description="how far back closed dates are looked after for late changes")

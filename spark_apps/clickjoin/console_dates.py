@@ -1,0 +1,49 @@
+"""What the command line prints about dates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+_out = Console(highlight=False)
+_COUNTS = ("accepted", "joined", "pending", "unjoinable", "expired", "filtered", "faults", "failed", "warned")
+_COLORS = {"closed": "green", "failing": "red", "open": "yellow"}
+
+
+def closed(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """Print rows of table `dates`."""
+    if as_json:
+        print(json.dumps([dict(row) for row in rows], indent=2, default=str))
+        return
+    table = Table("date", "state", "revision", *_COUNTS, "closed by")
+    for row in rows:
+        state = f"[{_COLORS.get(row['state'], 'white')}]{row['state']}[/]"
+        counts = (str(row[name]) for name in _COUNTS)
+        table.add_row(str(row["date"]), state, str(row["revision"]), *counts, str(row["run"]))
+    _out.print(table)
+    for row in rows:
+        if row["detail"]:
+            _out.print(f"{row['date']}: {row['detail']}", markup=False, soft_wrap=True)
+
+
+def backfilled(data: Mapping[str, Any], as_json: bool) -> None:
+    """Print what a backfill did, or would do."""
+    if as_json:
+        print(json.dumps(data, indent=2, default=str))
+        return
+    if "dry_run" in data:
+        names = list(dict.fromkeys(name for row in data["dry_run"] for name in row))
+        table = Table(*names, title="dry run: nothing was changed", title_justify="left")
+        for row in data["dry_run"]:
+            table.add_row(*("; ".join(f"{k} {v}" for k, v in value.items()) or "-" if isinstance(value, dict)
+                            else str(value) for value in (row.get(name, "") for name in names)))  # fmt: skip
+        _out.print(table)
+        return
+    closed(data["dates"], as_json)
+    for day, error in data["errors"].items():
+        _out.print(f"{day}: {error}", style="red", markup=False, soft_wrap=True)
+    _out.print(str(data["verdict"]), style="green" if data["ok"] else "red", markup=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Dates: waiting until one is complete, closing it, filling and recomputing old ones."""

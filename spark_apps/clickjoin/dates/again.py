@@ -1,0 +1,55 @@
+"""Trying again what has not joined of a range: what was given up although its primary came, and all that waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clickjoin.dispatcher.plan import TableSlice
+from clickjoin.engine import Engine
+from clickjoin.events import MICROS
+from clickjoin.report.status import open_pending, replicas
+
+if TYPE_CHECKING:
+    from clickjoin.verification.reading import Span
+
+_CENTURY = 100 * 365 * 86400 * MICROS
+
+
+def try_again(engine: Engine, span: Span) -> dict[str, int]:
+    """Redrive and retry the events of a range, of every replica, due or not; each that waits is tried once.
+
+    Returns `redriven`, `tried` and `joined`. A replica that runs meanwhile is not disturbed: its batches are its
+    journal's, whoever carries them through.
+    """
+    low, high = (int(moment.timestamp() * MICROS) for moment in (span.low, span.high))
+    done = {"redriven": 0, "tried": 0, "joined": 0}
+    for name in replicas(engine.lake.small):
+        own = engine if name == engine.replica else engine.copy(name)
+        if own.lake.small.rows("unjoinable"):
+            done["redriven"] += own.redrive((low, high))
+        left = _waiting(own, span)
+        while left > 0:
+            settled = _try(own, low, high)
+            if settled is None or not settled["events_in"]:
+                break
+            done["tried"] += settled["events_in"]
+            done["joined"] += settled["joined"]
+            left -= settled["events_in"]
+    return done
+
+
+def _waiting(engine: Engine, span: Span) -> int:
+    rows = open_pending(engine.lake.small)
+    return sum(row["replica"] == engine.replica and span.low <= row["event_time"] < span.high for row in rows)
+
+
+def _try(engine: Engine, low: int, high: int) -> dict[str, int] | None:
+    small, now = engine.lake.small, int(engine.clock() * MICROS)
+    part = TableSlice(
+        "pending", small.version("pending"), now + _CENTURY, engine.pipeline.batch.max_events, since=low, until=high
+    )
+    plan = engine.retry.next_of_table(part)
+    if plan is None:
+        return None
+    row = engine.finish(plan).metrics
+    return {name: int(str(row[name])) for name in ("events_in", "joined")}

@@ -1,0 +1,112 @@
+"""Backfill of a range of dates: several at a time, each on a session of its own; and of raw logs never seen before."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.dates import ledger
+from clickjoin.dates.closing import Order, close
+from clickjoin.errors import ClickjoinError, ConfigError
+from clickjoin.session import another
+from clickjoin.sources.base import Nothing, Source
+from clickjoin.sources.files import FilesSource
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.dates.day import Day
+    from clickjoin.engine import Engine, Settled
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class RawLogs:
+    """Logs of the past, as globs: of queries, of clicks, or of both."""
+
+    primary: str = ""
+    foreign: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.primary or self.foreign)
+
+    @property
+    def replica(self) -> str:
+        """Name of the replica whose journal remembers how far these logs have been read."""
+        return "backfill-" + hashlib.blake2b(f"{self.primary}|{self.foreign}".encode(), digest_size=4).hexdigest()
+
+    def sources(self, pipeline: Pipeline) -> dict[str, Source]:
+        """What to read in place of the pipeline's own logs, in the same format."""
+        given = {"primary": (self.primary, pipeline.primary.source), "foreign": (self.foreign, pipeline.foreign.source)}
+        return {
+            stream: FilesSource(own.model_copy(update={"path": path})) if path else Nothing()
+            for stream, (path, own) in given.items()
+        }
+
+
+def land(engine: Engine, logs: RawLogs, done: Callable[[Settled], None]) -> int:
+    """Take up raw logs as a replica of their own would; returns the number of records read.
+
+    Read to their end once; run again, it takes up what is new. Errors: ConfigError where nothing matches.
+    """
+    reader, records = engine.copy(logs.replica), 0
+    reader.sources.clear()
+    reader.sources.update(logs.sources(engine.pipeline))
+    first = reader.join_once()
+    missing = [problem for problem in reader.problems() if problem.kind == "missing"]
+    if missing:
+        raise ConfigError(f"{missing[0].path}: {missing[0].detail}", remedy="Give a glob that names the files")
+
+    def count(settled: Settled) -> None:
+        nonlocal records
+        records += sum(int(str(settled.metrics[name])) for name in ("primary_in", "events_in", "quarantined"))
+        done(settled)
+
+    if first:
+        count(first)
+    reader.drain(count)
+    return records
+
+
+def backfill(engine: Engine, days: Sequence[Day], order: Order, jobs: int, say: Say) -> dict[str, Any]:
+    """Carry out an order on some dates, `jobs` at a time. Returns `dates` (their answers, in order) and `errors`.
+
+    A date that fails leaves the others alone. Dates that this run (by `order.run`) has closed before are passed over.
+    """
+    over = _passed_over(engine, order)
+    todo = [day for day in days if day.date not in over]
+    for day in days:
+        if day.date in over:
+            say(f"{day}: done by this run before")
+    answers: dict[str, dict[str, Any]] = {}
+    errors: dict[str, str] = {}
+    with ThreadPoolExecutor(max(jobs, 1)) as pool:
+        running = {pool.submit(_one, engine, day, order, say): day for day in todo}
+        for job in as_completed(running):
+            name = str(running[job])
+            try:
+                answers[name] = job.result()
+            except ClickjoinError as error:
+                errors[name] = str(error)
+                say(f"{name}: {type(error).__name__}: {error}")
+            say(f"{len(answers) + len(errors)} of {len(todo)} dates done")
+    return {"dates": [answers[day] for day in sorted(answers)], "errors": errors, "passed_over": len(over)}
+
+
+def _one(engine: Engine, day: Day, order: Order, say: Say) -> dict[str, Any]:
+    return close(engine.copy(engine.replica, another(engine.lake.spark)), day, order, say)
+
+
+def _passed_over(engine: Engine, order: Order) -> set[Any]:
+    rows = ledger.newest(engine.lake.small)
+    return {date for date, row in rows.items() if order.run and row["run"] == order.run and row["state"] == "closed"}
+
+
+def plans(engine: Engine, days: Sequence[Day], order: Order) -> list[dict[str, Any]]:
+    """What a backfill would do, a date at a time; changes nothing."""
+    from clickjoin.dates.outline import outline
+
+    return [outline(engine, day, replace(order)) for day in days]

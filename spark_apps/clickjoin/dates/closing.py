@@ -1,0 +1,171 @@
+"""Working through one date: recompute or fill it, verify it, judge its quality, and write down what became of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark.sql import functions as F
+
+from clickjoin import quality
+from clickjoin.dates import ledger
+from clickjoin.dates.again import try_again
+from clickjoin.dates.late import join_expired
+from clickjoin.dates.rebuild import rebuild
+from clickjoin.dates.watermark import Watermark, low_watermark
+from clickjoin.errors import DateError
+from clickjoin.events import MICROS, moment
+from clickjoin.verification.reading import part
+from clickjoin.verification.verify import Verifier, Wanted
+
+if TYPE_CHECKING:
+    from clickjoin.dates.day import Day
+    from clickjoin.engine import Engine
+    from clickjoin.verification.findings import Report
+
+Say = Callable[[str], None]
+Action = Literal["close", "fill", "rebuild"]
+_SAME = ("joined", "filtered", "unjoinable", "expired", "pending", "accepted")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What shall be done to a date. `forced`: close it although input or primaries are missing; `run` names the run.
+
+    `repair`: mend what verification finds (None: as verify.repair says).
+    """
+
+    action: Action = "close"
+    run: str = ""
+    forced: str = ""
+    repair: bool | None = None
+
+
+@dataclass
+class Done:
+    """What was done to a date so far."""
+
+    day: Day
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, more: Mapping[str, int]) -> str:
+        """Take in counts; returns them as text."""
+        for name, value in more.items():
+            self.counts[name] = self.counts.get(name, 0) + value
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in more.items() if value) or "nothing"
+
+
+def close(engine: Engine, day: Day, order: Order, say: Say) -> dict[str, Any]:
+    """Carry out an order on a date; returns its row of table `dates`, `ok`, `verdict`, `changed` and counts.
+
+    changed: the output differs from when the date was last closed, or this very run closed it then: those who wait
+    for the date are to be told. Errors: DateBusy, DateError for a date that has not begun, and those of the parts.
+    """
+    small = engine.lake.small
+    if day.low.timestamp() > engine.clock():
+        raise DateError(f"{day} lies in the future", remedy="Wait until it has begun")
+    with ledger.held(engine.pipeline.root, day):
+        begun, micros = time.perf_counter(), int(engine.clock() * MICROS)
+        done, mark = Done(day), low_watermark(engine.pipeline, small, engine.clock())
+        if order.action == "rebuild":
+            say(f"{day}: {done.add(rebuild(engine, day.span, micros))}")
+        _fill(engine, day, done, say)
+        report = _verified(engine, day, order, done, say)
+        checks = quality.run(engine, day.date, say).to_dict()
+        row = _row(engine, day, order, report, checks, mark, micros)
+        before = ledger.last_closed(small, day)
+        row["revision"] = _revision(before, row)
+        row["seconds"] = round(time.perf_counter() - begun, 3)
+        small.append("dates", [row])
+    say(f"{day}: {row['state']}{': ' + row['detail'] if row['detail'] else ''} ({row['seconds']:.1f} s)")
+    return _answer(row, before, done)
+
+
+def _fill(engine: Engine, day: Day, done: Done, say: Say) -> None:
+    say(f"{day}: tried again: {done.add(try_again(engine, day.span))}")
+    late = join_expired(engine, day.span, int(engine.clock() * MICROS))
+    if any(late.values()):
+        said = done.add(late)
+        say(f"{day}: older than the registry's boundary, so its output alone says what is joined: {said}")
+
+
+def _verified(engine: Engine, day: Day, order: Order, done: Done, say: Say) -> Report:
+    wish = order.repair if order.repair is not None else engine.pipeline.verify.repair or order.action == "fill"
+    report = Verifier(engine, say).verify(Wanted(day.low, day.high, repair=wish))
+    mended = sum(count.repaired for count in report.counts)
+    if mended:
+        done.add({"repaired": mended})
+        done.add(try_again(engine, day.span))
+        report = Verifier(engine, say).verify(Wanted(day.low, day.high))
+    return report
+
+
+def _row(
+    engine: Engine, day: Day, order: Order, report: Report, checks: Mapping[str, Any], mark: Watermark, micros: int
+) -> dict[str, Any]:
+    row = {
+        "date": day.date,
+        "at": moment(micros),
+        "run": order.run or f"{engine.replica}/{micros}",
+        "action": order.action,
+        "watermark": mark.time,
+        "version": engine.lake.small.version("joined"),
+        "fingerprint": fingerprint(engine, day),
+        "faults": sum(count.left for count in report.counts),
+        "failed": checks["failed"],
+        "warned": checks["warned"],
+        "report": checks["report"],
+    }
+    row |= {name: report.totals[name] for name in _SAME}
+    row["state"], row["detail"] = judge(engine, day, order, row, mark)
+    return row
+
+
+def judge(engine: Engine, day: Day, order: Order, row: Mapping[str, Any], mark: Watermark) -> tuple[str, str | None]:
+    """State of a date, and why it is not closed, or closed all the same."""
+    wrong = []
+    if row["faults"]:
+        wrong.append(f"verification left {row['faults']} faults (`clickjoin verify --from {day} --repair`)")
+    if row["failed"]:
+        wrong.append(f"{row['failed']} quality checks failed (table `quality`, {row['report']})")
+    if wrong:
+        return "failing", "; ".join(wrong)
+    missing = []
+    if mark.time is None or mark.time < day.high:
+        missing.append(f"not all of its input is read: {mark.why}")
+    if row["pending"] and engine.pipeline.close.pending == "wait":
+        missing.append(f"{row['pending']} of its events wait for their primary event")
+    if not missing:
+        return "closed", None
+    if order.forced:
+        return "closed", f"{order.forced}: {'; '.join(missing)}"
+    return "open", "; ".join(missing)
+
+
+def fingerprint(engine: Engine, day: Day) -> str:
+    """Of the ids and rows of a date's output, wherever and whenever they were written: `rows:sum of hashes`."""
+    lake = engine.lake
+    own = [name for name in lake.small.columns("joined") if name not in ("token", "replica", "published_at")]
+    rows = part(lake, "joined", day.span.extent(int(engine.pipeline.registry.bucket)))
+    if set(own) - set(rows.columns):  # the adapter's columns
+        rows = lake.read("joined").where(day.span.extent(int(engine.pipeline.registry.bucket)).sql())
+    hashed = F.xxhash64(*[F.col(f"`{name}`").cast("string") for name in sorted(own)]).cast("decimal(38, 0)")
+    found = rows.agg(F.count(F.lit(1)).alias("rows"), F.sum(hashed).alias("sum")).collect()[0]
+    return f"{found['rows']}:{found['sum'] or 0}"
+
+
+def _revision(before: Mapping[str, Any] | None, row: Mapping[str, Any]) -> int:
+    last = before["revision"] if before else 0
+    if row["state"] != "closed" or (before and before["fingerprint"] == row["fingerprint"]):
+        return int(last)
+    return int(last) + 1
+
+
+def _answer(row: dict[str, Any], before: Mapping[str, Any] | None, done: Done) -> dict[str, Any]:
+    closed = row["state"] == "closed"
+    told = before is not None and before["fingerprint"] == row["fingerprint"] and before["run"] != row["run"]
+    plain = {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}
+    verdict = f"{plain['date']} is {row['state']}" + (f": {row['detail']}" if row["detail"] else "")
+    return plain | {"ok": closed, "verdict": verdict, "changed": closed and not told, "done": done.counts}

@@ -1,0 +1,124 @@
+"""The jobs about dates that a scheduler runs; in the form of clickjoin.apps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.dates import backfill as backfills
+from clickjoin.dates.changes import changed
+from clickjoin.dates.closing import Order, close
+from clickjoin.dates.day import Day, days, parse
+from clickjoin.engine import Engine
+from clickjoin.errors import ConfigError
+from clickjoin.lake import SmallTables
+from clickjoin.report.status import batch_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from clickjoin.config import Pipeline
+
+Say = Callable[[str], None]
+ACTIONS = ("close", "fill", "rebuild")
+
+
+def close_day(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    replica: str,
+    say: Say,
+    lease: float | None = None,
+    *,
+    date: str | None = None,
+    action: str | None = None,
+    run: str | None = None,
+    forced: str | None = None,
+    repair: bool | None = None,
+) -> dict[str, Any]:
+    """Work through one date (default: yesterday, UTC) and close it if it is complete. See closing.close."""
+    order = _order(action or "close", run or "", forced or "", repair)
+    yesterday = Day(datetime.now(UTC).date() - timedelta(days=1))
+    return close(Engine(spark, pipeline, replica), parse(date) if date else yesterday, order, say)
+
+
+def backfill(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    replica: str,
+    say: Say,
+    lease: float | None = None,
+    *,
+    since: str = "",
+    until: str = "",
+    mode: str = "fill",
+    primary: str | None = None,
+    foreign: str | None = None,
+    dry_run: bool = False,
+    jobs: int = 1,
+    run: str | None = None,
+) -> dict[str, Any]:
+    """Fill or rebuild the dates from `since` to `until`, raw logs first where globs are given."""
+    wanted = days(since, until or since, datetime.now(UTC))
+    engine = Engine(spark, pipeline, replica)
+    name = run or f"backfill-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    order, logs = _order(mode, name, "", None), backfills.RawLogs(primary or "", foreign or "")
+    if dry_run:
+        if logs:
+            say(f"raw logs are looked at only when they are landed: {logs.primary} {logs.foreign}")
+        return {"ok": True, "dry_run": backfills.plans(engine, wanted, order)}
+    landed = backfills.land(engine, logs, lambda done: say(batch_text(done.metrics, ""))) if logs else 0
+    say(f"run {name}: {len(wanted)} dates, {mode}; cut short, it goes on with --run {name}")
+    done = backfills.backfill(engine, wanted, order, jobs, say)
+    failing = [row["verdict"] for row in done["dates"] if not row["ok"]] + list(done["errors"].values())
+    verdict = f"left to see to: {'; '.join(failing)}" if failing else f"{len(wanted)} dates are closed"
+    return {"ok": not failing, "verdict": verdict, "run": name, "landed": landed} | done
+
+
+def days_of(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    replica: str,
+    say: Say,
+    lease: float | None = None,
+    *,
+    since: str = "",
+    until: str = "",
+    mode: str = "fill",
+    primary: str | None = None,
+    foreign: str | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """The part of a backfill before its dates: checks the range, lands raw logs, and names the dates as `days`.
+
+    A dry run says what would be done to each, and names none.
+    """
+    if dry_run:
+        more = {"since": since, "until": until, "mode": mode, "primary": primary, "foreign": foreign}
+        done = backfill(spark, pipeline, replica, say, dry_run=True, **more)  # type: ignore[arg-type]
+        for outline in done["dry_run"]:
+            say(", ".join(f"{name} {value}" for name, value in outline.items()))
+        return done | {"days": []}
+    wanted = days(since, until or since, datetime.now(UTC))
+    _order(mode, "", "", None)
+    logs = backfills.RawLogs(primary or "", foreign or "")
+    landed = 0
+    if logs:
+        landed = backfills.land(Engine(spark, pipeline, replica), logs, lambda done: say(batch_text(done.metrics, "")))
+    return {"days": [str(day) for day in wanted], "landed": landed}
+
+
+def late(
+    spark: SparkSession | None, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None
+) -> dict[str, Any]:
+    """Closed dates whose output has changed since, as `days`. No Spark."""
+    found = changed(pipeline, SmallTables(pipeline.root), datetime.now(UTC))
+    say(f"changed since they were closed: {', '.join(found) or 'none'}")
+    return {"days": found}
+
+
+def _order(action: str, run: str, forced: str, repair: bool | None) -> Order:
+    if action not in ACTIONS:
+        raise ConfigError(f"{action!r} is nothing to do to a date", remedy=f"Write one of {', '.join(ACTIONS)}")
+    return Order(action, run, forced, repair)  # type: ignore[arg-type]

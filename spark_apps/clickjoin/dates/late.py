@@ -1,0 +1,118 @@
+"""Joining events that are older than the registry's boundary: there uniqueness rests on the output itself.
+
+No batch claims below the boundary any more, so nothing but this writes output there. It waits for batches from before
+the boundary moved, leaves alone what has a claim or an output already, and inserts the rest by id in one MERGE: of
+two runs at once one is refused, runs again, and finds the other's rows.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from clickjoin.context import Context
+from clickjoin.dispatcher.plan import BatchPlan
+from clickjoin.event_store.landing import extents, measured
+from clickjoin.event_store.lookup import primary_extent
+from clickjoin.joiner.classify import OUT, Work, adapt
+from clickjoin.registry import stragglers
+from clickjoin.registry.boundary import expired_sql, load_boundary
+from clickjoin.registry.shards import load_timeline
+from clickjoin.tables import BY_NAME, JOINED
+from clickjoin.verification.reading import KEY, part
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.engine import Engine
+    from clickjoin.verification.reading import Span
+
+PATIENCE = 60.0
+
+
+def context(engine: Engine, sequence: str, micros: int) -> Context:
+    """What work outside of the batches is done with: a plan that no journal holds, numbered by its moment."""
+    plan = BatchPlan(engine.pipeline.pipeline, engine.replica, sequence, micros, planned=micros)
+    small = engine.lake.small
+    return Context(engine.pipeline, engine.lake, plan, engine.adapter, load_timeline(small), load_boundary(small))
+
+
+def expired(engine: Engine, span: Span, ctx: Context) -> DataFrame:
+    """Expired events of a range that have no claim and no output: columns of `expired`, one row an id."""
+    lake, extent = engine.lake, span.extent(ctx.bucket_seconds)
+    rows = part(lake, "expired", extent).where(expired_sql(ctx.boundary)).dropDuplicates(list(KEY))
+    for name in ("registry", "joined", "filtered", "unjoinable"):
+        rows = rows.join(part(lake, name, extent).select(*KEY), list(KEY), "left_anti")
+    return rows
+
+
+def join_expired(engine: Engine, span: Span, micros: int) -> dict[str, int]:
+    """Join the expired events of a range whose primary is there; the others stay. Returns `late` and `late_repeats`.
+
+    late: rows that came into the output; late_repeats: rows of `expired` that went, as their id is in the output.
+    """
+    lake = engine.lake
+    done = {"late": 0, "late_repeats": 0}
+    if not lake.small.rows("expired"):
+        return done
+    stragglers.handle(lake.small, engine.pipeline, PATIENCE, engine.finish, lake.sleep)
+    ctx = context(engine, "fill", micros)
+    rows = expired(engine, span, ctx).withColumn("standing", F.lit("new")).localCheckpoint(eager=False)
+    own, named = extents(rows, ctx.bucket_seconds)
+    if own.rows:
+        work = Work(rows, own, primary_extent(ctx, own, named))
+        joined = adapt(ctx, rows, work).where("merged")
+        done["late"] = _insert(ctx, output(ctx, joined))
+    done["late_repeats"] = _forget(engine, span) - done["late"]
+    return done
+
+
+def output(ctx: Context, rows: DataFrame) -> DataFrame:
+    """Adapted rows as rows of `joined`."""
+    made = rows.withColumns(
+        {
+            "token": F.lit(ctx.plan.token),
+            "replica": F.lit(ctx.plan.replica),
+            "published_at": F.current_timestamp(),
+        }
+    )
+    own = [F.col(f"`{OUT}{name}`").alias(name) for name in ctx.adapter.columns]
+    return made.select(*JOINED.names, *own)
+
+
+def _insert(ctx: Context, rows: DataFrame) -> int:
+    held = rows.localCheckpoint(eager=False)
+    where, _ = measured(held.withColumn("shard", F.lit(0)))
+    if not where.rows:
+        return 0
+    with named(held) as view:
+        return ctx.lake.merge_output(view, where.sql("t"), held.columns)
+
+
+def _forget(engine: Engine, span: Span) -> int:
+    """Take out of `expired` what is in the output; returns how many ids."""
+    lake, extent = engine.lake, span.extent(int(engine.pipeline.registry.bucket))
+    ids = part(lake, "joined", extent).select(*KEY)
+    gone = part(lake, "expired", extent).join(ids, list(KEY), "left_semi").select(*BY_NAME["expired"].names)
+    gone = gone.dropDuplicates(list(KEY)).localCheckpoint(eager=False)
+    where, _ = measured(gone)
+    if where.rows:
+        with named(gone) as view:
+            lake.delete_matched("expired", view, where.sql("t"), owner="bucket")
+    return where.rows
+
+
+class named:
+    """Gives some rows a name in SQL for as long as the block lasts."""
+
+    def __init__(self, rows: DataFrame) -> None:
+        self._rows, self._name = rows, f"rows_{uuid.uuid4().hex}"
+
+    def __enter__(self) -> str:
+        self._rows.createOrReplaceTempView(self._name)
+        return self._name
+
+    def __exit__(self, *_: Any) -> None:
+        self._rows.sparkSession.catalog.dropTempView(self._name)

@@ -1,0 +1,85 @@
+"""Table `dates`: what became of each date, and who works on one now.
+
+A date is held by a transaction of that table whose number is the moment (microseconds) that the hold ends at; it is
+committed as the very next version, so that one of two takes it. A thread puts the end off while work goes on: a
+process that is killed leaves the date free soon.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import Any
+
+from clickjoin.dates.day import Day
+from clickjoin.errors import DateBusy
+from clickjoin.events import MICROS, moment
+from clickjoin.lake import SmallTables, Txn
+
+HOLD_SECONDS = 120.0
+_TRIES = 20
+
+
+def newest(small: SmallTables) -> dict[date, dict[str, Any]]:
+    """The state of every date that has one: its newest row of table `dates`."""
+    found: dict[date, dict[str, Any]] = {}
+    for row in small.read("dates").to_pylist():
+        old = found.get(row["date"])
+        if old is None or row["at"] >= old["at"]:
+            found[row["date"]] = row
+    return found
+
+
+def last_closed(small: SmallTables, day: Day) -> dict[str, Any] | None:
+    """The newest row of a date that says closed."""
+    rows = small.read("dates", [("date", "=", day.date), ("state", "=", "closed")]).to_pylist()
+    return max(rows, key=lambda row: row["at"], default=None)
+
+
+@contextmanager
+def held(root: str, day: Day, clock: Callable[[], float] = time.time) -> Iterator[None]:
+    """Keep a date for this run alone. Errors: DateBusy where another holds it."""
+    small, stop = SmallTables(root), threading.Event()
+    _take(small, day, clock)
+    keeper = threading.Thread(target=_keep, args=(root, day, clock, stop), daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        keeper.join()
+        _put(small, day, clock())
+
+
+def _take(small: SmallTables, day: Day, clock: Callable[[], float]) -> None:
+    for _ in range(_TRIES):
+        version, now = small.version("dates"), clock()
+        until = small.settled_txn("dates", _app(day))
+        if until > now * MICROS:
+            raise DateBusy(
+                f"{day}: another run works on this date (it says so until {moment(until):%H:%M:%S} UTC, and again if "
+                "it is still there then)",
+                remedy="Wait for it; the date is free two minutes after a run that was killed",
+            )
+        if small.commit_next("dates", version, Txn(_app(day), int((now + HOLD_SECONDS) * MICROS))):
+            return
+    raise DateBusy(f"{day}: table `dates` changes too often to take this date", remedy="Try again in a minute")
+
+
+def _keep(root: str, day: Day, clock: Callable[[], float], stop: threading.Event) -> None:
+    small = SmallTables(root)
+    while not stop.wait(HOLD_SECONDS / 4):
+        _put(small, day, clock() + HOLD_SECONDS)
+
+
+def _put(small: SmallTables, day: Day, until: float) -> None:
+    for _ in range(_TRIES):
+        if small.commit_next("dates", small.version("dates"), Txn(_app(day), int(until * MICROS))):
+            return
+
+
+def _app(day: Day) -> str:
+    return f"hold/{day}"

@@ -1,0 +1,62 @@
+"""A dry run: what a backfill would find on a date, and do there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.dates import ledger
+from clickjoin.dates.late import context, expired
+from clickjoin.dates.rebuild import made_anew
+from clickjoin.events import MICROS
+from clickjoin.lake.prune import matching
+from clickjoin.report.status import open_pending
+
+if TYPE_CHECKING:
+    from clickjoin.dates.closing import Order
+    from clickjoin.dates.day import Day
+    from clickjoin.engine import Engine
+
+
+def outline(engine: Engine, day: Day, order: Order) -> dict[str, Any]:
+    """State of a date, `rows` of its output, and what would be tried or made anew.
+
+    pending, unjoinable: events of the date that would be tried again (those given up: where their primary is there);
+    expired: older than the registry's boundary and in no output yet; rebuilt: rows that would be made anew;
+    missing: by reason, ids of the output that cannot be, so that a rebuild would refuse the date.
+    """
+    small, span = engine.lake.small, day.span
+    row = ledger.newest(small).get(day.date)
+    waits = open_pending(small)
+    found: dict[str, Any] = {
+        "date": str(day),
+        "state": row["state"] if row else "never closed",
+        "rows": _rows(engine, "joined", day),
+        "pending": sum(span.low <= event["event_time"] < span.high for event in waits),
+        "unjoinable": _rows(engine, "unjoinable", day),
+    }
+    ctx = context(engine, "outline", int(datetime.now(UTC).timestamp() * MICROS))
+    found["expired"] = expired(engine, span, ctx).count() if _rows(engine, "expired", day) else 0
+    if order.action == "rebuild":
+        counts = made_anew(engine, span, ctx)[1]
+        found["rebuilt"] = counts.pop("rows")
+        found["missing"] = {name: count for name, count in counts.items() if count}
+    return found
+
+
+def _rows(engine: Engine, name: str, day: Day) -> int:
+    """Rows of a table in a date: exact, but for files that hold more than that date."""
+    small, width = engine.lake.small, int(engine.pipeline.registry.bucket)
+    actions = small.files(name)
+    if not actions.num_rows:
+        return 0
+    if name == "joined":
+        counts = dict(zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True))
+        return sum(counts[path] or 0 for path in matching(actions, day.span.extent(width)))
+    return (
+        engine.lake.read_extent(name, day.span.extent(width))
+        .where(day.span.sql())
+        .select("event_id")
+        .distinct()
+        .count()
+    )

@@ -1,0 +1,36 @@
+"""Whether a date is complete, from logs and small tables alone: no Spark needed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.dates.watermark import low_watermark
+from clickjoin.errors import DateError
+from clickjoin.lake import SmallTables
+from clickjoin.report.status import open_pending
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.dates.day import Day
+
+
+def readiness(pipeline: Pipeline, day: Day) -> dict[str, Any]:
+    """Whether a date is complete: `ready`, `why`, and whether `late` (its limit, close.wait, is over). No Spark."""
+    small, now = SmallTables(pipeline.root), datetime.now(UTC)
+    mark = low_watermark(pipeline, small)
+    why = [] if mark.time and mark.time >= day.high else [f"not all of its input is read: {mark.why}"]
+    if not why and pipeline.close.pending == "wait":
+        waits = sum(day.low <= row["event_time"] < day.high for row in open_pending(small))
+        why += [f"{waits} of its events wait for their primary event"] if waits else []
+    late = now >= day.high + timedelta(seconds=pipeline.close.wait)
+    return {"date": str(day), "ready": not why, "why": "; ".join(why), "late": late}
+
+
+def require_ready(pipeline: Pipeline, day: Day) -> None:
+    """Check that a date is complete. Errors: DateError that says what is missing."""
+    found = readiness(pipeline, day)
+    if not found["ready"]:
+        raise DateError(
+            f"{day} is not complete: {found['why']}", remedy="Wait for it (--wait), or close it with --force"
+        )

@@ -1,0 +1,97 @@
+"""Recomputing the output of a range with today's adapter: the same ids, one commit, readers see before or after.
+
+A MERGE by id, not an overwrite: rows that are published meanwhile are none of its business, and stay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from clickjoin.dates.late import context, named
+from clickjoin.errors import LakeError
+from clickjoin.event_store.landing import extents
+from clickjoin.event_store.lookup import primary_extent
+from clickjoin.joiner.classify import OUT, Work, adapt
+from clickjoin.tables import JOINED
+from clickjoin.verification.reading import KEY, part
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.context import Context
+    from clickjoin.engine import Engine
+    from clickjoin.verification.reading import Span
+
+_REASONS = {
+    "foreign": "whose own record was collected (keep.foreign)",
+    "primary": "whose primary event was collected (keep.primary)",
+    "adapter": "that today's adapter leaves out",
+}
+
+
+def records(engine: Engine, span: Span, width: int) -> DataFrame:
+    """Every id of the output in a range, with the record of it that landed first: payload null where it was collected.
+
+    Columns: event_id, event_time, bucket, shard, primary_id, primary_time, payload, generation, offset.
+    """
+    extent = span.extent(width)
+    output = part(engine.lake, "joined", extent).select(*KEY, "bucket", "primary_id", "primary_time")
+    first = Window.partitionBy(*KEY).orderBy("landed_at", "replica", "generation", "offset")
+    landed = part(engine.lake, "foreign", extent).withColumn("_nth", F.row_number().over(first)).where("_nth = 1")
+    kept = landed.select(*KEY, "payload", "generation", "offset")
+    return output.join(kept, list(KEY), "left").withColumn("shard", F.lit(0))
+
+
+def missing(adapted: DataFrame) -> dict[str, int]:
+    """How many ids of the output cannot be made anew, by reason (see _REASONS)."""
+    row = adapted.agg(
+        F.expr("count_if(payload IS NULL)").alias("foreign"),
+        F.expr("count_if(payload IS NOT NULL AND kept AND NOT found AND NOT merged)").alias("primary"),
+        F.expr("count_if(payload IS NOT NULL AND NOT merged AND (found OR NOT kept))").alias("adapter"),
+        F.count(F.lit(1)).alias("rows"),
+    ).collect()[0]
+    found: dict[str, int] = row.asDict()
+    return found
+
+
+def rebuild(engine: Engine, span: Span, micros: int) -> dict[str, int]:
+    """Recompute the output of a range; returns `rebuilt`, the number of rows.
+
+    Errors: LakeError where some id could not be made anew, AdapterError; then nothing was changed.
+    """
+    ctx = context(engine, "rebuild", micros)
+    adapted, counts = made_anew(engine, span, ctx)
+    rows = counts.pop("rows")
+    if gone := {name: count for name, count in counts.items() if count}:
+        why = ", ".join(f"{count} {_REASONS[name]}" for name, count in gone.items())
+        raise LakeError(
+            f"{span.low:%Y-%m-%d}: of {rows} ids in the output there are {why}; nothing was changed",
+            remedy="Land the logs again (`clickjoin backfill --foreign … --primary …`), or mend the adapter",
+        )
+    if rows:
+        _update(ctx, adapted, span)
+    return {"rebuilt": rows}
+
+
+def made_anew(engine: Engine, span: Span, ctx: Context) -> tuple[DataFrame, dict[str, int]]:
+    """The adapter's answer for every id of the output, and what `missing` says of it. Changes nothing."""
+    rows = records(engine, span, ctx.bucket_seconds).localCheckpoint(eager=False)
+    own, wanted = extents(rows, ctx.bucket_seconds)
+    standing = F.when(F.col("payload").isNotNull(), "new").otherwise("gone")
+    work = Work(rows, own, primary_extent(ctx, own, wanted))
+    adapted = adapt(ctx, rows.withColumn("standing", standing), work).localCheckpoint(eager=False)
+    return adapted, missing(adapted)
+
+
+def _update(ctx: Context, adapted: DataFrame, span: Span) -> None:
+    known = ctx.lake.small.columns("joined")
+    makes = {name: F.col(f"`{OUT}{name}`") for name in ctx.adapter.columns}
+    # What an earlier adapter made and today's does not is no answer of today's adapter.
+    stale = {name: F.lit(None) for name in known if name not in JOINED.names and name not in makes}
+    columns: dict[str, Any] = {"primary_time": F.col("primary_time")} | makes | stale
+    rows = adapted.select(*KEY, "bucket", *[column.alias(name) for name, column in columns.items()])
+    with named(rows) as view:
+        ctx.lake.update_output(view, span.extent(ctx.bucket_seconds).sql("t"), list(columns))

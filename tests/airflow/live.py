@@ -1,0 +1,61 @@
+"""A running stack, and what a user does with it through Airflow's API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from stack import Stack
+    from tests.airflow.logs import Logs
+
+LEASE = 4
+
+
+class Live:
+    """A running stack, and what a user does with it."""
+
+    def __init__(self, stack: Stack, logs: Logs) -> None:
+        self.stack = stack
+        self.logs = logs
+
+    def until(self, what: Callable[[], Any], seconds: float = 120) -> Any:
+        deadline = time.monotonic() + seconds
+        while not (found := what()):
+            assert time.monotonic() < deadline, f"not within {seconds} s"
+            time.sleep(0.3)
+        return found
+
+    def get(self, path: str) -> Any:
+        return self.stack.api("GET", path)
+
+    def unpause(self, dag: str) -> None:
+        def done() -> bool:
+            try:
+                return bool(self.stack.api("PATCH", f"/dags/{dag}", {"is_paused": False}))
+            except HTTPError:
+                return False
+
+        self.until(done)
+
+    def runs(self, dag: str) -> list[dict[str, Any]]:
+        return list(self.get(f"/dags/{dag}/dagRuns?limit=100&order_by=id")["dag_runs"])
+
+    def run_in(self, dag: str, state: str) -> str | None:
+        """A run whose task is in the state."""
+        ids = [run["dag_run_id"] for run in self.runs(dag)]
+        return next((run for run in ids if self.task(dag, run)["state"] == state), None)
+
+    def task(self, dag: str, run: str, rest: str = "") -> Any:
+        return self.get(f"/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{dag.split('_')[1]}{rest}")
+
+    def summaries(self, dag: str) -> list[dict[str, Any]]:
+        """What the tasks of the runs that succeeded returned."""
+        ids = [run["dag_run_id"] for run in self.runs(dag) if run["state"] == "success"]
+        return [self.task(dag, run, "/xcomEntries/return_value?deserialize=true")["value"] for run in ids]
+
+    def log(self, dag: str, run: str, number: int = 1) -> str:
+        return str(self.task(dag, run, f"/logs/{number}")["content"])

@@ -1,0 +1,105 @@
+"""Dates in a real Airflow: closed by a backfill, downstream told once a date, rebuilt, and closed again when late."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+
+from demo.lake import Lake
+from tests.airflow.live import Live
+
+pytestmark = [pytest.mark.airflow, pytest.mark.slow]
+DAYS = ("2026-03-01", "2026-03-02", "2026-03-03")
+CLICKS = 20
+CLOSE = "clickjoin_close_day__days"
+
+
+def event(day: str, host: str, number: int) -> str:
+    """An id of an event at a quarter past some hour of a day."""
+    noon = datetime.fromisoformat(day).replace(hour=number % 24, minute=15, tzinfo=UTC)
+    return f"{host}:1:{int(noon.timestamp() * 1e6) + number}"
+
+
+class Days:
+    """The logs and tables of pipeline `days`."""
+
+    def __init__(self, live: Live) -> None:
+        self.live, self.folder = live, live.stack.pipelines
+        self.lake = Lake(self.folder / "lake/days")
+        for part in ("queries", "clicks"):
+            (self.folder / "days-logs" / part).mkdir(parents=True)
+
+    def write(self, day: str, numbers: range) -> None:
+        """Queries, and a click on each, in files of that day."""
+        logs = self.folder / "days-logs"
+        with (logs / f"queries/{day}.jsonl").open("a") as queries, (logs / f"clicks/{day}.jsonl").open("a") as clicks:
+            for number in numbers:
+                query, click = event(day, "q", number), event(day, "c", number)
+                queries.write(json.dumps({"event_id": query}) + "\n")
+                clicks.write(json.dumps({"event_id": click, "query_id": query, "item_id": number}) + "\n")
+
+    def ids(self) -> Counter[str]:
+        """Ids of the output."""
+        return Counter(row["event_id"] for row in self.lake.read("joined", "event_id"))
+
+    def told(self) -> Counter[str]:
+        """How often DAG `downstream` ran for each date."""
+        runs = [run for run in self.live.runs("downstream") if run["state"] in ("success", "queued", "running")]
+        return Counter(run["partition_key"] for run in runs)
+
+    def backfill(self, *more: str) -> list[str]:
+        """`airflow backfill create` over the days; states of its runs when they are done."""
+        command = ["airflow", "backfill", "create", "--dag-id", CLOSE, "--from-date", DAYS[0], "--to-date", DAYS[-1]]
+        done = subprocess.run([*command, *more], env=self.live.stack.env, capture_output=True, text=True, timeout=180)
+        assert done.returncode == 0, done.stderr + done.stdout
+        dag = self.live.get(f"/backfills?dag_id={CLOSE}&order_by=-id")["backfills"][0]
+        self.live.until(lambda: self.live.get(f"/backfills/{dag['id']}")["completed_at"], 400)
+        runs = [run for run in self.live.runs(CLOSE) if run["run_type"] == "backfill"]
+        return [run["state"] for run in runs]
+
+
+@pytest.fixture(scope="module")
+def days(live: Live) -> Days:
+    return Days(live)
+
+
+def test_a_backfill_closes_dates_and_tells_who_waits(days: Days) -> None:
+    for day in DAYS:
+        days.write(day, range(CLICKS))
+    for dag in ("clickjoin_join__days", "clickjoin_retry__days", CLOSE, "downstream"):
+        days.live.unpause(dag)
+    days.live.until(lambda: len(days.ids()) == CLICKS * len(DAYS), 300)
+    assert days.backfill() == ["success"] * len(DAYS)
+    days.live.until(lambda: set(DAYS) <= set(days.told()))
+    assert {day: days.told()[day] for day in DAYS} == dict.fromkeys(DAYS, 1)
+    rows = [row for row in days.lake.read("dates", "date", "state", "joined", "accepted") if str(row["date"]) in DAYS]
+    assert {(str(row["date"]), row["state"], row["joined"], row["accepted"]) for row in rows} == {
+        (day, "closed", CLICKS, CLICKS) for day in DAYS
+    }
+
+
+def test_a_rebuild_changes_rows_and_not_ids_and_tells_again(days: Days) -> None:
+    before = days.ids()
+    file = days.folder / "days.yaml"
+    file.write_text(file.read_text().replace("joiner.adapter:Merge", "joiner.examples:TypedClick"))
+    more = ("--reprocess-behavior", "completed", "--dag-run-conf", '{"mode": "rebuild"}')
+    assert set(days.backfill(*more)) == {"success"}
+    assert days.ids() == before
+    rows = days.lake.read("joined", "delay_seconds", "foreign")
+    assert all(row["delay_seconds"] == 0 and row["foreign"] is None for row in rows)
+    days.live.until(lambda: all(days.told()[day] == 2 for day in DAYS))
+
+
+def test_a_date_that_changes_late_is_closed_again(days: Days) -> None:
+    days.write(DAYS[1], range(CLICKS, CLICKS + 1))
+    days.live.until(lambda: len(days.ids()) == CLICKS * len(DAYS) + 1, 120)
+    dag = "clickjoin_late__days"
+    days.live.unpause(dag)
+    days.live.stack.api("POST", f"/dags/{dag}/dagRuns", {"logical_date": None})
+    days.live.until(lambda: days.told()[DAYS[1]] == 3, 300)
+    assert (days.told()[DAYS[0]], days.told()[DAYS[2]]) == (2, 2)
+    assert set(days.ids().values()) == {1}

@@ -1,0 +1,189 @@
+"""Dates: closed when complete, filled, rebuilt, joined late; and what stands in the way is said."""
+
+from __future__ import annotations
+
+import time
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from clickjoin.dates import ledger
+from clickjoin.dates.again import try_again
+from clickjoin.dates.changes import changed
+from clickjoin.dates.closing import Order, close
+from clickjoin.dates.day import Day
+from clickjoin.dates.late import join_expired
+from clickjoin.dates.outline import outline
+from clickjoin.dates.rebuild import rebuild
+from clickjoin.dates.watermark import low_watermark
+from clickjoin.errors import DateBusy, DateError, LakeError
+from clickjoin.events import MICROS, moment
+from clickjoin.registry.boundary import advance
+from tests.spark.bench import NOON, Bench, click, query
+
+TODAY = Day(date(2026, 3, 1))
+NEXT_DAY = moment(int((NOON + 86400) * MICROS))
+AFTER = time.time() + 3600  # files are as old as the machine's clock says
+Q, LATE, LOST = query("q"), query("late", 1), query("lost", 2)
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def order(engine: Any, day: Day = TODAY, **more: Any) -> dict[str, Any]:
+    return close(engine, day, Order(**more), silent)
+
+
+@pytest.fixture
+def bench(make: Any) -> Bench:
+    """a joined; b waits for a query that comes late; c for one that is never seen."""
+    made: Bench = make(close={"idle": "15m"})
+    made.queries(Q)
+    made.clicks(click("a", 2, Q), click("b", 3, LATE), click("c", 4, LOST))
+    made.join()
+    return made
+
+
+def test_a_day_from_open_to_closed_and_changed_late(bench: Bench) -> None:
+    engine, small = bench.engine, bench.engine.lake.small
+    first = order(engine)
+    assert (first["state"], first["ok"], first["changed"], first["revision"]) == ("open", False, False, 0)
+    assert "2 of its events wait" in first["detail"]
+    assert "newest event" in first["detail"]
+    bench.queries(LATE)
+    bench.join()
+    bench.clock.now = AFTER
+    second = order(engine)  # b joins, c is given up: it was tried often enough
+    assert (second["state"], second["joined"], second["unjoinable"], second["pending"]) == ("closed", 2, 1, 0)
+    assert (second["revision"], second["changed"]) == (1, True)
+    before = bench.all_tables()
+    again = order(engine, run="another")
+    assert (again["state"], again["revision"], again["changed"]) == ("closed", 1, False)
+    same = {name for name, rows in bench.all_tables().items() if rows == before[name]}
+    assert {"joined", "registry", "pending", "unjoinable", "foreign", "primary"} <= same
+    assert changed(bench.pipeline, small, NEXT_DAY) == []
+    bench.queries(LOST)
+    bench.clicks(click("d", 5, Q))
+    bench.join()
+    assert changed(bench.pipeline, small, NEXT_DAY) == [str(TODAY)]
+    last = order(engine)  # c was given up, and its query has come
+    assert (last["joined"], last["unjoinable"], last["revision"], last["changed"]) == (4, 0, 2, True)
+    assert bench.accounts()["agree"]
+
+
+def test_the_run_that_closed_it_tells_again(bench: Bench) -> None:
+    """A task that died after it wrote its row, and is tried again, must not keep silent."""
+    bench.clock.now = AFTER
+    for _ in range(2):
+        assert order(bench.engine, forced="closed by hand", run="r1")["changed"]
+    assert not order(bench.engine, forced="closed by hand", run="r2")["changed"]
+    assert ledger.newest(bench.engine.lake.small)[TODAY.date]["detail"].startswith("closed by hand: ")
+
+
+def test_a_rebuild_changes_rows_and_not_ids(bench: Bench) -> None:
+    ids, at = bench.rows("joined", "event_id", "token"), bench.engine.lake.small.version("joined")
+    file = bench.file.read_text() + "adapter: tests.spark.adapters_for_dates:Louder\n"
+    bench.file.write_text(file)
+    bench.reload()
+    seen = outline(bench.engine, TODAY, Order("rebuild"))
+    assert (seen["rows"], seen["rebuilt"], seen["missing"], seen["pending"]) == (1, 1, {}, 2)
+    assert bench.engine.lake.small.version("joined") == at + 1  # a column came; no row changed
+    done = order(bench.engine, action="rebuild")
+    assert done["done"]["rebuilt"] == 1
+    assert bench.rows("joined", "event_id", "token") == ids
+    assert bench.rows("joined", "louder", "foreign") == [("A:1", None)]
+    old = DeltaTable(bench.engine.lake.small.path("joined"), version=at).to_pyarrow_table()
+    assert old["foreign"].null_count == 0
+    assert "louder" not in old.column_names
+
+
+@pytest.mark.parametrize(
+    ("adapter", "gone", "message"),
+    [
+        ("tests.spark.adapters_for_dates:Nobody", (), "1 that today's adapter leaves out"),
+        ("tests.spark.adapters_for_dates:Falls", (), "on some row"),
+        ("clickjoin.joiner.adapter:Merge", ("foreign",), "1 whose own record was collected"),
+        ("clickjoin.joiner.adapter:Merge", ("primary",), "1 whose primary event was collected"),
+    ],
+)
+def test_a_rebuild_that_cannot_keep_the_ids_changes_nothing(
+    bench: Bench, adapter: str, gone: tuple[str, ...], message: str
+) -> None:
+    for name in gone:
+        bench.engine.lake.small.open(name).delete()
+    bench.file.write_text(bench.file.read_text() + f"adapter: {adapter}\n")
+    bench.reload()
+    before = bench.all_tables()
+    with pytest.raises(Exception, match=message) as error:
+        rebuild(bench.engine, TODAY.span, 1)
+    assert isinstance(error.value, LakeError) or "Adapter" in type(error.value).__name__
+    assert bench.all_tables() == before
+
+
+def test_below_the_boundary_the_output_says_what_is_joined(bench: Bench) -> None:
+    """Claims are gone: a's record comes again, with e and f; e's query is there. Two runs, and a copy that was late."""
+    small, noon = bench.engine.lake.small, moment(int(NOON * MICROS))
+    advance(small, 4, noon + timedelta(hours=1), noon + timedelta(days=9))
+    small.open("registry").delete()
+    bench.clicks(click("a", 2, Q), click("e", 6, Q), click("f", 7, query("never", 3)))
+    bench.join()
+    assert bench.hosts("expired") == ["a", "e", "f"]
+    assert outline(bench.engine, TODAY, Order())["expired"] == 2
+    assert join_expired(bench.engine, TODAY.span, 7) == {"late": 1, "late_repeats": 1}
+    assert (bench.hosts("joined"), bench.hosts("expired")) == (["a", "e"], ["f"])
+    before = bench.all_tables()
+    assert join_expired(bench.replica("west"), TODAY.span, 7) == {"late": 0, "late_repeats": 0}
+    assert bench.all_tables() == before
+
+
+def test_every_replicas_events_are_tried(bench: Bench) -> None:
+    bench.queries(LATE, LOST)
+    bench.join()
+    west = bench.replica("west")
+    assert try_again(west, TODAY.span)["joined"] == 2
+    assert bench.hosts("joined") == ["a", "b", "c"]
+    assert try_again(bench.engine, Day(date(2026, 3, 2)).span)["tried"] == 0
+
+
+def test_a_date_is_held_by_one(bench: Bench) -> None:
+    now, root = [1000.0], bench.pipeline.root
+    with ledger.held(root, TODAY, lambda: now[0]):
+        with pytest.raises(DateBusy, match="another run works on this date"), ledger.held(root, TODAY, lambda: now[0]):
+            pass
+        with ledger.held(root, Day(date(2026, 3, 2)), lambda: now[0]):
+            pass
+    ledger._take(bench.engine.lake.small, TODAY, lambda: now[0])  # and is killed
+    now[0] += 121
+    with ledger.held(root, TODAY, lambda: now[0]):
+        pass
+
+
+def test_a_date_that_has_not_begun(bench: Bench) -> None:
+    with pytest.raises(DateError, match="lies in the future"):
+        order(bench.engine, Day(date(2026, 3, 3)))
+
+
+def test_the_watermark(make: Any) -> None:
+    bench: Bench = make(close={"disorder": "1m", "idle": "15m"})
+    small, now = bench.engine.lake.small, NOON + 100
+    assert low_watermark(bench.pipeline, small, now).why == "no batch has ever been planned"
+    bench.queries(Q)
+    bench.clicks(click("a", 30, Q))
+    bench.join()
+    mark = low_watermark(bench.pipeline, small, now)
+    assert mark.time == moment(int((NOON - 60) * MICROS)), mark  # the queries' newest is of noon
+    bench.queries(query("r", 90))
+    bench.clicks("{broken", click("b", 70, Q), click("c", 40, Q))
+    mark = low_watermark(bench.pipeline, small, now)
+    assert mark.time == moment(int((NOON + 10) * MICROS)), mark  # b's, the first good record that is unread
+    bench.join()
+    rest = 2e9
+    mark = low_watermark(bench.pipeline, small, rest)
+    assert (mark.time, mark.why) == (moment(int((rest - 60) * MICROS)), "primary: at rest, all read")
+    bench.clicks("{broken")
+    assert "no good record" in low_watermark(bench.pipeline, small, rest).why
+    (bench.folder / "primary").rename(bench.folder / "away")
+    assert low_watermark(bench.pipeline, small, rest).time is None
