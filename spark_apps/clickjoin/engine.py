@@ -178,10 +178,18 @@ class Engine:
         return any(other.planned_at > since for other in found)
 
     def drain(self, done: Callable[[Settled], None]) -> Waiting:
-        """Work through all that the sources hold and every retry that falls due meanwhile; returns what still waits."""
-        patience = time.monotonic() + SETTLING_SECONDS
+        """Work through all that the sources hold and the retries that fall due meanwhile; returns what still waits.
+
+        Where retries fall due faster than they are tried, those count that were due when the sources had run dry.
+        """
+        patience, dry = time.monotonic() + SETTLING_SECONDS, None
         while True:
-            item = self.join_once() or self.retry_once()
+            item = self.join_once()
+            if item:
+                dry = None
+            else:
+                dry = dry or self._now() + timedelta(seconds=self.pipeline.retry.first_delay)
+                item = self._retry_by(dry)
             if item:
                 done(item)
                 patience = time.monotonic() + SETTLING_SECONDS
@@ -189,6 +197,10 @@ class Engine:
                 return self.waiting()
             else:  # a .gz that was written just now is read once it has come to rest
                 time.sleep(IDLE_SECONDS)
+
+    def _retry_by(self, last: datetime) -> Settled | None:
+        due = self.waiting().next_due
+        return None if due and due > last and self.retry.unsettled() is None else self.retry_once()
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)

@@ -1,7 +1,8 @@
 """Named points between the steps of a batch, GC and resharding, where a test can stop a process as a crash would.
 
-With CLICKJOIN_FAULT=<point> in its environment a process ends there by SIGKILL; with <point>:<seconds> it sleeps there,
-and so becomes a zombie of its own batch. In production the variable is not set, and this costs nothing.
+With CLICKJOIN_FAULT=<point> in its environment a process ends there by SIGKILL; with <point>:<file> it sleeps there
+until the file is gone, and so becomes a zombie of its own batch. In production the variable is not set, and this costs
+nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 POINTS = ("planned", "landed", "looked-up", "claimed", "published", "set-aside", "settled")
 GC_POINTS = ("boundary-moved", "stragglers-handled", "claims-dropped")
@@ -20,8 +22,9 @@ def reach(point: str) -> None:
     wanted = os.environ.get("CLICKJOIN_FAULT")
     if not wanted:
         return
-    name, _, seconds = wanted.partition(":")
+    name, _, file = wanted.partition(":")
     if name == point:
-        if not seconds:
+        if not file:
             os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(float(seconds))
+        while Path(file).exists():
+            time.sleep(0.05)

@@ -7,11 +7,13 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from stack import Stack
 
@@ -79,6 +81,20 @@ class Pipeline:
             process = subprocess.Popen([*line, *options], env=env, stdout=log, stderr=subprocess.STDOUT)
         self.started.append(process)
         return process
+
+    def wait_for_plan(self) -> None:
+        """Until a first batch is planned."""
+        self._until("batches", lambda table: table.version() > 0)
+
+    def wait_for_rows(self, name: str) -> None:
+        """Until a table holds rows."""
+        self._until(name, lambda table: table.to_pyarrow_dataset().count_rows() > 0)
+
+    def _until(self, name: str, what: Callable[[DeltaTable], bool]) -> None:
+        path, end = str(self.folder / "lake/p" / name), time.monotonic() + 90
+        while not (DeltaTable.is_deltatable(path) and what(DeltaTable(path))):
+            assert time.monotonic() < end, f"nothing in {name}\n{self.log.read_text()[-6000:]}"
+            time.sleep(0.2)
 
     def end(self, process: subprocess.Popen[bytes], *expected: int) -> None:
         """Wait for a process to end, with one of the expected exit codes."""

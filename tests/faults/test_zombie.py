@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-from deltalake import DeltaTable
 
 from tests.faults.checks import assert_exactly_once
 from tests.faults.conftest import Pipeline
@@ -14,26 +13,22 @@ from tests.faults.conftest import Pipeline
 Make = Callable[[int], Pipeline]
 
 
-def _wait_for_plan(pipeline: Pipeline) -> None:
-    table, end = str(pipeline.folder / "lake/p/batches"), time.monotonic() + 60
-    while time.monotonic() < end:
-        if DeltaTable.is_deltatable(table) and DeltaTable(table).version() > 0:
-            return
-        time.sleep(0.2)
-    raise AssertionError("no batch was planned")
-
-
 @pytest.mark.parametrize("point", ["planned", "landed", "looked-up", "claimed", "published", "set-aside"])
 def test_a_sleeper_is_overtaken(make: Make, point: str) -> None:
     pipeline = make(200 + len(point))
-    sleeper = pipeline.start("run", "--lease", "22", fault=f"{point}:6")
-    _wait_for_plan(pipeline)
+    asleep = pipeline.folder / "asleep"
+    asleep.touch()
+    sleeper = pipeline.start("run", "--lease", "1", fault=f"{point}:{asleep}")
+    pipeline.wait_for_plan()
     if point == "looked-up":
+        pipeline.wait_for_rows("foreign")
         time.sleep(4)
         pipeline.come_late()  # the overtaker finds queries that the sleeper did not
-    pipeline.end(pipeline.start("run", "--lease", "12"), 0)
+    pipeline.end(pipeline.start("drain", "--no-check"), 0)
+    assert sleeper.poll() is None
     assert_exactly_once(pipeline, whole=False)
     pipeline.append("queries/late.jsonl", pipeline.late)
+    asleep.unlink()
     pipeline.end(sleeper, 0)
     assert_exactly_once(pipeline, whole=False)
     pipeline.finish()
@@ -42,7 +37,7 @@ def test_a_sleeper_is_overtaken(make: Make, point: str) -> None:
 
 def test_two_processes_of_one_replica_from_the_start(make: Make) -> None:
     pipeline = make(300)
-    pair = [pipeline.start("run", "--lease", "15") for _ in range(2)]
+    pair = [pipeline.start("run", "--lease", "8") for _ in range(2)]
     pipeline.come_late()
     for process in pair:
         pipeline.end(process, 0)
@@ -52,7 +47,7 @@ def test_two_processes_of_one_replica_from_the_start(make: Make) -> None:
 
 def test_two_replicas_share_one_registry(make: Make) -> None:
     pipeline = make(400)
-    pair = [pipeline.start("run", "--lease", "20", "--replica", name) for name in ("east", "west")]
+    pair = [pipeline.start("run", "--lease", "10", "--replica", name) for name in ("east", "west")]
     pipeline.come_late()
     for process in pair:
         pipeline.end(process, 0)

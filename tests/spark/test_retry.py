@@ -139,3 +139,17 @@ def test_due_rows_are_taken_oldest_first(make: Any) -> None:
     waits = bench.engine.waiting()
     assert (waits.all, waits.due) == (3, 1)
     assert waits.next_due + timedelta(seconds=10) == bench.engine._now()
+
+
+def test_a_drain_ends_although_retries_fall_due_faster_than_they_are_tried(make: Any) -> None:
+    """Its clock goes on by 20 s with each batch, and an event is due again after one."""
+    bench = make(retry={"first_delay": "1s", "backoff": 1, "max_delay": "1s", "max_age": "30d", "max_attempts": 1000})
+    bench.clicks(click("a", 2, query("never")))
+    batches: list[Any] = []
+
+    def done(item: Any) -> None:
+        batches.append(item.plan.sequence)
+        bench.clock.now += 20
+
+    waits = bench.engine.drain(done)
+    assert (waits.all, batches) == (1, ["join", "retry", "retry"])
