@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import os
+import re
 import warnings
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -38,10 +41,21 @@ def of_check(check: Check, bounds: Bounds, level: Level) -> Any:
     from clickjoin.quality.inputs import ExpectEveryInputAccountedFor
 
     said: dict[str, Any] = {"severity": SEVERITY[level], "meta": {"check": check.name}}
+    said["description"] = _plain(f"{check.name}: {check.asks}: {text(bounds)}")
     if check.name == ACCOUNTED:
-        return ExpectEveryInputAccountedFor(description=f"{check.name}: no {check.asks}", **said)
-    said["description"] = f"{check.name}: {check.asks}: {text(bounds)}"
-    return ExpectColumnMaxToBeBetween(column=check.name, min_value=bounds.low, max_value=bounds.high, **said)
+        return ExpectEveryInputAccountedFor(**said)
+    return ExpectColumnMaxToBeBetween(column=column_of(check.name), min_value=bounds.low, max_value=bounds.high, **said)
+
+
+def column_of(check: str) -> str:
+    """The column that a check's figure is in: its name, made safe where it holds a field's that some record has."""
+    safe = re.sub(r"[^\w.-]", "_", check)
+    return safe if safe == check else f"{safe}_{zlib.crc32(check.encode()):08x}"
+
+
+def _plain(words: str) -> str:
+    """Text that stays text on a page: Great Expectations takes a description for a template in HTML."""
+    return html.escape(words).replace("$", "$$")
 
 
 def text(bounds: Bounds) -> str:

@@ -115,7 +115,13 @@ class Measurer:
         return (bad, bad + sum((row["primary_in"] or 0) + (row["events_in"] or 0) for row in own)) if own else None
 
     def _collected(self, name: str, span: Span) -> bool:
-        """Whether rows of the date may have been collected: it is old enough, and nothing before it is left."""
-        width = self._pipeline.registry.bucket
-        old = span.low < self._now - timedelta(seconds=self._pipeline.kept(name))
-        return old and not any(bucket <= bucket_at(span.low, width) for bucket in sizes(self._lake.small, name))
+        """Whether rows of the date may have been collected: it is old enough, and nothing before it is left.
+
+        Old by the same clock as GC's: old logs that are read late are as fresh as their newest event.
+        """
+        small, width = self._lake.small, self._pipeline.registry.bucket
+        actions = small.files(name)
+        times = actions["max.event_time"].to_pylist() if actions.num_rows else []
+        clock = min([self._now, *([max(time for time in times if time)] if any(times) else [])])
+        old = span.low < clock - timedelta(seconds=self._pipeline.kept(name))
+        return old and not any(bucket <= bucket_at(span.low, width) for bucket in sizes(small, name))

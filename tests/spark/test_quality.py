@@ -1,0 +1,330 @@
+"""Quality of a date: a healthy one is green, and whatever is broken by hand turns exactly the right checks red."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clickjoin import apps, quality
+from clickjoin.config_quality import Quality
+from clickjoin.errors import ConfigError, LakeError
+from clickjoin.quality import Report
+from tests.spark.bench import Bench, click, query
+from tests.spark.hand import Hand
+
+DAY = date(2026, 3, 1)
+CLICKS = 60
+KEEP = {"metrics": "9999d"}  # the date is years from the machine's own clock
+OWN = [
+    {"table": "foreign", "expectation": "expect_column_values_to_be_between", "column": "position",
+     "args": {"min_value": 0, "max_value": 9}},
+    {"table": "joined", "expectation": "expect_column_values_to_match_regex", "column": "foreign.item",
+     "args": {"regex": "^i[0-9]+$"}, "level": "warn", "name": "items"},
+    {"table": "foreign", "expectation": "expect_column_values_to_not_be_null", "column": "item"},
+]  # fmt: skip
+POSITION = "foreign.column_values_to_be_between.position"
+
+
+def run(bench: Bench, **fields: Any) -> Report:
+    """A run of the suites on the date, with other fields in section `quality`."""
+    engine, said = bench.replica("main"), []
+    bench.clock.now += 1
+    if fields:
+        engine.pipeline = bench.pipeline.model_copy(update={"quality": Quality.model_validate(fields)})
+    report = quality.run(engine, DAY, said.append)
+    assert said[-1].startswith(report.verdict)
+    return report
+
+
+def red(report: Report) -> set[str]:
+    return {one.name for one in report.outcomes if one.success is False}
+
+
+@pytest.fixture(scope="module")
+def dated(make: Callable[..., Bench]) -> Bench:
+    """A date with clicks that are joined, filtered and waiting; its first run; three dates before, just so."""
+    bench = make(adapter="clickjoin.joiner.examples:TopPositions", quality={"expectations": OWN}, keep=KEEP)
+    shown = [query(f"q{n}", n, item=f"i{n}", campaign="all") for n in range(20)]
+    bench.queries(*shown)
+    bench.clicks(
+        *(_click(n, shown[n % 20]) for n in range(CLICKS)), click("w", 55, query("never"), item="i1", position=1)
+    )
+    bench.join()
+    first = run(bench)
+    assert (red(first), first.ok) == (set(), True)
+    assert first.count("undecided") == sum(1 for one in first.outcomes if _needs_history(one.check))
+    small = bench.engine.lake.small
+    rows = small.read("quality").to_pylist()
+    small.append("quality", [row | {"date": DAY - timedelta(days=back)} for row in rows for back in (1, 2, 3)])
+    return bench
+
+
+def _click(n: int, of: Mapping[str, Any]) -> dict[str, Any]:
+    more = {"size": n} if n % 4 < 2 else {}
+    return click(f"c{n:02}", 30 + n / 4, of, item=f"i{n}", position=9 if n % 10 > 7 else n % 3, **more)
+
+
+def _needs_history(check: str) -> bool:
+    return check.startswith(("null_rate", "delay", "volume", "completeness", "fields", "columns"))
+
+
+@pytest.fixture
+def broken(dated: Bench, tmp_path: Path) -> Iterator[Hand]:
+    """That lake, to be changed: it is put back afterwards."""
+    root, now = Path(dated.pipeline.root), dated.clock.now
+    shutil.copytree(root, tmp_path / "kept")
+    yield Hand(dated)
+    dated.clock.now = now
+    shutil.rmtree(root)
+    shutil.copytree(tmp_path / "kept", root)
+    dated.engine = dated.replica("main")
+
+
+def test_a_healthy_date(dated: Bench) -> None:
+    before = {name: rows for name, rows in dated.all_tables().items() if name != "quality"}
+    said: list[str] = []
+    result = apps.quality(dated.spark, dated.pipeline, "main", said.append, date="2026-03-01")
+    assert {name: rows for name, rows in dated.all_tables().items() if name != "quality"} == before
+    assert json.loads(json.dumps(result)) == result
+    assert (result["ok"], result["date"]) == (True, "2026-03-01")
+    assert (result["failed"], result["warned"], result["undecided"]) == (0, 2, 0)
+    late = {f"{one['suite']}.{one['check']}" for one in result["results"]}
+    assert late == {"primary.freshness", "foreign.freshness"}  # by the machine's clock the date ended long ago
+    places = {"joined": 48, "filtered": 12, "pending": 1, "unjoinable": 0, "expired": 0, "in_flight": 0}
+    assert result["accounts"] == places | {"accepted": 61, "nowhere": 0, "twice": 0}
+    written = dated.engine.lake.small.read("quality", [("run", "=", result["run"])]).to_pylist()
+    assert {row["date"] for row in written} == {DAY}
+    assert {f"{row['suite']}.{row['check']}" for row in written if not row["success"]} == late
+    assert len({(row["suite"], row["check"]) for row in written}) == result["checks"] == len(written)
+    seen = {f"{row['suite']}.{row['check']}": row for row in written}
+    assert seen["foreign.volume"]["observed"] == 61
+    assert seen["foreign.volume"]["expected"].endswith("at least 45.75 and at most 122")
+    assert seen[POSITION]["expectation"] == "expect_column_values_to_be_between"
+    assert seen["foreign.every_input_accounted_for"]["expectation"] == "expect_every_input_accounted_for"
+    assert 0 < seen["foreign.null_rate.size"]["observed"] < 1
+
+
+def test_its_report_loads_nothing(dated: Bench) -> None:
+    report = run(dated)
+    folder = Path(report.report)
+    assert sorted(page.name for page in folder.iterdir()) == [
+        f"{name}.html" for name in ("foreign", "index", "joined", "primary", "registry")
+    ]
+    newest = (folder.parent / "index.html").read_text()
+    assert f'href="{folder.name}/foreign.html"' in newest
+    for page in folder.iterdir():
+        text = page.read_text()
+        assert "default-src 'none'" in text
+        assert not [mark for mark in ("http://", "https://", "<script", "<link", "<img", " src=") if mark in text]
+    assert "61 accepted: 48 joined, 1 pending" in (folder / "foreign.html").read_text()
+
+
+def _half(hand: Hand) -> None:
+    for n in range(1, CLICKS, 2):
+        for table in ("foreign", "joined", "filtered", "registry"):
+            hand.delete(table, f"c{n:02}")
+
+
+def _no_primary(hand: Hand) -> None:
+    waits = hand.rows("pending", "w")[0]
+    for n in (0, 1, 2, 3, 4, 5, 6, 7):
+        hand.add(
+            "pending", waits, **{key: hand.rows("foreign", f"c{n:02}")[0][key] for key in ("event_id", "event_time")}
+        )
+        for table in ("joined", "registry"):
+            hand.delete(table, f"c{n:02}")
+
+
+def _payload(sql: str, where: str | None = None) -> Callable[[Hand], None]:
+    return _set("foreign", where, payload=sql)
+
+
+def _again(*tables: str) -> Callable[[Hand], None]:
+    def add(hand: Hand) -> None:
+        for table in tables:
+            hand.add(table, hand.rows(table, "q3" if table == "primary" else "c03")[0])
+
+    return add
+
+
+def _set(table: str, where: str | None = None, **updates: str) -> Callable[[Hand], None]:
+    def change(hand: Hand) -> None:
+        hand.table(table).update(predicate=where, updates=updates)
+
+    return change
+
+
+def _gone(*tables: str) -> Callable[[Hand], None]:
+    def delete(hand: Hand) -> None:
+        for table in tables:
+            hand.delete(table, "c03")
+
+    return delete
+
+
+C3 = "event_id LIKE 'c03:%'"
+TEXT = 'regexp_replace(payload, \'"position": ([0-9]+)\', \'"position": "$1"\')'
+
+
+def _mixed(hand: Hand) -> None:
+    _set("registry", C3, outcome="'thrown'")(hand)
+    _set("joined", published_at="published_at + INTERVAL '900 days'")(hand)
+    _set("metrics", quarantined="50")(hand)
+    hand.bench.clock.now += 3 * 3600
+
+
+def _no_claim_no_record(hand: Hand) -> None:
+    hand.delete("registry", "c03")
+    hand.delete("foreign", "c04")
+
+
+BROKEN: dict[str, tuple[Callable[[Hand], None], set[str]]] = {
+    "half of the clicks": (_half, {"foreign.volume"}),
+    "queries that never came": (_no_primary, {"joined.completeness"}),
+    "a null": (_set("joined", C3, primary_id="NULL"), {"joined.not_null.primary_id"}),
+    "duplicates": (
+        _again("joined", "registry", "primary", "foreign"),
+        {"joined.unique_ids", "registry.unique_ids", "primary.landed_once", "foreign.landed_once"},
+    ),
+    "a changed type": (_payload(TEXT), {"foreign.fields_kept"}),
+    "a renamed field": (
+        _payload("replace(payload, '\"size\"', '\"<b>extent</b>\"')"),
+        {"foreign.fields_kept", "foreign.fields_new"},
+    ),
+    "a field left empty": (
+        _payload(
+            'replace(payload, \'"item": "i\', \'"item": null, "none": "\')',
+            "event_id LIKE 'c1%' OR event_id LIKE 'c2%'",
+        ),
+        {"foreign.null_rate.item", "foreign.fields_new", "foreign.column_values_to_not_be_null.item"},
+    ),
+    "lost": (_gone("joined", "registry"), {"foreign.every_input_accounted_for"}),
+    "a claim without a row": (_gone("joined"), {"foreign.every_input_accounted_for", "registry.claims_have_outputs"}),
+    "rows without a claim or a record": (_no_claim_no_record, {"registry.outputs_have_claims", "joined.known_ids"}),
+    "a strange claim, slow output, bad input, silence": (
+        _mixed,
+        {"registry.known_outcomes", "registry.claims_agree", "foreign.quarantine_rate", "foreign.freshness"}
+        | {"primary.freshness", *(f"joined.delay_p{share}" for share in (50, 90, 99))},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_is_broken_is_red(broken: Hand, what: str) -> None:
+    damage, expected = BROKEN[what]
+    damage(broken)
+    report = run(broken.bench)
+    assert red(report) == expected
+    for one in report.outcomes:
+        if one.success is False:
+            assert one.detail
+            assert one.name in (Path(report.report) / "index.html").read_text()
+
+
+def written(bench: Bench) -> tuple[int, list[str]]:
+    """What a run leaves behind: the version of table `quality`, and folders of reports."""
+    pages = sorted(str(place) for place in (Path(bench.pipeline.root) / "_quality").rglob("*"))
+    return bench.engine.lake.small.version("quality"), pages
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"column": "positon"},
+            r"quality\.expectations\.0\.column: `foreign` has no column 'positon', .*mean position\?",
+        ),
+        ({"column": "payload.itm"}, r"expectations\.0\.column: .*did you mean payload\.item\?"),
+        (
+            {"expectation": "expect_column_values_to_be_betwen"},
+            r"expectations\.0\.expectation: Great Expectations has no .*did you mean expect_column_values_to_be_b",
+        ),
+        (
+            {"args": {"minvalue": 0}},
+            r"expectations\.0\.args\.minvalue: .*takes no such argument; did you mean min_value",
+        ),
+        ({"args": {"min_value": 5, "max_value": 0}}, r"expectations\.0\.args: "),
+        ({"column": None}, r"expectations\.0\.column: "),
+        ({"expectation": "expect_column_values_to_match_regex", "args": {"regex": "("}}, r"expectations\.0\.args: "),
+    ],
+)
+def test_an_expectation_that_cannot_be(dated: Bench, changes: dict[str, Any], message: str) -> None:
+    before = written(dated)
+    with pytest.raises(ConfigError, match=message) as raised:
+        run(dated, expectations=[OWN[0] | changes])
+    assert "\n" not in str(raised.value)
+    assert str(raised.value).endswith("nothing was checked and nothing written")
+    assert written(dated) == before
+
+
+def test_expectations_of_several_columns_and_none(dated: Bench) -> None:
+    pair = {"column_A": "size", "column_B": "position", "or_equal": True, "ignore_row_if": "either_value_is_missing"}
+    report = run(
+        dated,
+        expectations=[
+            {"table": "foreign", "expectation": "expect_column_pair_values_a_to_be_greater_than_b", "args": pair},
+            {"table": "primary", "expectation": "expect_compound_columns_to_be_unique",
+             "args": {"column_list": ["item", "campaign"]}, "level": "warn"},
+            {"table": "registry", "expectation": "expect_table_row_count_to_be_between", "args": {"min_value": 61}},
+        ],
+        levels={"registry.*": "warn"},
+        disable=["*.null_rate.*", "joined.delay_*"],
+    )  # fmt: skip
+    assert (red(report), report.ok) == ({"foreign.column_pair_values_a_to_be_greater_than_b", *COUNT}, False)
+    assert {one.level for one in report.outcomes if one.suite == "registry"} == {"warn"}
+    assert not [one.name for one in report.outcomes if "null_rate" in one.name or "delay" in one.name]
+    (few,) = [one for one in report.outcomes if one.name in COUNT]
+    assert (few.state, few.observed) == ("warned", 60)
+
+
+COUNT = {"registry.table_row_count_to_be_between"}
+
+
+def test_a_date_without_events(dated: Bench) -> None:
+    engine = dated.replica("main")
+    report = quality.run(engine, date(2026, 2, 20), [].append)
+    assert (report.ok, report.accounts["accepted"]) == (True, 0)
+    assert {
+        one.state for one in report.outcomes if one.check == "volume" or one.name in (POSITION, "joined.items")
+    } == {"undecided"}
+
+
+def _garbage(root: Path) -> None:
+    (root / "quality/_delta_log/00000000000000000000.json").write_text("{broken")
+
+
+def _no_files(root: Path) -> None:
+    for part in (root / "quality").glob("*.parquet"):
+        part.write_bytes(b"PAR1")
+
+
+def _other_table(root: Path) -> None:
+    shutil.rmtree(root / "quality")
+    shutil.copytree(root / "boundary", root / "quality")
+
+
+def _a_file(root: Path) -> None:
+    shutil.rmtree(root / "quality")
+    (root / "quality").write_text("not a table")
+
+
+def _no_folder(root: Path) -> None:
+    shutil.rmtree(root / "_quality")
+    (root / "_quality").write_text("not a folder")
+
+
+@pytest.mark.parametrize("corrupt", [_garbage, _no_files, _other_table, _a_file, _no_folder])
+def test_a_corrupt_store(broken: Hand, corrupt: Callable[[Path], None]) -> None:
+    root = Path(broken.bench.pipeline.root)
+    corrupt(root)
+    before = sorted((str(place), place.stat().st_mtime_ns) for place in root.rglob("*"))
+    with pytest.raises(LakeError, match=r"(?i)_?quality.*(cannot be (read|written)).*move") as raised:
+        apps.quality(broken.bench.spark, broken.bench.pipeline, "main", [].append, date="2026-03-01")
+    assert "\n" not in str(raised.value)
+    assert sorted((str(place), place.stat().st_mtime_ns) for place in root.rglob("*")) == before
