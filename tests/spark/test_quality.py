@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from clickjoin import apps, quality
 from clickjoin.config_quality import Quality
+from clickjoin.engine import Engine
 from clickjoin.errors import ConfigError, LakeError
-from clickjoin.quality import Report
-from tests.spark.bench import Bench, click, query
+from clickjoin.quality import Report, expect
+from tests.spark.bench import Bench
+from tests.spark.dated import BROKEN, CORRUPT, DAY, OWN, POSITION, lake
 from tests.spark.hand import Hand
 
-DAY = date(2026, 3, 1)
-CLICKS = 60
-KEEP = {"metrics": "9999d"}  # the date is years from the machine's own clock
-OWN = [
-    {"table": "foreign", "expectation": "expect_column_values_to_be_between", "column": "position",
-     "args": {"min_value": 0, "max_value": 9}},
-    {"table": "joined", "expectation": "expect_column_values_to_match_regex", "column": "foreign.item",
-     "args": {"regex": "^i[0-9]+$"}, "level": "warn", "name": "items"},
-    {"table": "foreign", "expectation": "expect_column_values_to_not_be_null", "column": "item"},
-]  # fmt: skip
-POSITION = "foreign.column_values_to_be_between.position"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def run(bench: Bench, **fields: Any) -> Report:
@@ -49,13 +42,7 @@ def red(report: Report) -> set[str]:
 @pytest.fixture(scope="module")
 def dated(make: Callable[..., Bench]) -> Bench:
     """A date with clicks that are joined, filtered and waiting; its first run; three dates before, just so."""
-    bench = make(adapter="clickjoin.joiner.examples:TopPositions", quality={"expectations": OWN}, keep=KEEP)
-    shown = [query(f"q{n}", n, item=f"i{n}", campaign="all") for n in range(20)]
-    bench.queries(*shown)
-    bench.clicks(
-        *(_click(n, shown[n % 20]) for n in range(CLICKS)), click("w", 55, query("never"), item="i1", position=1)
-    )
-    bench.join()
+    bench = lake(make)
     first = run(bench)
     assert (red(first), first.ok) == (set(), True)
     assert first.count("undecided") == sum(1 for one in first.outcomes if _needs_history(one.check))
@@ -63,11 +50,6 @@ def dated(make: Callable[..., Bench]) -> Bench:
     rows = small.read("quality").to_pylist()
     small.append("quality", [row | {"date": DAY - timedelta(days=back)} for row in rows for back in (1, 2, 3)])
     return bench
-
-
-def _click(n: int, of: Mapping[str, Any]) -> dict[str, Any]:
-    more = {"size": n} if n % 4 < 2 else {}
-    return click(f"c{n:02}", 30 + n / 4, of, item=f"i{n}", position=9 if n % 10 > 7 else n % 3, **more)
 
 
 def _needs_history(check: str) -> bool:
@@ -122,95 +104,6 @@ def _its_report_loads_nothing(folder: Path) -> None:
         assert "default-src 'none'" in text
         assert not [mark for mark in ("http://", "https://", "<script", "<link", "<img", " src=") if mark in text]
     assert "61 accepted: 48 joined, 1 pending" in (folder / "foreign.html").read_text()
-
-
-def _half(hand: Hand) -> None:
-    for n in range(1, CLICKS, 2):
-        for table in ("foreign", "joined", "filtered", "registry"):
-            hand.delete(table, f"c{n:02}")
-
-
-def _no_primary(hand: Hand) -> None:
-    waits = hand.rows("pending", "w")[0]
-    for n in (0, 1, 2, 3, 4, 5, 6, 7):
-        hand.add(
-            "pending", waits, **{key: hand.rows("foreign", f"c{n:02}")[0][key] for key in ("event_id", "event_time")}
-        )
-        for table in ("joined", "registry"):
-            hand.delete(table, f"c{n:02}")
-
-
-def _payload(sql: str, where: str | None = None) -> Callable[[Hand], None]:
-    return _set("foreign", where, payload=sql)
-
-
-def _again(*tables: str) -> Callable[[Hand], None]:
-    def add(hand: Hand) -> None:
-        for table in tables:
-            hand.add(table, hand.rows(table, "q3" if table == "primary" else "c03")[0])
-
-    return add
-
-
-def _set(table: str, where: str | None = None, **updates: str) -> Callable[[Hand], None]:
-    def change(hand: Hand) -> None:
-        hand.table(table).update(predicate=where, updates=updates)
-
-    return change
-
-
-def _gone(*tables: str) -> Callable[[Hand], None]:
-    def delete(hand: Hand) -> None:
-        for table in tables:
-            hand.delete(table, "c03")
-
-    return delete
-
-
-C3 = "event_id LIKE 'c03:%'"
-RENAMED = "replace(payload, '\"size\"', '\"<b>extent</b>\"')"
-EMPTIED = 'replace(payload, \'"item": "i\', \'"item": null, "none": "\')'
-TEXT = 'regexp_replace(payload, \'"position": ([0-9]+)\', \'"position": "$1"\')'
-
-
-def _strange(hand: Hand) -> None:
-    _set("registry", C3, outcome="'thrown'")(hand)
-    _set("joined", published_at="published_at + INTERVAL '900 days'")(hand)
-    _set("metrics", quarantined="50")(hand)
-    hand.delete("registry", "c04")
-    hand.delete("foreign", "c05")
-    hand.bench.clock.now += 3 * 3600
-
-
-def _emptied(hand: Hand) -> None:
-    _no_primary(hand)
-    _payload(RENAMED)(hand)
-    _payload(EMPTIED, "event_id LIKE 'c1%' OR event_id LIKE 'c2%'")(hand)
-
-
-NO_OUTPUT = {"foreign.every_input_accounted_for", "registry.claims_have_outputs"}
-BROKEN: dict[str, tuple[Callable[[Hand], None], set[str]]] = {
-    "half of the clicks": (_half, {"foreign.volume"}),
-    "a null": (_set("joined", C3, primary_id="NULL"), {"joined.not_null.primary_id"}),
-    "duplicates": (
-        _again("joined", "registry", "primary", "foreign"),
-        {"joined.unique_ids", "registry.unique_ids", "primary.landed_once", "foreign.landed_once"},
-    ),
-    "a changed type": (_payload(TEXT), {"foreign.fields_kept"}),
-    "a lost click": (_gone("joined", "registry"), {"foreign.every_input_accounted_for"}),
-    "a claim without a row": (_gone("joined"), NO_OUTPUT),
-    "queries that never came, a renamed field, one left empty": (
-        _emptied,
-        {"joined.completeness", "foreign.fields_kept", "foreign.fields_new", "foreign.null_rate.item"}
-        | {"foreign.column_values_to_not_be_null.item"},
-    ),
-    "a strange claim, none, no record, slow output, bad input, silence": (
-        _strange,
-        {"registry.known_outcomes", "registry.claims_agree", "registry.outputs_have_claims", "joined.known_ids"}
-        | {"foreign.quarantine_rate", "foreign.freshness", "primary.freshness"}
-        | {f"joined.delay_p{share}" for share in (50, 90, 99)},
-    ),
-}
 
 
 @pytest.mark.parametrize("what", BROKEN)
@@ -293,36 +186,49 @@ def test_a_date_without_events(dated: Bench) -> None:
     } == {"undecided"}
 
 
-def _garbage(root: Path) -> None:
-    (root / "quality/_delta_log/00000000000000000000.json").write_text("{broken")
+def _files(root: Path) -> list[tuple[str, int]]:
+    return sorted((str(place), place.stat().st_mtime_ns) for place in root.rglob("*") if place.is_file())
 
 
-def _no_files(root: Path) -> None:
-    for part in (root / "quality").glob("*.parquet"):
-        part.write_bytes(b"PAR1")
-
-
-def _other_table(root: Path) -> None:
-    shutil.rmtree(root / "quality")
-    shutil.copytree(root / "boundary", root / "quality")
-
-
-def _a_file(root: Path) -> None:
-    shutil.rmtree(root / "quality")
-    (root / "quality").write_text("not a table")
-
-
-def _no_folder(root: Path) -> None:
-    shutil.rmtree(root / "_quality")
-    (root / "_quality").write_text("not a folder")
-
-
-@pytest.mark.parametrize("corrupt", [_garbage, _no_files, _other_table, _a_file, _no_folder])
+@pytest.mark.parametrize("corrupt", CORRUPT)
 def test_a_corrupt_store(broken: Hand, corrupt: Callable[[Path], None]) -> None:
     root = Path(broken.bench.pipeline.root)
     corrupt(root)
-    before = sorted((str(place), place.stat().st_mtime_ns) for place in root.rglob("*"))
+    before = _files(root)
     with pytest.raises(LakeError, match=r"(?i)_?quality.*(cannot be (read|written)).*move") as raised:
         apps.quality(broken.bench.spark, broken.bench.pipeline, "main", [].append, date="2026-03-01")
     assert "\n" not in str(raised.value)
-    assert sorted((str(place), place.stat().st_mtime_ns) for place in root.rglob("*")) == before
+    assert _files(root) == before
+
+
+def test_a_store_that_breaks_meanwhile(broken: Hand) -> None:
+    bench = broken.bench
+    root = Path(bench.pipeline.root)
+    version, pages = written(bench)
+
+    def clock() -> float:
+        (root / f"quality/_delta_log/{version + 1:020}.json").write_text("{broken")
+        return bench.clock.now
+
+    engine = Engine(bench.spark, bench.pipeline, "main", clock=clock)
+    with pytest.raises(LakeError, match="table `quality` cannot be read"):
+        quality.run(engine, DAY, [].append)
+    assert sorted(str(place) for place in (root / "_quality").rglob("*")) == pages
+
+
+def test_every_input_accounted_for_on_spark(spark: SparkSession) -> None:
+    expect.context()
+    from clickjoin.quality.inputs import PARTS, ExpectEveryInputAccountedFor
+
+    each = {"accepted": 1, "joined": 1}
+    for wrong, success in (
+        ({}, True),
+        ({"nowhere": 1, "joined": 0}, False),
+        ({"twice": 1}, False),
+        ({"joined": 0}, False),
+    ):
+        rows = [[row.get(name, 0) for name in PARTS] for row in (each, each, each | wrong)]
+        frame = spark.createDataFrame(rows, list(PARTS))
+        (result,) = expect.on_rows("accounts", frame, [ExpectEveryInputAccountedFor(meta={"check": "all"})])
+        assert (result.success, result.exception_info["raised_exception"]) == (success, False)
+        assert result.result["observed_value"].startswith("3 accepted: ")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from errno import ENOTDIR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +30,11 @@ class Docs:
     def __init__(self, root: str) -> None:
         self._root = Path(root) / "_quality"
 
-    def require_writable(self) -> None:
-        """Check that a report can be written. Errors: LakeError."""
-        probe = self._root / ".probe"
+    def require_writable(self, day: date) -> None:
+        """Check that a report of a date can be written. Errors: LakeError."""
+        probe, dated = self._root / ".probe", self._root / day.isoformat()
+        if dated.exists() and not dated.is_dir():
+            raise self._refused(NotADirectoryError(ENOTDIR, f"{dated} is no folder"))
         try:
             self._root.mkdir(parents=True, exist_ok=True)
             probe.touch()

@@ -75,24 +75,44 @@ def on_figures(suite: str, row: Mapping[str, float], expectations: Sequence[Any]
     import pandas as pd
 
     source = context().data_sources.add_or_update_pandas(f"{suite} figures")
-    return _validate(source, suite, pd.DataFrame([dict(row)], dtype=object), expectations)
+    done = _validate(source, suite, pd.DataFrame([dict(row)], dtype=object), expectations)
+    return [done[name_of(one)] for one in expectations]
 
 
 def on_rows(suite: str, rows: Any, expectations: Sequence[Any]) -> list[Any]:
-    """Results of expectations on rows of a Spark table, in their order; what are aggregates share one job."""
+    """Results of expectations on rows of a Spark table, in their order.
+
+    Those that look at each row are first asked for no more than whether they hold: then all of them share one pass,
+    where each would make another for its samples. Only those that do not hold are asked once more, for these.
+    """
+    from great_expectations.expectations.expectation import (
+        ColumnMapExpectation,
+        ColumnPairMapExpectation,
+        MulticolumnMapExpectation,
+    )
+
     source = context().data_sources.add_or_update_spark(f"{suite} rows", persist=False)
-    return _validate(source, suite, rows, expectations)
+    kinds = (ColumnMapExpectation, ColumnPairMapExpectation, MulticolumnMapExpectation)
+    by_row = [one for one in expectations if isinstance(one, kinds)]
+    done = _validate(source, suite, rows, by_row, "BOOLEAN_ONLY")
+    again = [one for one in expectations if not isinstance(one, kinds) or not done[name_of(one)].success]
+    done |= _validate(source, suite, rows, again)
+    return [done[name_of(one)] for one in expectations]
 
 
-def _validate(source: Any, suite: str, frame: Any, expectations: Sequence[Any]) -> list[Any]:
+def name_of(expectation: Any) -> str:
+    """Name of the check that an expectation is."""
+    return str(expectation.meta["check"])
+
+
+def _validate(source: Any, suite: str, frame: Any, expectations: Sequence[Any], form: str = "BASIC") -> dict[str, Any]:
+    """Results by check."""
     if not expectations:
-        return []
+        return {}
     import great_expectations as gx
 
-    batch = (
-        source.add_dataframe_asset(suite).add_batch_definition_whole_dataframe("date").get_batch({"dataframe": frame})
-    )
+    asset = source.add_dataframe_asset(f"{suite} {form}")
+    batch = asset.add_batch_definition_whole_dataframe("date").get_batch({"dataframe": frame})
     whole = gx.ExpectationSuite(name=suite, expectations=list(expectations))
-    results = batch.validate(whole, result_format={"result_format": "SUMMARY", "partial_unexpected_count": 5}).results
-    by_check = {result.expectation_config.meta["check"]: result for result in results}
-    return [by_check[expectation.meta["check"]] for expectation in expectations]
+    results = batch.validate(whole, result_format={"result_format": form, "partial_unexpected_count": 5}).results
+    return {result.expectation_config.meta["check"]: result for result in results}

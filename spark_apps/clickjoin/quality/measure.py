@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 from clickjoin.dispatcher.journal import sequences
 from clickjoin.events import bucket_at, moment
 from clickjoin.lake.upkeep import sizes
@@ -108,11 +110,14 @@ class Measurer:
 
     def _quarantine(self, batches: set[tuple[str, int]]) -> tuple[int, int] | None:
         """Records set aside, and all records, of some join batches; None where no metrics of them are left."""
-        wanted = ["replica", "batch", "primary_in", "events_in", "quarantined"]
-        held = self._lake.small.read("metrics", [("sequence", "=", "join")], wanted).to_pylist()
-        own = [row for row in held if (row["replica"], row["batch"]) in batches]
-        bad = sum(row["quarantined"] or 0 for row in own)
-        return (bad, bad + sum((row["primary_in"] or 0) + (row["events_in"] or 0) for row in own)) if own else None
+        bad = good = seen = 0
+        for replica in sorted({replica for replica, _ in batches}):
+            numbers = [number for name, number in batches if name == replica]
+            where = [("replica", "=", replica), ("sequence", "=", "join"), ("batch", "in", numbers)]
+            held = self._lake.small.read("metrics", where, ["quarantined", "primary_in", "events_in"])
+            sums = {name: pc.sum(held[name]).as_py() or 0 for name in held.schema.names}
+            bad, good, seen = bad + sums["quarantined"], good + sums["primary_in"] + sums["events_in"], seen + len(held)
+        return (bad, bad + good) if seen else None
 
     def _collected(self, name: str, span: Span) -> bool:
         """Whether rows of the date may have been collected: it is old enough, and nothing before it is left.
