@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from errno import ENOTDIR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +30,11 @@ class Docs:
     def __init__(self, root: str) -> None:
         self._root = Path(root) / "_quality"
 
-    def require_writable(self) -> None:
-        """Check that a report can be written. Errors: LakeError."""
-        probe = self._root / ".probe"
+    def require_writable(self, day: date) -> None:
+        """Check that a report of a date can be written. Errors: LakeError."""
+        probe, dated = self._root / ".probe", self._root / day.isoformat()
+        if dated.exists() and not dated.is_dir():
+            raise self._refused(NotADirectoryError(ENOTDIR, f"{dated} is no folder"))
         try:
             self._root.mkdir(parents=True, exist_ok=True)
             probe.touch()
@@ -102,7 +105,7 @@ class Docs:
 def _overview(report: Report, base: str) -> str:
     """The page of a run: all checks, those first that did not pass. `base`: where the suites' pages lie from it."""
     checks = sorted(report.outcomes, key=lambda one: (_ORDER.index(one.state), SUITES.index(one.suite), one.check))
-    return _render("overview.j2", report=report, checks=checks, base=base, suites=SUITES, number=_number)
+    return _render("overview.j2", escape=True, report=report, checks=checks, base=base, suites=SUITES, number=_number)
 
 
 def _suite(report: Report, suite: str, results: Sequence[Any]) -> str:
@@ -130,18 +133,19 @@ def _suite(report: Report, suite: str, results: Sequence[Any]) -> str:
     )
     document = ValidationResultsPageRenderer(run_info_at_end=True).render(whole).to_json_dict()
     open_ = [one for one in report.outcomes if one.suite == suite and one.state == "undecided"]
-    text = _render("suite.j2", report=report, suite=suite, undecided=open_, **document)
+    text = _render("suite.j2", escape=False, report=report, suite=suite, undecided=open_, **document)
     return text.replace(_SUITE_LINK.format(suite), "index.html")
 
 
-def _render(name: str, **values: Any) -> str:
+def _render(name: str, *, escape: bool, **values: Any) -> str:
+    """A page. Great Expectations' sections escape what they are given themselves, and must not be escaped again."""
     from great_expectations.render.view.view import DefaultJinjaPageView
     from jinja2 import ChoiceLoader, FileSystemLoader
 
     view = DefaultJinjaPageView()
     own, theirs = FileSystemLoader(str(Path(__file__).parent / "pages")), view.env.loader
     view.env.loader = ChoiceLoader([own, *([theirs] if theirs else [])])
-    view.env.autoescape = True
+    view.env.autoescape = escape
     return str(view.env.get_template(name).render(**values))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.quality.checks import ZERO, Check
-from clickjoin.quality.fields import Fields, drift
+from clickjoin.quality.fields import Drift, Fields, drift
 
 if TYPE_CHECKING:
     from clickjoin.quality.figures import Figures
@@ -49,7 +49,7 @@ def _before(suite: str, names: tuple[str, str], history: History) -> tuple[str, 
 def _pair(suite: str, names: tuple[str, str], what: str, now: Fields, look: str, history: History) -> Iterator[Check]:
     when, before = _before(suite, names, history)
     schema = now.schema()
-    found = drift(before, now)
+    found = drift(before, now) if before and schema else Drift()
     why = "" if before and schema else _FIRST if schema else "there are no records of the date"
     kept, new = (((schema, *found_[:_MOST]) if schema else ()) for found_ in (found.lost, found.new))
     since = f" since {when}" if when else ""

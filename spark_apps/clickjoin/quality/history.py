@@ -92,7 +92,9 @@ def unreadable(small: SmallTables, why: str) -> LakeError:
 def require_store(root: str) -> None:
     """Check that table `quality` can be read, or made where it is not there. Errors: LakeError."""
     small, place = SmallTables(root), Path(root) / "quality"
+    if place.exists() and not place.is_dir():
+        raise unreadable(small, "it is a file, and no folder")
     if small.exists("quality"):
         read(small, date.today(), 1, 1)
-    elif place.exists() and (not place.is_dir() or any(place.iterdir())):
+    elif place.exists() and any(place.iterdir()):
         raise unreadable(small, "something else is in its place")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 from clickjoin.dispatcher.journal import sequences
 from clickjoin.events import bucket_at, moment
 from clickjoin.lake.upkeep import sizes
@@ -108,14 +110,23 @@ class Measurer:
 
     def _quarantine(self, batches: set[tuple[str, int]]) -> tuple[int, int] | None:
         """Records set aside, and all records, of some join batches; None where no metrics of them are left."""
-        wanted = ["replica", "batch", "primary_in", "events_in", "quarantined"]
-        held = self._lake.small.read("metrics", [("sequence", "=", "join")], wanted).to_pylist()
-        own = [row for row in held if (row["replica"], row["batch"]) in batches]
-        bad = sum(row["quarantined"] or 0 for row in own)
-        return (bad, bad + sum((row["primary_in"] or 0) + (row["events_in"] or 0) for row in own)) if own else None
+        bad = good = seen = 0
+        for replica in sorted({replica for replica, _ in batches}):
+            numbers = [number for name, number in batches if name == replica]
+            where = [("replica", "=", replica), ("sequence", "=", "join"), ("batch", "in", numbers)]
+            held = self._lake.small.read("metrics", where, ["quarantined", "primary_in", "events_in"])
+            sums = {name: pc.sum(held[name]).as_py() or 0 for name in held.schema.names}
+            bad, good, seen = bad + sums["quarantined"], good + sums["primary_in"] + sums["events_in"], seen + len(held)
+        return (bad, bad + good) if seen else None
 
     def _collected(self, name: str, span: Span) -> bool:
-        """Whether rows of the date may have been collected: it is old enough, and nothing before it is left."""
-        width = self._pipeline.registry.bucket
-        old = span.low < self._now - timedelta(seconds=self._pipeline.kept(name))
-        return old and not any(bucket <= bucket_at(span.low, width) for bucket in sizes(self._lake.small, name))
+        """Whether rows of the date may have been collected: it is old enough, and nothing before it is left.
+
+        Old by the same clock as GC's: old logs that are read late are as fresh as their newest event.
+        """
+        small, width = self._lake.small, self._pipeline.registry.bucket
+        actions = small.files(name)
+        times = actions["max.event_time"].to_pylist() if actions.num_rows else []
+        clock = min([self._now, *([max(time for time in times if time)] if any(times) else [])])
+        old = span.low < clock - timedelta(seconds=self._pipeline.kept(name))
+        return old and not any(bucket <= bucket_at(span.low, width) for bucket in sizes(small, name))

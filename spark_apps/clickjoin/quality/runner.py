@@ -57,7 +57,7 @@ class Run:
         begun, lake, pipeline = time.perf_counter(), self.engine.lake, self.engine.pipeline
         docs, quality = Docs(pipeline.root), pipeline.quality
         past = history.read(lake.small, self.day, quality.history_days, quality.history_least)
-        docs.require_writable()
+        docs.require_writable(self.day)
         own = Own(pipeline)
         own.require_sound()
         micros = docs.free(self.engine.replica, self.day, int(self.engine.clock() * MICROS))

@@ -20,7 +20,7 @@ def score(
 ) -> list[tuple[Outcome, Any]]:
     """What came of a suite's checks, with Great Expectations' own results; None for those that are undecided."""
     asked = {check.name: (check, *found) for check in checks if (found := check.asked())}
-    row = {name: float(check.observed or 0) for name, (check, _, _) in asked.items()}
+    row = {expect.column_of(name): float(check.observed or 0) for name, (check, _, _) in asked.items()}
     if ACCOUNTED in asked:
         row |= {name: float(accounts[name]) for name in PARTS}
     made = [expect.of_check(*parts) for parts in asked.values()]

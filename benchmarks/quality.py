@@ -1,0 +1,129 @@
+"""How long the quality suites take on one day: makes a lake of that day directly as tables, beside some other days.
+
+    PYTHONPATH=spark_apps:. .venv/bin/python -m benchmarks.quality --ids 10000000
+
+Each id is a click that was joined, as in `benchmarks.verify`, with an impression for every ten of them. The day is
+checked as it stands, once more with expectations of the pipeline's own, and then with some rows deleted by hand, so
+that samples are looked for. It says how long each pass took, how many Spark jobs a run made, how large its report is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from benchmarks.verify import DAY, pipeline, rows_of
+from clickjoin import quality
+from clickjoin.config_quality import Quality
+from clickjoin.dispatcher.journal import Journal
+from clickjoin.dispatcher.plan import BatchPlan
+from clickjoin.engine import Engine
+from clickjoin.events import MICROS
+from clickjoin.lake import Txn
+from clickjoin.quality.measure import Measurer
+from clickjoin.session import in_process
+from clickjoin.tables import BY_NAME
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# As wide as the real clicks and impressions of the demo.
+_RECORD = (
+    'concat(\'{"event_id":"\', event_id, \'","query_id":"\', primary_id, \'","item":\', id % 80, '
+    '\',"position":\', id % 3 + 1, \',"campaign":"all","propensity_score":0.0125}\')'
+)
+OWN = [
+    {
+        "table": "foreign",
+        "expectation": "expect_column_values_to_be_between",
+        "column": column,
+        "args": {"min_value": 0},
+    }
+    for column in ("item", "position", "propensity_score")
+]
+OWN += [{"table": "foreign", "expectation": "expect_column_values_to_not_be_null", "column": "item"}]
+
+
+def make(spark: SparkSession, engine: Engine, ids: int, days: int) -> None:
+    """Write the tables: each day is one settled batch, the last of them DAY's."""
+    journal = Journal(engine.lake.small, "bench", "main", "join")
+    for number in range(1, days + 1):
+        day = DAY - timedelta(days=days - number)
+        clicks = _recorded(rows_of(spark, engine, day, ids, number)).persist()
+        shown = _recorded(rows_of(spark, engine, day, max(ids // 10, 1), number))
+        journal.plan(BatchPlan("bench", "main", "join", number, int(day.timestamp() * MICROS), snapshot=True), day)
+        for name in ("foreign", "registry", "joined"):
+            engine.lake.append(name, clicks.select(*BY_NAME[name].names), Txn("bench/main/join", number))
+        engine.lake.append("primary", shown.select(*BY_NAME["primary"].names), Txn("bench/main/join", number))
+        journal.settle(number, {}, day)
+        clicks.unpersist()
+
+
+def _recorded(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("payload", F.expr(_RECORD)).withColumn(
+        "published_at", F.expr("event_time + INTERVAL '4' SECOND")
+    )
+
+
+def timed(passes: dict[str, float]) -> Callable[..., Any]:
+    """Measurer's own stop-watch, that also keeps what it has seen."""
+    plain = Measurer._timed
+
+    def watch(self: Measurer, what: str, work: Callable[..., Any], *args: Any) -> Any:
+        begun = time.perf_counter()
+        done = plain(self, what, work, *args)
+        passes[what] = round(time.perf_counter() - begun, 1)
+        return done
+
+    return watch
+
+
+def main() -> None:
+    """Make the lake, check the last day whole, with expectations of its own, then damaged."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ids", type=int, default=1_000_000, help="ids a day")
+    parser.add_argument("--around", type=int, default=0, help="days as large before it")
+    parser.add_argument("--memory", default="8g")
+    chosen = parser.parse_args()
+    spark = in_process(memory=chosen.memory)
+    with tempfile.TemporaryDirectory(prefix="clickjoin-quality-") as folder:
+        engine = Engine(spark, pipeline(folder), clock=lambda: (DAY + timedelta(days=1)).timestamp())
+        begun = time.perf_counter()
+        make(spark, engine, chosen.ids, chosen.around + 1)
+        print(f"made in {time.perf_counter() - begun:.0f} s", flush=True)
+        own = engine.pipeline.model_copy(update={"quality": Quality.model_validate({"expectations": OWN})})
+        for what in ("whole", "whole again", "own expectations", "damaged"):
+            engine.pipeline = own if what == "own expectations" else pipeline(folder)
+            if what == "damaged":
+                engine.lake.small.open("joined").delete("bucket = '2026-03-01T0300Z' AND event_id LIKE '10.0.3.7:%'")
+            print(json.dumps({"what": what, "ids": chosen.ids, **measured(spark, engine)}), flush=True)
+
+
+def measured(spark: SparkSession, engine: Engine) -> dict[str, Any]:
+    """A run: seconds, by pass too; Spark jobs; red checks; bytes of its report."""
+    passes: dict[str, float] = {}
+    plain, Measurer._timed = Measurer._timed, timed(passes)  # type: ignore[method-assign]
+    spark.sparkContext.setJobGroup(group := str(time.monotonic()), "quality")
+    try:
+        report = quality.run(engine, DAY.date(), lambda _: None)
+    finally:
+        Measurer._timed = plain  # type: ignore[method-assign]
+    return {
+        "seconds": round(report.seconds, 1),
+        "passes": passes,
+        "jobs": len(spark.sparkContext.statusTracker().getJobIdsForGroup(group)),
+        "red": [one.name for one in report.outcomes if one.success is False],
+        "report_bytes": sum(page.stat().st_size for page in Path(report.report).iterdir()),
+    }
+
+
+if __name__ == "__main__":
+    main()

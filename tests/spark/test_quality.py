@@ -1,0 +1,234 @@
+"""Quality of a date: a healthy one is green, and whatever is broken by hand turns exactly the right checks red."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clickjoin import apps, quality
+from clickjoin.config_quality import Quality
+from clickjoin.engine import Engine
+from clickjoin.errors import ConfigError, LakeError
+from clickjoin.quality import Report, expect
+from tests.spark.bench import Bench
+from tests.spark.dated import BROKEN, CORRUPT, DAY, OWN, POSITION, lake
+from tests.spark.hand import Hand
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run(bench: Bench, **fields: Any) -> Report:
+    """A run of the suites on the date, with other fields in section `quality`."""
+    engine, said = bench.replica("main"), []
+    bench.clock.now += 1
+    if fields:
+        engine.pipeline = bench.pipeline.model_copy(update={"quality": Quality.model_validate(fields)})
+    report = quality.run(engine, DAY, said.append)
+    assert said[-1].startswith(report.verdict)
+    return report
+
+
+def red(report: Report) -> set[str]:
+    return {one.name for one in report.outcomes if one.success is False}
+
+
+@pytest.fixture(scope="module")
+def dated(make: Callable[..., Bench]) -> Bench:
+    """A date with clicks that are joined, filtered and waiting; its first run; three dates before, just so."""
+    bench = lake(make)
+    first = run(bench)
+    assert (red(first), first.ok) == (set(), True)
+    assert first.count("undecided") == sum(1 for one in first.outcomes if _needs_history(one.check))
+    small = bench.engine.lake.small
+    rows = small.read("quality").to_pylist()
+    small.append("quality", [row | {"date": DAY - timedelta(days=back)} for row in rows for back in (1, 2, 3)])
+    return bench
+
+
+def _needs_history(check: str) -> bool:
+    return check.startswith(("null_rate", "delay", "volume", "completeness", "fields", "columns"))
+
+
+@pytest.fixture
+def broken(dated: Bench, tmp_path: Path) -> Iterator[Hand]:
+    """That lake, to be changed: it is put back afterwards."""
+    root, now = Path(dated.pipeline.root), dated.clock.now
+    shutil.copytree(root, tmp_path / "kept")
+    yield Hand(dated)
+    dated.clock.now = now
+    shutil.rmtree(root)
+    shutil.copytree(tmp_path / "kept", root)
+    dated.engine = dated.replica("main")
+
+
+def test_a_healthy_date(dated: Bench) -> None:
+    before = {name: rows for name, rows in dated.all_tables().items() if name != "quality"}
+    said: list[str] = []
+    result = apps.quality(dated.spark, dated.pipeline, "main", said.append, date="2026-03-01")
+    assert {name: rows for name, rows in dated.all_tables().items() if name != "quality"} == before
+    assert json.loads(json.dumps(result)) == result
+    assert (result["ok"], result["date"]) == (True, "2026-03-01")
+    assert (result["failed"], result["warned"], result["undecided"]) == (0, 2, 0)
+    late = {f"{one['suite']}.{one['check']}" for one in result["results"]}
+    assert late == {"primary.freshness", "foreign.freshness"}  # by the machine's clock the date ended long ago
+    places = {"joined": 48, "filtered": 12, "pending": 1, "unjoinable": 0, "expired": 0, "in_flight": 0}
+    assert result["accounts"] == places | {"accepted": 61, "nowhere": 0, "twice": 0}
+    written = dated.engine.lake.small.read("quality", [("run", "=", result["run"])]).to_pylist()
+    assert {row["date"] for row in written} == {DAY}
+    assert {f"{row['suite']}.{row['check']}" for row in written if not row["success"]} == late
+    assert len({(row["suite"], row["check"]) for row in written}) == result["checks"] == len(written)
+    seen = {f"{row['suite']}.{row['check']}": row for row in written}
+    assert seen["foreign.volume"]["observed"] == 61
+    assert seen["foreign.volume"]["expected"].endswith("at least 45.75 and at most 122")
+    assert seen[POSITION]["expectation"] == "expect_column_values_to_be_between"
+    assert seen["foreign.every_input_accounted_for"]["expectation"] == "expect_every_input_accounted_for"
+    assert 0 < seen["foreign.null_rate.size"]["observed"] < 1
+    _its_report_loads_nothing(Path(result["report"]))
+
+
+def _its_report_loads_nothing(folder: Path) -> None:
+    assert sorted(page.name for page in folder.iterdir()) == [
+        f"{name}.html" for name in ("foreign", "index", "joined", "primary", "registry")
+    ]
+    newest = (folder.parent / "index.html").read_text()
+    assert f'href="{folder.name}/foreign.html"' in newest
+    for page in folder.iterdir():
+        text = page.read_text()
+        assert "default-src 'none'" in text
+        assert not [mark for mark in ("http://", "https://", "<script", "<link", "<img", " src=") if mark in text]
+    assert "61 accepted: 48 joined, 1 pending" in (folder / "foreign.html").read_text()
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_is_broken_is_red(broken: Hand, what: str) -> None:
+    damage, expected = BROKEN[what]
+    damage(broken)
+    report = run(broken.bench)
+    assert red(report) == expected
+    for one in report.outcomes:
+        if one.success is False:
+            assert one.detail
+            assert one.name in (Path(report.report) / "index.html").read_text()
+
+
+def written(bench: Bench) -> tuple[int, list[str]]:
+    """What a run leaves behind: the version of table `quality`, and folders of reports."""
+    pages = sorted(str(place) for place in (Path(bench.pipeline.root) / "_quality").rglob("*"))
+    return bench.engine.lake.small.version("quality"), pages
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"column": "positon"},
+            r"quality\.expectations\.0\.column: `foreign` has no column 'positon', .*mean position\?",
+        ),
+        ({"column": "payload.itm"}, r"expectations\.0\.column: .*did you mean payload\.item\?"),
+        (
+            {"expectation": "expect_column_values_to_be_betwen"},
+            r"expectations\.0\.expectation: Great Expectations has no .*did you mean expect_column_values_to_be_b",
+        ),
+        (
+            {"args": {"minvalue": 0}},
+            r"expectations\.0\.args\.minvalue: .*takes no such argument; did you mean min_value",
+        ),
+        ({"args": {"min_value": 5, "max_value": 0}}, r"expectations\.0\.args: "),
+        ({"column": None}, r"expectations\.0\.column: "),
+        ({"expectation": "expect_column_values_to_match_regex", "args": {"regex": "("}}, r"expectations\.0\.args: "),
+    ],
+)
+def test_an_expectation_that_cannot_be(dated: Bench, changes: dict[str, Any], message: str) -> None:
+    before = written(dated)
+    with pytest.raises(ConfigError, match=message) as raised:
+        run(dated, expectations=[OWN[0] | changes])
+    assert "\n" not in str(raised.value)
+    assert str(raised.value).endswith("nothing was checked and nothing written")
+    assert written(dated) == before
+
+
+def test_expectations_of_several_columns_and_none(dated: Bench) -> None:
+    pair = {"column_A": "size", "column_B": "position", "or_equal": True, "ignore_row_if": "either_value_is_missing"}
+    report = run(
+        dated,
+        expectations=[
+            {"table": "foreign", "expectation": "expect_column_pair_values_a_to_be_greater_than_b", "args": pair},
+            {"table": "primary", "expectation": "expect_compound_columns_to_be_unique",
+             "args": {"column_list": ["item", "campaign"]}, "level": "warn"},
+            {"table": "registry", "expectation": "expect_table_row_count_to_be_between", "args": {"min_value": 61}},
+        ],
+        levels={"registry.*": "warn"},
+        disable=["*.null_rate.*", "joined.delay_*"],
+    )  # fmt: skip
+    assert (red(report), report.ok) == ({"foreign.column_pair_values_a_to_be_greater_than_b", *COUNT}, False)
+    assert {one.level for one in report.outcomes if one.suite == "registry"} == {"warn"}
+    assert not [one.name for one in report.outcomes if "null_rate" in one.name or "delay" in one.name]
+    (few,) = [one for one in report.outcomes if one.name in COUNT]
+    assert (few.state, few.observed) == ("warned", 60)
+
+
+COUNT = {"registry.table_row_count_to_be_between"}
+
+
+def test_a_date_without_events(dated: Bench) -> None:
+    engine = dated.replica("main")
+    report = quality.run(engine, date(2026, 2, 20), [].append)
+    assert (report.ok, report.accounts["accepted"]) == (True, 0)
+    assert {
+        one.state for one in report.outcomes if one.check == "volume" or one.name in (POSITION, "joined.items")
+    } == {"undecided"}
+
+
+def _files(root: Path) -> list[tuple[str, int]]:
+    return sorted((str(place), place.stat().st_mtime_ns) for place in root.rglob("*") if place.is_file())
+
+
+@pytest.mark.parametrize("corrupt", CORRUPT)
+def test_a_corrupt_store(broken: Hand, corrupt: Callable[[Path], None]) -> None:
+    root = Path(broken.bench.pipeline.root)
+    corrupt(root)
+    before = _files(root)
+    with pytest.raises(LakeError, match=r"(?i)_?quality.*(cannot be (read|written)).*move") as raised:
+        apps.quality(broken.bench.spark, broken.bench.pipeline, "main", [].append, date="2026-03-01")
+    assert "\n" not in str(raised.value)
+    assert _files(root) == before
+
+
+def test_a_store_that_breaks_meanwhile(broken: Hand) -> None:
+    bench = broken.bench
+    root = Path(bench.pipeline.root)
+    version, pages = written(bench)
+
+    def clock() -> float:
+        (root / f"quality/_delta_log/{version + 1:020}.json").write_text("{broken")
+        return bench.clock.now
+
+    engine = Engine(bench.spark, bench.pipeline, "main", clock=clock)
+    with pytest.raises(LakeError, match="table `quality` cannot be read"):
+        quality.run(engine, DAY, [].append)
+    assert sorted(str(place) for place in (root / "_quality").rglob("*")) == pages
+
+
+def test_every_input_accounted_for_on_spark(spark: SparkSession) -> None:
+    expect.context()
+    from clickjoin.quality.inputs import PARTS, ExpectEveryInputAccountedFor
+
+    each = {"accepted": 1, "joined": 1}
+    for wrong, success in (
+        ({}, True),
+        ({"nowhere": 1, "joined": 0}, False),
+        ({"twice": 1}, False),
+        ({"joined": 0}, False),
+    ):
+        rows = [[row.get(name, 0) for name in PARTS] for row in (each, each, each | wrong)]
+        frame = spark.createDataFrame(rows, list(PARTS))
+        (result,) = expect.on_rows("accounts", frame, [ExpectEveryInputAccountedFor(meta={"check": "all"})])
+        assert (result.success, result.exception_info["raised_exception"]) == (success, False)
+        assert result.result["observed_value"].startswith("3 accepted: ")
