@@ -2,7 +2,6 @@
 PYTHON ?= python3.11
 RUN := .venv/bin/python
 BOOTSTRAP = PYTHONPATH=infra $(PYTHON) -B -m bootstrap
-SUITES := $(wildcard tests/unit tests/spark tests/airflow tests/faults)
 # Servers that live for minutes: the quick compiler halves what they cost to warm up, given room for all that it makes.
 BRIEF := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 KILLS ?= 100
@@ -48,7 +47,7 @@ format: setup ## Format the code
 	.venv/bin/ruff format
 
 test: check ## Check, then run all tests
-	$(BRIEF) AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest $(SUITES) --durations=15
+	$(BRIEF) AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m tests.suites
 
 chaos: setup ## Kill everything at random while two replicas run: make KILLS=100 chaos
 	$(BRIEF) PYTHONPATH=.:infra:spark_apps AIRFLOW_HOME=$(CURDIR)/.run/chaos $(RUN) -m tests.faults.chaos --kills $(KILLS)

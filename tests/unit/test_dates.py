@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clickjoin.config import load
 from clickjoin.dates.backfill import RawLogs
-from clickjoin.dates.closing import Order, _revision, judge
+from clickjoin.dates.closing import Done, Order, _answer, _revision, judge
 from clickjoin.dates.day import MOST_DAYS, Day, days, parse
 from clickjoin.dates.watermark import Watermark
 from clickjoin.errors import ConfigError
@@ -100,6 +100,23 @@ def test_what_is_said_of_a_date(
 )
 def test_a_revision_is_an_output_that_was_closed(before: Any, state: str, print_: str, revision: int) -> None:
     assert _revision(before, {"state": state, "fingerprint": print_}) == revision
+
+
+@pytest.mark.parametrize(
+    ("before", "row", "changed"),
+    [
+        (None, {}, True),
+        (None, {"state": "open"}, False),
+        ({"fingerprint": "1:2", "run": "r0"}, {}, False),
+        ({"fingerprint": "1:3", "run": "r0"}, {}, True),
+        ({"fingerprint": "1:3", "run": "r0"}, {"state": "failing"}, False),
+        # A task that died after it had written its row, and is tried again, must not keep silent.
+        ({"fingerprint": "1:2", "run": "r1"}, {}, True),
+    ],
+)
+def test_who_waits_for_a_date_is_told_once(before: Any, row: dict[str, Any], changed: bool) -> None:
+    whole = {"date": date(2026, 3, 1), "state": "closed", "fingerprint": "1:2", "run": "r1", "detail": None} | row
+    assert _answer(whole, before, Done(parse("2026-03-01")))["changed"] is changed
 
 
 def test_raw_logs_have_a_journal_of_their_own(tmp_path: Path) -> None:
