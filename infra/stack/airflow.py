@@ -6,9 +6,11 @@ import base64
 import json
 import secrets
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from datetime import datetime
 from http.client import HTTPException
 from pathlib import Path
@@ -57,7 +59,17 @@ def environment(env: Mapping[str, str], home: Home, port: int, dags: Path, plugi
 
 
 def prepare(home: Home, env: Mapping[str, str]) -> None:
-    """Make the password and the database, unless they are there."""
+    """Make the password, the database, and the pool for work on dates, unless they are there."""
+    _prepare(home, env)
+    with closing(sqlite3.connect(home.folder / "airflow/airflow.db")) as database, database:
+        # Airflow's own command takes seconds for it. Slots that somebody has set stay as they are.
+        database.execute(
+            "INSERT OR IGNORE INTO slot_pool (pool, slots, description, include_deferred) VALUES (?, 1, ?, 0)",
+            (POOL, "dates that are worked on at a time"),
+        )
+
+
+def _prepare(home: Home, env: Mapping[str, str]) -> None:
     if not home.passwords.exists():
         write_private(home.passwords, json.dumps({USER: secrets.token_urlsafe(12)}))
     folder, version = home.folder / "airflow", fingerprint(INFRA / "requirements.lock")
@@ -85,14 +97,13 @@ def _empty_database(home: Home, env: Mapping[str, str], version: str) -> Path:
 
 
 def migrate(home: Home, env: Mapping[str, str]) -> None:
-    """Bring the database's tables up to this Airflow, with the pool for work on dates."""
+    """Bring the database's tables up to this Airflow."""
     home.logs.mkdir(parents=True, exist_ok=True)
     log = home.logs / "airflow-migrate.log"
     with log.open("wb") as output:
-        for command in (("db", "migrate"), ("pools", "set", POOL, "1", "dates that are worked on at a time")):
-            done = subprocess.run(_airflow(*command), env=env, stdout=output, stderr=subprocess.STDOUT)
-            if done.returncode:
-                raise Problem(f"Airflow could not make its database: see {log}")
+        done = subprocess.run(_airflow("db", "migrate"), env=env, stdout=output, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise Problem(f"Airflow could not make its database: see {log}")
 
 
 def start(home: Home, port: int, env: Mapping[str, str]) -> Iterator[processes.Server]:
