@@ -132,16 +132,19 @@ class Chaos:
         self.say(f"kill {sum(self.kills.values())}: {name}, next batch after {self.resumed[-1]:.1f} s")
 
     def _kill_task(self) -> bool:
-        tasks = []
-        for process in psutil.process_iter(["cmdline"]):
+        """Kill a task's own process, or the one of the scheduler's that watches over it."""
+        server = next((server for server in self.stack.servers if server.name == "scheduler" and server.alive()), None)
+        busy: list[psutil.Process] = []
+        for process in psutil.Process(server.pid).children(recursive=True) if server else ():
             with suppress(psutil.Error):
-                line = " ".join(process.info["cmdline"] or ())
-                if "airflow" in line and "supervisor" in line and str(self.stack.home.folder) in str(process.environ()):
-                    tasks.append(process)
-        if not tasks:
+                line = " ".join(process.cmdline())
+                if line.startswith("airflow worker -- ") and "<idle>" not in line:
+                    busy += [process, *process.children(recursive=True)]
+        alive = [process for process in busy if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+        if not alive:
             return False
         with suppress(psutil.Error):
-            self.rng.choice(tasks).kill()
+            self.rng.choice(alive).kill()
         return True
 
     def _kill_server(self, name: str) -> bool:
