@@ -14,6 +14,7 @@ ARROW = {
     "long": pa.int64(),
     "boolean": pa.bool_(),
     "double": pa.float64(),
+    "date": pa.date32(),
 }
 ARROW["timestamp"] = pa.timestamp("us", tz="UTC")
 
