@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from clickjoin import faults
+from clickjoin import faults, metrics
 from clickjoin.batch import run_batch
 from clickjoin.context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
@@ -216,7 +215,7 @@ class Engine:
         self._floods |= ctx.floods
         ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
         with ctx.step("settle"):
-            row = self._metrics(ctx)
+            row = metrics.row(ctx, self._now(), self._floods)
             small.append("metrics", [row], plan.txn)
             dispatcher.settled(plan, lost)
         faults.reach("settled")
@@ -231,37 +230,3 @@ class Engine:
                 if not any(mark in str(error) for mark in (MOVED, "FileNotFoundError")):
                     raise
         return run_batch(ctx, self.sources)
-
-    def _metrics(self, ctx: Context) -> dict[str, object]:
-        now = self._now()
-        joins = ctx.plan.sequence == "join"
-        problems = (*ctx.plan.problems, *(problem for problem in self._floods.values() if problem and joins))
-        row: dict[str, object] = {
-            "replica": ctx.plan.replica,
-            "sequence": ctx.plan.sequence,
-            "batch": ctx.plan.number,
-            "planned_at": ctx.plan.planned_at,
-            "settled_at": now,
-            "backlog_events": ctx.plan.backlog_events,
-            "backlog_bytes": ctx.plan.backlog_bytes,
-            "problems": json.dumps([asdict(problem) for problem in problems]) if problems else None,
-        }
-        for name in (
-            "primary_in",
-            "events_in",
-            "joined",
-            "repeats",
-            "wasted",
-            "pending",
-            "unjoinable",
-            "expired",
-            "filtered",
-            "quarantined",
-            "conflict_reruns",
-        ):
-            row[name] = ctx.counts[name]
-        for name, micros in zip(("latency_p50", "latency_p90", "latency_p99"), ctx.times, strict=False):
-            row[name] = now.timestamp() - micros / MICROS
-        for name in ("plan", "land", "lookup", "claim", "publish", "settle"):
-            row[f"seconds_{name}"] = round(ctx.seconds[name], 6)
-        return row
