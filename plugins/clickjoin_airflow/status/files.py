@@ -6,7 +6,7 @@ import mimetypes
 from pathlib import Path
 
 from fastapi import HTTPException, Request, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, HTMLResponse
 
 PAGE = Path(__file__).with_name("page")
 POLICY = (
@@ -18,7 +18,21 @@ REPORT_POLICY = (
     "sandbox allow-same-origin; default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
-_REPORT_KINDS = {".html", ".css", ".js", ".json", ".png", ".svg", ".ico", ".gif", ".jpg", ".woff", ".woff2", ".ttf"}
+_REPORT_KINDS = {
+    ".html",
+    ".css",
+    ".js",
+    ".json",
+    ".png",
+    ".svg",
+    ".ico",
+    ".gif",
+    ".jpg",
+    ".woff",
+    ".woff2",
+    ".ttf",
+    ".otf",
+}
 
 
 def page_file(name: str, request: Request) -> Response:
@@ -35,15 +49,40 @@ def page_file(name: str, request: Request) -> Response:
 
 
 def report_file(tables: str, name: str) -> Response:
-    """A file of a quality report, below `_quality` of a pipeline's tables; of a folder, its index.html."""
-    base = Path(tables.removeprefix("file://"), "_quality")
-    path = inside(base, name) or inside(base, f"{name.rstrip('/')}/index.html")
+    """A file of a quality report, below `_quality` of a pipeline's tables; pages get the looks that they would load."""
+    path = inside(report_base(tables), name)
     if path is None or path.suffix not in _REPORT_KINDS:
         raise HTTPException(
             404, f"There is no report {name!r}: it may have been removed since, or its run was cut short"
         )
     headers = {"Content-Security-Policy": REPORT_POLICY, "Cache-Control": "private, max-age=60"}
-    return FileResponse(path, media_type=_kind(path), headers=headers)
+    if path.suffix != ".html":
+        return FileResponse(path, media_type=_kind(path), headers=headers)
+    up = "../" * (name.count("/") + 2)  # report/<pipeline>/<name>
+    link = f'<link rel="stylesheet" href="{up}static/report.css"></head>'
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return HTMLResponse(text.replace("</head>", link, 1), headers=headers)
+
+
+def report_pages(tables: str, folder: str) -> list[dict[str, str]]:
+    """The pages of a report: a tab for each suite; `path` is from its folder."""
+    base = report_base(tables)
+    index = inside(base, f"{folder}/index.html")
+    if index is None:
+        raise HTTPException(
+            404, f"There is no report {folder!r}: it may have been removed since, or its run was cut short"
+        )
+    found = sorted(path.relative_to(index.parent) for path in index.parent.rglob("*.html"))
+    # Great Expectations' own index is filled by scripts, which do not run here.
+    validations = [path for path in found if path.parts[0] == "validations"]
+    if not validations:
+        return [{"title": "Report", "path": "index.html"}]
+    return [{"title": path.parts[1] if len(path.parts) > 2 else path.stem, "path": str(path)} for path in validations]
+
+
+def report_base(tables: str) -> Path:
+    """The folder of a pipeline's quality reports."""
+    return Path(tables.removeprefix("file://"), "_quality")
 
 
 def inside(folder: Path, name: str) -> Path | None:

@@ -26,7 +26,7 @@ def _desk(pipeline: Name, request: Request) -> Desk:
 
 
 DeskDep = Annotated[Desk, Depends(_desk)]
-EventId = Annotated[str, Query(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Text = Annotated[str, Query(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 @pages.get("/")
@@ -107,6 +107,12 @@ def found(desk: DeskDep) -> dict[str, Any]:
     return desk.found()
 
 
+@pipeline.get("/reports")
+def reports(desk: DeskDep, folder: Text) -> dict[str, Any]:
+    """The pages of a quality report."""
+    return {"pages": files.report_pages(desk.file.tables, folder)}
+
+
 @pipeline.get("/registry")
 def registry(desk: DeskDep) -> dict[str, Any]:
     """The registry by bucket and shard."""
@@ -120,6 +126,6 @@ def backlog(desk: DeskDep) -> dict[str, Any]:
 
 
 @pipeline.get("/explain")
-def explain(desk: DeskDep, event_id: EventId) -> dict[str, Any]:
+def explain(desk: DeskDep, event_id: Text) -> dict[str, Any]:
     """Where an event is."""
     return desk.explain(event_id)

@@ -1,0 +1,108 @@
+// Line and area charts, drawn by uPlot in the colours of the page.
+
+import { h } from "./dom.js";
+
+const HEIGHT = 190;
+const drawn = new Map();
+
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function axes(unit) {
+  const common = { stroke: () => colour("--quiet"), grid: { stroke: () => colour("--line"), width: 1 }, ticks: { show: false } };
+  return [
+    { ...common, space: 70, values: times },
+    { ...common, size: 58, values: (plot, ticks) => ticks.map((tick) => unit(tick)) },
+  ];
+}
+
+function times(plot, ticks) {
+  const wide = plot.scales.x.max - plot.scales.x.min > 3 * 86400;
+  return ticks.map((tick) => {
+    const text = new Date(tick * 1000).toISOString();
+    return wide ? text.slice(5, 10) : text.slice(11, 16);
+  });
+}
+
+function lines(series, unit, stacked) {
+  return [
+    { value: (plot, tick) => (tick === null ? "–" : new Date(tick * 1000).toISOString().slice(0, 16).replace("T", " ")) },
+    ...series.map((one, index) => ({
+      label: one.label,
+      stroke: () => colour(one.colour),
+      fill: stacked || one.fill ? () => `${colour(one.colour)}${stacked ? "99" : "22"}` : undefined,
+      width: stacked ? 1 : 1.75,
+      points: { show: false },
+      spanGaps: true,
+      value: (plot, value, number, at) => (at === null ? "–" : unit(series[index].values[at])),
+    })),
+  ];
+}
+
+// Each series lies on those before it; drawn from the top, so that none is covered.
+function stack(series) {
+  const below = [];
+  return series.map((one) => one.values.map((value, at) => {
+    below[at] = (below[at] ?? 0) + (value ?? 0);
+    return series.every((other) => other.values[at] === null) ? null : below[at];
+  }));
+}
+
+function plotted(chart) {
+  const order = chart.stacked ? [...chart.series].reverse() : chart.series;
+  const values = chart.stacked ? stack(chart.series).reverse() : chart.series.map((one) => one.values);
+  return { order, data: [chart.at, ...values] };
+}
+
+function build(place, chart) {
+  const { order, data } = plotted(chart);
+  const options = {
+    width: Math.max(place.clientWidth, 200),
+    height: HEIGHT,
+    series: lines(order, chart.unit, chart.stacked),
+    axes: axes(chart.unit),
+    scales: { x: { time: true }, y: { range: (plot, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+    cursor: { sync: { key: "clickjoin" }, y: false, drag: { setScale: false, x: false, y: false } },
+    legend: { live: true },
+    tzDate: (tick) => new Date(tick * 1000),
+  };
+  return new window.uPlot(options, data, place);
+}
+
+// chart: { id, title, hint, at, series: [{ label, values, colour, fill }], unit, stacked }
+export function draw(parent, chart) {
+  let held = drawn.get(chart.id);
+  if (!held || !held.place.isConnected) {
+    const place = h("div", { class: "plot" });
+    parent.append(h("figure", { class: "card", id: `chart-${chart.id}` },
+      h("figcaption", {}, h("h3", {}, chart.title), h("p", { class: "quiet" }, chart.hint)), place));
+    held = { place, plot: null };
+    drawn.set(chart.id, held);
+  }
+  held.plot?.destroy();
+  held.chart = chart;
+  held.plot = build(held.place, chart);
+  held.place.setAttribute("role", "img");
+  held.place.setAttribute("aria-label", spoken(chart));
+}
+
+function spoken(chart) {
+  const last = (values) => values.findLast((value) => value !== null);
+  const parts = chart.series.map((one) => `${one.label} ${last(one.values) === undefined ? "no value" : chart.unit(last(one.values))}`);
+  return `${chart.title}, newest: ${parts.join(", ")}`;
+}
+
+function again() {
+  for (const held of drawn.values()) {
+    if (!held.place.isConnected || !held.plot) continue;
+    held.plot.destroy();
+    held.plot = build(held.place, held.chart);
+  }
+}
+
+let waiting = 0;
+function soon() {
+  clearTimeout(waiting);
+  waiting = setTimeout(again, 120);
+}
+addEventListener("themed", soon);
+addEventListener("resize", soon);

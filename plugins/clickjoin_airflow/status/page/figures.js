@@ -1,0 +1,57 @@
+// How each replica fares now.
+
+import { fill, h, pill } from "./dom.js";
+import { brief, bytes, count, seconds, since, words } from "./format.js";
+
+const SILENT_SECONDS = 300;
+
+function figure(title, value, hint) {
+  return h("div", { class: "figure" }, h("dt", {}, title), h("dd", {}, value), hint ? h("p", { class: "quiet" }, hint) : null);
+}
+
+function verdict(part, live) {
+  const behind = live?.backlog_events ?? part.backlog_events;
+  if (part.problems.length || live?.problems?.length) return pill("failing", "problem");
+  if (behind > 0) return pill("open", "behind");
+  if (!part.last_batch_at) return pill("unknown", "no batch yet");
+  const silent = (Date.now() - new Date(part.last_batch_at)) / 1000 > SILENT_SECONDS;
+  return silent ? pill("unknown", "quiet") : pill("closed", "fresh");
+}
+
+function backlog(part, live) {
+  const events = live?.backlog_events ?? part.backlog_events;
+  const size = live?.backlog_bytes ?? part.backlog_bytes;
+  return figure("Backlog", `${count(events)} events`, `${bytes(size)} not planned${live ? ", looked at now" : ""}`);
+}
+
+function problems(part, live) {
+  const known = new Map();
+  for (const one of [...part.problems, ...(live?.problems ?? [])]) known.set(`${one.kind} ${one.path}`, one);
+  return [...known.values()].map((one) =>
+    h("p", { class: "notice warn" }, h("strong", {}, words(one.kind)), ` ${one.path}: ${one.detail}`));
+}
+
+function card(name, part, live) {
+  const { latency, day } = part;
+  return h("article", { class: "card", "data-replica": name },
+    h("header", { class: "row" }, h("h3", {}, name), verdict(part, live)),
+    h("dl", { class: "figures" },
+      figure("Latency p90", seconds(latency.p90), `p50 ${seconds(latency.p50)}, p99 ${seconds(latency.p99)}`),
+      figure("Lag", since(part.last_join_at), "since the last join was settled"),
+      backlog(part, live),
+      figure("Throughput", `${brief(part.joined_per_second)}/s`, "joined, over 15 minutes"),
+      figure("Joined today", brief(day.joined), `of ${brief(day.events_in)} in 24 hours`),
+      figure("Wasted", brief(day.wasted), `${brief(day.conflict_reruns)} conflicts in 24 hours`)),
+    live?.unsettled_batch ? h("p", { class: "quiet" }, `Batch ${live.unsettled_batch} is under way.`) : null,
+    problems(part, live));
+}
+
+export function showFigures(found, live) {
+  const names = Object.keys(found.replicas);
+  fill("figures", names.length
+    ? names.map((name) => card(name, found.replicas[name], live?.[name]))
+    : h("p", { class: "quiet" }, "No batch has been settled yet: switch on the pipeline's join."));
+  const unread = found.unread_files
+    ? ` ${count(found.unread_files)} files of table metrics were not read: switch on the pipeline's gc, which makes few of many.` : "";
+  fill("freshness", `As of ${found.now.slice(11, 19)} UTC.${unread}`);
+}

@@ -1,0 +1,76 @@
+"""What other jobs write to a lake, for the status page to show: closed dates, quality runs and their reports."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import great_expectations as gx
+import pandas as pd
+
+from clickjoin.lake import SmallTables
+
+CHECKS = [
+    ("joined", "ids_are_unique", "expect_column_values_to_be_unique", "event_id", "fail"),
+    ("joined", "clicks_follow_their_query", "expect_column_pair_values_a_to_be_greater_than_b", "event_time", "fail"),
+    ("joined", "rows_as_usual", "expect_table_row_count_to_be_between", None, "warn"),
+    ("foreign", "primary_ids_are_named", "expect_column_values_to_not_be_null", "primary_id", "fail"),
+    ("registry", "one_claim_an_id", "expect_column_values_to_be_unique", "event_id", "fail"),
+]
+
+
+def furnish(root: Path, days: dict[date, dict[str, int]]) -> None:
+    """Close all of these dates but the last one; the one before it fails a check. `days`: joined, and so on, by date."""
+    small = SmallTables(str(root))
+    ordered = sorted(days)
+    for number, day in enumerate(ordered):
+        state = "open" if day == ordered[-1] else "failing" if day == ordered[-2] else "closed"
+        _close(small, root, day, days[day], state, number)
+
+
+def _close(small: SmallTables, root: Path, day: date, counts: dict[str, int], state: str, number: int) -> None:
+    at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1, hours=2)
+    run = f"main/{int(at.timestamp() * 1e6)}"
+    failing = state == "failing"
+    folder = root / "_quality" / day.isoformat() / run.replace("/", "-")
+    if state != "open":
+        small.append("quality", [_check(run, at, day, *check, bad=failing and check[1] == "clicks_follow_their_query")
+                                 for check in CHECKS])  # fmt: skip
+        report(folder, bad=failing)
+    details = {"open": "Input of this date is still unread: the logs end at 14:03", "failing": "1 quality check failed"}
+    small.append("dates", [{
+        "date": day, "at": at, "run": run, "action": "close", "state": state, "revision": 0 if state == "open" else 1,
+        "detail": details.get(state), "watermark": at, "version": number, "accepted": sum(counts.values()), **counts,
+        "faults": 0, "failed": int(failing), "warned": 0, "report": None if state == "open" else str(folder), "seconds": 31.4,
+    }])  # fmt: skip
+
+
+def _check(run: str, at: datetime, day: date, suite: str, name: str, kind: str, column: str | None, level: str, *,
+           bad: bool) -> dict[str, Any]:  # fmt: skip
+    return {
+        "run": run, "at": at, "date": day, "suite": suite, "check": name, "expectation": kind, "column": column,
+        "level": level, "success": not bad, "observed": 3.0 if bad else 0.0, "expected": "none", "unexpected": 3 if bad else 0,
+        "samples": json.dumps(["10.0.0.2:7:1795200000000000"] if bad else []),
+        "detail": "Clicks before their query: look at the clocks of the hosts in the samples" if bad else None, "seconds": 4.2,
+    }  # fmt: skip
+
+
+def report(folder: Path, *, bad: bool) -> None:
+    """A report as Great Expectations writes it, of four rows."""
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)}
+    context.add_data_docs_site("report", {"class_name": "SiteBuilder", "store_backend": store,
+                                          "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"}})  # fmt: skip
+    batch = context.data_sources.add_pandas("lake").add_dataframe_asset("joined").add_batch_definition_whole_dataframe("day")
+    wanted = [gx.expectations.ExpectColumnValuesToBeUnique(column="event_id"),
+              gx.expectations.ExpectColumnValuesToBeBetween(column="seconds_after_query", min_value=0)]  # fmt: skip
+    suite = context.suites.add(gx.ExpectationSuite("joined", expectations=wanted))
+    whole = context.validation_definitions.add(gx.ValidationDefinition(data=batch, suite=suite, name="joined"))
+    rows = pd.DataFrame({"event_id": ["a", "b", "c", "d"], "seconds_after_query": [1.5, 2.0, 0.4, -3.0 if bad else 3.0]})
+    whole.run(batch_parameters={"dataframe": rows})
+    checkpoint = gx.Checkpoint(name="report", validation_definitions=[whole],
+                               actions=[gx.checkpoint.UpdateDataDocsAction(name="docs", site_names=["report"])])  # fmt: skip
+    context.checkpoints.add(checkpoint).run(batch_parameters={"dataframe": rows})
