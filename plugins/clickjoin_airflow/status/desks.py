@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
 from airflow.configuration import conf
 
+from clickjoin.errors import ClickjoinError
 from clickjoin_airflow.pipelines import Found, PipelineFile, find
 from clickjoin_airflow.status.desk import Desk
 
@@ -26,6 +28,12 @@ class Desks:
         """The desk of a pipeline; None if no file names it."""
         file = next((file for file in self.found().good if file.name == pipeline), None)
         return None if file is None else self._desk(file)
+
+    def read_ahead(self) -> None:
+        """Read what a page shows first, of every pipeline; one that cannot be read will say so when it is asked."""
+        for file in self.found().good:
+            with suppress(ClickjoinError):
+                self._desk(file).overview(24, "")
 
     def _desk(self, file: PipelineFile) -> Desk:
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from clickjoin.errors import ClickjoinError, LakeError
 from clickjoin.lake.small import SmallTables
 
 _GONE = ("Path does not exist", "No such file or directory", "Not a Delta table")
+_COLOUR = re.compile(r"\x1b\[\d+m")
+_FRAME = re.compile(r"\d+: <unknown>|Backtrace")
 _REFUSED = ("Permission denied", "PermissionDenied", "Operation not permitted")
 
 
@@ -27,8 +30,7 @@ def readable(root: str, name: str) -> Iterator[None]:
     except ClickjoinError as error:
         raise missing(root, name) if "no such table" in str(error) else error from error
     except (OSError, DeltaError, pa.ArrowException) as error:
-        text = str(error).splitlines()
-        raise _told(root, name, " ".join(line.strip() for line in text[:3]), "\n".join(text)) from error
+        raise _told(root, name, _gist(str(error))) from error
 
 
 class ReadableTables(SmallTables):
@@ -61,7 +63,13 @@ def missing(root: str, name: str) -> LakeError:
 _MOUNT = "Mount it where Airflow's API server runs, or mend `lake` in the pipeline's file"
 
 
-def _told(root: str, name: str, first: str, text: str) -> LakeError:
+def _gist(text: str) -> str:
+    """What delta-rs or Arrow say, in a line: without colours, and the frames of code that it has no names for."""
+    lines = [_COLOUR.sub("", line).strip(" ↳") for line in text.splitlines()]
+    return " ".join(line for line in lines if line and not _FRAME.match(line))[:300]
+
+
+def _told(root: str, name: str, text: str) -> LakeError:
     place = f"{root}/{name}"
     if any(mark in text for mark in _REFUSED):
         return LakeError(
@@ -72,10 +80,10 @@ def _told(root: str, name: str, first: str, text: str) -> LakeError:
         if not Path(root, name).is_dir():
             return missing(root, name)
         return LakeError(
-            f"{place}: a file that its log names is gone ({first[:200]})",
+            f"{place}: a file that its log names is gone ({text})",
             remedy="Restore it; if a collection ran just now, this passes by itself",
         )
     return LakeError(
-        f"{place}: its log or its files are damaged ({first[:200]})",
+        f"{place}: its log or its files are damaged ({text})",
         remedy="Restore the damaged file, or the table, from a copy (docs/registry.md)",
     )

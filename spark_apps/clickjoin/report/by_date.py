@@ -74,8 +74,8 @@ def states(small: SmallTables) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for row in sorted(small.read("dates").to_pylist(), key=lambda row: row["at"]):
         key = row["date"].isoformat()
-        found[key] = {name: _plain(value) for name, value in row.items()}
-        found[key]["history"] = found.get(key, {}).get("history", 0) + 1
+        before = found[key]["history"] if key in found else 0
+        found[key] = {name: _plain(value) for name, value in row.items()} | {"history": before + 1}
     return found
 
 

@@ -82,7 +82,7 @@ def series(history: History, now: datetime, hours: int, replica: str = "") -> di
     first = int(since.timestamp()) // width * width
     times = range(first, int(now.timestamp()) + 1, width)
     counted: dict[str, list[Any]] = {n: [whole[t][n] if t in whole else 0 for t in times] for n in ("batches", *COUNTS)}
-    found: dict[str, Any] = {"at": list(times), "seconds": width, **counted}
+    found: dict[str, Any] = {"hours": hours, "seconds": width, "at": list(times), **counted}
     for name in LATENCIES:
         found[name] = [mean(joins[t][f"weighted_{name}"], joins[t]["weight"]) if t in joins else None for t in times]
     found["worst"] = [_round(joins[t]["worst"]) if t in joins else None for t in times]

@@ -22,7 +22,7 @@ CHECKS = [
 
 
 def furnish(root: Path, days: dict[date, dict[str, int]]) -> None:
-    """Close all of these dates but the last one; the one before it fails a check. `days`: joined, and so on, by date."""
+    """Close all of these dates but the last one; the one before it fails a check. `days`: counts by date."""
     small = SmallTables(str(root))
     ordered = sorted(days)
     for number, day in enumerate(ordered):
@@ -43,18 +43,20 @@ def _close(small: SmallTables, root: Path, day: date, counts: dict[str, int], st
     small.append("dates", [{
         "date": day, "at": at, "run": run, "action": "close", "state": state, "revision": 0 if state == "open" else 1,
         "detail": details.get(state), "watermark": at, "version": number, "accepted": sum(counts.values()), **counts,
-        "faults": 0, "failed": int(failing), "warned": 0, "report": None if state == "open" else str(folder), "seconds": 31.4,
+        "faults": 0, "failed": int(failing), "warned": 0, "seconds": 31.4,
+        "report": None if state == "open" else str(folder),
     }])  # fmt: skip
 
 
-def _check(run: str, at: datetime, day: date, suite: str, name: str, kind: str, column: str | None, level: str, *,
-           bad: bool) -> dict[str, Any]:  # fmt: skip
-    return {
-        "run": run, "at": at, "date": day, "suite": suite, "check": name, "expectation": kind, "column": column,
-        "level": level, "success": not bad, "observed": 3.0 if bad else 0.0, "expected": "none", "unexpected": 3 if bad else 0,
-        "samples": json.dumps(["10.0.0.2:7:1795200000000000"] if bad else []),
-        "detail": "Clicks before their query: look at the clocks of the hosts in the samples" if bad else None, "seconds": 4.2,
-    }  # fmt: skip
+def _check(
+    run: str, at: datetime, day: date, suite: str, name: str, kind: str, column: str | None, level: str, *, bad: bool
+) -> dict[str, Any]:
+    found = {"success": True, "observed": 0.0, "unexpected": 0, "samples": "[]", "detail": None}
+    if bad:
+        found = {"success": False, "observed": 3.0, "unexpected": 3, "samples": json.dumps(["10.0.0.2:7:17"])}
+        found["detail"] = "Clicks before their query: look at the clocks of the hosts in the samples"
+    row = {"run": run, "at": at, "date": day, "suite": suite, "check": name, "expectation": kind, "column": column}
+    return {**row, "level": level, "expected": "none", "seconds": 4.2, **found}
 
 
 def report(folder: Path, *, bad: bool) -> None:
@@ -64,13 +66,19 @@ def report(folder: Path, *, bad: bool) -> None:
     store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)}
     context.add_data_docs_site("report", {"class_name": "SiteBuilder", "store_backend": store,
                                           "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"}})  # fmt: skip
-    batch = context.data_sources.add_pandas("lake").add_dataframe_asset("joined").add_batch_definition_whole_dataframe("day")
+    batch = (
+        context.data_sources.add_pandas("lake")
+        .add_dataframe_asset("joined")
+        .add_batch_definition_whole_dataframe("day")
+    )
     wanted = [gx.expectations.ExpectColumnValuesToBeUnique(column="event_id"),
               gx.expectations.ExpectColumnValuesToBeBetween(column="seconds_after_query", min_value=0)]  # fmt: skip
     suite = context.suites.add(gx.ExpectationSuite("joined", expectations=wanted))
     whole = context.validation_definitions.add(gx.ValidationDefinition(data=batch, suite=suite, name="joined"))
-    rows = pd.DataFrame({"event_id": ["a", "b", "c", "d"], "seconds_after_query": [1.5, 2.0, 0.4, -3.0 if bad else 3.0]})
+    rows = pd.DataFrame(
+        {"event_id": ["a", "b", "c", "d"], "seconds_after_query": [1.5, 2.0, 0.4, -3.0 if bad else 3.0]}
+    )
     whole.run(batch_parameters={"dataframe": rows})
-    checkpoint = gx.Checkpoint(name="report", validation_definitions=[whole],
-                               actions=[gx.checkpoint.UpdateDataDocsAction(name="docs", site_names=["report"])])  # fmt: skip
+    docs = gx.checkpoint.UpdateDataDocsAction(name="docs", site_names=["report"])
+    checkpoint = gx.Checkpoint(name="report", validation_definitions=[whole], actions=[docs])
     context.checkpoints.add(checkpoint).run(batch_parameters={"dataframe": rows})

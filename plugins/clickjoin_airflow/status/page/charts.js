@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 
-const HEIGHT = 190;
+const HEIGHT = 180;
 const drawn = new Map();
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -28,11 +28,12 @@ function lines(series, unit, stacked) {
     { value: (plot, tick) => (tick === null ? "–" : new Date(tick * 1000).toISOString().slice(0, 16).replace("T", " ")) },
     ...series.map((one, index) => ({
       label: one.label,
+      class: one.label.replaceAll(" ", "-"),
       stroke: () => colour(one.colour),
       fill: stacked || one.fill ? () => `${colour(one.colour)}${stacked ? "99" : "22"}` : undefined,
       width: stacked ? 1 : 1.75,
-      points: { show: false },
-      spanGaps: true,
+      points: { show: true, size: 5, fill: () => colour(one.colour), filter: alone },
+      gaps: wideGaps,
       value: (plot, value, number, at) => (at === null ? "–" : unit(series[index].values[at])),
     })),
   ];
@@ -53,6 +54,22 @@ function plotted(chart) {
   return { order, data: [chart.at, ...values] };
 }
 
+// Spans without batches shorter than this are drawn through, wider ones are gaps.
+const GAP_BINS = 5;
+
+function wideGaps(plot, number, from, to, gaps) {
+  const bin = plot.bbox.width / Math.max(plot.data[0].length - 1, 1);
+  return gaps.filter(([left, right]) => right - left > GAP_BINS * bin);
+}
+
+// A value between two gaps would be a line of no length.
+function alone(plot, number) {
+  const values = plot.data[number];
+  const near = (at) => values.slice(Math.max(at - GAP_BINS, 0), at).some((value) => value !== null)
+    || values.slice(at + 1, at + 1 + GAP_BINS).some((value) => value !== null);
+  return values.flatMap((value, at) => (value === null || near(at) ? [] : [at]));
+}
+
 function build(place, chart) {
   const { order, data } = plotted(chart);
   const options = {
@@ -61,28 +78,40 @@ function build(place, chart) {
     series: lines(order, chart.unit, chart.stacked),
     axes: axes(chart.unit),
     scales: { x: { time: true }, y: { range: (plot, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-    cursor: { sync: { key: "clickjoin" }, y: false, drag: { setScale: false, x: false, y: false } },
+    cursor: { sync: { key: chart.group ?? "time" }, y: false, drag: { setScale: false, x: false, y: false } },
     legend: { live: true },
     tzDate: (tick) => new Date(tick * 1000),
   };
   return new window.uPlot(options, data, place);
 }
 
-// chart: { id, title, hint, at, series: [{ label, values, colour, fill }], unit, stacked }
-export function draw(parent, chart) {
-  let held = drawn.get(chart.id);
-  if (!held || !held.place.isConnected) {
-    const place = h("div", { class: "plot" });
-    parent.append(h("figure", { class: "card", id: `chart-${chart.id}` },
-      h("figcaption", {}, h("h3", {}, chart.title), h("p", { class: "quiet" }, chart.hint)), place));
-    held = { place, plot: null };
-    drawn.set(chart.id, held);
+const sized = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const held = [...drawn.values()].find((one) => one.place === target);
+    const width = Math.max(target.clientWidth, 200);
+    if (held?.plot && Math.abs(held.plot.width - width) > 1) held.plot.setSize({ width, height: HEIGHT });
   }
-  held.plot?.destroy();
-  held.chart = chart;
-  held.plot = build(held.place, chart);
-  held.place.setAttribute("role", "img");
-  held.place.setAttribute("aria-label", spoken(chart));
+});
+
+function reserve(parent, chart) {
+  const place = h("div", { class: "plot" });
+  parent.append(h("figure", { class: "card", id: `chart-${chart.id}` },
+    h("figcaption", {}, h("h3", {}, chart.title), h("p", { class: "quiet" }, chart.hint)), place));
+  sized.observe(place);
+  drawn.set(chart.id, { place, plot: null });
+}
+
+// charts: { id, title, hint, at, series: [{ label, values, colour, fill }], unit, stacked, group }
+export function draw(parent, charts) {
+  for (const chart of charts) if (!drawn.get(chart.id)?.place.isConnected) reserve(parent, chart);
+  for (const chart of charts) {
+    const held = drawn.get(chart.id);
+    held.plot?.destroy();
+    held.chart = chart;
+    held.plot = build(held.place, chart);
+    held.place.setAttribute("role", "img");
+    held.place.setAttribute("aria-label", spoken(chart));
+  }
 }
 
 function spoken(chart) {
@@ -105,4 +134,3 @@ function soon() {
   waiting = setTimeout(again, 120);
 }
 addEventListener("themed", soon);
-addEventListener("resize", soon);

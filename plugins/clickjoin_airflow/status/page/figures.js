@@ -1,13 +1,15 @@
 // How each replica fares now.
 
 import { fill, h, pill } from "./dom.js";
-import { brief, bytes, count, seconds, since, words } from "./format.js";
+import { brief, bytes, count, seconds, words } from "./format.js";
 
 const SILENT_SECONDS = 300;
 
 function figure(title, value, hint) {
   return h("div", { class: "figure" }, h("dt", {}, title), h("dd", {}, value), hint ? h("p", { class: "quiet" }, hint) : null);
 }
+
+const age = (moment) => (moment ? seconds(Math.max(Math.round((Date.now() - new Date(moment)) / 1000), 0)) : "–");
 
 function verdict(part, live) {
   const behind = live?.backlog_events ?? part.backlog_events;
@@ -21,7 +23,7 @@ function verdict(part, live) {
 function backlog(part, live) {
   const events = live?.backlog_events ?? part.backlog_events;
   const size = live?.backlog_bytes ?? part.backlog_bytes;
-  return figure("Backlog", `${count(events)} events`, `${bytes(size)} not planned${live ? ", looked at now" : ""}`);
+  return figure("Backlog", `${count(events)} events`, `${bytes(size)} not planned${live ? " now" : ""}`);
 }
 
 function problems(part, live) {
@@ -37,11 +39,11 @@ function card(name, part, live) {
     h("header", { class: "row" }, h("h3", {}, name), verdict(part, live)),
     h("dl", { class: "figures" },
       figure("Latency p90", seconds(latency.p90), `p50 ${seconds(latency.p50)}, p99 ${seconds(latency.p99)}`),
-      figure("Lag", since(part.last_join_at), "since the last join was settled"),
+      figure("Lag", age(part.last_join_at), "since a join batch was settled"),
       backlog(part, live),
-      figure("Throughput", `${brief(part.joined_per_second)}/s`, "joined, over 15 minutes"),
-      figure("Joined today", brief(day.joined), `of ${brief(day.events_in)} in 24 hours`),
-      figure("Wasted", brief(day.wasted), `${brief(day.conflict_reruns)} conflicts in 24 hours`)),
+      figure("Throughput", `${brief(part.joined_per_second)}/s`, "joined, in 15 minutes"),
+      figure("Joined, 24 h", brief(day.joined), `of ${brief(day.events_in)} taken up`),
+      figure("Wasted, 24 h", brief(day.wasted), `${brief(day.conflict_reruns)} conflicts`)),
     live?.unsettled_batch ? h("p", { class: "quiet" }, `Batch ${live.unsettled_batch} is under way.`) : null,
     problems(part, live));
 }

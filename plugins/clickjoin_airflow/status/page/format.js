@@ -22,17 +22,12 @@ export function bytes(value) {
 
 export function seconds(value) {
   if (none(value)) return "–";
+  if (value === 0) return "0 s";
   if (value < 1) return `${whole.format(value * 1000)} ms`;
   if (value < 100) return `${some.format(value)} s`;
   if (value < 6000) return `${whole.format(value / 60)} min`;
   if (value < 172800) return `${some.format(value / 3600)} h`;
   return `${some.format(value / 86400)} d`;
-}
-
-export function since(moment, now = Date.now()) {
-  if (!moment) return "never";
-  const passed = (now - new Date(moment).getTime()) / 1000;
-  return passed < 2 ? "just now" : `${seconds(Math.round(passed))} ago`;
 }
 
 export const moment = (text) => (text ? text.slice(0, 19).replace("T", " ") : "–");

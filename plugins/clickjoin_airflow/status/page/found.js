@@ -12,7 +12,7 @@ function kinds(run) {
 function verifications(runs) {
   return table([
     ["", (run) => pill(run.ok ? "closed" : "failing", run.ok ? "in order" : "faults")],
-    ["at", (run) => moment(run.at)], ["events", (run) => `${moment(run.from_time).slice(0, 16)} to ${moment(run.to_time).slice(0, 16)}`],
+    ["at", (run) => moment(run.at)], ["events", (run) => [moment(run.from_time).slice(0, 16), h("br"), `to ${moment(run.to_time).slice(0, 16)}`]],
     ["ids", (run) => brief(run.ids), "number"], ["found", kinds], ["took", (run) => seconds(run.seconds), "number"],
   ], runs.slice(0, 12), { caption: "Verifications", empty: "No verification has run yet: switch on the pipeline's verify." });
 }
@@ -20,9 +20,9 @@ function verifications(runs) {
 function quality(runs, state) {
   const verdict = (run) => (run.fail ? pill("failing", `${run.fail} failed`) : run.warn ? pill("open", `${run.warn} warned`) : pill("closed", "passed"));
   return table([
-    ["", verdict], ["date", (run) => run.date], ["at", (run) => moment(run.at)], ["passed", (run) => count(run.passed), "number"],
+    ["", verdict], ["date", (run) => run.date],
+    ["report", (run) => (run.report ? h("a", { href: `#${state.link({ report: run.report })}` }, "Open") : "–")], ["at", (run) => moment(run.at)], ["passed", (run) => count(run.passed), "number"],
     ["undecided", (run) => count(run.unknown), "number"], ["took", (run) => seconds(run.seconds), "number"],
-    ["", (run) => (run.report ? h("a", { href: `#${state.link({ report: run.report })}` }, "Report") : "")],
   ], runs, { caption: "Quality runs", empty: "No quality check has run yet." });
 }
 

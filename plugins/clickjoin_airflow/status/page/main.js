@@ -55,12 +55,18 @@ function notices() {
     (state.broken ?? []).map((file) => notice("warn", `${file.file}: no pipeline can be made of this file`, file.problem)));
 }
 
-const overview = () => part("overview", `overview?hours=${state.hours}&replica=${encodeURIComponent(state.replica)}`, (found) => {
+function overview() {
+  const path = `overview?hours=${state.hours}&replica=${encodeURIComponent(state.replica)}`;
+  return part("overview", path, shownOverview).finally(() => byId("charts").classList.remove("busy"));
+}
+
+function shownOverview(found) {
+  if (found.series.hours !== state.hours) return; // another range was chosen meanwhile
   state.overview = found;
   showFigures(found, state.live);
   replicas(Object.keys(found.replicas));
   showSeries(found.series);
-});
+}
 
 const backlog = () => part("backlog", "backlog", (found) => {
   state.live = found;
@@ -118,7 +124,10 @@ async function route() {
   byId("pipeline").hidden = !chosen || Boolean(wanted.get("report"));
   if (!chosen) return empty();
   if (other) begin();
-  else if (moved) overview();
+  else if (moved) {
+    byId("charts").classList.add("busy");
+    overview();
+  }
   shown(wanted);
   return undefined;
 }

@@ -47,8 +47,7 @@ export function showRegistry(found) {
     h("div", { class: "halves" }, shards(found.shards), timeline(found.timeline)));
   if (!buckets.length) return;
   const at = buckets.map((one) => start(one.bucket));
-  const chart = (id, title, name, unit, colour) => draw(charts, { id, title, hint: "By bucket of event time.", at, unit,
+  const chart = (id, title, name, unit, colour) => ({ id, title, hint: "By bucket of event time.", at, unit, group: "buckets",
     series: [{ label: title.toLowerCase(), values: buckets.map((one) => one[name]), colour, fill: true }] });
-  chart("claims", "Claims", "rows", count, "--c1");
-  chart("claim-bytes", "Bytes", "bytes", bytes, "--c3");
+  draw(charts, [chart("claims", "Claims", "rows", count, "--c1"), chart("claim-bytes", "Bytes", "bytes", bytes, "--c3")]);
 }

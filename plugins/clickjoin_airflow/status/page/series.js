@@ -29,5 +29,5 @@ function charts(series) {
 }
 
 export function showSeries(series) {
-  for (const chart of charts(series)) draw(byId("charts"), chart);
+  draw(byId("charts"), charts(series));
 }

@@ -15,7 +15,9 @@ FORM = {
 }
 
 for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
-    with DAG(f"clickjoin_backfill__{pipeline.name}", schedule=None, start_date=datetime(2025, 1, 1, tzinfo=UTC), params=FORM):
+    with DAG(
+        f"clickjoin_backfill__{pipeline.name}", schedule=None, start_date=datetime(2025, 1, 1, tzinfo=UTC), params=FORM
+    ):
 
         @task
         def backfill(tables: str) -> int:
