@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.airflow.site.server import Site
 
 # Airflow writes its settings there when it is first imported; the folder goes when this process does.
 _home = tempfile.TemporaryDirectory(prefix="clickjoin-airflow-")
@@ -46,3 +50,12 @@ def write_pipeline() -> WritePipeline:
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory, write_pipeline: WritePipeline) -> Iterator[Site]:
+    """Airflow with the status page on a lake made by hand, started once for all tests that look at it."""
+    from tests.airflow.site.server import site as running
+
+    with running(tmp_path_factory.mktemp("site"), write_pipeline) as started:
+        yield started

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from threading import RLock
@@ -141,11 +140,16 @@ class Desk:
                 raise
 
     def _look(self, tables: Sequence[str]) -> None:
-        """Begin anew where another table lies in the place of one: a rebuilt registry, a new lake."""
-        found = {}
-        for table in tables:
-            with suppress(OSError):
-                found[table] = Path(self.file.tables, table, "_delta_log").stat().st_ino
+        """Begin anew where another table lies in the place of one, or none: a rebuilt registry, a new lake."""
+        found = {table: _place(self.file.tables, table) for table in tables}
         if any(self._places.get(table, place) != place for table, place in found.items()):
             self._begin()
         self._places |= found
+
+
+def _place(tables: str, table: str) -> int:
+    """What tells a table's folder from another one of its name; 0 if it cannot be seen."""
+    try:
+        return Path(tables.removeprefix("file://"), table, "_delta_log").stat().st_ino
+    except OSError:
+        return 0
