@@ -79,7 +79,7 @@ class Desk:
         """The last verifications and the last runs of the quality suites, with the folders of their reports."""
         runs = self._keep("verifications", ["verification"], lambda: checks.verifications(self._small, _RUNS))
         quality = self._keep("quality", ["quality"], lambda: checks.qualities(self._small, _RUNS))
-        folders = checks.reports(self._states().values(), self.file.tables)
+        folders = self._keep("reports", ["dates"], lambda: checks.reports(self._small, self.file.tables))
         dated = [{**run, "report": folders.get(run["run"])} for run in quality]
         return {"verifications": runs, "quality": dated}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mimetypes
+import re
 from pathlib import Path
 
 from fastapi import HTTPException, Request, Response
@@ -18,6 +19,8 @@ REPORT_POLICY = (
     "sandbox allow-same-origin; default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
+# Scripts and what is loaded from elsewhere: the policy above keeps them out, so a page need not ask for them.
+_OUTSIDE = re.compile(r"<script\b.*?</script>|<(?:link|img)\b[^>]*?https?://[^>]*>", re.DOTALL | re.IGNORECASE)
 _REPORT_KINDS = {
     ".html",
     ".css",
@@ -60,7 +63,7 @@ def report_file(tables: str, name: str) -> Response:
         return FileResponse(path, media_type=_kind(path), headers=headers)
     up = "../" * (name.count("/") + 2)  # report/<pipeline>/<name>
     link = f'<link rel="stylesheet" href="{up}static/report.css"></head>'
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = _OUTSIDE.sub("", path.read_text(encoding="utf-8", errors="replace"))
     return HTMLResponse(text.replace("</head>", link, 1), headers=headers)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from clickjoin.verification.kinds import RECORDS
+from clickjoin.verification.kinds import RECORDS, UNPROVEN
 
 if TYPE_CHECKING:
     from clickjoin.lake import SmallTables
@@ -20,7 +19,7 @@ def verifications(small: SmallTables, most: int) -> list[dict[str, Any]]:
     runs: dict[str, dict[str, Any]] = {}
     for row in small.read("verification").sort_by([("at", "descending")]).to_pylist():
         run = runs.setdefault(row["run"], _verification(row))
-        unit = "bytes" if row["kind"] in RECORDS else "ids"
+        unit = "bytes" if row["kind"] in (*RECORDS, UNPROVEN) else "ids"
         run[unit] = max(run[unit], row["checked"] or 0)
         if row["count"]:
             found = {name: row[name] for name in ("kind", "fault", "count", "repaired")}
@@ -69,9 +68,10 @@ def _outcome(row: dict[str, Any]) -> str:
     return "passed" if row["success"] else str(row["level"])
 
 
-def reports(states: Iterable[dict[str, Any]], root: str) -> dict[str, str]:
-    """By run: the folder of its quality report, below `<root>/_quality`."""
-    pairs = ((str(state["run"]), report_folder(root, state.get("report"))) for state in states)
+def reports(small: SmallTables, root: str) -> dict[str, str]:
+    """By run: the folder of the quality report that a row of `dates` names, below `<root>/_quality`."""
+    rows = small.read("dates", columns=["run", "report"]).to_pylist()
+    pairs = ((str(row["run"]), report_folder(root, row["report"])) for row in rows)
     return {run: folder for run, folder in pairs if folder}
 
 

@@ -31,13 +31,16 @@ function checks(rows) {
   const red = rows.filter((row) => row.outcome !== "passed");
   if (!rows.length) return h("p", { class: "quiet" }, "No quality check has run over this date.");
   if (!red.length) return h("p", {}, pill("closed", "passed"), ` All ${rows.length} quality checks passed.`);
-  return table([
-    ["", (row) => pill(KIND[row.outcome], row.outcome)],
-    ["check", (row) => [h("b", {}, `${row.suite}: ${words(row.check)}`), row.detail ? h("div", { class: "quiet" }, row.detail) : null]],
-    ["expected", (row) => row.expected ?? "–"],
-    ["rows", (row) => count(row.unexpected ?? row.observed), "number"],
-    ["such as", (row) => row.samples.slice(0, 3).map(String).join(", ") || "–"],
-  ], red, { caption: `${red.length} of ${rows.length} checks did not pass` });
+  return [h("h4", {}, `${red.length} of ${rows.length} quality checks did not pass`), h("ul", { class: "checks" }, red.map(check))];
+}
+
+function check(row) {
+  const figure = row.unexpected ? `${count(row.unexpected)} rows` : row.observed === null ? "" : `found ${count(row.observed)}`;
+  const samples = row.samples.slice(0, 3).map(String).join(", ");
+  return h("li", {}, h("div", {}, pill(KIND[row.outcome], row.outcome), " ", h("b", {}, `${row.suite}: ${words(row.check)}`)),
+    row.detail ? h("p", {}, row.detail) : null,
+    h("p", { class: "quiet" }, [row.expected ? `expected ${row.expected}` : "", figure].filter(Boolean).join(", "),
+      samples ? [", such as ", h("code", {}, samples)] : null));
 }
 
 function actions(state, days) {

@@ -45,7 +45,7 @@ export function showRegistry(found) {
   const charts = h("div", { class: "charts" });
   fill("registry", charts, found.cells.length ? heat(found.cells) : null,
     h("div", { class: "halves" }, shards(found.shards), timeline(found.timeline)));
-  if (!buckets.length) return;
+  if (buckets.length < 2) return;
   const at = buckets.map((one) => start(one.bucket));
   const chart = (id, title, name, unit, colour) => ({ id, title, hint: "By bucket of event time.", at, unit, group: "buckets",
     series: [{ label: title.toLowerCase(), values: buckets.map((one) => one[name]), colour, fill: true }] });
