@@ -89,7 +89,8 @@ class History:
         self.unread = max(len(new) - MOST_FILES, 0) if self._version < 0 else self.unread
         for part in _by_keys([active[path] for path in new[:MOST_FILES]]):
             rows = read_files(self._small_tables, "metrics", [str(file["path"]) for file in part], RAW)
-            self._small = pa.concat_tables([self._small, _keyed(rows, part[0])])
+            # In one piece: a chunk a file makes everything that follows slow.
+            self._small = pa.concat_tables([self._small, _keyed(rows, part[0])]).combine_chunks()
 
     def _follow_large(self, files: Sequence[dict[str, Any]], since: datetime, now: datetime) -> None:
         held = self._large
@@ -101,7 +102,7 @@ class History:
 
     def _read(self, file: dict[str, Any], since: datetime, now: datetime) -> _Large:
         found = read_files(self._small_tables, "metrics", [str(file["path"])], RAW, ("settled_at", since))
-        rows = _keyed(found, file).select([*RAW, *KEYS])
+        rows = _keyed(found.combine_chunks(), file).select([*RAW, *KEYS])
         bins = gather(prepare(rows), BASE_SECONDS)
         order = rows.sort_by([("settled_at", "descending")])
         fresh = pc.sum(pc.greater_equal(order["settled_at"], pa.scalar(now - FRESH))).as_py() or 0

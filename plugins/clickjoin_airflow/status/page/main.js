@@ -21,6 +21,16 @@ const problems = new Map();
 
 const address = () => new URLSearchParams(location.hash.slice(1));
 
+// The pipeline that this browser saw last; storage may be refused.
+function last(name) {
+  try {
+    if (name) localStorage.setItem("clickjoin-pipeline", name);
+    return localStorage.getItem("clickjoin-pipeline");
+  } catch {
+    return null;
+  }
+}
+
 // The address with some fields changed; empty ones go.
 function link(changes) {
   const found = address();
@@ -114,7 +124,9 @@ function tabs(pipelines) {
 
 async function route() {
   const wanted = address();
-  const chosen = state.pipelines.find((one) => one.name === wanted.get("pipeline")) ?? state.pipelines[0];
+  const named = (name) => state.pipelines.find((one) => one.name === name);
+  const chosen = named(wanted.get("pipeline")) ?? named(last()) ?? state.pipelines[0];
+  last(chosen?.name);
   const other = chosen?.name !== state.pipeline?.name;
   const hours = Number(wanted.get("hours")) in WINDOWS ? Number(wanted.get("hours")) : 24;
   const moved = hours !== state.hours;
