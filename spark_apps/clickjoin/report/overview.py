@@ -24,24 +24,29 @@ _FINE = 15
 
 
 def figures(history: History, now: datetime) -> dict[str, dict[str, Any]]:
-    """By replica: `last_batch_at`, latency and throughput of the last 15 minutes, backlog, problems, a day's totals."""
+    """By replica: `last_batch_at`, latency of joins and throughput of 15 minutes, backlog, problems, a day's totals."""
     history.refresh(now - _DAY, now)
     newest = history.newest()
-    lately = _by_replica(history.bins(_FINE, now - _LATELY))
+    bins = history.bins(_FINE, now - _LATELY)
+    lately = _by_replica(bins)
+    joins = _by_replica(bins.filter(pc.equal(bins["sequence"], "join")))
     day = _by_replica(history.bins(300, now - _DAY))
     names = sorted(set(newest["replica"].to_pylist()) | day.keys())
-    return {name: _figures(_rows_of(newest, name), lately.get(name), day.get(name)) for name in names}
+    found = {name: _figures(_rows_of(newest, name), joins.get(name), day.get(name)) for name in names}
+    for name, row in lately.items():
+        found[name]["joined_per_second"] = round(row["joined"] / _LATELY.total_seconds(), 3)
+    return found
 
 
 def _figures(rows: list[dict[str, Any]], lately: dict[str, Any] | None, day: dict[str, Any] | None) -> dict[str, Any]:
     joins = [row for row in rows if row["sequence"] == "join"]
     newest = joins[0] if joins else None
-    latency = next((row for row in rows if row["latency_p90"] is not None), None)
+    latency = next((row for row in joins if row["latency_p90"] is not None), None)
     return {
         "last_batch_at": rows[0]["settled_at"].isoformat() if rows else None,
         "last_join_at": newest["settled_at"].isoformat() if newest else None,
         "latency": {name: _recent(lately, latency, name) for name in LATENCIES},
-        "joined_per_second": round(lately["joined"] / _LATELY.total_seconds(), 3) if lately else 0.0,
+        "joined_per_second": 0.0,
         **{name: newest[name] if newest else None for name in BACKLOG},
         "problems": json.loads(newest["problems"]) if newest and newest["problems"] else [],
         "day": {name: int(day[name]) if day else 0 for name in ("batches", *COUNTS)},

@@ -10,7 +10,7 @@ export const colour = (name) => getComputedStyle(document.documentElement).getPr
 function axes(unit) {
   const common = { stroke: () => colour("--quiet"), grid: { stroke: () => colour("--line"), width: 1 }, ticks: { show: false } };
   return [
-    { ...common, space: 70, values: times },
+    { ...common, space: 70, size: 32, values: times },
     { ...common, size: 58, values: (plot, ticks) => ticks.map((tick) => unit(tick)) },
   ];
 }
@@ -30,7 +30,7 @@ function lines(series, unit, stacked) {
       label: one.label,
       class: one.label.replaceAll(" ", "-"),
       stroke: () => colour(one.colour),
-      fill: stacked || one.fill ? () => `${colour(one.colour)}${stacked ? "99" : "22"}` : undefined,
+      fill: stacked || one.fill ? () => `${colour(one.colour)}${stacked ? "" : "22"}` : undefined,
       width: stacked ? 1 : 1.75,
       points: { show: true, size: 5, fill: () => colour(one.colour), filter: alone },
       gaps: wideGaps,

@@ -14,12 +14,14 @@ function counts(days) {
     h("div", {}, h("dt", {}, name), h("dd", { "data-count": name }, count(sum(name))))));
 }
 
+const DONE = { close: "Looked at", fill: "Filled", rebuild: "Rebuilt" };
+
 function closing(day) {
   const { close } = day;
   if (!close) return h("p", { class: "quiet" }, "This date has never been closed.");
   return [
     close.detail ? notice(stateOf(day) === "failing" ? "bad" : "warn", close.detail) : null,
-    h("p", { class: "quiet" }, `${words(close.action)} at ${moment(close.at)} UTC by ${close.run}, revision ${close.revision ?? "–"}; `
+    h("p", { class: "quiet" }, `${DONE[close.action] ?? words(close.action)} at ${moment(close.at)} UTC by ${close.run}, revision ${close.revision ?? "–"}; `
       + `${count(close.accepted)} accepted, ${count(close.faults)} faults, ${count(close.failed)} checks failed, `
       + `${count(close.warned)} warned; took ${seconds(close.seconds)}`),
   ];

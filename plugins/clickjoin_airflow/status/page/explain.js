@@ -22,7 +22,7 @@ function pretty(text) {
 
 function value(name, found) {
   if (BIG.has(name)) return h("pre", {}, pretty(String(found)));
-  const time = typeof found === "string" && /^\d{4}-\d\d-\d\dT/.test(found);
+  const time = typeof found === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:/.test(found);
   return h("code", {}, time ? `${moment(found)} UTC` : String(found));
 }
 
