@@ -85,6 +85,17 @@ def test_the_page_loads_nothing_from_outside() -> None:
     assert {path.name for path in files.PAGE.glob("*.js")} <= named
 
 
+def test_files_are_kept_by_the_browser_until_they_change() -> None:
+    tag = files.page_tag()
+    assert f'src="static/{tag}/main.js"' in bytes(files.page().body).decode()
+    assert "immutable" in files.page_file(f"{tag}/main.js").headers["cache-control"]
+    assert "no-cache" in files.page_file("main.js").headers["cache-control"]
+    with pytest.raises(HTTPException):
+        files.page_file("0000000000000000/main.js")
+    with pytest.raises(HTTPException):
+        files.page_file(f"{tag}/../app.py")
+
+
 def test_vendored_files_are_what_was_taken() -> None:
     sums = (files.PAGE / "vendor/README.md").read_text(encoding="utf-8")
     for path in (files.PAGE / "vendor").glob("uPlot*.*s*"):

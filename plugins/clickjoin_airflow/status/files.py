@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import mimetypes
 import re
 from pathlib import Path
 
-from fastapi import HTTPException, Request, Response
+from fastapi import HTTPException, Response
 from fastapi.responses import FileResponse, HTMLResponse
 
 PAGE = Path(__file__).with_name("page")
@@ -38,17 +39,29 @@ _REPORT_KINDS = {
 }
 
 
-def page_file(name: str, request: Request) -> Response:
-    """A file of the page; 304 where the browser has it as it is."""
-    path = inside(PAGE, name)
+def page() -> Response:
+    """The page, naming its files by a tag of what they are now, so that a browser need not ask for them again."""
+    tag = page_tag()
+    text = (PAGE / "index.html").read_text(encoding="utf-8").replace('"static/', f'"static/{tag}/')
+    return HTMLResponse(text, headers={"Cache-Control": "private, no-cache"})
+
+
+def page_tag() -> str:
+    """Another word whenever a file of the page is another."""
+    stats = ((path.name, path.stat()) for path in sorted(PAGE.rglob("*")))
+    whole = ",".join(f"{name} {stat.st_mtime_ns} {stat.st_size}" for name, stat in stats)
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def page_file(name: str) -> Response:
+    """A file of the page; for ever, if it was asked for by the tag that holds."""
+    first, _, rest = name.partition("/")
+    tagged = first == page_tag()
+    path = inside(PAGE, rest if tagged else name)
     if path is None:
         raise HTTPException(404, f"The page has no file {name!r}")
-    stat = path.stat()
-    tag = f'"{stat.st_mtime_ns:x}-{stat.st_size:x}"'
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    return FileResponse(path, media_type=_kind(path), headers=headers)
+    cached = "private, max-age=31536000, immutable" if tagged else "private, no-cache"
+    return FileResponse(path, media_type=_kind(path), headers={"Cache-Control": cached})
 
 
 def report_file(tables: str, name: str) -> Response:

@@ -30,15 +30,15 @@ Text = Annotated[str, Query(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f
 
 
 @pages.get("/")
-def page(request: Request) -> Response:
+def page() -> Response:
     """The page itself."""
-    return files.page_file("index.html", request)
+    return files.page()
 
 
 @pages.get("/static/{name:path}")
-def static(name: str, request: Request) -> Response:
+def static(name: str) -> Response:
     """What the page is made of."""
-    return files.page_file(name, request)
+    return files.page_file(name)
 
 
 @pages.get("/report/{pipeline}/{name:path}", dependencies=[REQUIRED])
