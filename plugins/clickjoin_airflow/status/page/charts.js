@@ -77,7 +77,7 @@ function build(place, chart) {
     height: HEIGHT,
     series: lines(order, chart.unit, chart.stacked),
     axes: axes(chart.unit),
-    scales: { x: { time: true }, y: { range: (plot, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+    scales: { x: { time: true }, y: { range: (plot, low, high) => [0, Math.max(high * 1.08, chart.least ?? 1)] } },
     cursor: { sync: { key: chart.group ?? "time" }, y: false, drag: { setScale: false, x: false, y: false } },
     legend: { live: true },
     tzDate: (tick) => new Date(tick * 1000),
@@ -101,7 +101,7 @@ function reserve(parent, chart) {
   drawn.set(chart.id, { place, plot: null });
 }
 
-// charts: { id, title, hint, at, series: [{ label, values, colour, fill }], unit, stacked, group }
+// charts: { id, title, hint, at, series: [{ label, values, colour, fill }], unit, stacked, group, least }
 export function draw(parent, charts) {
   for (const chart of charts) if (!drawn.get(chart.id)?.place.isConnected) reserve(parent, chart);
   for (const chart of charts) {

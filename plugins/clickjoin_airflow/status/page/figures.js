@@ -4,6 +4,7 @@ import { fill, h, pill } from "./dom.js";
 import { brief, bytes, count, seconds, words } from "./format.js";
 
 const SILENT_SECONDS = 300;
+const BEHIND_SECONDS = 60;
 
 function figure(title, value, hint) {
   return h("div", { class: "figure" }, h("dt", {}, title), h("dd", {}, value), hint ? h("p", { class: "quiet" }, hint) : null);
@@ -12,9 +13,10 @@ function figure(title, value, hint) {
 const age = (moment) => (moment ? seconds(Math.max(Math.round((Date.now() - new Date(moment)) / 1000), 0)) : "–");
 
 function verdict(part, live) {
-  const behind = live?.backlog_events ?? part.backlog_events;
+  // Between two batches there is always something new: it waits too long once no batch takes it up.
+  const waited = live?.backlog_events > 0 && Date.now() - new Date(part.last_join_at) > BEHIND_SECONDS * 1000;
   if (part.problems.length || live?.problems?.length) return pill("failing", "problem");
-  if (behind > 0) return pill("open", "behind");
+  if (part.backlog_events > 0 || waited) return pill("open", "behind");
   if (!part.last_batch_at) return pill("unknown", "no batch yet");
   const silent = (Date.now() - new Date(part.last_batch_at)) / 1000 > SILENT_SECONDS;
   return silent ? pill("unknown", "quiet") : pill("closed", "fresh");
