@@ -19,7 +19,7 @@ TAIL = 25
 
 
 class Stack:
-    """Spark Connect and, unless told otherwise, Airflow.
+    """Spark Connect and Airflow, unless told to leave one of them out.
 
     As a context manager it stops at the end of the block, or when this process dies.
     """
@@ -31,6 +31,7 @@ class Stack:
         spark_port: int | str = "auto",
         airflow_port: int | str = "auto",
         airflow: bool = True,
+        spark_connect: bool = True,
         dags: Path | str | None = None,
         plugins: Path | str | None = None,
         pipelines: Path | str | None = None,
@@ -42,7 +43,8 @@ class Stack:
         self.dags = Path(dags or ROOT / "dags").absolute()
         self.plugins = Path(plugins or ROOT / "plugins").absolute()
         self.pipelines = Path(pipelines or os.environ.get("CLICKJOIN_PIPELINES") or ROOT / "dags/pipelines").absolute()
-        self._wanted = {spark.NAME: spark_port} | ({"airflow": airflow_port} if airflow else {})
+        self._wanted = {spark.NAME: spark_port} if spark_connect else {}
+        self._wanted |= {"airflow": airflow_port} if airflow else {}
         self._extra = dict(env or {})
         self._timeout = timeout
         self._tick = tick
@@ -133,13 +135,15 @@ class Stack:
         since, env = datetime.now(UTC), self.env
         if tied:
             self._remember(watch.start(self.home, env))
-        self._remember(spark.start(self.home, self.ports[spark.NAME], env))
+        if spark.NAME in self.ports:
+            self._remember(spark.start(self.home, self.ports[spark.NAME], env))
         if "airflow" in self.ports:
             airflow.prepare(self.home, env)
             for server in airflow.start(self.home, self.ports["airflow"], env):
                 self._remember(server)
-        self._wait("Spark Connect", lambda: spark.healthy(self.ports[spark.NAME]))
-        spark.publish(self.home, self.ports[spark.NAME])
+        if spark.NAME in self.ports:
+            self._wait("Spark Connect", lambda: spark.healthy(self.ports[spark.NAME]))
+            spark.publish(self.home, self.ports[spark.NAME])
         if "airflow" in self.ports:
             self._wait("Airflow", lambda: airflow.healthy(self.ports["airflow"], since))
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, Param
 from airflow.sdk.exceptions import AirflowFailException
 
+from clickjoin_airflow import alerts
+
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
@@ -23,6 +25,8 @@ _ARGS = {
     "retry_delay": timedelta(seconds=2),
     "retry_exponential_backoff": 2.0,
     "max_retry_delay": timedelta(minutes=1),
+    "on_failure_callback": alerts.failed,
+    "on_retry_callback": alerts.retrying,
 }
 _FAILURES = 3
 # Without a start date the second run of `@continuous` has the logical date of the first, and is never made.

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Connection
 from airflow.sdk.exceptions import AirflowFailException
 
+from clickjoin_airflow import metrics
 from clickjoin_airflow.job import Job, runner
+from clickjoin_airflow.lineage import lineage
 from clickjoin_airflow.links import LogLink, TablesLink
 from clickjoin_airflow.verdict import RetryByCause, Stopped, judge
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
 
@@ -52,6 +56,7 @@ class ClickjoinOperator(BaseOperator):
         self.arguments = dict(arguments or {})
         self.conn_id = conn_id
         self._at_work = False
+        self._summary: dict[str, Any] = {}
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the app. Errors: AirflowFailException for what no retry can mend."""
@@ -69,11 +74,21 @@ class ClickjoinOperator(BaseOperator):
             raise AirflowFailException(verdict.reason) from error
         finally:
             self._at_work = False
+        self._summary = summary
+        metrics.emit(self.app, PurePosixPath(self.tables).name, self.replica, summary)
         self._announce(context, summary)
         if summary.get("ok") is False:  # it has done all it could, and no other try would find it better
             ti.xcom_push(key="return_value", value=summary)
             raise AirflowFailException(str(summary.get("verdict") or "its summary says that something is wrong"))
         return summary
+
+    def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
+        """The tables that the app reads and writes; OpenLineage's provider asks for them."""
+        return lineage(self.app, self.tables, {})
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:
+        """The same, with the rows that were joined."""
+        return lineage(self.app, self.tables, self._summary)
 
     def on_kill(self) -> None:
         """Leave the app from within, so that it cleans up on its way out."""

@@ -35,6 +35,7 @@ class Summary:
         self.counts = dict.fromkeys(COUNTS, 0)
         self._newest: dict[str, Any] = {}
         self.problems: tuple[Problem, ...] = ()
+        self._caught_up = time.monotonic()
 
     def add(self, settled: Settled) -> None:
         """Take in a settled batch, and say a line about it."""
@@ -43,6 +44,8 @@ class Summary:
         for name in COUNTS:
             self.counts[name] += int(str(row[name] or 0))
         self._newest |= {key: row[key] for key in ("backlog_events",) if row["sequence"] == "join"}
+        if row["sequence"] == "join" and not row["backlog_events"]:
+            self._caught_up = time.monotonic()
         self._newest |= {"latency_p90": row.get("latency_p90") or self._newest.get("latency_p90")}
         self._say(batch_text(row, datetime.now(UTC).strftime("%H:%M:%S")))
 
@@ -54,11 +57,16 @@ class Summary:
         self.problems = problems
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary as plain data, fit for JSON and for Airflow's XCom."""
+        """The summary as plain data, fit for JSON and for Airflow's XCom.
+
+        `lag_seconds`: 0 where the last join batch left nothing unplanned, else how long ago, at least, one did so.
+        """
+        backlog = self._newest.get("backlog_events") or 0
         return {
             "batches": self.batches,
             **self.counts,
-            "backlog_events": self._newest.get("backlog_events", 0),
+            "backlog_events": backlog,
+            "lag_seconds": round(time.monotonic() - self._caught_up, 1) if backlog else 0.0,
             "latency_p90": self._newest.get("latency_p90"),
             "problems": [asdict(problem) for problem in self.problems],
         }

@@ -63,7 +63,7 @@ def summary(data: dict[str, Any], as_json: bool) -> None:
     _json(data) if as_json else _flows_and_state(data)
 
 
-_STATE = ("backlog_events", "latency_p90", "waiting", "next_due")
+_STATE = ("backlog_events", "lag_seconds", "latency_p90", "waiting", "next_due")
 
 
 def _flows_and_state(data: dict[str, Any]) -> None:

@@ -8,12 +8,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from stack import Stack
-from tests.airflow.live import LEASE, Live
+from tests.airflow.collector import collecting
+from tests.airflow.live import LEASE, Live, told_to
 from tests.airflow.logs import Logs
+
+if TYPE_CHECKING:
+    from tests.airflow.site.server import Site
 
 # Airflow writes its settings there when it is first imported; the folder goes when this process does.
 _home = tempfile.TemporaryDirectory(prefix="clickjoin-airflow-")
@@ -81,6 +86,18 @@ def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: WritePipeline
     dags = shutil.copytree(Path(__file__).resolve().parents[2] / "dags", folder / "dags")
     (dags / "downstream.py").write_text(DOWNSTREAM)
     begun = time.monotonic()
-    with Stack(folder / "home", pipelines=folder, dags=dags) as stack:
+    with (
+        collecting() as collector,
+        Stack(folder / "home", pipelines=folder, dags=dags, env=told_to(collector)) as stack,
+    ):
         print(f"stack started in {time.monotonic() - begun:.0f} s")
-        yield Live(stack, Logs(folder, "clicks"))
+        yield Live(stack, Logs(folder, "clicks"), collector)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory, write_pipeline: WritePipeline) -> Iterator[Site]:
+    """Airflow with the status page on a lake made by hand, started once for all tests that look at it."""
+    from tests.airflow.site.server import site as running
+
+    with running(tmp_path_factory.mktemp("site"), write_pipeline) as started:
+        yield started

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.parse import quote
 
+from bootstrap import ROOT
+
 if TYPE_CHECKING:
     from stack import Stack
+    from tests.airflow.collector import Collector
     from tests.airflow.logs import Logs
 
 LEASE = 4
@@ -18,9 +23,10 @@ LEASE = 4
 class Live:
     """A running stack, and what a user does with it."""
 
-    def __init__(self, stack: Stack, logs: Logs) -> None:
+    def __init__(self, stack: Stack, logs: Logs, collector: Collector) -> None:
         self.stack = stack
         self.logs = logs
+        self.collector = collector
 
     def until(self, what: Callable[[], Any], seconds: float = 120) -> Any:
         deadline = time.monotonic() + seconds
@@ -59,3 +65,18 @@ class Live:
 
     def log(self, dag: str, run: str, number: int = 1) -> str:
         return str(self.task(dag, run, f"/logs/{number}")["content"])
+
+
+def told_to(collector: Collector) -> dict[str, str]:
+    """Settings that send everything to the collector (docs/observability.md)."""
+    return {
+        "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("spark_apps", "plugins", "")),
+        "AIRFLOW__METRICS__OTEL_ON": "True",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+        "OTEL_METRIC_EXPORT_INTERVAL": "5000",
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps({"type": "http", "url": collector.url}),
+        "AIRFLOW__OPENLINEAGE__NAMESPACE": "clickjoin-test",
+        "CLICKJOIN_ALERT": "tests.airflow.hook:tell",
+        "TELL_URL": f"{collector.url}/alert",
+    }

@@ -1,4 +1,7 @@
-"""The real thing: Spark Connect and Airflow in a folder of their own, two pipelines, a lost server, a killed task."""
+"""The real thing: Spark Connect and Airflow in a folder of their own, two pipelines, a lost server, a killed task.
+
+What it tells the outside (metrics, lineage, alerts) goes to a collector in this process.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -52,6 +56,32 @@ def test_asset_events_and_links(live: Live) -> None:
     assert "join 1: " in live.log(dag, run)
 
 
+def test_metrics_reach_a_collector(live: Live) -> None:
+    expected = len(live.logs.expected)
+    live.until(lambda: live.collector.total("airflow.clickjoin.joined", pipeline="clicks") >= expected)
+    assert live.collector.total("airflow.clickjoin.joined", pipeline="clicks") == expected
+    tags = [tags for tags, _, _ in live.collector.metrics["airflow.clickjoin.latency_p90"]]
+    assert {"app": "join", "pipeline": "clicks", "replica": "main"} in tags
+    for name in ("wasted", "pending", "quarantined", "lag_seconds", "backlog_events", "waiting"):
+        assert live.collector.metrics[f"airflow.clickjoin.{name}"], name
+
+
+def test_lineage_reaches_a_collector(live: Live) -> None:
+    def joined() -> list[dict[str, Any]]:
+        done = [event for event in live.collector.events if event["eventType"] == "COMPLETE"]
+        return [event for event in done if event["job"]["name"] == "clickjoin_join__clicks.join"]
+
+    live.until(joined)
+    tables = live.logs.lake.folder
+    for event in joined():
+        assert {(one["namespace"], one["name"]) for one in event["inputs"]} >= {("file", f"{tables}/foreign")}
+        assert ("file", f"{tables}/joined") in {(one["namespace"], one["name"]) for one in event["outputs"]}
+        assert event["job"]["namespace"] == "clickjoin-test"
+    outputs = [one for event in joined() for one in event["outputs"] if one["name"].endswith("/joined")]
+    rows = sum(one["outputFacets"]["outputStatistics"]["rowCount"] for one in outputs)
+    assert 0 < rows <= len(live.logs.expected)
+
+
 def test_a_broken_file_is_seen(live: Live) -> None:
     live.until(lambda: "half.yaml" in str(live.get("/importErrors")["import_errors"]))
     assert live.get("/dags/clickjoin_join__half")["tags"][0]["name"] == "broken"
@@ -67,6 +97,10 @@ def test_a_wrong_pipeline_fails_at_once_and_is_paused(live: Live) -> None:
     for run in runs:
         assert live.task(dag, run["dag_run_id"])["try_number"] == 1
     assert "adapter no_such_module:Adapter: cannot be imported" in live.log(dag, runs[0]["dag_run_id"])
+    alert = live.until(lambda: [one for one in live.collector.alerts if one["pipeline"] == "wrong"])[0]
+    assert (alert["state"], alert["app"], alert["replica"], alert["dag_id"]) == ("failed", "join", "main", dag)
+    assert "adapter no_such_module:Adapter: cannot be imported" in alert["error"]
+    assert f"/dags/{dag}/runs/" in alert["log_url"]
 
 
 def test_a_lost_server(live: Live) -> None:
@@ -90,6 +124,7 @@ def test_a_lost_server(live: Live) -> None:
     live.until(lambda: live.task(dag, run)["state"] == "success")
     assert live.task(dag, run)["try_number"] > 1
     assert "the Spark server is lost" in live.log(dag, run)
+    assert any(one["state"] == "retrying" and one["run_id"] == run for one in live.collector.alerts)
 
 
 def test_a_killed_task(live: Live) -> None:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from clickjoin.lake import SmallTables
 
 _MOST, _BYTES, _SHOWN = 10, 256_000_000, 4_000
-_TABLES = ("foreign", "primary", "pending", "registry", "joined", "filtered", "unjoinable", "expired")
+TABLES = ("foreign", "primary", "pending", "registry", "joined", "filtered", "unjoinable", "expired")
 _LATEST = 253_370_764_800 * MICROS  # the year 9999, the last that a bucket can name
-_ORDER = {"quarantine": len(_TABLES)} | {name: rank for rank, name in enumerate(_TABLES)}
+_ORDER = {"quarantine": len(TABLES)} | {name: rank for rank, name in enumerate(TABLES)}
 
 
 def explain(pipeline: Pipeline, small: SmallTables, event_id: str) -> dict[str, Any]:
     """`state` of an event, its `history` (rows of every table that names it), and `remedy` if there is one."""
-    history = [step for name in _TABLES for step in _steps(pipeline, small, name, event_id)]
+    history = [step for name in TABLES for step in _steps(pipeline, small, name, event_id)]
     numbers = ("round", "attempt", "batch", "offset")
     history.sort(key=lambda step: (_ORDER[step["table"]], *(step.get(number, 0) for number in numbers)))
     history = history or _quarantined(small, event_id)

@@ -1,0 +1,43 @@
+"""All pipelines, found as the DAGs find them, and a desk for each."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+
+from airflow.configuration import conf
+
+from clickjoin.errors import ClickjoinError
+from clickjoin_airflow.pipelines import Found, PipelineFile, find
+from clickjoin_airflow.status.desk import Desk
+
+
+class Desks:
+    """The pipelines' files are looked at on every request; a desk stays as long as its file names the same tables."""
+
+    def __init__(self) -> None:
+        self._desks: dict[str, Desk] = {}
+        self._lock = Lock()
+
+    def found(self) -> Found:
+        """Good and broken files, of CLICKJOIN_PIPELINES or of `pipelines` in Airflow's folder of DAGs."""
+        return find(Path(conf.get_mandatory_value("core", "dags_folder")) / "pipelines")
+
+    def get(self, pipeline: str) -> Desk | None:
+        """The desk of a pipeline; None if no file names it."""
+        file = next((file for file in self.found().good if file.name == pipeline), None)
+        return None if file is None else self._desk(file)
+
+    def read_ahead(self) -> None:
+        """Read what a page shows first, of every pipeline; one that cannot be read will say so when it is asked."""
+        for file in self.found().good:
+            with suppress(ClickjoinError):
+                self._desk(file).overview(24, "")
+
+    def _desk(self, file: PipelineFile) -> Desk:
+        with self._lock:
+            known = self._desks.get(file.name)
+            if known is None or known.file.tables != file.tables or known.file.path != file.path:
+                known = self._desks[file.name] = Desk(file)
+            return known

@@ -1,0 +1,99 @@
+// One date, or a range of them: counts, what keeps it open or failing, checks that did not pass, and what can be done.
+
+import { pipeline } from "./api.js";
+import { ask } from "./backfill.js";
+import { select, selection, stateOf } from "./calendar.js";
+import { byId, fill, h, notice, pill, table } from "./dom.js";
+import { count, moment, seconds, words } from "./format.js";
+
+export const COUNTS = ["landed", "joined", "pending", "unjoinable", "expired", "filtered", "quarantined"];
+
+function counts(days) {
+  const sum = (name) => days.reduce((whole, day) => whole + day[name], 0);
+  return h("dl", { class: "counts" }, COUNTS.map((name) =>
+    h("div", {}, h("dt", {}, name), h("dd", { "data-count": name }, count(sum(name))))));
+}
+
+const DONE = { close: "Looked at", fill: "Filled", rebuild: "Rebuilt" };
+
+function closing(day) {
+  const { close } = day;
+  if (!close) return h("p", { class: "quiet" }, "This date has never been closed.");
+  return [
+    close.detail ? notice(stateOf(day) === "failing" ? "bad" : "warn", close.detail) : null,
+    h("p", { class: "quiet" }, `${DONE[close.action] ?? words(close.action)} at ${moment(close.at)} UTC by ${close.run}, revision ${close.revision ?? "–"}; `
+      + `${count(close.accepted)} accepted, ${count(close.faults)} faults, ${count(close.failed)} checks failed, `
+      + `${count(close.warned)} warned; took ${seconds(close.seconds)}`),
+  ];
+}
+
+const KIND = { fail: "failing", warn: "open", unknown: "unknown", passed: "closed" };
+
+function checks(rows) {
+  const red = rows.filter((row) => row.outcome !== "passed");
+  if (!rows.length) return h("p", { class: "quiet" }, "No quality check has run over this date.");
+  if (!red.length) return h("p", {}, pill("closed", "passed"), ` All ${rows.length} quality checks passed.`);
+  return [h("h4", {}, `${red.length} of ${rows.length} quality checks did not pass`), h("ul", { class: "checks" }, red.map(check))];
+}
+
+function check(row) {
+  const figure = row.unexpected ? `${count(row.unexpected)} rows` : row.observed === null ? "" : `found ${count(row.observed)}`;
+  const samples = row.samples.slice(0, 3).map(String).join(", ");
+  return h("li", {}, h("div", {}, pill(KIND[row.outcome], row.outcome), " ", h("b", {}, `${row.suite}: ${words(row.check)}`)),
+    row.detail ? h("p", {}, row.detail) : null,
+    h("p", { class: "quiet" }, [row.expected ? `expected ${row.expected}` : "", figure].filter(Boolean).join(", "),
+      samples ? [", such as ", h("code", {}, samples)] : null));
+}
+
+function actions(state, days) {
+  const { from, to } = selection();
+  const input = (name, value) => h("label", {}, name, h("input", { type: "date", name, value, required: true }));
+  const start = (mode) => (event) => {
+    const form = event.target.closest("form");
+    if (form.reportValidity()) ask(state, { from: form.elements.from.value, to: form.elements.to.value, mode });
+  };
+  const form = h("form", { class: "range", id: "range", onsubmit: (event) => event.preventDefault() },
+    input("from", from), input("to", to),
+    h("button", { type: "button", onclick: start("fill") }, "Fill"),
+    h("button", { type: "button", class: "strong", onclick: start("rebuild") }, "Rebuild"));
+  form.addEventListener("change", () => ranged(form, state, days));
+  if (state.pipeline.may_backfill) return form;
+  return h("p", { class: "quiet" }, "Your role in Airflow does not allow backfills.");
+}
+
+function ranged(form, state, days) {
+  const [from, to] = [form.elements.from.value, form.elements.to.value];
+  if (!from || !to || from > to) return;
+  select(from, to);
+  showDay(state, days);
+}
+
+export async function showDay(state, days) {
+  const { from, to } = selection();
+  const among = days.filter((day) => day.date >= from && day.date <= to);
+  if (!from) return fill("day", h("p", { class: "quiet" }, "Choose a date to see what became of it."));
+  const one = from === to ? among[0] : null;
+  const title = from === to ? from : `${from} to ${to}`;
+  const place = h("div", { id: "checks" });
+  const kinds = Object.entries(Object.groupBy(among, stateOf)).map(([kind, part]) => pill(kind, one ? kind : `${part.length} ${kind}`));
+  fill("day", h("header", { class: "row" }, h("h3", {}, title), kinds),
+    counts(among), one ? closing(one) : null, place,
+    one?.report ? h("p", {}, h("a", { href: `#${state.link({ report: one.report })}`, class: "report" }, "Open the quality report")) : null,
+    actions(state, days));
+  if (one) await fetched(state, one.date, place);
+  return byId("day");
+}
+
+async function fetched(state, date, place) {
+  try {
+    fill(place, checks(await pipeline(state.pipeline.name, `dates/${date}/checks`)));
+  } catch (error) {
+    fill(place, notice("bad", error.message, error.remedy));
+  }
+}
+
+export function showTable(days) {
+  const columns = [["date", (day) => day.date], ["state", (day) => pill(stateOf(day), stateOf(day))],
+    ...COUNTS.map((name) => [name, (day) => count(day[name]), "number"])];
+  fill("by-date", table(columns, [...days].reverse(), { caption: "Events by date of their own time; quarantined: by the day they were set aside" }));
+}

@@ -1,0 +1,50 @@
+// Where one event is, and its whole way there.
+
+import { pipeline } from "./api.js";
+import { byId, fill, h, notice, pill } from "./dom.js";
+import { moment, words } from "./format.js";
+
+const KIND = { joined: "closed", filtered: "unknown", unjoinable: "failing", expired: "failing", quarantined: "failing", pending: "open",
+  claimed: "open", landed: "open", primary: "closed", unknown: "unknown" };
+const MEANS = {
+  primary: "Seen", foreign: "Landed", pending: "Waited", registry: "Claimed", joined: "Joined", filtered: "Filtered",
+  unjoinable: "Given up", expired: "Expired", quarantine: "Set aside",
+};
+const BIG = new Set(["payload", "raw", "row"]);
+
+function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+function value(name, found) {
+  if (BIG.has(name)) return h("pre", {}, pretty(String(found)));
+  const time = typeof found === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:/.test(found);
+  return h("code", {}, time ? `${moment(found)} UTC` : String(found));
+}
+
+function step(found) {
+  const { table, ...rest } = found;
+  const order = Object.entries(rest).sort(([one], [other]) => BIG.has(one) - BIG.has(other));
+  return h("li", {}, h("h3", {}, MEANS[table] ?? table, h("span", { class: "quiet" }, ` in table ${table}`)),
+    h("dl", { class: "pairs" }, order.map(([name, content]) => h("div", { class: BIG.has(name) ? "big" : null }, h("dt", {}, words(name)), h("dd", {}, value(name, content))))));
+}
+
+export async function explain(state, event, close) {
+  const place = byId("explained");
+  place.hidden = false;
+  byId("event").value = event;
+  const head = (...more) => h("header", { class: "row" }, h("h2", {}, "Event ", h("code", {}, event)), ...more,
+    h("button", { type: "button", class: "plain close", onclick: close }, "Close"));
+  fill(place, head(), h("p", { class: "quiet" }, "Looking …"));
+  try {
+    const found = await pipeline(state.pipeline.name, `explain?event_id=${encodeURIComponent(event)}`);
+    fill(place, head(pill(KIND[found.state] ?? "unknown", found.state)), found.remedy ? notice("warn", found.remedy) : null,
+      h("ol", { class: "way" }, found.history.map(step)));
+  } catch (error) {
+    fill(place, head(), notice("bad", error.message, error.remedy));
+  }
+}

@@ -1,0 +1,200 @@
+// What is shown, of which pipeline; kept in the address after #, and read again every few seconds.
+
+import { get, pipeline } from "./api.js";
+import { showBatches } from "./batches.js";
+import { showCalendar } from "./calendar.js";
+import { showDay, showTable } from "./day.js";
+import { byId, fill, h, notice } from "./dom.js";
+import { explain } from "./explain.js";
+import { showFigures } from "./figures.js";
+import { showFound } from "./found.js";
+import { showRegistry } from "./registry.js";
+import { showReport } from "./report.js";
+import { follow, onEnd } from "./runs.js";
+import { showSeries } from "./series.js";
+
+const OFTEN = 10_000;
+const SELDOM = 60_000;
+const WINDOWS = { 1: "1 hour", 24: "24 hours", 168: "7 days", 720: "30 days", 2160: "90 days" };
+const state = { pipeline: null, hours: 24, replica: "", live: null, overview: null, link };
+const problems = new Map();
+
+const address = () => new URLSearchParams(location.hash.slice(1));
+
+// The pipeline that this browser saw last; storage may be refused.
+function last(name) {
+  try {
+    if (name) localStorage.setItem("clickjoin-pipeline", name);
+    return localStorage.getItem("clickjoin-pipeline");
+  } catch {
+    return null;
+  }
+}
+
+// The address with some fields changed; empty ones go.
+function link(changes) {
+  const found = address();
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === "") found.delete(name);
+    else found.set(name, value);
+  }
+  return found.toString();
+}
+
+function go(changes) {
+  location.hash = link(changes);
+}
+
+// One part of the page: what cannot be read is said, and stops no other part.
+async function part(name, path, show) {
+  const wanted = state.pipeline.name;
+  try {
+    const found = await pipeline(wanted, path);
+    if (wanted !== state.pipeline.name) return;
+    problems.delete(name);
+    show(found);
+  } catch (error) {
+    problems.set(name, error);
+  }
+  notices();
+}
+
+function notices() {
+  const found = new Map([...problems.values()].map((error) => [error.message, error]));
+  fill("notices", [...found.values()].map((error) => notice("bad", `${state.pipeline?.name ?? "clickjoin"}: ${error.message}`, error.remedy)),
+    (state.broken ?? []).map((file) => notice("warn", `${file.file}: no pipeline can be made of this file`, file.problem)));
+}
+
+function overview() {
+  const path = `overview?hours=${state.hours}&replica=${encodeURIComponent(state.replica)}`;
+  return part("overview", path, shownOverview).finally(() => byId("charts").classList.remove("busy"));
+}
+
+function shownOverview(found) {
+  if (found.series.hours !== state.hours) return; // another range was chosen meanwhile
+  state.overview = found;
+  showFigures(found, state.live);
+  replicas(Object.keys(found.replicas));
+  showSeries(found.series);
+}
+
+const backlog = () => part("backlog", "backlog", (found) => {
+  state.live = found;
+  if (state.overview) showFigures(state.overview, found);
+});
+
+const dates = () => part("dates", "dates", (found) => {
+  const changed = () => showDay(state, found.dates);
+  fill("dates-notices", found.problems.map((problem) => notice("bad", problem)));
+  showCalendar(found.dates, changed);
+  if (!byId("day").contains(document.activeElement)) changed();
+  showTable(found.dates);
+});
+
+const batches = () => part("batches", "batches", showBatches);
+const found = () => part("found", "found", (runs) => showFound(runs, state));
+const registry = () => part("registry", "registry", showRegistry);
+
+async function often() {
+  await overview();
+  await batches();
+}
+
+async function seldom() {
+  await Promise.all([dates(), found(), registry(), backlog()]);
+}
+
+function replicas(names) {
+  const choice = byId("replica");
+  choice.hidden = names.length < 2;
+  fill(choice, h("option", { value: "" }, "all replicas"), names.map((name) => h("option", { value: name, selected: name === state.replica }, name)));
+}
+
+function windows() {
+  fill("windows", Object.entries(WINDOWS).map(([hours, text]) => h("button", {
+    type: "button", class: "plain", "aria-pressed": String(Number(hours) === state.hours), onclick: () => go({ hours }),
+  }, text)));
+}
+
+function tabs(pipelines) {
+  fill("pipelines", pipelines.map((one) => h("a", {
+    href: `#${new URLSearchParams({ pipeline: one.name })}`, "aria-current": one.name === state.pipeline?.name ? "page" : null,
+  }, one.name)));
+}
+
+async function route() {
+  const wanted = address();
+  const named = (name) => state.pipelines.find((one) => one.name === name);
+  const chosen = named(wanted.get("pipeline")) ?? named(last()) ?? state.pipelines[0];
+  last(chosen?.name);
+  const other = chosen?.name !== state.pipeline?.name;
+  const hours = Number(wanted.get("hours")) in WINDOWS ? Number(wanted.get("hours")) : 24;
+  const moved = hours !== state.hours;
+  Object.assign(state, { pipeline: chosen, hours });
+  tabs(state.pipelines);
+  windows();
+  byId("pipeline").hidden = !chosen || Boolean(wanted.get("report"));
+  if (!chosen) return empty();
+  if (other) begin();
+  else if (moved) {
+    byId("charts").classList.add("busy");
+    overview();
+  }
+  shown(wanted);
+  return undefined;
+}
+
+function shown(wanted) {
+  const [event, report] = [wanted.get("event"), wanted.get("report")];
+  byId("explained").hidden = !event;
+  byId("report").hidden = !report;
+  if (event) explain(state, event, () => go({ event: null }));
+  if (report) showReport(state, report, () => go({ report: null }));
+}
+
+function begin() {
+  Object.assign(state, { live: null, overview: null, replica: "" });
+  problems.clear();
+  for (const id of ["charts", "figures", "calendar", "day", "by-date", "found", "registry", "batches", "runs"]) fill(id);
+  often().then(seldom);
+  follow(state);
+}
+
+function empty() {
+  fill("notices", notice("warn", "There is no pipeline that you may see",
+    "A pipeline is a file in dags/pipelines; it is shown to those who may read its DAG clickjoin_join__<name>"));
+}
+
+function visibly(action, pause) {
+  setInterval(() => {
+    if (!document.hidden && state.pipeline) action();
+  }, pause);
+}
+
+async function start() {
+  try {
+    Object.assign(state, await get("pipelines"));
+  } catch (error) {
+    fill("notices", notice("bad", error.message, error.remedy));
+    return;
+  }
+  state.pipelines.sort((one, other) => one.name.localeCompare(other.name));
+  const pipelines = state.pipelines;
+  state.pipeline = null;
+  await route();
+  if (pipelines.length) notices();
+  addEventListener("hashchange", route);
+  byId("find").addEventListener("submit", (event) => {
+    event.preventDefault();
+    go({ event: byId("event").value.trim(), report: null });
+  });
+  byId("replica").addEventListener("change", (event) => {
+    state.replica = event.target.value;
+    overview();
+  });
+  onEnd(() => Promise.all([dates(), found()]));
+  visibly(often, OFTEN);
+  visibly(seldom, SELDOM);
+}
+
+start();

@@ -1,0 +1,89 @@
+"""What keeps a table from being read, as one error that names its place and a remedy."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from clickjoin.errors import ClickjoinError, LakeError
+from clickjoin.lake.small import SmallTables
+
+_GONE = ("Path does not exist", "No such file or directory", "Not a Delta table")
+_COLOUR = re.compile(r"\x1b\[\d+m")
+_FRAME = re.compile(r"\d+: <unknown>|Backtrace")
+_REFUSED = ("Permission denied", "PermissionDenied", "Operation not permitted")
+
+
+@contextmanager
+def readable(root: str, name: str) -> Iterator[None]:
+    """Read table `name` of the folder `root` in here. Errors: LakeError for whatever keeps it from that."""
+    try:
+        yield
+    except ClickjoinError as error:
+        raise missing(root, name) if "no such table" in str(error) else error from error
+    except (OSError, DeltaError, pa.ArrowException) as error:
+        raise _told(root, name, _gist(str(error))) from error
+
+
+class ReadableTables(SmallTables):
+    """SmallTables for somebody who only reads: whatever keeps a table from being read is a LakeError with a remedy."""
+
+    def open(self, name: str) -> DeltaTable:
+        """The table at its newest version."""
+        with readable(self._root, name):
+            return super().open(name)
+
+    def read(self, name: str, filters: list[Any] | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows of a table as Arrow."""
+        with readable(self._root, name):
+            return super().read(name, filters, columns)
+
+
+def missing(root: str, name: str) -> LakeError:
+    """Why a table that is looked for is not there."""
+    folder = Path(root)
+    if "://" not in root and not folder.parent.exists():
+        return LakeError(f"{folder.parent}: the lake's folder is not there", remedy=_MOUNT)
+    if "://" not in root and not folder.exists():
+        return LakeError(f"{root}: holds no tables yet", remedy="Switch on the pipeline's join, or `clickjoin init`")
+    return LakeError(
+        f"{root}/{name}: the table is missing",
+        remedy="If it is new in this version, `clickjoin init` makes it; else restore it (docs/registry.md)",
+    )
+
+
+_MOUNT = "Mount it where Airflow's API server runs, or mend `lake` in the pipeline's file"
+
+
+def _gist(text: str) -> str:
+    """What delta-rs or Arrow say, in a line: without colours, and the frames of code that it has no names for."""
+    lines = [_COLOUR.sub("", line).strip(" ↳") for line in text.splitlines()]
+    return " ".join(line for line in lines if line and not _FRAME.match(line))[:300]
+
+
+def _told(root: str, name: str, text: str) -> LakeError:
+    place = f"{root}/{name}"
+    if any(mark in text for mark in _REFUSED):
+        return LakeError(
+            f"{place}: may not be read (permission denied)",
+            remedy=f"Let the user that Airflow's API server runs as ({os.geteuid()}) read the folder and its files",
+        )
+    if any(mark in text for mark in _GONE):
+        if not Path(root, name).is_dir():
+            return missing(root, name)
+        return LakeError(
+            f"{place}: a file that its log names is gone ({text})",
+            remedy="Restore it; if a collection ran just now, this passes by itself",
+        )
+    return LakeError(
+        f"{place}: its log or its files are damaged ({text})",
+        remedy="Restore the damaged file, or the table, from a copy (docs/registry.md)",
+    )

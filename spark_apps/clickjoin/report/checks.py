@@ -1,0 +1,90 @@
+"""What verifications and quality suites have found, run by run, newest first: no Spark needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from clickjoin.verification.kinds import RECORDS, UNPROVEN
+
+if TYPE_CHECKING:
+    from clickjoin.lake import SmallTables
+
+
+def verifications(small: SmallTables, most: int) -> list[dict[str, Any]]:
+    """The last runs: range, ids and bytes checked, and each kind that was found; `ok`: no fault is left."""
+    runs: dict[str, dict[str, Any]] = {}
+    for row in small.read("verification").sort_by([("at", "descending")]).to_pylist():
+        run = runs.setdefault(row["run"], _verification(row))
+        unit = "bytes" if row["kind"] in (*RECORDS, UNPROVEN) else "ids"
+        run[unit] = max(run[unit], row["checked"] or 0)
+        if row["count"]:
+            found = {name: row[name] for name in ("kind", "fault", "count", "repaired")}
+            run["found"].append(found | {"samples": json.loads(row["samples"] or "[]")})
+            run["ok"] = run["ok"] and not (row["fault"] and row["count"] > (row["repaired"] or 0))
+    return list(runs.values())[:most]
+
+
+def _verification(row: dict[str, Any]) -> dict[str, Any]:
+    times = {name: row[name].isoformat() for name in ("at", "from_time", "to_time") if row[name]}
+    return {"run": row["run"], **times, "seconds": row["seconds"], "ids": 0, "bytes": 0, "found": [], "ok": True}
+
+
+def qualities(small: SmallTables, most: int) -> list[dict[str, Any]]:
+    """The last runs of the suites, one entry a run and date: how many checks passed, failed, warned, were undecided."""
+    names = ["run", "at", "date", "level", "success", "seconds"]
+    runs: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in small.read("quality", columns=names).sort_by([("at", "descending")]).to_pylist():
+        empty = {"run": row["run"], "at": _plain(row["at"]), "date": _plain(row["date"]), "seconds": row["seconds"]}
+        run = runs.setdefault(
+            (row["run"], row["date"]), empty | dict.fromkeys(("passed", "fail", "warn", "unknown"), 0)
+        )
+        run[_outcome(row)] += 1
+    return list(runs.values())[:most]
+
+
+def checks(small: SmallTables, day: date) -> list[dict[str, Any]]:
+    """The checks of a date's newest run: those that did not pass first, errors before warnings."""
+    rows = small.read("quality", filters=[("date", "=", day)])
+    if not rows.num_rows:
+        return []
+    newest = rows.filter(pc.equal(rows["at"], pc.max(rows["at"])))
+    rank = {"fail": 0, "warn": 1, "unknown": 2, "passed": 3}
+    found = sorted(newest.to_pylist(), key=lambda row: (rank[_outcome(row)], row["suite"] or "", row["check"] or ""))
+    return [_check(row) for row in found]
+
+
+def _check(row: dict[str, Any]) -> dict[str, Any]:
+    plain = {name: _plain(value) for name, value in row.items() if name not in ("samples", "seconds")}
+    return plain | {"outcome": _outcome(row), "samples": json.loads(row["samples"] or "[]")}
+
+
+def _outcome(row: dict[str, Any]) -> str:
+    if row["success"] is None:
+        return "unknown"
+    return "passed" if row["success"] else str(row["level"])
+
+
+def report_of(root: str, run: Mapping[str, Any]) -> str | None:
+    """The folder of a quality run's report below `<root>/_quality`; None where it is not there (any more)."""
+    folder = f"{run['date']}/{str(run['run']).replace('/', '-')}"
+    return folder if (Path(root.removeprefix("file://")) / "_quality" / folder).is_dir() else None
+
+
+def report_folder(root: str, report: str | None) -> str | None:
+    """A report's folder relative to `<root>/_quality`; None where there is none, or where it lies elsewhere."""
+    base = f"{root.rstrip('/')}/_quality/"
+    path = (report or "").removeprefix("file://").rstrip("/")
+    path = path.removeprefix("_quality/") if path.startswith("_quality/") else path
+    if path.startswith(base):
+        path = path.removeprefix(base)
+    return None if not path or path.startswith("/") or "://" in path or ".." in path.split("/") else path
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime | date) else value
