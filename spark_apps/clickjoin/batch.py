@@ -11,6 +11,7 @@ from typing import Any
 
 from clickjoin import faults
 from clickjoin.context import Context
+from clickjoin.dispatcher.journal import is_settled
 from clickjoin.dispatcher.others import await_claims
 from clickjoin.errors import BatchError
 from clickjoin.event_store.flood import floods
@@ -60,7 +61,7 @@ def _landed_work(ctx: Context, landed: Mapping[str, Any]) -> Work | None:
 
 
 def _join(ctx: Context, work: Work) -> None:
-    fixed = is_fixed(ctx)
+    fixed, overtaken = is_fixed(ctx), False
     with ctx.step("lookup"):
         if not fixed:
             await_claims(ctx)
@@ -71,7 +72,8 @@ def _join(ctx: Context, work: Work) -> None:
         with ctx.step("claim"):
             all_claimed = _claim(ctx, found)
         faults.reach("claimed")
-        if not all_claimed:  # others took some of them, or a copy of this batch came first: the registry decides
+        overtaken = not all_claimed
+        if overtaken:  # others took some of them, or a copy of this batch came first: the registry decides
             with ctx.step("lookup"):
                 found = classify(ctx, work, fixed=True)
             ctx.counts["wasted"] = max(first.count("joined") - found.count("joined"), 0)
@@ -83,8 +85,10 @@ def _join(ctx: Context, work: Work) -> None:
     with ctx.step("publish"):
         publish(ctx, found)
     faults.reach("published")
-    with ctx.step("settle"):
-        set_aside(ctx, found)
+    # Of a batch that another copy has settled, claims may have been collected since: their events are in their places.
+    if not (fixed or overtaken) or not is_settled(ctx.lake.small, ctx.plan):
+        with ctx.step("settle"):
+            set_aside(ctx, found)
     faults.reach("set-aside")
     _count(ctx, work, found)
 

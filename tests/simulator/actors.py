@@ -6,11 +6,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from clickjoin.dates.again import try_again
+from clickjoin.dates.late import join_expired
 from clickjoin.engine import Engine
 from clickjoin.errors import BatchError, ClickjoinError, ConfigError, LakeError
+from clickjoin.events import MICROS
 from clickjoin.maintain import maintain
 from clickjoin.registry.gc import Collector
 from clickjoin.registry.reshard import reshard
+from clickjoin.verification.reading import Span
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.simulator.logs import Logs, LogSource
 from tests.simulator.model import Commit
@@ -20,6 +24,7 @@ from tests.simulator.world import START, Process, Violation, World
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
+_ADDS = ("join", "redrive", "verify", "harm", "fill")  # what may leave events that wait
 Work = Callable[[Engine, Process], bool]
 
 
@@ -71,7 +76,7 @@ class Cast:
 
     def retry(self, engine: Engine, process: Process) -> bool:
         """What is due; done when no join can add to it, and nothing waits."""
-        joining = self.world.live or any(p.role in ("join", "redrive", "verify", "harm") for p in self.world.processes)
+        joining = self.world.live or any(p.role in _ADDS for p in self.world.processes)
         if engine.retry_once():
             return False
         waits = engine.waiting()
@@ -119,6 +124,22 @@ class Cast:
             return quiet and not wrong if mends else left[0] <= 0
 
         return self.job(verify)
+
+    def filler(self, times: int) -> Callable[[Process], None]:
+        """Fills dates: tries again what waits or was given up, and joins what expired, beside all the others."""
+        left = [times]
+
+        def fill(engine: Engine, process: Process) -> bool:
+            self.world.sleep(self.world.random.uniform(1, 60))
+            now = self.world.clock()
+            span = Span(datetime.fromtimestamp(START - 300, UTC), datetime.fromtimestamp(now, UTC))
+            if self.world.random.random() < 0.5 or engine.redriver.unsettled():  # what was cut short goes first
+                try_again(engine, span)
+            join_expired(engine, span, int(now * MICROS), patience=4)
+            left[0] -= 1
+            return left[0] <= 0
+
+        return self.job(fill)
 
     def vandal(self, times: int) -> Callable[[Process], None]:
         """Removes rows of the output by hand."""

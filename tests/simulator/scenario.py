@@ -38,6 +38,7 @@ class Bent:
     ticks: tuple[float, ...] = (0.05, 0.3, 1.0, 2.0)
     delay: int = 10  # seconds to the first retry
     verify: float = 0.2
+    fill: float = 0.1
     harm: int = 0  # how often at most somebody removes rows of the output
     lag: float = 0  # seconds that the second replica may come after the first
     span: tuple[float, float] | None = None  # event times, in seconds from the start
@@ -90,6 +91,18 @@ _BENTS = (
         ticks=(0.3, 1.0),
         delay=20,
         span=(125, 175),
+    ),
+    # Dates below the boundary are filled by two at once, while batches from before it moved are still under way.
+    Bent(
+        weak={("read", "registry"): (0.15, 30, 150), ("commit", "registry"): (0.3, 60, 240)},
+        gc=2,
+        reshard=0,
+        fill=1,
+        replicas=1,
+        lag=60,
+        slow=0.8,
+        points=(300, 600),
+        span=(-240, -10),
     ),
 )
 
@@ -183,33 +196,33 @@ def _odds(rng: random.Random, bent: Bent) -> Odds:
 
 
 def _start(world: World, cast: Cast, rng: random.Random, bent: Bent) -> None:
-    replicas = ["east", "west"] if rng.random() < bent.replicas else ["east"]
-    for replica in replicas:
-        skew = rng.uniform(-logs.SKEW, logs.SKEW)
-        behind = bent.lag if replica == "west" else 0.0
+    def skew() -> float:
+        return rng.uniform(-logs.SKEW, logs.SKEW)
+
+    for replica in ["east", "west"] if rng.random() < bent.replicas else ["east"]:
+        own, behind = skew(), bent.lag if replica == "west" else 0.0
         cast.idle[replica] = max(behind, 6.0)
-        world.start(replica, "join", skew, cast.job(cast.join), rng.uniform(0, behind))
-        world.start(replica, "retry", skew, cast.job(cast.retry), rng.uniform(0, 10))
+        world.start(replica, "join", own, cast.job(cast.join), rng.uniform(0, behind))
+        world.start(replica, "retry", own, cast.job(cast.retry), rng.uniform(0, 10))
         if rng.random() < 0.3:
-            world.start(replica, "redrive", skew, cast.job(cast.redrive), rng.uniform(20, 120))
-    for at in range(2 if bent.gc > 1 else 1):  # by hand, beside the one on schedule
+            world.start(replica, "redrive", own, cast.job(cast.redrive), rng.uniform(20, 120))
+    for name in ("east", "west")[: 2 if bent.gc > 1 else 1]:  # by hand, beside the one on schedule
         if rng.random() < bent.gc:
-            skew = rng.uniform(-logs.SKEW, logs.SKEW)
-            collector = cast.collector(
-                rng.randint(1, 4) * round(bent.gc + 0.5), 0 if bent.gc > 1 else rng.choice([0, 4, 30])
-            )
-            world.start(("east", "west")[at], "gc", skew, collector, rng.uniform(0, 90))
+            times = rng.randint(1, 4) * round(bent.gc + 0.5)
+            collector = cast.collector(times, 0 if bent.gc > 1 else rng.choice([0, 4, 30]))
+            world.start(name, "gc", skew(), collector, rng.uniform(0, 90))
+    for name in ("west", "east")[: 2 if bent.fill == 1 else 1]:
+        if rng.random() < bent.fill:
+            world.start(name, "fill", skew(), cast.filler(rng.randint(1, 4)), rng.uniform(0, 120))
+    _check_and_change(world, cast, rng, bent, skew())
+
+
+def _check_and_change(world: World, cast: Cast, rng: random.Random, bent: Bent, skew: float) -> None:
     if rng.random() < bent.verify:
         verifier = cast.verifier(rng.randint(1, 3), rng.choice([0, 4]), mends=bent.harm > 0)
-        world.start("east", "verify", rng.uniform(-logs.SKEW, logs.SKEW), verifier, rng.uniform(0, 90))
+        world.start("east", "verify", skew, verifier, rng.uniform(0, 90))
     if bent.harm:
         world.start("somebody", "harm", 0, cast.vandal(rng.randint(1, bent.harm)), rng.uniform(20, 120))
     if rng.random() < bent.reshard:
-        skew = rng.uniform(-logs.SKEW, logs.SKEW)
-        world.start(
-            "east",
-            "reshard",
-            skew,
-            cast.resharder([3] if bent.reshard == 1 else rng.sample([1, 3, 4], 2)),
-            rng.uniform(0, 40),
-        )
+        resharder = cast.resharder([3] if bent.reshard == 1 else rng.sample([1, 3, 4], 2))
+        world.start("east", "reshard", skew, resharder, rng.uniform(0, 40))

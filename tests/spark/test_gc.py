@@ -13,6 +13,7 @@ import pytest
 
 from clickjoin import faults
 from clickjoin.maintain import maintain
+from clickjoin.registry.boundary import advance
 from clickjoin.registry.gc import Collected, Collector
 from tests.spark.bench import NOON, Bench, click, query
 
@@ -166,6 +167,20 @@ def test_a_late_copy_with_the_older_boundary_claims_nothing(
     run_batch(zombie, bench.engine.sources)
     assert bench.hosts("joined") == ["new", "old"]
     assert list(bench.claims()) == ["new"]
+
+
+def test_what_another_collector_moves_meanwhile_is_not_dropped(
+    make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches from before that other boundary have not been seen to: their claims' ids are still to be asked for."""
+    bench = make(**SMALL)
+    for host, hours in (("old", 0), ("mid", 3), ("new", 6)):
+        joined(bench, host, hours)
+    bench.join()
+    small, later = bench.engine.lake.small, datetime.fromtimestamp(NOON + 4 * HOUR, UTC)
+    monkeypatch.setattr(faults, "reach", lambda name: name == "stragglers-handled" and advance(small, 2, later, later))
+    gc(bench, hours=5.5)
+    assert sorted(bench.claims()) == ["mid", "new"]
 
 
 @pytest.mark.parametrize("point", faults.GC_POINTS)

@@ -48,7 +48,7 @@ def expired(engine: Engine, span: Span, ctx: Context) -> DataFrame:
     return rows
 
 
-def join_expired(engine: Engine, span: Span, micros: int) -> dict[str, int]:
+def join_expired(engine: Engine, span: Span, micros: int, patience: float = PATIENCE) -> dict[str, int]:
     """Join the expired events of a range whose primary is there; the others stay. Returns `late` and `late_repeats`.
 
     late: rows that came into the output; late_repeats: rows of `expired` that went, as their id is in the output.
@@ -57,8 +57,9 @@ def join_expired(engine: Engine, span: Span, micros: int) -> dict[str, int]:
     done = {"late": 0, "late_repeats": 0}
     if not lake.small.rows("expired"):
         return done
-    stragglers.handle(lake.small, engine.pipeline, PATIENCE, engine.finish, lake.sleep)
+    # The boundary first: batches that may have read an older one than this are among those that are waited for.
     ctx = context(engine, "fill", micros)
+    stragglers.handle(lake.small, engine.pipeline, patience, engine.finish, lake.sleep)
     rows = expired(engine, span, ctx).withColumn("standing", F.lit("new")).localCheckpoint(eager=False)
     own, named = extents(rows, ctx.bucket_seconds)
     if own.rows:

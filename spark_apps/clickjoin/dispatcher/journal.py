@@ -48,6 +48,11 @@ def give_back(positions: Positions, stream: str, lost: Iterable[Slice]) -> None:
             )
 
 
+def is_settled(small: SmallTables, plan: BatchPlan) -> bool:
+    """Whether a batch is done, by whichever copy of it."""
+    return Journal(small, plan.pipeline, plan.replica, plan.sequence).settled() >= plan.number
+
+
 def sequences(small: SmallTables) -> list[tuple[str, str]]:
     """Every replica and sequence that the journal knows, from its log alone."""
     actions = small.files("batches")

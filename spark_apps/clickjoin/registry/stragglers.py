@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import Journal, sequences
+from clickjoin.dispatcher.journal import Journal, is_settled, sequences
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -53,7 +53,7 @@ def handle(
     open_ = unsettled(small, pipeline)
     settled: list[str] = []
     for _ in range(int(patience / _LOOK_SECONDS)):
-        settled += [plan.token for plan in open_ if _is_settled(small, plan)]
+        settled += [plan.token for plan in open_ if is_settled(small, plan)]
         open_ = [plan for plan in open_ if plan.token not in settled]
         if not open_:
             break
@@ -66,7 +66,3 @@ def handle(
             finish(plan)
             finished.append(plan.token)
     return Handled(tuple(settled), tuple(fenced), tuple(finished))
-
-
-def _is_settled(small: SmallTables, plan: BatchPlan) -> bool:
-    return Journal(small, plan.pipeline, plan.replica, plan.sequence).settled() >= plan.number
