@@ -121,15 +121,6 @@ def _boundary_order() -> None:
     stragglers.handle = lambda *_, **__: stragglers.Handled()
 
 
-def _late_order() -> None:
-    """Events below the boundary are joined without waiting for batches that may have read the older boundary."""
-    from types import SimpleNamespace
-
-    from clickjoin.dates import late
-
-    late.stragglers = SimpleNamespace(handle=lambda *_, **__: None)  # type: ignore[assignment]
-
-
 def _timeline_fence() -> None:
     """An entry of the timeline is in force as soon as it is written."""
     from clickjoin.registry import reshard, shards
@@ -145,6 +136,5 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "rerun": _rerun,
     "journal": _journal,
     "boundary-order": _boundary_order,
-    "late-order": _late_order,
     "timeline-fence": _timeline_fence,
 }

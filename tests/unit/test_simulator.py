@@ -14,13 +14,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # Seeds that showed it when this was written; should none of them any more, it must be found among the first thousand.
 FOUND = {
-    "token": "2,4,5",
-    "txn": "4,5,12",
+    "token": "0,2,4",
+    "txn": "8,4,5",
     "fix": "203,611,691,819",
-    "rerun": "14,20,23",
+    "rerun": "13,14,20",
     "journal": "13,19,56",
-    "boundary-order": "36,124,404",
-    "timeline-fence": "31,191,399",
+    "boundary-order": "94,36,124",
+    "timeline-fence": "196,31,191",
 }
 
 
