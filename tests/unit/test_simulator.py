@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 FOUND = {
     "token": "0,2,4",
     "txn": "8,4,5",
-    "fix": "203,611,691,819",
+    "fix": "597,203,611",
     "rerun": "13,14,20",
     "journal": "13,19,56",
     "boundary-order": "94,36,124",
