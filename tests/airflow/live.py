@@ -28,7 +28,7 @@ class Live:
         self.logs = logs
         self.collector = collector
 
-    def until(self, what: Callable[[], Any], seconds: float = 120) -> Any:
+    def until(self, what: Callable[[], Any], seconds: float = 240) -> Any:
         deadline = time.monotonic() + seconds
         while not (found := what()):
             assert time.monotonic() < deadline, f"not within {seconds} s"

@@ -54,10 +54,10 @@ class Days:
     def backfill(self, *more: str) -> list[str]:
         """`airflow backfill create` over the days; states of its runs when they are done."""
         command = ["airflow", "backfill", "create", "--dag-id", CLOSE, "--from-date", DAYS[0], "--to-date", DAYS[-1]]
-        done = subprocess.run([*command, *more], env=self.live.stack.env, capture_output=True, text=True, timeout=180)
+        done = subprocess.run([*command, *more], env=self.live.stack.env, capture_output=True, text=True, timeout=400)
         assert done.returncode == 0, done.stderr + done.stdout
         dag = self.live.get(f"/backfills?dag_id={CLOSE}&order_by=-id")["backfills"][0]
-        self.live.until(lambda: self.live.get(f"/backfills/{dag['id']}")["completed_at"], 400)
+        self.live.until(lambda: self.live.get(f"/backfills/{dag['id']}")["completed_at"], 900)
         runs = [run for run in self.live.runs(CLOSE) if run["run_type"] == "backfill"]
         return [run["state"] for run in runs]
 
