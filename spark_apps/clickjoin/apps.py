@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.config import Pipeline, load
 from clickjoin.engine import Engine, Settled
 from clickjoin.errors import SourceError
+from clickjoin.known import require_lake
 from clickjoin.replicas import require_known
 from clickjoin.report.status import COUNTS, batch_text, problem_text
 from clickjoin.sources.base import Problem
@@ -182,6 +183,7 @@ def verify(
     """Check events from `since` to before `until` (ISO 8601; default: verify.window until now), and mend if told to."""
     from clickjoin.verification.verify import Verifier, Wanted
 
+    require_lake(pipeline.root)
     wanted = Wanted(
         parse_moment(since) if since else None,
         parse_moment(until) if until else None,

@@ -15,6 +15,7 @@ class Strict(BaseModel):
 
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_LONGEST = 100 * 365 * 86400.0
 _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -23,7 +24,10 @@ def _seconds(value: Any) -> Any:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", value) if isinstance(value, str) else None
     if not found:
         raise ValueError(f"{value!r} is not a duration; write a number and ms, s, m, h, d or w, such as 10s or 3d")
-    return float(found.group(1)) * _UNITS[found.group(2)]
+    seconds = float(found.group(1)) * _UNITS[found.group(2)]
+    if seconds > _LONGEST:
+        raise ValueError(f"{value!r} is longer than a hundred years; write a shorter one")
+    return seconds
 
 
 def _local(value: str) -> str:

@@ -51,17 +51,21 @@ class Engine:
     """One replica of one pipeline on one Spark session. Not for use from several threads."""
 
     def __init__(
-        self, spark: SparkSession, pipeline: Pipeline, replica: str = "main", *, clock: Clock = time.time
+        self,
+        spark: SparkSession,
+        pipeline: Pipeline,
+        replica: str = "main",
+        *,
+        clock: Clock = time.time,
+        sources: Mapping[str, Source] | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.replica = replica_name(replica)
         self.adapter = load_adapter(pipeline.adapter)
         initialise(pipeline)
         self.lake = Lake(spark, pipeline.root)
-        self.sources: dict[str, Source] = {
-            "primary": FilesSource(pipeline.primary.source),
-            "foreign": FilesSource(pipeline.foreign.source),
-        }
+        own = {"primary": FilesSource(pipeline.primary.source), "foreign": FilesSource(pipeline.foreign.source)}
+        self.sources: dict[str, Source] = dict(sources or own)
         self.clock = clock
         self.join = Dispatcher(pipeline, self.lake.small, replica, "join", self.sources, clock)
         self.retry = Dispatcher(pipeline, self.lake.small, replica, "retry", clock=clock)
@@ -69,11 +73,12 @@ class Engine:
         self._looked: tuple[int, Waiting] | None = None
         self._floods: dict[str, Problem | None] = {}
 
-    def copy(self, replica: str, spark: SparkSession | None = None) -> Engine:
-        """An engine like this one for another replica, or on a session of its own."""
-        made = Engine(spark or self.lake.spark, self.pipeline, replica, clock=self.clock)
-        made.sources = self.sources
-        return made
+    def copy(
+        self, replica: str, spark: SparkSession | None = None, sources: Mapping[str, Source] | None = None
+    ) -> Engine:
+        """An engine like this one for another replica, on a session of its own, or with other sources."""
+        spark = spark or self.lake.spark
+        return Engine(spark, self.pipeline, replica, clock=self.clock, sources=sources or self.sources)
 
     def join_once(self) -> Settled | None:
         """Run the next batch of new records; None where there is none."""

@@ -89,6 +89,18 @@ def refusal(root: str) -> str:
     return ""
 
 
+def require_lake(root: str) -> None:
+    """Check that a pipeline has tables: what there is to look at. Errors: LakeError, as where a disk is not mounted."""
+    from clickjoin.lake import SmallTables
+
+    small = SmallTables(root)
+    if not small.exists("registry") and not small.exists("joined"):
+        raise LakeError(
+            f"{root}: holds no tables of this pipeline",
+            remedy="Mount the lake, or mend `lake` in the pipeline's file; a new pipeline begins with `clickjoin run`",
+        )
+
+
 def require_writable(root: str) -> None:
     """Check that a lake's folder can be written to, or made. Errors: ConfigError."""
     if why := refusal(root):

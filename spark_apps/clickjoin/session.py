@@ -80,8 +80,26 @@ def connect(url: str) -> SparkSession:
 
 
 def another(session: SparkSession) -> SparkSession:
-    """One more session where this one is, for work side by side: what one of them sets is no business of the other."""
-    return configured(session.cloneSession() if hasattr(session, "cloneSession") else session.newSession())
+    """One more session where this one is, for work side by side: what one of them sets is no business of the other.
+
+    On a Connect server no clone: checkpoints of a cloned session cannot be read there.
+    """
+    if not is_remote(session):
+        return configured(session.newSession())
+    made: Any = type(session).builder.channelBuilder(session.client._builder).create()  # type: ignore[attr-defined]
+    be_patient(made, _TRIES)
+    return configured(made)
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Whether a session is on a Spark Connect server."""
+    return hasattr(session, "client")
+
+
+def release(session: SparkSession) -> None:
+    """Free what a session from `another` holds; one in this process shares its Spark with others, and stays."""
+    if is_remote(session):
+        session.stop()
 
 
 def be_patient(session: Any, tries: int) -> None:

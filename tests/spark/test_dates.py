@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from deltalake import DeltaTable
 
 from clickjoin.dates import ledger
 from clickjoin.dates.again import try_again
+from clickjoin.dates.backfill import RawLogs, land
 from clickjoin.dates.changes import changed
 from clickjoin.dates.closing import Order, close
 from clickjoin.dates.day import Day
@@ -18,9 +21,10 @@ from clickjoin.dates.late import join_expired
 from clickjoin.dates.outline import outline
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.dates.watermark import low_watermark
-from clickjoin.errors import DateBusy, DateError, LakeError
+from clickjoin.errors import ConfigError, DateBusy, DateError, LakeError
 from clickjoin.events import MICROS, moment
 from clickjoin.registry.boundary import advance
+from clickjoin.verification.verify import Verifier, Wanted
 from tests.spark.bench import NOON, Bench, click, query
 
 TODAY = Day(date(2026, 3, 1))
@@ -128,6 +132,23 @@ def test_below_the_boundary_the_output_says_what_is_joined(bench: Bench) -> None
     before = bench.all_tables()
     assert join_expired(bench.replica("west"), TODAY.span, 7) == {"late": 0, "late_repeats": 0}
     assert bench.all_tables() == before
+
+
+def test_raw_logs_of_the_past_are_read_and_only_these(bench: Bench, tmp_path: Path) -> None:
+    for stream, record in (("q", query("old", -50)), ("c", click("o", -40, query("old", -50)))):
+        (tmp_path / f"{stream}.jsonl").write_text(json.dumps(record) + "\n")
+    logs, batches = RawLogs(str(tmp_path / "q.jsonl"), str(tmp_path / "c.jsonl")), []
+    assert land(bench.engine, logs, batches.append) == 2
+    assert (bench.hosts("joined"), len(batches)) == (["a", "o"], 1)
+    assert land(bench.engine, logs, batches.append) == 0
+    assert bench.engine.join_once() is None  # its own logs are what it reads
+    with pytest.raises(ConfigError, match="nowhere"):
+        land(bench.engine, RawLogs(foreign=str(tmp_path / "nowhere/*")), batches.append)
+    assert verified(bench)
+
+
+def verified(bench: Bench) -> bool:
+    return Verifier(bench.engine, silent).verify(Wanted(TODAY.low, TODAY.high)).ok
 
 
 def test_every_replicas_events_are_tried(bench: Bench) -> None:

@@ -62,7 +62,7 @@ class _Engine:
         self.pipeline = load(folder / "p.yaml")
 
 
-FINE: dict[str, Any] = {"faults": 0, "failed": 0, "pending": 0, "report": "r"}
+FINE: dict[str, Any] = {"accepted": 1, "joined": 1, "faults": 0, "failed": 0, "pending": 0, "report": "r"}
 DONE, UNREAD = Watermark(NOW, "all read"), Watermark(None, "clicks: missing")
 
 

@@ -124,7 +124,9 @@ def test_writers_of_other_txns_all_get_through(small: SmallTables) -> None:
 
 def test_no_such_table(small: SmallTables) -> None:
     for call in (small.open, small.version, small.read, small.rows):
-        with pytest.raises(LakeError, match=r"/metrics: no such table\. Run `clickjoin init`"):
+        with pytest.raises(
+            LakeError, match=r"/metrics: no such table. Check that the lake is mounted, else run `clickjoin init`"
+        ):
             call("metrics")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from clickjoin import console, console_dates
 from clickjoin.commands.base import Config, Json, Remote, Replica, app, connected, small_tables, writable
 from clickjoin.config import load
+from clickjoin.errors import DateError
 
 _LOOK_SECONDS = 10.0
 
@@ -33,8 +35,14 @@ def close_date(
     while wait and not (found := readiness(pipeline, day))["ready"] and not found["late"]:
         with console.waiting(f"{day}: {found['why']}"):
             time.sleep(_LOOK_SECONDS)
+    if day.low > datetime.now(UTC):
+        raise DateError(f"{day} lies in the future", remedy="Wait until it has begun")
     if not force:
-        require_ready(pipeline, day)
+        try:
+            require_ready(pipeline, day)
+        except DateError as error:
+            console.say(f"clickjoin: {error}")
+            raise typer.Exit(1) from error
     forced = "closed by hand" if force else ""
     done = jobs.close_day(connected(remote), pipeline, replica, say, date=date, forced=forced)
     console_dates.closed([done], as_json)
@@ -57,8 +65,6 @@ def backfill(
     as_json: Json = False,
 ) -> None:
     """Fill or rebuild the output of some dates, beside joins that run; exit code 1 if one is not closed afterwards."""
-    from datetime import UTC, datetime
-
     from clickjoin.dates import jobs as work
     from clickjoin.dates.day import days
 

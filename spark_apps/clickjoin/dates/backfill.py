@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.dates import ledger
 from clickjoin.dates.closing import Order, close
 from clickjoin.errors import ClickjoinError, ConfigError
-from clickjoin.session import another
+from clickjoin.known import known
+from clickjoin.session import another, release
 from clickjoin.sources.base import Nothing, Source
 from clickjoin.sources.files import FilesSource
 
@@ -52,9 +53,7 @@ def land(engine: Engine, logs: RawLogs, done: Callable[[Settled], None]) -> int:
 
     Read to their end once; run again, it takes up what is new. Errors: ConfigError where nothing matches.
     """
-    reader, records = engine.copy(logs.replica), 0
-    reader.sources.clear()
-    reader.sources.update(logs.sources(engine.pipeline))
+    reader, records = engine.copy(logs.replica, sources=logs.sources(engine.pipeline)), 0
     first = reader.join_once()
     missing = [problem for problem in reader.problems() if problem.kind == "missing"]
     if missing:
@@ -89,15 +88,24 @@ def backfill(engine: Engine, days: Sequence[Day], order: Order, jobs: int, say: 
             name = str(running[job])
             try:
                 answers[name] = job.result()
-            except ClickjoinError as error:
-                errors[name] = str(error)
-                say(f"{name}: {type(error).__name__}: {error}")
+            except Exception as error:  # whatever it is, the other dates go on
+                errors[name] = _text(error)
+                say(f"{name}: {errors[name]}")
             say(f"{len(answers) + len(errors)} of {len(todo)} dates done")
     return {"dates": [answers[day] for day in sorted(answers)], "errors": errors, "passed_over": len(over)}
 
 
 def _one(engine: Engine, day: Day, order: Order, say: Say) -> dict[str, Any]:
-    return close(engine.copy(engine.replica, another(engine.lake.spark)), day, order, say)
+    session = another(engine.lake.spark)
+    try:
+        return close(engine.copy(engine.replica, session), day, order, say)
+    finally:
+        release(session)
+
+
+def _text(error: Exception) -> str:
+    ours = error if isinstance(error, ClickjoinError) else known(error)
+    return str(ours) if ours else f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')[:500]}"
 
 
 def _passed_over(engine: Engine, order: Order) -> set[Any]:

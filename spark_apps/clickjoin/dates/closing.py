@@ -138,7 +138,7 @@ def judge(engine: Engine, day: Day, order: Order, row: Mapping[str, Any], mark: 
     if row["pending"] and engine.pipeline.close.pending == "wait":
         missing.append(f"{row['pending']} of its events wait for their primary event")
     if not missing:
-        return "closed", None
+        return "closed", None if row["accepted"] or row["joined"] else "no event of this date was ever accepted"
     if order.forced:
         return "closed", f"{order.forced}: {'; '.join(missing)}"
     return "open", "; ".join(missing)

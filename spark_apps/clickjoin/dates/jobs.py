@@ -12,6 +12,7 @@ from clickjoin.dates.closing import Order, close
 from clickjoin.dates.day import Day, days, parse
 from clickjoin.engine import Engine
 from clickjoin.errors import ConfigError
+from clickjoin.known import require_lake
 from clickjoin.lake import SmallTables
 from clickjoin.report.status import batch_text
 
@@ -40,6 +41,7 @@ def close_day(
     """Work through one date (default: yesterday, UTC) and close it if it is complete. See closing.close."""
     order = _order(action or "close", run or "", forced or "", repair)
     yesterday = Day(datetime.now(UTC).date() - timedelta(days=1))
+    require_lake(pipeline.root)
     return close(Engine(spark, pipeline, replica), parse(date) if date else yesterday, order, say)
 
 
@@ -61,6 +63,7 @@ def backfill(
 ) -> dict[str, Any]:
     """Fill or rebuild the dates from `since` to `until`, raw logs first where globs are given."""
     wanted = days(since, until or since, datetime.now(UTC))
+    require_lake(pipeline.root)
     engine = Engine(spark, pipeline, replica)
     name = run or f"backfill-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     order, logs = _order(mode, name, "", None), backfills.RawLogs(primary or "", foreign or "")

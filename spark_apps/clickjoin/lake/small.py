@@ -119,7 +119,10 @@ class SmallTables:
                 self._open[name] = DeltaTable(self.path(name), storage_options=self._options)
         except TableNotFoundError as error:
             raise LakeError(
-                f"{self.path(name)}: no such table", remedy="Run `clickjoin init` with this pipeline"
+                f"{self.path(name)}: no such table",
+                remedy="Run `clickjoin registry rebuild`"
+                if name == "registry" and self.exists("joined")
+                else "Check that the lake is mounted, else run `clickjoin init` with this pipeline",
             ) from error
         return self._open[name]
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 LEAD = timedelta(seconds=60)
 MOST = 10_000
+MOST_AHEAD = timedelta(days=30)
 _FENCINGS = 50
 
 
@@ -94,6 +95,11 @@ def check(
             f"{since} is not later than every clock in the system can read (now is {now}, limits.max_skew "
             f"{pipeline.limits.max_skew:.0f} s): events of that time may have been claimed",
             remedy=f"Give {soonest} or later",
+        )
+    if since > now + MOST_AHEAD:
+        raise ConfigError(
+            f"{since} is more than {MOST_AHEAD.days} days ahead, and no other entry could come before it",
+            remedy=f"Give a time before {now + MOST_AHEAD:%Y-%m-%d}",
         )
     if since <= last_since or since in taken:
         raise ConfigError(

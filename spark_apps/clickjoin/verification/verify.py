@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from clickjoin.errors import ConfigError
 from clickjoin.events import MICROS, moment
 from clickjoin.lake import Txn
 from clickjoin.lake.replace import drop_before
@@ -48,6 +49,8 @@ class Wanted:
 
     def span(self, pipeline: Pipeline, now: datetime) -> Span:
         """The range. Events may be ahead of the clock by limits.max_skew."""
+        if self.since and self.until and self.until <= self.since:
+            raise ConfigError(f"from {self.since} is not before to {self.until}", remedy="Exchange them")
         until = self.until or now + timedelta(seconds=pipeline.limits.max_skew)
         return Span(self.since or min(now, until) - timedelta(seconds=pipeline.verify.window), until)
 
