@@ -17,6 +17,7 @@ from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.rebuild import rebuild as rebuild_registry
 from clickjoin.registry.reshard import reshard
 from clickjoin.registry.shards import load_timeline
+from clickjoin.verification.verify import Verifier, Wanted
 from tests.spark.bench import NOON, Bench, click, query
 
 NOW = datetime.fromtimestamp(NOON + 60, UTC)
@@ -156,6 +157,16 @@ def test_a_lost_journal_goes_on_where_it_was(bench: Bench) -> None:
     assert bench.retry(after=20)["joined"] == 1
     assert bench.places()["joined"] == ["a", "b", "new", "waits"]
     assert bench.accounts()["agree"]
+
+
+def test_what_a_rebuilt_journal_cannot_prove_is_said(bench: Bench) -> None:
+    lose(bench, "batches")
+    make_anew(bench, "journal")
+    bench.engine = bench.replica("main")
+    wanted = Wanted(datetime.fromtimestamp(NOON - 60, UTC), datetime.fromtimestamp(NOON + 60, UTC))
+    report = Verifier(bench.engine, print).verify(wanted)
+    assert report.ok
+    assert any(note.startswith("2 batches have rows and no plan in the journal") for note in report.notes), report.notes
 
 
 def test_a_file_that_changed_meanwhile_is_read_again(bench: Bench) -> None:

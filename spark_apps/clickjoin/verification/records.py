@@ -71,7 +71,17 @@ def check(
     faults = misfits(found) + reader.faults
     checked = sum(max(piece.slice.end - piece.slice.start, 0) for piece in found)
     counts = tuple(_count(kind, faults, checked) for kind in (*RECORDS, UNPROVEN))
-    return counts, reader.notes() + (() if whole else (_CUT,))
+    return counts, reader.notes() + (() if whole else (_CUT,)) + _planless(reading, found, also)
+
+
+def _planless(reading: Reading, found: list[Piece], landed: set[tuple[str, int]]) -> tuple[str, ...]:
+    """A note on batches whose plan is gone: what they were to read cannot be told."""
+    settled = reading.journals.settled
+    done = {(replica, batch) for replica, batch in landed if batch <= settled.get((replica, "join"), 0)}
+    count = len(done - {(piece.key[1], piece.key[2]) for piece in found})
+    why = "it was rebuilt, or they are older than keep.journal"
+    note = f"{count} batches have rows and no plan in the journal ({why}): their ids were checked, their input was not"
+    return (note,) if count else ()
 
 
 def _count(kind: str, faults: list[Fault], checked: int) -> Count:
