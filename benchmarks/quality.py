@@ -9,7 +9,6 @@ that samples are looked for. It says how long each pass took, how many Spark job
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import time
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from benchmarks.verify import DAY, pipeline, rows_of
+from benchmarks.verify import DAY, options, pipeline, rows_of
 from clickjoin import quality
 from clickjoin.config_quality import Quality
 from clickjoin.dispatcher.journal import Journal
@@ -88,11 +87,7 @@ def timed(passes: dict[str, float]) -> Callable[..., Any]:
 
 def main() -> None:
     """Make the lake, check the last day whole, with expectations of its own, then damaged."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ids", type=int, default=1_000_000, help="ids a day")
-    parser.add_argument("--around", type=int, default=0, help="days as large before it")
-    parser.add_argument("--memory", default="8g")
-    chosen = parser.parse_args()
+    chosen = options(__doc__)
     spark = in_process(memory=chosen.memory)
     with tempfile.TemporaryDirectory(prefix="clickjoin-quality-") as folder:
         engine = Engine(spark, pipeline(folder), clock=lambda: (DAY + timedelta(days=1)).timestamp())

@@ -84,13 +84,18 @@ def make(spark: SparkSession, engine: Engine, ids: int, days: int) -> None:
         rows.unpersist()
 
 
-def main() -> None:
-    """Make the lake, verify the last day whole, then damaged."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def options(about: str | None) -> argparse.Namespace:
+    """How large the lake is: ids a day, days as large around the one that is looked at, Spark's memory."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--ids", type=int, default=1_000_000, help="ids a day")
     parser.add_argument("--around", type=int, default=0, help="days as large before it")
     parser.add_argument("--memory", default="8g")
-    chosen = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Make the lake, verify the last day whole, then damaged."""
+    chosen = options(__doc__)
     spark = in_process(memory=chosen.memory)
     with tempfile.TemporaryDirectory(prefix="clickjoin-verify-") as folder:
         engine = Engine(spark, pipeline(folder))

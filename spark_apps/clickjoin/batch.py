@@ -61,7 +61,7 @@ def _landed_work(ctx: Context, landed: Mapping[str, Any]) -> Work | None:
 
 
 def _join(ctx: Context, work: Work) -> None:
-    fixed, overtaken = is_fixed(ctx), False
+    fixed = is_fixed(ctx)
     with ctx.step("lookup"):
         if not fixed:
             await_claims(ctx)
@@ -70,10 +70,9 @@ def _join(ctx: Context, work: Work) -> None:
     if not fixed:
         first = found
         with ctx.step("claim"):
-            all_claimed = _claim(ctx, found)
+            fixed = not _claim(ctx, found)
         faults.reach("claimed")
-        overtaken = not all_claimed
-        if overtaken:  # others took some of them, or a copy of this batch came first: the registry decides
+        if fixed:  # others took some of them, or a copy of this batch came first: the registry decides
             with ctx.step("lookup"):
                 found = classify(ctx, work, fixed=True)
             ctx.counts["wasted"] = max(first.count("joined") - found.count("joined"), 0)
@@ -86,7 +85,7 @@ def _join(ctx: Context, work: Work) -> None:
         publish(ctx, found)
     faults.reach("published")
     # Of a batch that another copy has settled, claims may have been collected since: their events are in their places.
-    if not (fixed or overtaken) or not is_settled(ctx.lake.small, ctx.plan):
+    if not fixed or not is_settled(ctx.lake.small, ctx.plan):
         with ctx.step("settle"):
             set_aside(ctx, found)
     faults.reach("set-aside")

@@ -104,7 +104,7 @@ def verified(data: dict[str, Any], as_json: bool) -> None:
     for kind, count in data["counted"].items():
         table.add_row(f"({kind.replace('_', ' ')})", str(count), "", style="dim")
     _out.print(table)
-    say(f"{data['totals']['accepted']} accepted ids looked at")
+    say(f"{data['ids']} ids and {data['bytes']} bytes of input looked at")
     for kind, found in data["samples"].items():
         say(f"{kind.replace('_', ' ')}: " + "; ".join(" ".join(map(str, one.values())) for one in found))
     for note in data["notes"]:

@@ -11,6 +11,8 @@ from clickjoin.errors import ConfigError
 if TYPE_CHECKING:
     from clickjoin.lake import SmallTables
 
+# Of replicas that read raw logs of the past once, and not the pipeline's own (dates.backfill).
+RAW = "backfill-"
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 

@@ -31,9 +31,14 @@ def publish(ctx: Context, found: Classified) -> None:
     """Append the output: exactly the rows that this batch's claims say are joined."""
     if not found.count("joined"):
         return
-    rows = _stamped(ctx, found.rows.where("status = 'joined'")).withColumn("published_at", F.current_timestamp())
+    ctx.lake.append("joined", output(ctx, found.rows.where("status = 'joined'")), ctx.plan.txn)
+
+
+def output(ctx: Context, rows: DataFrame) -> DataFrame:
+    """Adapted rows as rows of `joined`, by this batch and now."""
     own = [F.col(f"`{OUT}{name}`").alias(name) for name in ctx.adapter.columns]
-    ctx.lake.append("joined", rows.select(*JOINED.names, *own), ctx.plan.txn)
+    stamped = _stamped(ctx, rows).withColumn("published_at", F.current_timestamp())
+    return stamped.select(*JOINED.names, *own)
 
 
 def is_published(ctx: Context) -> bool:

@@ -16,9 +16,10 @@ def parse_moment(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def parse_date(text: str) -> date:
-    """A date as `2026-03-01`. Errors: ConfigError."""
+def parse_date(text: str, field: str = "") -> date:
+    """A date as `2026-03-01`; `field` is where it was given. Errors: ConfigError."""
     try:
         return date.fromisoformat(text.strip())
     except ValueError as error:
-        raise ConfigError(f"{text!r} is no date", remedy="Write it as 2026-03-01") from error
+        place = f"{field}: " if field else ""
+        raise ConfigError(f"{place}{text!r} is no date", remedy="Write it as 2026-03-01") from error

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.plan import TableSlice
 from clickjoin.engine import Engine
 from clickjoin.events import MICROS
+from clickjoin.lake.prune import rows_in
 from clickjoin.report.status import open_pending, replicas
 
 if TYPE_CHECKING:
@@ -22,25 +24,22 @@ def try_again(engine: Engine, span: Span) -> dict[str, int]:
     journal's, whoever carries them through.
     """
     low, high = (int(moment.timestamp() * MICROS) for moment in (span.low, span.high))
-    done = {"redriven": 0, "tried": 0, "joined": 0}
-    for name in replicas(engine.lake.small):
-        own = engine if name == engine.replica else engine.copy(name)
-        if own.lake.small.rows("unjoinable"):
+    small, done = engine.lake.small, {"redriven": 0, "tried": 0, "joined": 0}
+    engines = {name: engine if name == engine.replica else engine.copy(name) for name in replicas(small)}
+    given_up = rows_in(small.files("unjoinable"), span.extent(int(engine.pipeline.registry.bucket)))
+    for own in engines.values():
+        if given_up or own.redriver.unsettled():
             done["redriven"] += own.redrive((low, high))
-        left = _waiting(own, span)
+    waits = Counter(row["replica"] for row in open_pending(small) if span.low <= row["event_time"] < span.high)
+    for name, left in waits.items():
         while left > 0:
-            settled = _try(own, low, high)
+            settled = _try(engines[name], low, high)
             if settled is None or not settled["events_in"]:
                 break
             done["tried"] += settled["events_in"]
             done["joined"] += settled["joined"]
             left -= settled["events_in"]
     return done
-
-
-def _waiting(engine: Engine, span: Span) -> int:
-    rows = open_pending(engine.lake.small)
-    return sum(row["replica"] == engine.replica and span.low <= row["event_time"] < span.high for row in rows)
 
 
 def _try(engine: Engine, low: int, high: int) -> dict[str, int] | None:

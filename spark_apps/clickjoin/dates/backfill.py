@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.dates import ledger
 from clickjoin.dates.closing import Order, close
 from clickjoin.errors import ClickjoinError, ConfigError
 from clickjoin.known import known
+from clickjoin.replicas import RAW
 from clickjoin.session import another, release
 from clickjoin.sources.base import Nothing, Source
 from clickjoin.sources.files import FilesSource
@@ -37,7 +38,7 @@ class RawLogs:
     @property
     def replica(self) -> str:
         """Name of the replica whose journal remembers how far these logs have been read."""
-        return "backfill-" + hashlib.blake2b(f"{self.primary}|{self.foreign}".encode(), digest_size=4).hexdigest()
+        return RAW + hashlib.blake2b(f"{self.primary}|{self.foreign}".encode(), digest_size=4).hexdigest()
 
     def sources(self, pipeline: Pipeline) -> dict[str, Source]:
         """What to read in place of the pipeline's own logs, in the same format."""
@@ -111,10 +112,3 @@ def _text(error: Exception) -> str:
 def _passed_over(engine: Engine, order: Order) -> set[Any]:
     rows = ledger.newest(engine.lake.small)
     return {date for date, row in rows.items() if order.run and row["run"] == order.run and row["state"] == "closed"}
-
-
-def plans(engine: Engine, days: Sequence[Day], order: Order) -> list[dict[str, Any]]:
-    """What a backfill would do, a date at a time; changes nothing."""
-    from clickjoin.dates.outline import outline
-
-    return [outline(engine, day, replace(order)) for day in days]

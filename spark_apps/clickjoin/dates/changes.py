@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.dates import ledger
 from clickjoin.dates.day import Day
-from clickjoin.lake.prune import matching
+from clickjoin.lake.prune import rows_in
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -17,13 +17,12 @@ if TYPE_CHECKING:
 def changed(pipeline: Pipeline, small: SmallTables, now: datetime) -> list[str]:
     """Dates within close.watch whose newest row says closed, and whose output has changed since; oldest first."""
     oldest, actions = now - timedelta(seconds=pipeline.close.watch), small.files("joined")
-    counts = dict(zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True))
     found = []
     for date, row in sorted(ledger.newest(small).items()):
         day = Day(date)
         if row["state"] != "closed" or day.high < oldest:
             continue
-        files = matching(actions, day.span.extent(int(pipeline.registry.bucket)))
-        if sum(counts[path] or 0 for path in files) != int(row["fingerprint"].partition(":")[0]):
+        extent = day.span.extent(int(pipeline.registry.bucket))
+        if rows_in(actions, extent) != int(row["fingerprint"].partition(":")[0]):
             found.append(str(day))
     return found

@@ -17,7 +17,6 @@ from clickjoin.dates.rebuild import rebuild
 from clickjoin.dates.watermark import Watermark, low_watermark
 from clickjoin.errors import DateError
 from clickjoin.events import MICROS, moment
-from clickjoin.verification.reading import part
 from clickjoin.verification.verify import Verifier, Wanted
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 Action = Literal["close", "fill", "rebuild"]
-_SAME = ("joined", "filtered", "unjoinable", "expired", "pending", "accepted")
+_PLACES = ("joined", "filtered", "unjoinable", "expired", "pending", "accepted")
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def _row(
         "warned": checks["warned"],
         "report": checks["report"],
     }
-    row |= {name: report.totals[name] for name in _SAME}
+    row |= {name: checks["accounts"][name] for name in _PLACES}
     row["state"], row["detail"] = judge(engine, day, order, row, mark)
     return row
 
@@ -148,9 +147,7 @@ def fingerprint(engine: Engine, day: Day) -> str:
     """Of the ids and rows of a date's output, wherever and whenever they were written: `rows:sum of hashes`."""
     lake = engine.lake
     own = [name for name in lake.small.columns("joined") if name not in ("token", "replica", "published_at")]
-    rows = part(lake, "joined", day.span.extent(int(engine.pipeline.registry.bucket)))
-    if set(own) - set(rows.columns):  # the adapter's columns
-        rows = lake.read("joined").where(day.span.extent(int(engine.pipeline.registry.bucket)).sql())
+    rows = lake.read("joined").where(day.span.extent(int(engine.pipeline.registry.bucket)).sql())
     hashed = F.xxhash64(*[F.col(f"`{name}`").cast("string") for name in sorted(own)]).cast("decimal(38, 0)")
     found = rows.agg(F.count(F.lit(1)).alias("rows"), F.sum(hashed).alias("sum")).collect()[0]
     return f"{found['rows']}:{found['sum'] or 0}"

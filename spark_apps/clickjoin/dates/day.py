@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from clickjoin.errors import ConfigError
+from clickjoin.times import parse_date
 from clickjoin.verification.reading import Span
 
 MOST_DAYS = 3660
@@ -38,10 +39,7 @@ class Day:
 
 def parse(text: str, field: str = "date") -> Day:
     """The day that `YYYY-MM-DD` names. Errors: ConfigError."""
-    try:
-        return Day(date.fromisoformat(str(text).strip()))
-    except ValueError as error:
-        raise ConfigError(f"{field}: {text!r} is no date", remedy="Write it as 2026-03-01") from error
+    return Day(parse_date(text, field))
 
 
 def days(first: str, last: str, now: datetime) -> list[Day]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from clickjoin import quality
 from clickjoin.dates import backfill as backfills
 from clickjoin.dates.changes import changed
 from clickjoin.dates.closing import Order, close
-from clickjoin.dates.day import Day, days, parse
+from clickjoin.dates.day import Day, days
+from clickjoin.dates.outline import outline
 from clickjoin.engine import Engine
 from clickjoin.errors import ConfigError
 from clickjoin.known import require_lake
@@ -39,10 +41,8 @@ def close_day(
     repair: bool | None = None,
 ) -> dict[str, Any]:
     """Work through one date (default: yesterday, UTC) and close it if it is complete. See closing.close."""
-    order = _order(action or "close", run or "", forced or "", repair)
-    yesterday = Day(datetime.now(UTC).date() - timedelta(days=1))
-    require_lake(pipeline.root)
-    return close(Engine(spark, pipeline, replica), parse(date) if date else yesterday, order, say)
+    order, day = _order(action or "close", run or "", forced or "", repair), Day(quality.day_of(date))
+    return close(_engine(spark, pipeline, replica), day, order, say)
 
 
 def backfill(
@@ -63,15 +63,14 @@ def backfill(
 ) -> dict[str, Any]:
     """Fill or rebuild the dates from `since` to `until`, raw logs first where globs are given."""
     wanted = days(since, until or since, datetime.now(UTC))
-    require_lake(pipeline.root)
-    engine = Engine(spark, pipeline, replica)
+    engine = _engine(spark, pipeline, replica)
     name = run or f"backfill-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     order, logs = _order(mode, name, "", None), backfills.RawLogs(primary or "", foreign or "")
     if dry_run:
         if logs:
             say(f"raw logs are looked at only when they are landed: {logs.primary} {logs.foreign}")
-        return {"ok": True, "dry_run": backfills.plans(engine, wanted, order)}
-    landed = backfills.land(engine, logs, lambda done: say(batch_text(done.metrics, ""))) if logs else 0
+        return {"ok": True, "dry_run": [outline(engine, day, order) for day in wanted]}
+    landed = _landed(engine, logs, say)
     say(f"run {name}: {len(wanted)} dates, {mode}; cut short, it goes on with --run {name}")
     done = backfills.backfill(engine, wanted, order, jobs, say)
     failing = [row["verdict"] for row in done["dates"] if not row["ok"]] + list(done["errors"].values())
@@ -106,10 +105,7 @@ def days_of(
     wanted = days(since, until or since, datetime.now(UTC))
     _order(mode, "", "", None)
     logs = backfills.RawLogs(primary or "", foreign or "")
-    landed = 0
-    if logs:
-        landed = backfills.land(Engine(spark, pipeline, replica), logs, lambda done: say(batch_text(done.metrics, "")))
-    return {"days": [str(day) for day in wanted], "landed": landed}
+    return {"days": [str(day) for day in wanted], "landed": _landed(_engine(spark, pipeline, replica), logs, say)}
 
 
 def late(
@@ -119,6 +115,17 @@ def late(
     found = changed(pipeline, SmallTables(pipeline.root), datetime.now(UTC))
     say(f"changed since they were closed: {', '.join(found) or 'none'}")
     return {"days": found}
+
+
+def _engine(spark: SparkSession, pipeline: Pipeline, replica: str) -> Engine:
+    """An engine on a lake that is there, with a quality store that is sound: said before anything is begun."""
+    require_lake(pipeline.root)
+    quality.require_store(pipeline.root)
+    return Engine(spark, pipeline, replica)
+
+
+def _landed(engine: Engine, logs: backfills.RawLogs, say: Say) -> int:
+    return backfills.land(engine, logs, lambda done: say(batch_text(done.metrics, ""))) if logs else 0
 
 
 def _order(action: str, run: str, forced: str, repair: bool | None) -> Order:

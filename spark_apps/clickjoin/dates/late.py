@@ -7,8 +7,7 @@ two runs at once one is refused, runs again, and finds the other's rows.
 
 from __future__ import annotations
 
-import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
@@ -16,11 +15,14 @@ from clickjoin.context import Context
 from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.event_store.landing import extents, measured
 from clickjoin.event_store.lookup import primary_extent
-from clickjoin.joiner.classify import OUT, Work, adapt
+from clickjoin.joiner.classify import Work, adapt
+from clickjoin.lake.prune import rows_in
+from clickjoin.lake.views import named
 from clickjoin.registry import stragglers
 from clickjoin.registry.boundary import expired_sql, load_boundary
 from clickjoin.registry.shards import load_timeline
-from clickjoin.tables import BY_NAME, JOINED
+from clickjoin.settle import output
+from clickjoin.tables import BY_NAME
 from clickjoin.verification.reading import KEY, part
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def join_expired(engine: Engine, span: Span, micros: int, patience: float = PATI
     """
     lake = engine.lake
     done = {"late": 0, "late_repeats": 0}
-    if not lake.small.rows("expired"):
+    if not rows_in(lake.small.files("expired"), span.extent(int(engine.pipeline.registry.bucket))):
         return done
     # The boundary first: batches that may have read an older one than this are among those that are waited for.
     ctx = context(engine, "fill", micros)
@@ -64,23 +66,9 @@ def join_expired(engine: Engine, span: Span, micros: int, patience: float = PATI
     own, named = extents(rows, ctx.bucket_seconds)
     if own.rows:
         work = Work(rows, own, primary_extent(ctx, own, named))
-        joined = adapt(ctx, rows, work).where("merged")
-        done["late"] = _insert(ctx, output(ctx, joined))
+        done["late"] = _insert(ctx, output(ctx, adapt(ctx, rows, work).where("merged")))
     done["late_repeats"] = _forget(engine, span) - done["late"]
     return done
-
-
-def output(ctx: Context, rows: DataFrame) -> DataFrame:
-    """Adapted rows as rows of `joined`."""
-    made = rows.withColumns(
-        {
-            "token": F.lit(ctx.plan.token),
-            "replica": F.lit(ctx.plan.replica),
-            "published_at": F.current_timestamp(),
-        }
-    )
-    own = [F.col(f"`{OUT}{name}`").alias(name) for name in ctx.adapter.columns]
-    return made.select(*JOINED.names, *own)
 
 
 def _insert(ctx: Context, rows: DataFrame) -> int:
@@ -103,17 +91,3 @@ def _forget(engine: Engine, span: Span) -> int:
         with named(gone) as view:
             lake.delete_matched("expired", view, where.sql("t"), owner="bucket")
     return where.rows
-
-
-class named:
-    """Gives some rows a name in SQL for as long as the block lasts."""
-
-    def __init__(self, rows: DataFrame) -> None:
-        self._rows, self._name = rows, f"rows_{uuid.uuid4().hex}"
-
-    def __enter__(self) -> str:
-        self._rows.createOrReplaceTempView(self._name)
-        return self._name
-
-    def __exit__(self, *_: Any) -> None:
-        self._rows.sparkSession.catalog.dropTempView(self._name)

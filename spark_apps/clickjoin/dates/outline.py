@@ -9,7 +9,7 @@ from clickjoin.dates import ledger
 from clickjoin.dates.late import context, expired
 from clickjoin.dates.rebuild import made_anew
 from clickjoin.events import MICROS
-from clickjoin.lake.prune import matching
+from clickjoin.lake.prune import rows_in
 from clickjoin.report.status import open_pending
 
 if TYPE_CHECKING:
@@ -45,18 +45,9 @@ def outline(engine: Engine, day: Day, order: Order) -> dict[str, Any]:
 
 
 def _rows(engine: Engine, name: str, day: Day) -> int:
-    """Rows of a table in a date: exact, but for files that hold more than that date."""
-    small, width = engine.lake.small, int(engine.pipeline.registry.bucket)
-    actions = small.files(name)
-    if not actions.num_rows:
-        return 0
-    if name == "joined":
-        counts = dict(zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True))
-        return sum(counts[path] or 0 for path in matching(actions, day.span.extent(width)))
-    return (
-        engine.lake.read_extent(name, day.span.extent(width))
-        .where(day.span.sql())
-        .select("event_id")
-        .distinct()
-        .count()
-    )
+    """Ids of a table in a date; of the output, whose partitions are whole buckets, the log knows."""
+    extent = day.span.extent(int(engine.pipeline.registry.bucket))
+    rows = rows_in(engine.lake.small.files(name), extent)
+    if name == "joined" or not rows:
+        return rows
+    return engine.lake.read_extent(name, extent).where(day.span.sql()).select("event_id").distinct().count()

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from clickjoin.dates.late import context, named
+from clickjoin.dates.late import context
 from clickjoin.errors import LakeError
 from clickjoin.event_store.landing import extents
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.joiner.classify import OUT, Work, adapt
+from clickjoin.lake.views import named
 from clickjoin.tables import JOINED
 from clickjoin.verification.reading import KEY, part
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.dispatcher.plan import STREAMS
 from clickjoin.events import MICROS
+from clickjoin.replicas import RAW
 from clickjoin.report.status import replicas
 from clickjoin.sources.base import Budget, Slice
 from clickjoin.sources.files import FilesSource
@@ -40,7 +41,7 @@ class Watermark:
 def low_watermark(pipeline: Pipeline, small: SmallTables, now: float | None = None) -> Watermark:
     """The least of both streams', as the replica sees it that has come furthest."""
     now = time.time() if now is None else now
-    names = replicas(small)
+    names = [name for name in replicas(small) if not name.startswith(RAW)]
     if not names:
         return Watermark(None, "no batch has ever been planned")
     found = [_of_replica(pipeline, small, name, now) for name in names]

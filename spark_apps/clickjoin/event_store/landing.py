@@ -171,19 +171,18 @@ def extent_of(facts: Mapping[str, Any], prefix: str = "") -> Extent:
     return Extent(facts["good"], tuple(buckets), low, high)
 
 
+def _extent_facts(time: str = "event_time", bucket: str = "bucket", prefix: str = "") -> list[Column]:
+    return [
+        F.collect_set(F.expr(bucket)).alias(f"{prefix}buckets"),
+        F.min(F.unix_micros(time)).alias(f"{prefix}low"),
+        F.max(F.unix_micros(time)).alias(f"{prefix}high"),
+    ]
+
+
 def measured(rows: DataFrame) -> tuple[Extent, list[int]]:
     """Where some events lie, and their shards; one job. Columns in: event_time, bucket, shard."""
-    facts = (
-        rows.agg(
-            F.count(F.lit(1)).alias("good"),
-            F.collect_set("bucket").alias("buckets"),
-            F.min(F.unix_micros("event_time")).alias("low"),
-            F.max(F.unix_micros("event_time")).alias("high"),
-            F.collect_set("shard").alias("shards"),
-        )
-        .collect()[0]
-        .asDict()
-    )
+    wanted = [F.count(F.lit(1)).alias("good"), *_extent_facts(), F.collect_set("shard").alias("shards")]
+    facts = rows.agg(*wanted).collect()[0].asDict()
     return extent_of(facts), list(facts["shards"])
 
 
@@ -192,19 +191,8 @@ def extents(rows: DataFrame, bucket_seconds: int) -> tuple[Extent, Extent]:
 
     Columns in: event_time, bucket, primary_time.
     """
-    facts = (
-        rows.agg(
-            F.count(F.lit(1)).alias("good"),
-            F.collect_set("bucket").alias("buckets"),
-            F.min(F.unix_micros("event_time")).alias("low"),
-            F.max(F.unix_micros("event_time")).alias("high"),
-            F.collect_set(F.expr(bucket_sql("primary_time", bucket_seconds))).alias("named_buckets"),
-            F.min(F.unix_micros("primary_time")).alias("named_low"),
-            F.max(F.unix_micros("primary_time")).alias("named_high"),
-        )
-        .collect()[0]
-        .asDict()
-    )
+    named = _extent_facts("primary_time", bucket_sql("primary_time", bucket_seconds), "named_")
+    facts = rows.agg(F.count(F.lit(1)).alias("good"), *_extent_facts(), *named).collect()[0].asDict()
     return extent_of(facts), extent_of(facts, "named_")
 
 

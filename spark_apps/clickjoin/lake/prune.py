@@ -40,6 +40,15 @@ def matching(
     return [str(path) for path in found["path"].to_pylist()]
 
 
+def rows_in(actions: pa.Table, extent: Extent) -> int:
+    """Rows of the files that can hold rows of an extent: exact for whole buckets of a table that they partition."""
+    held = set(matching(actions, extent))
+    if not held:
+        return 0
+    counts = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)
+    return sum(count or 0 for path, count in counts if path in held)
+
+
 def _in_buckets(actions: pa.Table, extent: Extent) -> pa.Array:
     buckets = actions["partition.bucket"]
     if extent.wide:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from clickjoin.dates.day import Day
 from clickjoin.dispatcher.journal import sequences
 from clickjoin.events import bucket_at, moment
 from clickjoin.lake.upkeep import sizes
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 STREAMS = ("primary", "foreign")
-
-
-def span_of(day: date) -> Span:
-    """A date of event time, in UTC."""
-    low = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    return Span(low, low + timedelta(days=1))
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class Measurer:
 
     def measure(self, day: date) -> Measured:
         """All figures of a date; a pass for each table and stream, and one over all ids."""
-        span = span_of(day)
+        span = Day(day).span
         reading, accounts = self._accounts(span)
         rows = self._rows(reading, span)
         columns = self._lake.small.columns("joined")

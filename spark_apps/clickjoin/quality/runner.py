@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from clickjoin.dates.day import Day
 from clickjoin.errors import LakeError
 from clickjoin.events import MICROS, moment
 from clickjoin.lake.replace import drop_before
@@ -61,7 +62,7 @@ class Run:
         own = Own(pipeline)
         own.require_sound()
         micros = docs.free(self.engine.replica, self.day, int(self.engine.clock() * MICROS))
-        with sized(lake, pipeline, measure.span_of(self.day)):
+        with sized(lake, pipeline, Day(self.day).span):
             measured = measure.Measurer(lake, pipeline, micros, self.say).measure(self.day)
             judged, results = self._judge(measured, past, own)
             judged = self._with_samples(measured, judged)

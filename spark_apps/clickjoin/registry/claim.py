@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -10,6 +9,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.context import Context
 from clickjoin.lake.extent import Extent
+from clickjoin.lake.views import named
 from clickjoin.registry.boundary import expired_sql
 from clickjoin.tables import REGISTRY
 
@@ -53,12 +53,8 @@ def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int])
     """
     if not extent.rows:
         return ctx.lake.fix("registry", ctx.plan.txn)
-    view = f"claims_{uuid.uuid4().hex}"
-    candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names).createOrReplaceTempView(view)
-    try:
+    with named(candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names)) as view:
         inserted = ctx.lake.insert_new(view, extent.sql("t", shards), ctx.plan.txn)
-    finally:
-        ctx.lake.spark.catalog.dropTempView(view)
     # Whatever the MERGE committed: without a commit of this number a late copy of the batch could still claim.
     ctx.lake.fix("registry", ctx.plan.txn)
     return inserted == extent.rows

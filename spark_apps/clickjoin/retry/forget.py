@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from clickjoin.lake.extent import timestamp
+from clickjoin.lake.views import named
 from clickjoin.retry.due import newest
 
 if TYPE_CHECKING:
@@ -37,11 +37,7 @@ def forget(lake: Lake, before: datetime, *, dry_run: bool) -> int:
     gone = settled_history(lake, before).localCheckpoint(eager=False)
     rows = int(gone.agg(F.sum("n").alias("n")).collect()[0]["n"] or 0)
     if rows and not dry_run:
-        view = f"forgotten_{uuid.uuid4().hex}"
-        gone.createOrReplaceTempView(view)
-        try:
+        with named(gone) as view:
             # An event that was sent round again meanwhile waits in a higher round.
             lake.delete_matched("pending", view, "t.round <= s.round", owner="replica")
-        finally:
-            lake.spark.catalog.dropTempView(view)
     return rows

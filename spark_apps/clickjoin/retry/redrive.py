@@ -6,7 +6,6 @@ taken back by id and token, so that a late copy of this batch cannot touch a new
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -15,6 +14,7 @@ from clickjoin.context import Context
 from clickjoin.errors import BatchError
 from clickjoin.event_store.landing import extents, measured
 from clickjoin.event_store.lookup import look_up, primary_extent
+from clickjoin.lake.views import named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,9 +31,10 @@ def redrive(ctx: Context) -> int:
     rows = rows.orderBy("at", "event_id").limit(part.limit).localCheckpoint(eager=False)
     own, shards = measured(rows)
     if own.rows:
-        _remove(ctx, rows, "registry", own.sql("t", shards))
-        ctx.lake.append("pending", _again(ctx, rows), ctx.plan.txn)
-        _remove(ctx, rows, "unjoinable", own.sql("t"))
+        with named(rows) as view:
+            ctx.lake.delete_matched("registry", view, own.sql("t", shards))
+            ctx.lake.append("pending", _again(ctx, rows), ctx.plan.txn)
+            ctx.lake.delete_matched("unjoinable", view, own.sql("t"))
     return own.rows
 
 
@@ -43,15 +44,6 @@ def _with_primary(ctx: Context, rows: DataFrame, version: int) -> DataFrame:
     marked = rows.withColumn("named_time", F.col("primary_time"))
     looked = look_up(ctx, marked, primary_extent(ctx, own, named), version).where("found")
     return looked.withColumn("primary_time", F.col("named_time")).select(*rows.columns)
-
-
-def _remove(ctx: Context, rows: DataFrame, table: str, where: str) -> None:
-    view = f"redriven_{uuid.uuid4().hex}"
-    rows.createOrReplaceTempView(view)
-    try:
-        ctx.lake.delete_matched(table, view, where)
-    finally:
-        ctx.lake.spark.catalog.dropTempView(view)
 
 
 def _again(ctx: Context, rows: DataFrame) -> DataFrame:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from clickjoin.verification.kinds import RECORDS, UNPROVEN
 from clickjoin.verification.reading import Span
 
 SAMPLES = 5
+BYTES = (*RECORDS, UNPROVEN)  # what is counted of bytes; all else of ids
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,6 @@ class Report:
     counts: tuple[Count, ...]
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
-    totals: Mapping[str, int] = field(default_factory=dict)  # accepted ids, and where they were when it began
 
     @property
     def ok(self) -> bool:
@@ -88,13 +89,14 @@ class Report:
             "from": self.span.low.isoformat(),
             "to": self.span.high.isoformat(),
             "checked": max((count.checked for count in self.counts), default=0),
+            "ids": max((count.checked for count in self.counts if count.kind not in BYTES), default=0),
+            "bytes": max((count.checked for count in self.counts if count.kind in BYTES), default=0),
             "seconds": round(self.seconds, 3),
             "found": {count.kind: count.count for count in self.counts if count.fault},
             "repaired": {count.kind: count.repaired for count in self.counts if count.repaired},
             "counted": {count.kind: count.count for count in self.counts if not count.fault},
             "samples": {count.kind: list(count.samples) for count in self.counts if count.samples},
             "notes": list(self.notes),
-            "totals": dict(self.totals),
         }
 
 

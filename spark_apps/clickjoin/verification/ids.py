@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from clickjoin.registry.boundary import expired_sql
-from clickjoin.verification.kinds import FAULTS, NOTICES, faults_sql, has, kept_sql, totals_sql
+from clickjoin.verification.kinds import FAULTS, NOTICES, faults_sql, has, kept_sql
 from clickjoin.verification.reading import KEY, OUTPUTS, Reading, waiting
 
 if TYPE_CHECKING:
@@ -80,13 +80,9 @@ def _mark(rows: DataFrame, place: int, mark: str, token: str = "NULL", said: str
 
 
 def count(reading: Reading) -> dict[str, Any]:
-    """How many ids there are, how many of each kind, and (microseconds) between which times something is wrong.
-
-    `in_<place>`: accepted ids by where they are.
-    """
+    """How many ids there are, how many of each kind, and (microseconds) between which times something is wrong."""
     fault = "IF(faults > 0, unix_micros(event_time), NULL)"
     kinds = {kind: has(kind) for kind in FAULTS} | NOTICES
-    kinds |= {f"in_{place}": sql for place, sql in totals_sql().items()}
     row = (
         tally(reading)
         .agg(

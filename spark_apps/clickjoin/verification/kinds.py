@@ -23,27 +23,10 @@ NOTICES = {
     "elsewhere": "waiting > 0 AND claims > 0",
     "in_flight": "claims > 0 AND outputs = 0 AND moving = 0 AND open_claims > 0",
 }
-# Where accepted events are: each in the first of these that holds.
-TOTALS = {
-    "joined": "joined > 0",
-    "filtered": "filtered > 0",
-    "unjoinable": "unjoinable > 0",
-    "expired": "expired > 0",
-    "pending": "waiting > 0 OR moving > 0",
-}
 RECORDS = ("unread", "overread")
 UNPROVEN = "unproven"
 TWO_TIMES = "two_times"
 REPAIRABLE = ("lost", "claim_without_output", "output_without_claim", "doubled")
-
-
-def totals_sql() -> dict[str, str]:
-    """How many accepted events are in each place (see TOTALS): name to Spark SQL over an event's tally."""
-    found, before = {}, "FALSE"
-    for name, sql in TOTALS.items():
-        found[name] = f"accepted > 0 AND ({sql}) AND NOT ({before})"
-        before = f"{before} OR {sql}"
-    return found
 
 
 def faults_sql() -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clickjoin.lake.extent import Extent, spanning, timestamp
-from clickjoin.lake.prune import matching
+from clickjoin.lake.prune import matching, rows_in
 from clickjoin.registry.boundary import Boundary, load_boundary
 from clickjoin.registry.shards import Timeline, load_timeline
 from clickjoin.retry.due import newest
@@ -106,12 +106,8 @@ def waiting(pending: DataFrame) -> DataFrame:
 @contextmanager
 def sized(lake: Lake, pipeline: Pipeline, span: Span) -> Iterator[None]:
     """Set the session up for as many rows as the range holds; afterwards it is as before."""
-    extent, total = span.extent(int(pipeline.registry.bucket)), 0
-    for name in ("foreign", "joined", "registry"):
-        actions = lake.small.files(name)
-        held = set(matching(actions, extent))
-        counts = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True) if held else ()
-        total += sum(count or 0 for path, count in counts if str(path) in held)
+    extent = span.extent(int(pipeline.registry.bucket))
+    total = sum(rows_in(lake.small.files(name), extent) for name in ("foreign", "joined", "registry"))
     conf = lake.spark.conf
     before = {name: str(conf.get(name)) for name in (_PARTITIONS, _CONSTRAINTS)}
     conf.set(_PARTITIONS, str(min(max(total // _ROWS_A_TASK, 2), 400)))

@@ -7,7 +7,6 @@ then); a row that is doubled is kept in `doubles` before it leaves `joined`.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from clickjoin.dispatcher.plan import BatchPlan, TableSlice
 from clickjoin.event_store.landing import measured
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake.extent import Extent
+from clickjoin.lake.views import named
 from clickjoin.registry.boundary import expired_sql, load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.tables import REGISTRY
@@ -109,12 +109,8 @@ def again(ctx: Context, rows: DataFrame) -> dict[str, int]:
     own, _ = measured(rows)
     if not own.rows:
         return {}
-    view = f"released_{uuid.uuid4().hex}"
-    rows.where("token IS NOT NULL").createOrReplaceTempView(view)
-    try:
+    with named(rows.where("token IS NOT NULL")) as view:
         ctx.lake.delete_matched("registry", view, own.sql("t"))
-    finally:
-        ctx.lake.spark.catalog.dropTempView(view)
     faults.reach("released")
     ctx.lake.append("pending", _waiting(ctx, rows, own), ctx.plan.txn)
     faults.reach("dispatched")
@@ -147,12 +143,8 @@ def give_back(ctx: Context, rows: DataFrame) -> dict[str, int]:
     own, shards = measured(rows)
     if not own.rows:
         return {}
-    view = f"returned_{uuid.uuid4().hex}"
-    rows.select(*REGISTRY.names).createOrReplaceTempView(view)
-    try:
+    with named(rows.select(*REGISTRY.names)) as view:
         ctx.lake.insert_new(view, own.sql("t", shards), ctx.plan.txn)
-    finally:
-        ctx.lake.spark.catalog.dropTempView(view)
     ctx.lake.fix("registry", ctx.plan.txn)  # so that a late copy of this batch inserts nothing any more
     faults.reach("returned")
     there = part(ctx.lake, "registry", own).select(*KEY)

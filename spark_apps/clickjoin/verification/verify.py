@@ -72,8 +72,8 @@ class Verifier:
         span = wanted.span(self._pipeline, moment(micros))
         self._recovery.resume()
         with sized(self._lake, self._pipeline, span):
-            counts, confirmed, notes, totals = self._look(span, micros)
-            report = Report(f"{self._replica}/{micros}", moment(micros), span, counts, notes=notes, totals=totals)
+            counts, confirmed, notes = self._look(span, micros)
+            report = Report(f"{self._replica}/{micros}", moment(micros), span, counts, notes=notes)
             for count in report.counts:
                 if count.fault and count.count:
                     self._say(f"{count.kind}: {count.count}, such as {dict(count.samples[0]) if count.samples else ''}")
@@ -86,13 +86,12 @@ class Verifier:
         self._say(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
 
-    def _look(self, span: Span, micros: int) -> tuple[Any, Confirmed | None, tuple[str, ...], dict[str, int]]:
+    def _look(self, span: Span, micros: int) -> tuple[tuple[Count, ...], Confirmed | None, tuple[str, ...]]:
         first = read(self._lake, self._pipeline, span, moment(micros))
         seen = ids.count(first)
         confirmed = self._confirm(first, seen, moment(micros))
         bytes_, notes = records.check(self._lake, self._pipeline, self._sources, first, micros)
-        totals = {"accepted": seen["accepted"]} | {place: seen[f"in_{place}"] for place in kinds.TOTALS}
-        return (*self._ids(first, seen, confirmed), *bytes_), confirmed, notes, totals
+        return (*self._ids(first, seen, confirmed), *bytes_), confirmed, notes
 
     def _ids(self, first: Reading, seen: dict[str, Any], confirmed: Confirmed | None) -> tuple[Count, ...]:
         found = confirmed.counts if confirmed else {}
