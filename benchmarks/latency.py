@@ -79,7 +79,7 @@ class Bench:
     def _write(self, name: str, seconds: float, seed: int, stack: Running, screen: Screen) -> None:
         # In a process of its own: what is looked at here must not make the writer late.
         work = (self.logs / name, self.load.traffic(seconds, seed))
-        writer = multiprocessing.get_context("spawn").Process(target=_write, args=work, daemon=True)
+        writer = multiprocessing.get_context("spawn").Process(target=write_live, args=work, daemon=True)
         writer.start()
         deadline = time.monotonic() + seconds + AFTER
         while writer.is_alive() or self.missing():
@@ -144,7 +144,8 @@ class Bench:
         return {**found, "all steps": whole}
 
 
-def _write(folder: Path, traffic: Traffic) -> None:
+def write_live(folder: Path, traffic: Traffic) -> None:
+    """Write traffic, in a process of its own, until it is all written or the process is told to stop."""
     with suppress(KeyboardInterrupt):
         generate(folder, traffic)
 

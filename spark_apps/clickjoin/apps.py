@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.config import Pipeline, load
 from clickjoin.engine import Engine, Settled
-from clickjoin.errors import SourceError
+from clickjoin.errors import ConfigError, SourceError
 from clickjoin.known import require_lake
 from clickjoin.replicas import require_known
 from clickjoin.report.status import COUNTS, batch_text, problem_text
@@ -161,6 +161,8 @@ def reshard(
     from clickjoin.report.shards import shards as shown
 
     small = SmallTables(pipeline.root)
+    if since and shards is None:
+        raise ConfigError(f"from {since} on, but over how many shards?", remedy="Give --shards, or leave out --from")
     if shards is not None:
         moment = parse_moment(since) if since else None
         last = change(small, pipeline, shards, moment, datetime.now(UTC)).entries[-1]

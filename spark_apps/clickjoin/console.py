@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,16 @@ def batch_line(as_json: bool) -> Callable[[str], None]:
     """How to say a line about a batch: on stderr where stdout is for a machine."""
     target = _err if as_json else _out
     return lambda text: target.print(text, markup=False, soft_wrap=True)
+
+
+def generated(folder: Path, truth: Mapping[str, Any]) -> None:
+    """Print what the generator wrote."""
+    lines = {f"{part} {name}": n for part in ("queries", "clicks") for name, n in truth[part].items()}
+    _pairs(f"written to {folder}", {
+        **{name: f"{number:,}" for name, number in lines.items()},
+        "joinable clicks": f"{truth['joinable']:,}", "clicks without a query": f"{truth['orphans']:,}",
+        "all of it": "yes" if truth["complete"] else "no, it was stopped",
+    })  # fmt: skip
 
 
 def _json(data: Any) -> None:

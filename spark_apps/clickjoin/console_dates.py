@@ -11,6 +11,7 @@ from rich.table import Table
 
 _out = Console(highlight=False)
 _COUNTS = ("accepted", "joined", "pending", "unjoinable", "expired", "filtered", "faults", "failed", "warned")
+_ALWAYS = ("accepted", "joined")
 _COLORS = {"closed": "green", "failing": "red", "open": "yellow"}
 
 
@@ -19,10 +20,12 @@ def closed(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         print(json.dumps([dict(row) for row in rows], indent=2, default=str))
         return
-    table = Table("date", "state", "revision", *_COUNTS, "closed by")
+    # Most are 0 on most dates; all of them make a table that few terminals can hold.
+    shown = [name for name in _COUNTS if name in _ALWAYS or any(row[name] for row in rows)]
+    table = Table("date", "state", "revision", *shown, "closed by")
     for row in rows:
         state = f"[{_COLORS.get(row['state'], 'white')}]{row['state']}[/]"
-        counts = (str(row[name]) for name in _COUNTS)
+        counts = (str(row[name]) for name in shown)
         table.add_row(str(row["date"]), state, str(row["revision"]), *counts, str(row["run"]))
     _out.print(table)
     for row in rows:

@@ -8,16 +8,18 @@ import shutil
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 
 from clickjoin import cli
 from clickjoin.config import load
+from clickjoin.errors import ConfigError
 from clickjoin.lake import SmallTables
 from clickjoin.starter import STARTER
 from clickjoin.tables import ALL
+from clickjoin.verification.verify import Wanted
 
 ROOT = Path(__file__).parents[2]
 LINE = '{"event_id": "a:1:1600000000000000", "query_id": "b:1:1600000000000000"}\n'
@@ -286,3 +288,32 @@ def test_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"clickjoin: {tmp_path}/none.yaml: cannot be read")
     assert "Traceback" not in done.stderr
+
+
+def test_options_that_would_do_nothing_alone(run, file: Path) -> None:
+    run("init", "-c", file)
+    code, _, err = run("reshard", "-c", file, "--from", "2030-01-01T00:00Z")
+    assert (code, "Give --shards, or leave out --from" in err) == (2, True)
+    with pytest.raises(ConfigError, match="Add --repair"):
+        Wanted(remove_doubles=True)
+
+
+def test_a_backfill_goes_on_only_with_a_run_that_was(run, file: Path) -> None:
+    run("init", "-c", file)
+    small = SmallTables(load(file).root)
+    row = {"date": date(2026, 3, 1), "at": datetime.now(UTC), "action": "fill", "state": "open", "run": "backfill-7"}
+    small.append("dates", [row | {"revision": 0, "faults": 0, "failed": 0, "warned": 0}])
+    code, _, err = run("backfill", "-c", file, "--from", "2026-03-01", "--run", "backfil-7")
+    assert code == 2
+    assert "run backfil-7 has finished no date; the last ones that have: backfill-7" in err
+
+
+def test_dates_shows_what_is_not_zero(run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("init", "-c", file)
+    row = {"date": date(2026, 3, 1), "at": datetime.now(UTC), "action": "close", "state": "failing", "run": "main/1"}
+    counts = dict.fromkeys(("pending", "unjoinable", "expired", "filtered", "failed", "warned", "accepted"), 0)
+    SmallTables(load(file).root).append("dates", [row | counts | {"revision": 1, "faults": 3, "joined": 5}])
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run("dates", "-c", file)
+    assert all(word in out for word in ("2026-03-01", "failing", "faults", "joined", "main/1"))
+    assert "unjoinable" not in out

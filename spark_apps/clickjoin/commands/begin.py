@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -69,4 +70,4 @@ def generate_logs(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the truth is written all the same
     with console.progress("writing lines") as advance:
         truth = generate(folder, traffic, progress=advance)
-    console.say(f"{folder}: {truth}")
+    console.generated(folder, asdict(truth))

@@ -66,10 +66,13 @@ def backfill(
 ) -> None:
     """Fill or rebuild the output of some dates, beside joins that run; exit code 1 if one is not closed afterwards."""
     from clickjoin.dates import jobs as work
+    from clickjoin.dates import ledger
     from clickjoin.dates.day import days
 
     days(since, until or since, datetime.now(UTC))  # said before Spark takes its time to start
     pipeline = load(config) if dry_run else writable(config)
+    if run:
+        ledger.require_run(small_tables(pipeline), run)
     done = work.backfill(
         connected(remote),
         pipeline,

@@ -15,12 +15,13 @@ from datetime import date
 from typing import Any
 
 from clickjoin.dates.day import Day
-from clickjoin.errors import DateBusy
+from clickjoin.errors import DateBusy, DateError
 from clickjoin.events import MICROS, moment
 from clickjoin.lake import SmallTables, Txn
 
 HOLD_SECONDS = 120.0
 _TRIES = 20
+_NAMED = 5
 
 
 def newest(small: SmallTables) -> dict[date, dict[str, Any]]:
@@ -37,6 +38,17 @@ def last_closed(small: SmallTables, day: Day) -> dict[str, Any] | None:
     """The newest row of a date that says closed."""
     rows = small.read("dates", [("date", "=", day.date), ("state", "=", "closed")]).to_pylist()
     return max(rows, key=lambda row: row["at"], default=None)
+
+
+def require_run(small: SmallTables, run: str) -> None:
+    """Check that a run has worked on some date. Errors: DateError, which names the last ones that have."""
+    rows = sorted(small.read("dates").to_pylist(), key=lambda row: row["at"])
+    known = list(dict.fromkeys(str(row["run"]) for row in rows))
+    if run not in known:
+        last = f"; the last ones that have: {', '.join(known[-_NAMED:])}" if known else ""
+        raise DateError(
+            f"run {run} has finished no date{last}", remedy="Name one that has, or leave --run out and begin anew"
+        )
 
 
 @contextmanager

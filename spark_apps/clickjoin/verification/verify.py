@@ -47,6 +47,11 @@ class Wanted:
     repair: bool = False
     remove_doubles: bool = False
 
+    def __post_init__(self) -> None:
+        """Errors: ConfigError where rows shall be moved and nothing mended."""
+        if self.remove_doubles and not self.repair:
+            raise ConfigError("doubled rows are only moved by a repair", remedy="Add --repair, or leave the other out")
+
     def span(self, pipeline: Pipeline, now: datetime) -> Span:
         """The range. Events may be ahead of the clock by limits.max_skew."""
         if self.since and self.until and self.until <= self.since:

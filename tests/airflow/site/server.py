@@ -66,6 +66,7 @@ def site(folder: Path, write_pipeline: Callable[..., Path]) -> Iterator[Site]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": USERS,
         "AIRFLOW__CORE__AUTH_MANAGER": "tests.airflow.site.team.TeamAuthManager",
     }
-    dags = ROOT / "tests/airflow/site/dags"
+    dags = folder / "dags"
+    dags.mkdir()  # none: the page needs no DAG to be read, and backfills are started on real ones
     with Stack(folder / "home", spark_connect=False, pipelines=folder, dags=dags, env=env) as stack:
         yield Site(stack, shop, folder)

@@ -93,8 +93,8 @@ class Chaos:
         remote = ["--config", str(self.traffic.config), "--remote", str(self.stack.home.connect_url)]
         commands: dict[str, tuple[Callable[[], list[str]], float, tuple[int, ...]]] = {
             "west": (lambda: ["run", "--replica", "west", "--lease", "60", *remote], 0, (0, 3, -9)),
-            "gc": (lambda: ["gc", "--wait", "3", *remote], 4, (0, 3, -9)),
-            "verify": (lambda: ["verify", *remote], 6, (0, 3, -9)),
+            "gc": (lambda: ["gc", "--wait", "3", *remote], 10, (0, 3, -9)),
+            "verify": (lambda: ["verify", *remote], 12, (0, 3, -9)),
             "reshard": (lambda: ["reshard", "--shards", str(next(self._shards)), *remote[:2]], 40, (0, 2, 3, -9)),
         }
         if airflow:

@@ -9,7 +9,7 @@ import pytest
 
 from clickjoin.errors import ConfigError
 from clickjoin_airflow.job import Job, runner
-from tests.airflow.logs import Logs
+from tests.airflow.real.logs import Logs
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 EXTRA = {"mode": "submit", "master": "local[2]"}

@@ -17,8 +17,8 @@ from urllib.parse import quote
 import pytest
 
 from stack import ports, processes, spark
-from tests.airflow.live import LEASE, Live
-from tests.airflow.logs import event_id
+from tests.airflow.real.live import LEASE, Live
+from tests.airflow.real.logs import event_id
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 DONE = {"success", "failed"}

@@ -14,8 +14,8 @@ from bootstrap import ROOT
 
 if TYPE_CHECKING:
     from stack import Stack
-    from tests.airflow.collector import Collector
-    from tests.airflow.logs import Logs
+    from tests.airflow.real.collector import Collector
+    from tests.airflow.real.logs import Logs
 
 LEASE = 4
 
@@ -38,10 +38,10 @@ class Live:
     def get(self, path: str) -> Any:
         return self.stack.api("GET", path)
 
-    def unpause(self, dag: str) -> None:
+    def unpause(self, dag: str, *, paused: bool = False) -> None:
         def done() -> bool:
             try:
-                return bool(self.stack.api("PATCH", f"/dags/{dag}", {"is_paused": False}))
+                return bool(self.stack.api("PATCH", f"/dags/{dag}", {"is_paused": paused}))
             except HTTPError:
                 return False
 
@@ -77,6 +77,6 @@ def told_to(collector: Collector) -> dict[str, str]:
         "OTEL_METRIC_EXPORT_INTERVAL": "5000",
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps({"type": "http", "url": collector.url}),
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "clickjoin-test",
-        "CLICKJOIN_ALERT": "tests.airflow.hook:tell",
+        "CLICKJOIN_ALERT": "tests.airflow.real.hook:tell",
         "TELL_URL": f"{collector.url}/alert",
     }

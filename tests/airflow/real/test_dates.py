@@ -1,21 +1,29 @@
-"""Dates in a real Airflow: closed by a backfill, downstream told once a date, rebuilt, and closed again when late."""
+"""Dates in a real Airflow: closed by a backfill, downstream told once a date, rebuilt (from a
+browser too), and closed again when late.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from demo.lake import Lake
-from tests.airflow.live import Live
+from tests.airflow.real.live import Live
+from tests.airflow.visit import WAIT, Visit, browsing, needs_browser
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 DAYS = ("2026-03-01", "2026-03-02")
 CLICKS = 20
 CLOSE = "clickjoin_close_day__days"
+RUNNING = ("clickjoin_join__days", "clickjoin_retry__days", CLOSE, "downstream")
 
 
 def event(day: str, host: str, number: int) -> str:
@@ -51,9 +59,14 @@ class Days:
         runs = [run for run in self.live.runs("downstream") if run["state"] in ("success", "queued", "running")]
         return Counter(run["partition_key"] for run in runs)
 
-    def backfill(self, *more: str) -> list[str]:
-        """`airflow backfill create` over the days; states of its runs when they are done."""
-        command = ["airflow", "backfill", "create", "--dag-id", CLOSE, "--from-date", DAYS[0], "--to-date", DAYS[-1]]
+    def new_rows(self) -> list[dict[str, Any]]:
+        """Rows of the output that the other adapter made."""
+        rows = self.lake.read("joined", "event_time", "delay_seconds", "foreign")
+        return [row for row in rows if row["delay_seconds"] == 0 and row["foreign"] is None]
+
+    def backfill(self, until: str, *more: str) -> list[str]:
+        """`airflow backfill create` from the first day; states of its runs when they are done."""
+        command = ["airflow", "backfill", "create", "--dag-id", CLOSE, "--from-date", DAYS[0], "--to-date", until]
         for _ in range(5):  # SQLite lets one write at a time, and its scheduler writes as well
             done = subprocess.run(
                 [*command, *more], env=self.live.stack.env, capture_output=True, text=True, timeout=400
@@ -68,17 +81,19 @@ class Days:
 
 
 @pytest.fixture(scope="module")
-def days(live: Live) -> Days:
-    return Days(live)
+def days(live: Live) -> Iterator[Days]:
+    yield Days(live)
+    for dag in RUNNING:  # the tests that follow have no need of them, and each costs a tenth of the machine
+        live.unpause(dag, paused=True)
 
 
 def test_a_backfill_closes_dates_and_tells_who_waits(days: Days) -> None:
     for day in DAYS:
         days.write(day, range(CLICKS))
-    for dag in ("clickjoin_join__days", "clickjoin_retry__days", CLOSE, "downstream"):
+    for dag in RUNNING:
         days.live.unpause(dag)
     days.live.until(lambda: len(days.ids()) == CLICKS * len(DAYS), 300)
-    assert days.backfill() == ["success"] * len(DAYS)
+    assert days.backfill(DAYS[-1]) == ["success"] * len(DAYS)
     days.live.until(lambda: set(DAYS) <= set(days.told()))
     assert {day: days.told()[day] for day in DAYS} == dict.fromkeys(DAYS, 1)
     rows = [row for row in days.lake.read("dates", "date", "state", "joined", "accepted") if str(row["date"]) in DAYS]
@@ -92,11 +107,33 @@ def test_a_rebuild_changes_rows_and_not_ids_and_tells_again(days: Days) -> None:
     file = days.folder / "days.yaml"
     file.write_text(file.read_text().replace("joiner.adapter:Merge", "joiner.examples:TypedClick"))
     more = ("--reprocess-behavior", "completed", "--dag-run-conf", '{"mode": "rebuild"}')
-    assert set(days.backfill(*more)) == {"success"}
+    assert set(days.backfill(DAYS[0], *more)) == {"success"}
     assert days.ids() == before
-    rows = days.lake.read("joined", "delay_seconds", "foreign")
-    assert all(row["delay_seconds"] == 0 and row["foreign"] is None for row in rows)
-    days.live.until(lambda: all(days.told()[day] == 2 for day in DAYS))
+    assert {str(row["event_time"].date()) for row in days.new_rows()} == {DAYS[0]}
+    days.live.until(lambda: days.told() == {DAYS[0]: 2, DAYS[1]: 1})
+
+
+@needs_browser
+def test_a_rebuild_is_started_from_the_calendar(days: Days) -> None:
+    before = days.ids()
+    with browsing() as browser:
+        visit = Visit(browser.new_context(viewport={"width": 1280, "height": 900}).new_page(), days.live.stack)
+        visit.log_in()
+        frame = visit.open("days")
+        frame.locator(f".date.closed[data-date='{DAYS[1]}']").click(timeout=WAIT)
+        frame.get_by_role("button", name="Rebuild").click(timeout=WAIT)
+        dialog = frame.get_by_role("dialog")
+        expect(dialog).to_contain_text(f"Rebuild {DAYS[1]} of days?", timeout=WAIT)
+        expect(dialog).to_contain_text("The DAG is paused: switch it on")
+        dialog.get_by_role("button", name="Rebuild").click()
+        expect(frame.locator("#runs")).to_contain_text(f"{DAYS[1]} to {DAYS[1]}", timeout=WAIT)
+        expect(frame.locator("#runs .pill").first).to_have_text("success", timeout=10 * WAIT)
+        frame.get_by_role("link", name="Open the run").click()
+        expect(visit.page).to_have_url(re.compile("/dags/clickjoin_backfill__days/runs/"), timeout=WAIT)
+        assert visit.errors == visit.elsewhere == []
+    assert days.ids() == before
+    assert len(days.new_rows()) == CLICKS * len(DAYS)
+    days.live.until(lambda: days.told() == dict.fromkeys(DAYS, 2))
 
 
 def test_a_date_that_changes_late_is_closed_again(days: Days) -> None:
@@ -104,7 +141,7 @@ def test_a_date_that_changes_late_is_closed_again(days: Days) -> None:
     days.live.until(lambda: len(days.ids()) == CLICKS * len(DAYS) + 1, 120)
     dag = "clickjoin_late__days"
     days.live.unpause(dag)
+    before = days.told()
     days.live.stack.api("POST", f"/dags/{dag}/dagRuns", {"logical_date": None})
-    days.live.until(lambda: days.told()[DAYS[1]] == 3, 300)
-    assert days.told()[DAYS[0]] == 2
+    days.live.until(lambda: days.told() == before + Counter([DAYS[1]]), 300)
     assert set(days.ids().values()) == {1}

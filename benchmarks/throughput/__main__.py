@@ -1,0 +1,158 @@
+"""Runs the contenders in turns and reports ratios."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from benchmarks.latency_machine import machine
+from benchmarks.throughput.contenders import CONTENDERS, FLOOR
+from benchmarks.throughput.work import Work, check, make
+from bootstrap import ROOT
+from clickjoin.session import configured, in_process
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WARM = 20_000
+
+
+@dataclass(frozen=True)
+class Run:
+    """One contender, once: seconds, the highest memory of Python and Java together (MB), and what it made."""
+
+    name: str
+    seconds: float
+    memory: int
+    seen: dict[str, int]
+
+
+@contextmanager
+def watched() -> Iterator[list[int]]:
+    """The highest resident memory of this process and its children while the block runs, MB."""
+    over, highest = threading.Event(), [0]
+
+    def look() -> None:
+        while not over.wait(0.5):
+            family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+            held = 0
+            for process in family:
+                try:
+                    held += process.memory_info().rss
+                except psutil.Error:
+                    continue
+            highest[0] = max(highest[0], held // 1_000_000)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield highest
+    finally:
+        over.set()
+        thread.join()
+
+
+def once(spark: SparkSession, name: str, work: Work, folder: Path) -> Run:
+    """Run a contender. Errors: SystemExit where it lost or doubled an event, unless it promises nothing."""
+    out = Path(tempfile.mkdtemp(dir=folder)) / "out"
+    configured(spark).conf.unset("spark.sql.codegen.wholeStage")
+    spark.conf.unset("spark.sql.codegen.factoryMode")
+    spark.catalog.clearCache()
+    with watched() as memory:
+        start = time.perf_counter()
+        table = CONTENDERS[name](spark, work, out)
+        seconds = time.perf_counter() - start
+    seen = check(work, table)
+    shutil.rmtree(out.parent)
+    if not seen.exactly_once and name != FLOOR:
+        raise SystemExit(f"{name} is not exactly once, so there are no figures: {seen}")
+    return Run(name, seconds, memory[0], asdict(seen))
+
+
+def compared(runs: list[Run], events: int) -> dict[str, Any]:
+    """Medians of each contender, and their ratio to the floor's."""
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(run.name for run in runs):
+        own = [run for run in runs if run.name == name]
+        seconds = statistics.median(run.seconds for run in own)
+        found[name] = {
+            "seconds": [round(run.seconds, 2) for run in own], "median": round(seconds, 2),
+            "events_a_second": round(events / seconds), "memory_mb": max(run.memory for run in own),
+            "seen": own[-1].seen,
+        }  # fmt: skip
+    for part in found.values():
+        part["of_the_floor"] = round(found[FLOOR]["median"] / part["median"], 3) if FLOOR in found else None
+    return found
+
+
+def table(found: dict[str, Any]) -> str:
+    """As Markdown."""
+    lines = [
+        "| | seconds | events/s | of the floor | memory, MB | rows twice |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, part in found.items():
+        lines.append(
+            f"| {name} | {part['median']:.1f} | {part['events_a_second']:,} | {part['of_the_floor']} | "
+            f"{part['memory_mb']:,} | {part['seen']['doubled']:,} |"
+        )
+    return "\n".join(lines)
+
+
+def options(arguments: list[str]) -> argparse.Namespace:
+    """What was asked for."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.throughput", description="Events a second, side by side"
+    )
+    parser.add_argument("--clicks", type=int, default=1_000_000)
+    parser.add_argument("--queries", type=int, default=400_000)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--memory", default="3g", help="heap of Java (default %(default)s)")
+    parser.add_argument("--only", choices=sorted(CONTENDERS), action="append", help="these alone")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/throughput.json")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    """Make the logs, warm up, run in turns, print; figures as JSON."""
+    chosen, about = options(arguments), machine()
+    names = chosen.only or list(CONTENDERS)
+    folder = Path(tempfile.mkdtemp(prefix="clickjoin-throughput-"))
+    spark = in_process(cores="2", memory=chosen.memory)
+    try:
+        warm, work = make(folder / "warm", WARM, WARM // 2, 1), make(folder / "logs", chosen.clicks, chosen.queries, 2)
+        for name in names:
+            once(spark, name, warm, folder)
+        runs = []
+        for turn in range(chosen.turns):
+            for name in names:
+                runs.append(once(spark, name, work, folder))
+                print(f"turn {turn + 1}: {name}: {runs[-1].seconds:.1f} s, {runs[-1].memory:,} MB", flush=True)
+    finally:
+        spark.stop()
+        shutil.rmtree(folder)
+    found = compared(runs, work.events)
+    print(
+        f"\n{work.events:,} lines: {chosen.clicks:,} clicks on {chosen.queries:,} queries of one day\n\n{table(found)}"
+    )
+    chosen.out.parent.mkdir(parents=True, exist_ok=True)
+    result = {"clicks": chosen.clicks, "queries": chosen.queries, "found": found, "machine": about}
+    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,121 @@
+"""Those who compete. Each reads the logs of a Work and fills a Delta table; returns the table's path.
+
+All carry the same: both ids, the click's time, and both records as text. Each is written as its own documents show it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from pyspark.sql import functions as F
+
+from benchmarks.throughput.work import Work
+from clickjoin.config import load
+from clickjoin.engine import Engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FILES_A_BATCH = 2
+WITHIN = "2 hours"
+QUERY, CLICK = "event_id STRING", "event_id STRING, query_id STRING"
+STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def plain(spark: SparkSession, work: Work, out: Path) -> str:
+    """Batch join and append: no state, no guarantee. What is written twice is joined twice."""
+    clicks, queries = _clicks(spark.read.text(work.glob("clicks"))), _queries(spark.read.text(work.glob("queries")))
+    clicks.join(queries, "primary_id").write.format("delta").mode("append").save(str(out / "joined"))
+    return str(out / "joined")
+
+
+def merge(spark: SparkSession, work: Work, out: Path) -> str:
+    """`foreachBatch` with a MERGE into the whole output, queries appended to a table of their own first."""
+    joined, queries = str(out / "joined"), str(out / "queries")
+    _run(_queries(_stream(spark, work, "queries")), out / "a", lambda rows, _: _append(rows, queries))
+    names = "event_id STRING, primary_id STRING, event_time TIMESTAMP, foreign STRING, primary STRING"
+    spark.createDataFrame([], names).write.format("delta").save(joined)
+
+    def upsert(rows: DataFrame, _: int) -> None:
+        known = spark.read.format("delta").load(queries).dropDuplicates(["primary_id"])
+        rows.dropDuplicates(["event_id"]).join(known, "primary_id").createOrReplaceTempView("updates")
+        rows.sparkSession.sql(
+            f"MERGE INTO delta.`{joined}` t USING updates s ON t.event_id = s.event_id WHEN NOT MATCHED THEN INSERT *"
+        )
+
+    _run(_clicks(_stream(spark, work, "clicks")), out / "b", upsert)
+    return joined
+
+
+def stream_stream(spark: SparkSession, work: Work, out: Path) -> str:
+    """Structured Streaming's own join of two streams, repeats dropped within a watermark, state in RocksDB."""
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", STATE)
+    clicks = _clicks(_stream(spark, work, "clicks")).withWatermark("event_time", WITHIN)
+    queries = _queries(_stream(spark, work, "queries")).withColumn("query_time", _time("primary_id"))
+    queries = queries.withWatermark("query_time", WITHIN)
+    clicks = clicks.dropDuplicatesWithinWatermark(["event_id"]).withColumnRenamed("primary_id", "query_id")
+    queries = queries.dropDuplicatesWithinWatermark(["primary_id"])
+    on = F.expr(f"query_id = primary_id AND event_time >= query_time AND event_time <= query_time + INTERVAL {WITHIN}")
+    rows = clicks.join(queries, on).select("event_id", "primary_id", "event_time", "foreign", "primary")
+    path = str(out / "joined")
+    writer = rows.writeStream.format("delta").option("checkpointLocation", str(out / "state"))
+    writer.outputMode("append").trigger(availableNow=True).start(path).awaitTermination()
+    return path
+
+
+def clickjoin(spark: SparkSession, work: Work, out: Path) -> str:
+    """This project: every event landed, claimed in the registry, published and accounted for."""
+    out.mkdir(parents=True)
+    file = out / "shop.yaml"
+    stream = {"event_id": "event_id", "event_time": "embedded"}
+    source = {name: {"kind": "files", "path": work.glob(name)} for name in ("queries", "clicks")}
+    file.write_text(
+        yaml.safe_dump({
+            "pipeline": "shop", "lake": str(out / "lake"),
+            "primary": {"source": source["queries"], **stream},
+            "foreign": {"source": source["clicks"], **stream, "primary_id": "query_id", "primary_time": "embedded"},
+            "registry": {"retention": "3d", "bucket": "1h", "shards": 4},
+            "batch": {"max_events": 500_000, "max_bytes": "256MB", "lease": "60s"},
+        }),
+        encoding="utf-8",
+    )  # fmt: skip
+    Engine(spark, load(file)).drain(lambda _: None)
+    return str(out / "lake/shop/joined")
+
+
+def _stream(spark: SparkSession, work: Work, name: str) -> DataFrame:
+    reader = spark.readStream.format("text").option("maxFilesPerTrigger", FILES_A_BATCH)
+    return reader.load(str(work.folder / name))
+
+
+def _clicks(lines: DataFrame) -> DataFrame:
+    rows = lines.select("value", F.from_json("value", CLICK).alias("r"))
+    return rows.select(
+        "r.event_id", F.col("r.query_id").alias("primary_id"), _time("r.event_id").alias("event_time"),
+        F.col("value").alias("foreign"),
+    )  # fmt: skip
+
+
+def _queries(lines: DataFrame) -> DataFrame:
+    rows = lines.select("value", F.from_json("value", QUERY).alias("r"))
+    return rows.select(F.col("r.event_id").alias("primary_id"), F.col("value").alias("primary"))
+
+
+def _time(name: str) -> Any:
+    return F.timestamp_micros(F.element_at(F.split(name, ":"), 3).cast("bigint"))
+
+
+def _append(rows: DataFrame, path: str) -> None:
+    rows.write.format("delta").mode("append").save(path)
+
+
+def _run(rows: DataFrame, state: Path, each: Any) -> None:
+    writer = rows.writeStream.foreachBatch(each).option("checkpointLocation", str(state))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+CONTENDERS = {"plain join and append": plain, "foreachBatch and MERGE": merge, "stream-stream join": stream_stream,
+              "clickjoin": clickjoin}  # fmt: skip
+FLOOR = "plain join and append"

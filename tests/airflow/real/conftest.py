@@ -1,0 +1,49 @@
+"""Spark Connect and Airflow, started once for all tests that run DAGs."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from stack import Stack
+from tests.airflow.real.collector import collecting
+from tests.airflow.real.live import LEASE, Live, told_to
+from tests.airflow.real.logs import Logs
+
+DOWNSTREAM = """\
+from airflow.sdk import DAG, Asset, PartitionedAssetTimetable, task
+
+with DAG("downstream", schedule=PartitionedAssetTimetable(assets=Asset.ref(name="days/dates"))):
+
+    @task
+    def report(dag_run=None):
+        return dag_run.partition_key
+
+    report()
+"""
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., Path]) -> Iterator[Live]:
+    """Spark Connect and Airflow in a folder of their own, with these pipelines: clicks, wrong, half (a broken file)
+    and days, whose closed dates DAG `downstream` waits for.
+    """
+    folder = tmp_path_factory.mktemp("live")
+    write_pipeline(folder, "clicks", lease=f"{LEASE}s")
+    write_pipeline(folder, "wrong", adapter="no_such_module:Adapter")
+    days = write_pipeline(folder, "days", lease=f"{LEASE}s")
+    days.write_text(days.read_text() + "close: {idle: 5s, disorder: 1s, watch: 3650d}\n")
+    (folder / "half.yaml").write_text("pipeline: [")
+    dags = shutil.copytree(Path(__file__).resolve().parents[3] / "dags", folder / "dags")
+    (dags / "downstream.py").write_text(DOWNSTREAM)
+    begun = time.monotonic()
+    with (
+        collecting() as collector,
+        Stack(folder / "home", pipelines=folder, dags=dags, env=told_to(collector)) as stack,
+    ):
+        print(f"stack started in {time.monotonic() - begun:.0f} s")
+        yield Live(stack, Logs(folder, "clicks"), collector)

@@ -1,0 +1,120 @@
+"""The status page in a real browser, inside Airflow's own pages: log in, look, explain, open a report.
+
+A backfill is started by the browser in ../real/test_dates.py, where there are DAGs and Spark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.airflow.visit import WAIT, Visit, browsing, needs_browser
+
+if TYPE_CHECKING:
+    from tests.airflow.site.server import Site
+
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, needs_browser]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def visit(browser: Browser, site: Site) -> Iterator[Visit]:
+    """An administrator's visit; all tests of this file but the last ones go on with it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    found = Visit(context.new_page(), site.stack)
+    found.log_in()
+    yield found
+    context.close()
+
+
+def test_figures(visit: Visit) -> None:
+    frame = visit.open()
+    expect(frame.locator("[data-replica=main] dd").first).to_have_text("2.5 s")
+    expect(frame.locator("#figures article")).to_have_count(2)
+    expect(frame.locator("#charts canvas")).to_have_count(6)
+    expect(frame.locator("#batches tbody tr")).to_have_count(60)
+    expect(frame.locator("#registry .heat td")).to_have_count(5)
+    expect(frame.locator("#found .pill.failing")).to_have_text("1 failed")
+    assert visit.errors == []
+
+
+def test_explain(visit: Visit, site: Site) -> None:
+    frame = visit.open()
+    frame.get_by_label("Event id").fill(site.shop.event)
+    frame.get_by_role("button", name="Explain").click()
+    expect(frame.locator("#explained .pill")).to_have_text("joined", timeout=WAIT)
+    expect(frame.locator("#explained .way li")).to_have_count(3)
+    frame.get_by_label("Event id").fill("no such id")
+    frame.get_by_role("button", name="Explain").click()
+    expect(frame.locator("#explained")).to_contain_text("No record with this id has landed")
+    frame.locator("#explained").get_by_role("button", name="Close").click()
+    expect(frame.locator("#explained")).to_be_hidden()
+
+
+def test_report(visit: Visit, site: Site) -> None:
+    frame = visit.open()
+    frame.locator(f"[data-date='{site.shop.dates[3]}']").click()
+    expect(frame.locator("#checks")).to_contain_text("clicks follow their query", timeout=WAIT)
+    frame.get_by_role("link", name="Open the quality report").click()
+    report = frame.frame_locator("#report iframe")
+    expect(report.locator("body")).to_contain_text("Unsuccessful Expectations", timeout=WAIT)
+    assert report.locator("script").count() == 0
+    frame.locator("#report").get_by_role("button", name="Close").click()
+    expect(frame.locator("#figures")).to_be_visible()
+    assert visit.errors == []
+    assert visit.elsewhere == []
+
+
+def test_who_may_only_look_starts_nothing(browser: Browser, site: Site) -> None:
+    context = browser.new_context()
+    visit = Visit(context.new_page(), site.stack)
+    visit.log_in("looker")
+    frame = visit.open()
+    frame.locator(f"[data-date='{site.shop.dates[0]}']").click()
+    expect(frame.locator("#day")).to_contain_text("Your role in Airflow does not allow backfills")
+    expect(frame.get_by_role("button", name="Rebuild")).to_have_count(0)
+    context.close()
+
+
+def test_what_cannot_be_read(visit: Visit, site: Site) -> None:
+    visit.page.goto(f"{site.url}/clickjoin/#pipeline=lost")
+    alert = visit.page.get_by_role("alert").first
+    expect(alert).to_contain_text(f"lost: {site.folder}/nowhere: the lake's folder is not there", timeout=WAIT)
+    expect(alert).to_contain_text("Mount it where Airflow's API server runs")
+    visit.page.get_by_role("navigation").get_by_role("link", name="shop").click()
+    expect(visit.page.locator("#charts canvas").first).to_be_visible(timeout=WAIT)
+    expect(visit.page.get_by_role("alert")).to_have_count(0)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_phone(visit: Visit, browser: Browser, site: Site, theme: str) -> None:
+    context = browser.new_context(
+        viewport={"width": 375, "height": 800},
+        color_scheme="dark" if theme == "dark" else "light",
+        storage_state=visit.page.context.storage_state(),
+    )
+    page = context.new_page()
+    page.goto(f"{site.url}/clickjoin/#pipeline=shop&event={site.shop.event}")
+    expect(page.locator("#registry .heat td")).to_have_count(5, timeout=WAIT)
+    expect(page.locator("#explained .way li")).to_have_count(3)
+    assert page.evaluate("document.documentElement.scrollWidth") == 375
+    assert page.evaluate("document.documentElement.dataset.theme") == theme
+    page.get_by_label("Theme").select_option("dark" if theme == "light" else "light")
+    assert page.evaluate("document.documentElement.dataset.theme") != theme
+    context.close()
+
+
+def test_it_loads_in_a_moment(visit: Visit, site: Site) -> None:
+    begun = time.perf_counter()
+    visit.page.goto(f"{site.url}/clickjoin/?again#pipeline=shop")
+    expect(visit.page.locator("#charts canvas")).to_have_count(6)
+    print(f"figures and charts are there after {time.perf_counter() - begun:.2f} s")
