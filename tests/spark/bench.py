@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +77,27 @@ class Bench:
     def replica(self, name: str, spark: SparkSession | None = None) -> Engine:
         """A running copy, as new as after a restart; on the same session unless another is given."""
         return Engine(spark or self.spark, self.pipeline, name, clock=self.clock)
+
+    @contextmanager
+    def kept(self, copy: Path) -> Iterator[None]:
+        """Put lake, logs and clock back at the end; `copy`: a new folder. A log stays the file (inode) that it was."""
+        root, now = Path(self.pipeline.root), self.clock.now
+        logs = {path: path.read_bytes() for path in self._logs()}
+        shutil.copytree(root, copy)
+        self.engine = self.replica("main")
+        yield
+        self.clock.now = now
+        shutil.rmtree(root)
+        shutil.copytree(copy, root)
+        for path in self._logs():
+            if path in logs:
+                path.write_bytes(logs[path])
+            else:
+                path.unlink()
+        self.engine = self.replica("main")
+
+    def _logs(self) -> list[Path]:
+        return [path for stream in ("primary", "foreign") for path in (self.folder / stream).iterdir()]
 
     def queries(self, *records: Any) -> None:
         """Append records to the log of queries."""

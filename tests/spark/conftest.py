@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,11 +53,5 @@ def healthy(make: Callable[..., Bench]) -> Bench:
 @pytest.fixture
 def hand(healthy: Bench, tmp_path: Path) -> Iterator[Hand]:
     """That lake, to be changed: it is put back afterwards."""
-    root, now = Path(healthy.pipeline.root), healthy.clock.now
-    shutil.copytree(root, tmp_path / "kept")
-    healthy.engine = healthy.replica("main")
-    yield Hand(healthy)
-    healthy.clock.now = now
-    shutil.rmtree(root)
-    shutil.copytree(tmp_path / "kept", root)
-    healthy.engine = healthy.replica("main")
+    with healthy.kept(tmp_path / "kept"):
+        yield Hand(healthy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ Q, LATE, NEVER = query("q"), query("late", 1), query("never", 2)
 CLICKS = [click("a", 2, Q, position=1), click("drop", 3, Q, position=9), click("b", 4, LATE, position=2)]
 
 
-@pytest.fixture
-def bench(make: Callable[..., Bench]) -> Bench:
+@pytest.fixture(scope="module")
+def built(make: Callable[..., Bench]) -> Bench:
     """Joined, filtered, given up and pending: one of each."""
     made = make(
         adapter="clickjoin.joiner.examples:TopPositions",
@@ -42,6 +42,13 @@ def bench(make: Callable[..., Bench]) -> Bench:
     made.join()
     assert made.places() == {"joined": ["a", "b"], "filtered": ["drop"], "unjoinable": ["gone"], "pending": ["waits"]}
     return made
+
+
+@pytest.fixture
+def bench(built: Bench, tmp_path: Path) -> Iterator[Bench]:
+    """That lake, to be lost: it is put back afterwards."""
+    with built.kept(tmp_path / "kept"):
+        yield built
 
 
 def lose(bench: Bench, name: str) -> None:

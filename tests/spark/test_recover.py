@@ -92,8 +92,9 @@ def test_cut_short_at_every_step(hand: Hand, sound: dict[str, Any], monkeypatch:
     for point in POINTS:
         with monkeypatch.context() as patch:
             patch.setattr(faults, "reach", stopping(point))
+            asked = point == POINTS[0]
             with pytest.raises(KeyboardInterrupt):
-                verify(hand.bench, repair=point == POINTS[0], remove_doubles=True)
+                verify(hand.bench, repair=asked, remove_doubles=asked)
     assert found(verify(hand.bench)) == LEFT  # what was asked for is finished, even if it is not asked for again
     assert settled(hand.bench) == sound
     assert sorted(row[0][0] for row in hand.bench.rows("doubles", "event_id")) == ["d", "e"]
