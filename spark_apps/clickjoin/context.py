@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.plan import BatchPlan
@@ -30,6 +31,7 @@ class Context:
     adapter: Adapter
     timeline: Timeline
     boundary: Boundary
+    floor: datetime | None = None  # no primary event from before it is joined to
     counts: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     floods: dict[str, Problem | None] = field(default_factory=dict)  # by stream: nearly all is in quarantine, or not

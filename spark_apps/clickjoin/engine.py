@@ -17,7 +17,7 @@ from clickjoin.dispatcher.plan import BatchPlan, TableSlice
 from clickjoin.events import MICROS
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake import Lake
-from clickjoin.registry.boundary import load_boundary
+from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.replicas import replica_name
 from clickjoin.retry.due import Waiting, look_ahead
@@ -125,7 +125,9 @@ class Engine:
                 plan = self.redriver.next_of_table(self._given_up(span))
             if plan is None:
                 return sent
-            ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(self.lake.small), {})
+            small = self.lake.small
+            floor = load_bounds(small)[1]
+            ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(small), {}, floor)
             moved = redrive(ctx)
             self.redriver.settled(plan, {})
             sent += moved
@@ -212,7 +214,7 @@ class Engine:
     def _run(self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float) -> Settled:
         small = self.lake.small
         # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
-        ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(small), load_boundary(small))
+        ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(small), *load_bounds(small))
         ctx.seconds["plan"] = plan_seconds
         before = self.lake.conflict_reruns
         suit(self.lake.spark, sum(piece.events for part in plan.slices.values() for piece in part))

@@ -18,7 +18,7 @@ from clickjoin.context import Context
 from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.engine import Engine
 from clickjoin.events import MICROS
-from clickjoin.registry.boundary import load_boundary
+from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.report.accounts import account
 from clickjoin.report.status import open_pending, replicas
@@ -129,7 +129,7 @@ class Bench:
         """What a copy of a batch works with."""
         engine = engine or self.engine
         small = engine.lake.small
-        return Context(self.pipeline, engine.lake, plan, engine.adapter, load_timeline(small), load_boundary(small))
+        return Context(self.pipeline, engine.lake, plan, engine.adapter, load_timeline(small), *load_bounds(small))
 
     def run_copy(self, plan: BatchPlan) -> Context:
         """Run a batch up to where only the journal's last word is missing, as a copy that crashes there."""

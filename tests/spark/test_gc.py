@@ -183,6 +183,31 @@ def test_what_another_collector_moves_meanwhile_is_not_dropped(
     assert sorted(bench.claims()) == ["mid", "new"]
 
 
+def test_no_query_goes_from_under_a_click_that_is_claimed(
+    make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make(**SMALL)
+    old = query("old")
+    bench.queries(old)
+    joined(bench, "new", 5)
+    bench.join()
+
+    def reach(name: str) -> None:
+        if name == "stragglers-handled":  # from here on nobody waits for a batch that begins
+            bench.clicks(click("late", 5 * HOUR, old))
+            with pytest.raises(KeyboardInterrupt):
+                bench.replica("main").join_once()
+        if name == "claimed":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(faults, "reach", reach)
+    assert gc(bench, hours=5.5).dropped["primary"].rows == 1
+    monkeypatch.undo()
+    bench.engine = bench.replica("main")
+    assert bench.join() == {"events_in": 1, "pending": 1}
+    assert bench.places() == {"joined": ["new"], "pending": ["late"]}
+
+
 @pytest.mark.parametrize("point", faults.GC_POINTS)
 def test_cut_short_and_begun_again(make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     bench = make(**SMALL)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickjoin.lake import SmallTables
-from clickjoin.registry.boundary import advance, expired_sql, load_boundary
+from clickjoin.registry.boundary import advance, expired_sql, lift_floor, load_boundary, load_bounds
 from clickjoin.tables import BOUNDARY
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -40,6 +40,14 @@ def test_only_forward(small: SmallTables) -> None:
     assert load_boundary(small) == {0: at(5), 1: at(5), 2: at(4)}
     advance(small, 3, at(6), DAY)
     assert load_boundary(small) == {0: at(6), 1: at(6), 2: at(6)}
+
+
+def test_the_floor_of_primary_is_no_shard(small: SmallTables) -> None:
+    advance(small, 1, at(5), DAY)
+    for hours, there in ((3, 3), (2, 3), (4, 4)):
+        lift_floor(small, at(hours), DAY)
+        assert load_bounds(small) == ({0: at(5)}, at(there))
+    assert load_boundary(small) == {0: at(5)}
 
 
 def test_a_late_mover_cannot_move_back(small: SmallTables) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -26,14 +26,18 @@ def primary_extent(ctx: Context, own: Extent, named: Extent) -> Extent:
     return spanning(own.rows, own.low - timedelta(seconds=within.within), own.high, ctx.bucket_seconds)
 
 
-def look_up(ctx: Context, wanted: DataFrame, extent: Extent, version: int | None = None) -> DataFrame:
+def look_up(
+    ctx: Context, wanted: DataFrame, extent: Extent, version: int | None = None, floor: datetime | None = None
+) -> DataFrame:
     """Add `found` (BOOLEAN) and `primary` (record as JSON text), and the found event's `primary_time`, to each row.
 
     A primary event that arrived twice counts once: the first that landed. `version`: of table `primary`; else as of
-    now.
+    now. `floor`: primary events from before it are left alone (registry.boundary).
     """
     lake = ctx.lake
     held = lake.read_extent("primary", extent) if version is None else lake.read("primary", version).where(extent.sql())
+    if floor is not None:
+        held = held.where(F.col("event_time") >= F.lit(floor))
     primary = held.select(
         F.col("event_id").alias("p_id"),
         F.col("event_time").alias("p_time"),

@@ -6,7 +6,7 @@ joined | filtered | unjoinable | pending | expired | repeat | broken (claimed he
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -64,7 +64,8 @@ def classify(ctx: Context, work: Work, *, fixed: bool) -> Classified:
     Errors: AdapterError, before anything is claimed.
     """
     screened = screen(ctx, work.events, work.own)
-    whole = adapt(ctx, screened, work)
+    # What a batch has claimed is there until it is settled, wherever the floor stands by then.
+    whole = adapt(ctx, screened, work, None if fixed else ctx.floor)
     status = _fixed_status() if fixed else _first_status(ctx)
     # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
     # plan would be looked up, and computed, anew.
@@ -72,12 +73,12 @@ def classify(ctx: Context, work: Work, *, fixed: bool) -> Classified:
     return Classified(held, _tally(held))
 
 
-def adapt(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
+def adapt(ctx: Context, screened: DataFrame, work: Work, floor: datetime | None = None) -> DataFrame:
     """Look up, and run the adapter on, the events whose `standing` is new or mine.
 
     Columns added: found, kept (by `prepare`), merged (BOOLEAN), and the adapter's own, each with OUT before its name.
     """
-    return (_plain if is_plain(ctx.adapter) else _adapted)(ctx, screened, work)
+    return (_plain if is_plain(ctx.adapter) else _adapted)(ctx, screened, work, floor)
 
 
 def is_plain(adapter: Adapter) -> bool:
@@ -86,12 +87,13 @@ def is_plain(adapter: Adapter) -> bool:
     return kind.prepare is Adapter.prepare and kind.merge is Merge.merge and kind.columns == Merge.columns
 
 
-def _plain(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
+def _plain(ctx: Context, screened: DataFrame, work: Work, floor: datetime | None) -> DataFrame:
     wanted = F.col("standing").isin("new", "mine")
     masked = screened.withColumn("wanted_id", F.col("primary_id")).withColumn(
         "primary_id", F.when(wanted, F.col("primary_id"))
     )
-    looked = look_up(ctx, masked, work.named).withColumn("primary_id", F.col("wanted_id")).drop("wanted_id")
+    looked = look_up(ctx, masked, work.named, floor=floor)
+    looked = looked.withColumn("primary_id", F.col("wanted_id")).drop("wanted_id")
     return (
         looked.withColumn("merged", F.col("found"))
         .withColumn("kept", F.lit(True))
@@ -100,14 +102,14 @@ def _plain(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
     )
 
 
-def _adapted(ctx: Context, screened: DataFrame, work: Work) -> DataFrame:
+def _adapted(ctx: Context, screened: DataFrame, work: Work, floor: datetime | None) -> DataFrame:
     """Run the adapter on new events alone, and hold what it gives against what it got."""
     screened = screened.localCheckpoint(eager=False)
     new = screened.where(F.col("standing").isin("new", "mine"))
     prepared = _call(ctx, "prepare", new.select(*_PREPARED_IN), _PREPARED_IN[:4])
     if type(ctx.adapter).prepare is not Adapter.prepare:
         prepared = _checked(ctx, "prepare", prepared, new)
-    looked = look_up(ctx, prepared, work.named).localCheckpoint(eager=False)
+    looked = look_up(ctx, prepared, work.named, floor=floor).localCheckpoint(eager=False)
     matched = looked.where("found").drop("found")
     merged = _call(ctx, "merge", matched, (*_KEY, *ctx.adapter.columns))
     merged = _checked(ctx, "merge", merged.select(*_KEY, *_typed(ctx)), matched)

@@ -21,7 +21,7 @@ from clickjoin.dispatcher.trim import trim
 from clickjoin.events import bucket_at, moment
 from clickjoin.lake.upkeep import Size, drop_buckets, sizes
 from clickjoin.registry import stragglers
-from clickjoin.registry.boundary import advance, load_boundary
+from clickjoin.registry.boundary import advance, lift_floor, load_boundary, load_bounds
 from clickjoin.registry.horizon import Facts, Horizon, horizon
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.due import newest
@@ -114,32 +114,36 @@ class Collector:
         done = Collected(self.dry_run, known.boundary, wanted.boundary, wanted.notes)
         for note in wanted.notes:
             self.say(note)
-        self._claims(wanted, done)
-        for name, before in (("primary", wanted.primary), ("foreign", wanted.foreign)):
+        floor = self._claims(wanted, done)
+        for name, before in (("primary", floor), ("foreign", wanted.foreign)):
             self._drop(name, before, done)
         self._history(done)
         return done
 
-    def _claims(self, wanted: Horizon, done: Collected) -> None:
+    def _claims(self, wanted: Horizon, done: Collected) -> datetime | None:
+        """Drop claims; returns where table `primary` may begin from now on."""
         small = self.lake.small
         if wanted.boundary is None:
-            return
+            return None
         if self.dry_run:
             done.stragglers["open"] = tuple(plan.token for plan in stragglers.unsettled(small, self.pipeline))
             self._drop("registry", wanted.boundary, done)
-            return
+            return wanted.primary
         shards = load_timeline(small).most
         advance(small, shards, wanted.boundary, self.now)
+        if wanted.primary:
+            lift_floor(small, wanted.primary, self.now)
         # Now, not later: of another collector's next boundary the stragglers have not been seen to.
-        reached = min(load_boundary(small).values())
+        boundary, floor = load_bounds(small)
         faults.reach("boundary-moved")
         handled = stragglers.handle(small, self.pipeline, self.patience, self.finish, self.sleep)
         done.stragglers = {name: tokens for name, tokens in asdict(handled).items() if tokens}
         for name, tokens in done.stragglers.items():
             self.say(f"batches from before the boundary moved, {name}: {', '.join(tokens)}")
         faults.reach("stragglers-handled")
-        self._drop("registry", reached, done)
+        self._drop("registry", min(boundary.values()), done)
         faults.reach("claims-dropped")
+        return floor
 
     def _drop(self, name: str, before: datetime | None, done: Collected) -> None:
         if before is None:

@@ -42,7 +42,7 @@ def _with_primary(ctx: Context, rows: DataFrame, version: int) -> DataFrame:
     """Those whose primary event is in a version of `primary`: always the same ones, however often this is run."""
     own, named = extents(rows, ctx.bucket_seconds)
     marked = rows.withColumn("named_time", F.col("primary_time"))
-    looked = look_up(ctx, marked, primary_extent(ctx, own, named), version).where("found")
+    looked = look_up(ctx, marked, primary_extent(ctx, own, named), version, ctx.floor).where("found")
     return looked.withColumn("primary_time", F.col("named_time")).select(*rows.columns)
 
 

@@ -74,11 +74,12 @@ event_time STRING   where the foreign event's time comes from, fixed when the la
 )
 BOUNDARY = Table(
     "boundary",
-    "the oldest event time that the registry still answers for, by shard; the highest row of a shard holds",
+    "the oldest event time that the registry still answers for, by shard, and where table `primary` begins; "
+    "the highest row of a shard holds",
     columns(
         """
-shard    INT       shard
-boundary TIMESTAMP events before this are expired
+shard    INT       shard; -1: table `primary`
+boundary TIMESTAMP events before this are expired; primary events before this are not joined to any more
 at       TIMESTAMP when it was moved
 """
     ),
