@@ -49,11 +49,11 @@ class Visit:
         self.page.locator("input[name=username]").fill(user)
         self.page.locator("input[type=password]").fill(json.loads(self.stack.home.passwords.read_text())[user])
         self.page.keyboard.press("Enter")
-        expect(self.page.get_by_role("link", name="clickjoin")).to_be_visible(timeout=WAIT)
+        expect(self.page.get_by_role("link", name="clickjoin", exact=True)).to_be_visible(timeout=WAIT)
 
     def open(self, pipeline: str = "shop") -> FrameLocator:
         """The page through Airflow's navigation, with a pipeline chosen and its figures there."""
-        self.page.get_by_role("link", name="clickjoin").click()
+        self.page.get_by_role("link", name="clickjoin", exact=True).click()
         frame = self.page.frame_locator("iframe[title=clickjoin]")
         frame.get_by_role("navigation", name="Pipelines").get_by_role("link", name=pipeline).click(timeout=WAIT)
         expect(frame.locator("[data-replica=main] dd").first).not_to_have_text("", timeout=WAIT)

@@ -55,9 +55,9 @@ class Days:
         return Counter(row["event_id"] for row in self.lake.read("joined", "event_id"))
 
     def told(self) -> Counter[str]:
-        """How often DAG `downstream` ran for each date."""
+        """How often DAG `downstream` ran for each of the days (it is told of yesterday, too)."""
         runs = [run for run in self.live.runs("downstream") if run["state"] in ("success", "queued", "running")]
-        return Counter(run["partition_key"] for run in runs)
+        return Counter(run["partition_key"] for run in runs if run["partition_key"] in DAYS)
 
     def new_rows(self) -> list[dict[str, Any]]:
         """Rows of the output that the other adapter made."""
@@ -95,7 +95,7 @@ def test_a_backfill_closes_dates_and_tells_who_waits(days: Days) -> None:
     days.live.until(lambda: len(days.ids()) == CLICKS * len(DAYS), 300)
     assert days.backfill(DAYS[-1]) == ["success"] * len(DAYS)
     days.live.until(lambda: set(DAYS) <= set(days.told()))
-    assert {day: days.told()[day] for day in DAYS} == dict.fromkeys(DAYS, 1)
+    assert days.told() == dict.fromkeys(DAYS, 1)
     rows = [row for row in days.lake.read("dates", "date", "state", "joined", "accepted") if str(row["date"]) in DAYS]
     assert {(str(row["date"]), row["state"], row["joined"], row["accepted"]) for row in rows} == {
         (day, "closed", CLICKS, CLICKS) for day in DAYS
