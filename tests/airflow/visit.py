@@ -24,8 +24,10 @@ WAIT = 60_000
 class Visit:
     """A page that somebody is logged in on; what the browser complains of and asks elsewhere is kept."""
 
-    def __init__(self, page: Page, stack: Stack) -> None:
+    def __init__(self, page: Page, stack: Stack, unreadable: str = "lost") -> None:
+        """`unreadable`: a pipeline whose lake is not there, of which the browser may complain."""
         self.page, self.stack, self.url = page, stack, stack.airflow_url
+        self.unreadable = f"/pipelines/{unreadable}/"
         self.errors: list[str] = []
         self.elsewhere: list[str] = []
         page.on("console", self._said)
@@ -34,8 +36,8 @@ class Visit:
 
     def _said(self, message: ConsoleMessage) -> None:
         url = message.location["url"]
-        # A sandboxed report says that its scripts were not run; the lake of `lost` cannot be read.
-        expected = "sandboxed" in message.text or "/pipelines/lost/" in url
+        # A sandboxed report says that its scripts were not run.
+        expected = "sandboxed" in message.text or self.unreadable in url
         if message.type == "error" and "/clickjoin/" in url and not expected:
             self.errors.append(f"{url}: {message.text}")
 
