@@ -93,7 +93,7 @@ def another(session: SparkSession) -> SparkSession:
 
 def is_remote(session: SparkSession) -> bool:
     """Whether a session is on a Spark Connect server."""
-    return hasattr(session, "client")
+    return ".connect." in type(session).__module__
 
 
 def release(session: SparkSession) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.dates import ledger
+from clickjoin.dates import jobs, ledger
 from clickjoin.dates.again import try_again
 from clickjoin.dates.backfill import RawLogs, land
 from clickjoin.dates.changes import changed
@@ -132,6 +132,15 @@ def test_below_the_boundary_the_output_says_what_is_joined(bench: Bench) -> None
     before = bench.all_tables()
     assert join_expired(bench.replica("west"), TODAY.span, 7) == {"late": 0, "late_repeats": 0}
     assert bench.all_tables() == before
+
+
+def test_two_dates_at_a_time_in_one_process(bench: Bench) -> None:
+    days, action = {"since": "2026-03-01", "until": "2026-03-02"}, {"mode": "fill", "jobs": 2}
+    done = jobs.backfill(bench.spark, bench.pipeline, "main", silent, **days, **action)  # type: ignore[arg-type]
+    assert done["errors"] == {}
+    assert [str(row["date"]) for row in done["dates"]] == ["2026-03-01", "2026-03-02"]
+    assert bench.hosts("joined") == ["a"]
+    assert bench.accounts()["agree"]
 
 
 def test_raw_logs_of_the_past_are_read_and_only_these(bench: Bench, tmp_path: Path) -> None:
