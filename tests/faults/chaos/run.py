@@ -151,10 +151,13 @@ class Chaos:
         server = next((server for server in self.stack.servers if server.name == name and server.alive()), None)
         if server is None:
             return False
+        killed = []
         for process in (*psutil.Process(server.pid).children(recursive=True), psutil.Process(server.pid)):
             if name == "spark" or process.pid == server.pid:
                 with suppress(psutil.Error):
                     process.kill()
+                    killed.append(process)
+        psutil.wait_procs(killed, timeout=RESUME_PATIENCE)  # gigabytes take a while to go, and look alive until then
         return True
 
     def _await_batch(self, since: float, patience: float) -> float:
