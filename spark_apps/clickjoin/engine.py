@@ -125,9 +125,7 @@ class Engine:
                 plan = self.redriver.next_of_table(self._given_up(span))
             if plan is None:
                 return sent
-            small = self.lake.small
-            floor = load_bounds(small)[1]
-            ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(small), {}, floor)
+            ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(self.lake.small), {})
             moved = redrive(ctx)
             self.redriver.settled(plan, {})
             sent += moved

@@ -10,8 +10,10 @@ import pytest
 from clickjoin.config import Batch
 from clickjoin.dispatcher.plan import BatchPlan, TableSlice
 from clickjoin.errors import BatchError
+from clickjoin.events import MICROS, moment
+from clickjoin.registry.boundary import lift_floor
 from clickjoin.retry.redrive import redrive
-from tests.spark.bench import Bench, click, query
+from tests.spark.bench import NOON, Bench, click, query
 
 LATE, EARLY = query("late", 0), query("early", 0)
 
@@ -68,7 +70,11 @@ def test_redriven_and_joined(given_up: tuple[Bench, list[Any]]) -> None:
 
 @pytest.fixture(scope="module")
 def lonely(make: Any) -> Bench:
-    """A click that is given up at its first retry."""
+    return _lonely(make)
+
+
+def _lonely(make: Any) -> Bench:
+    """Two clicks that were given up at their first retry."""
     bench: Bench = make(retry={"max_attempts": 1, "max_age": "1s", "first_delay": "1s", "max_delay": "1s"})
     bench.clicks(click("x", 1, LATE), click("z", 1, LATE))
     bench.join()
@@ -100,6 +106,27 @@ def test_a_redrive_cut_short_or_repeated(lonely: Bench) -> None:
     assert lonely.claims() == dict.fromkeys("xz", ("main/retry/2", "unjoinable"))
     assert len(small.read("pending")) == before + 2
     assert lonely.places() == {"unjoinable": ["x", "z"]}
+
+
+def test_a_redrive_cut_short_goes_on_although_the_floor_has_moved(make: Any) -> None:
+    """GC drops the query that made it choose these clicks, after their claims were given back."""
+    bench = _lonely(make)
+    bench.queries(LATE)
+    bench.join()
+    small = bench.engine.lake.small
+    part = TableSlice("unjoinable", small.version("unjoinable"), 0, 10, primary=small.version("primary"))
+    plan = bench.engine.redriver.next_of_table(part)
+    assert plan
+    append = bench.engine.lake.append
+    bench.engine.lake.append = stop  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        redrive(bench.context(plan))
+    bench.engine.lake.append = append  # type: ignore[method-assign]
+    assert bench.claims() == {}
+    tomorrow = moment(int((NOON + 86_400) * MICROS))
+    lift_floor(small, tomorrow, tomorrow)
+    assert redrive(bench.context(plan)) == 2
+    assert bench.places() == {"pending": ["x", "z"]}
 
 
 def stop(*_: Any) -> None:

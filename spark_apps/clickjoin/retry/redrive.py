@@ -39,10 +39,13 @@ def redrive(ctx: Context) -> int:
 
 
 def _with_primary(ctx: Context, rows: DataFrame, version: int) -> DataFrame:
-    """Those whose primary event is in a version of `primary`: always the same ones, however often this is run."""
+    """Those whose primary event is in a version of `primary`: always the same ones, however often this is run.
+
+    So the floor of `primary` is not asked for: it may have moved since a copy of this batch gave claims back.
+    """
     own, named = extents(rows, ctx.bucket_seconds)
     marked = rows.withColumn("named_time", F.col("primary_time"))
-    looked = look_up(ctx, marked, primary_extent(ctx, own, named), version, ctx.floor).where("found")
+    looked = look_up(ctx, marked, primary_extent(ctx, own, named), version).where("found")
     return looked.withColumn("primary_time", F.col("named_time")).select(*rows.columns)
 
 
