@@ -15,7 +15,6 @@ import gzip
 import json
 import multiprocessing
 import shutil
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -31,6 +30,7 @@ from benchmarks.latency import write_live
 from benchmarks.latency_machine import machine
 from bootstrap import ROOT, Problem
 from clickjoin.generate import Traffic
+from demo.backfill import backfill, downstream
 from demo.lake import Lake
 from demo.latency import Readable, spread
 from demo.running import Running, write_pipeline
@@ -40,20 +40,10 @@ from tests import oracle
 
 DATES = tuple(f"2019-11-{day}" for day in range(24, 31))
 CLOSE = "clickjoin_close_day__week"
+END = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp() * 1e6)
 PATIENCE = 1800.0
 STRAY = 10.0  # seconds in which a run too many would have begun
 OTHER = "clickjoin.joiner.examples:TypedClick"
-DOWNSTREAM = """\
-from airflow.sdk import DAG, Asset, PartitionedAssetTimetable, task
-
-with DAG("downstream", schedule=PartitionedAssetTimetable(assets=Asset.ref(name="week/dates"))):
-
-    @task
-    def report():
-        return None
-
-    report()
-"""
 
 
 @dataclass(frozen=True)
@@ -63,6 +53,11 @@ class Phase:
     name: str
     begun: float
     ended: float
+
+
+def of_week(event_id: str) -> bool:
+    """Whether an event is one of the ZOZO logs: the live ones are of today."""
+    return int(event_id.rsplit(":", 1)[1]) < END
 
 
 class Week:
@@ -77,7 +72,7 @@ class Week:
             close={"idle": "5s", "disorder": "1s", "watch": "36500d"},
         )  # fmt: skip
         self.dags = shutil.copytree(ROOT / "dags", folder / "dags", ignore=shutil.ignore_patterns("pipelines"))
-        (self.dags / "downstream.py").write_text(DOWNSTREAM, encoding="utf-8")
+        (self.dags / "downstream.py").write_text(downstream("week"), encoding="utf-8")
         self.lake = Lake(folder / "lake/week")
         self.readable = Readable(self.lake.folder / "joined")
         self._unpack()
@@ -122,26 +117,21 @@ class Week:
 
     def _ids(self) -> Counter[str]:
         """Ids of the week in the output, and how often each is there."""
-        end = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp() * 1e6)
-        ids = (row["event_id"] for row in self.lake.read("joined", "event_id"))
-        return Counter(event_id for event_id in ids if int(event_id.rsplit(":", 1)[1]) < end)
+        return Counter(filter(of_week, (row["event_id"] for row in self.lake.read("joined", "event_id"))))
 
     def _same(self, before: Counter[str], what: str, told: Counter[str], times: int) -> None:
         if self._ids() != before:
             raise Problem(f"{what} changed ids: {self._ids() - before} came, {before - self._ids()} went")
-        new = sum(row["delay_seconds"] is not None and row["foreign"] is None for row in self._typed())
-        if times > 1 and new < sum(before.values()):
+        if times > 1 and (new := self._made_by_other()) < sum(before.values()):
             raise Problem(f"{what} left {sum(before.values()) - new} rows of the week as they were")
-        # Dates of the live traffic are told too, when they are closed.
-        if {day: told[day] for day in DATES} != dict.fromkeys(DATES, times):
+        if told != dict.fromkeys(DATES, times):
             raise Problem(f"after {what} the DAG downstream had run for {dict(told)}")
         self.say(f"{what}: {sum(before.values())} ids as before, {len(DATES)} dates told downstream")
 
-    def _typed(self) -> list[dict[str, Any]]:
-        try:
-            return self.lake.read("joined", "delay_seconds", "foreign")
-        except (KeyError, ValueError):
-            return []  # the other adapter's columns are not there yet
+    def _made_by_other(self) -> int:
+        """Rows of the week that the other adapter made."""
+        rows = self.lake.read("joined", "event_id", "delay_seconds", "foreign")
+        return sum(of_week(r["event_id"]) and r["delay_seconds"] is not None and r["foreign"] is None for r in rows)
 
     def _live(self, rate: float) -> Any:
         clicks = round(rate * 0.1 * 2 * PATIENCE)
@@ -160,27 +150,17 @@ class Week:
         self.say(f"{name}: {self.phases[-1].ended - begun:.0f} s")
 
     def _backfill(self, stack: Stack, *more: str) -> None:
-        """`airflow backfill create` over the week, until its runs are done."""
-        command = ["airflow", "backfill", "create", "--dag-id", CLOSE, "--from-date", DATES[0], "--to-date", DATES[-1]]
-        for attempt in range(5):  # SQLite lets one write at a time, and its scheduler writes as well
-            done = subprocess.run([*command, *more], env=stack.env, capture_output=True, text=True)
-            made = done.returncode == 0 or (attempt and "AlreadyRunningBackfill" in done.stderr)  # locked after that
-            if made or "database is locked" not in done.stderr:
-                break
-        if not made:
-            raise Problem(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-2000:]}")
-        number = stack.api("GET", f"/backfills?dag_id={CLOSE}&order_by=-id")["backfills"][0]["id"]
-        self._until("the backfill", lambda: stack.api("GET", f"/backfills/{number}")["completed_at"])
-        runs = stack.api("GET", f"/dags/{CLOSE}/dagRuns?limit=100&run_type=backfill")["dag_runs"]
-        if states := [run["state"] for run in runs if run["state"] != "success"]:
+        states = backfill(stack, CLOSE, DATES, lambda done: self._until("the backfill", done), *more)
+        if set(states) != {"success"}:
             raise Problem(f"runs of the backfill: {states}; see {stack.home.folder}/airflow/logs")
 
     def _told(self, stack: Stack, times: int) -> Counter[str]:
-        """How often DAG `downstream` ran for each date, once it ran often enough."""
+        """How often DAG `downstream` ran for each date of the week, once it ran often enough."""
 
         def counted() -> Counter[str]:
             runs = stack.api("GET", "/dags/downstream/dagRuns?limit=100")["dag_runs"]
-            return Counter(run["partition_key"] for run in runs if run["state"] == "success")
+            keys = (run["partition_key"] for run in runs if run["state"] == "success")
+            return Counter(key for key in keys if key in DATES)  # the live traffic's date is told too, when it closes
 
         self._until("DAG downstream", lambda: counted().total() >= times * len(DATES))
         time.sleep(STRAY)

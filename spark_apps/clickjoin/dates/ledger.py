@@ -41,7 +41,7 @@ def last_closed(small: SmallTables, day: Day) -> dict[str, Any] | None:
 
 
 def require_run(small: SmallTables, run: str) -> None:
-    """Check that a run has worked on some date. Errors: DateError, which names the last ones that have."""
+    """Check that a run has finished some date. Errors: DateError, which names the last ones that have."""
     rows = sorted(small.read("dates").to_pylist(), key=lambda row: row["at"])
     known = list(dict.fromkeys(str(row["run"]) for row in rows))
     if run not in known:

@@ -9,22 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from demo.backfill import downstream
 from stack import Stack
 from tests.airflow.real.collector import collecting
 from tests.airflow.real.live import LEASE, Live, told_to
 from tests.airflow.real.logs import Logs
-
-DOWNSTREAM = """\
-from airflow.sdk import DAG, Asset, PartitionedAssetTimetable, task
-
-with DAG("downstream", schedule=PartitionedAssetTimetable(assets=Asset.ref(name="days/dates"))):
-
-    @task
-    def report(dag_run=None):
-        return dag_run.partition_key
-
-    report()
-"""
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +28,7 @@ def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[...,
     days.write_text(days.read_text() + "close: {idle: 5s, disorder: 1s, watch: 3650d}\n")
     (folder / "half.yaml").write_text("pipeline: [")
     dags = shutil.copytree(Path(__file__).resolve().parents[3] / "dags", folder / "dags")
-    (dags / "downstream.py").write_text(DOWNSTREAM)
+    (dags / "downstream.py").write_text(downstream("days"))
     begun = time.monotonic()
     with (
         collecting() as collector,

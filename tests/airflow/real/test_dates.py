@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from demo.backfill import backfill
 from demo.lake import Lake
 from tests.airflow.real.live import Live
 from tests.airflow.visit import WAIT, Visit, browsing, needs_browser
@@ -66,19 +66,7 @@ class Days:
 
     def backfill(self, until: str, *more: str) -> list[str]:
         """`airflow backfill create` from the first day; states of its runs when they are done."""
-        command = ["airflow", "backfill", "create", "--dag-id", CLOSE, "--from-date", DAYS[0], "--to-date", until]
-        for attempt in range(5):  # SQLite lets one write at a time, and its scheduler writes as well
-            done = subprocess.run(
-                [*command, *more], env=self.live.stack.env, capture_output=True, text=True, timeout=400
-            )
-            made = done.returncode == 0 or (attempt and "AlreadyRunningBackfill" in done.stderr)  # locked after that
-            if made or "database is locked" not in done.stderr:
-                break
-        assert made, done.stderr + done.stdout
-        dag = self.live.get(f"/backfills?dag_id={CLOSE}&order_by=-id")["backfills"][0]
-        self.live.until(lambda: self.live.get(f"/backfills/{dag['id']}")["completed_at"], 900)
-        runs = [run for run in self.live.runs(CLOSE) if run["run_type"] == "backfill"]
-        return [run["state"] for run in runs]
+        return backfill(self.live.stack, CLOSE, (DAYS[0], until), lambda done: self.live.until(done, 900), *more)
 
 
 @pytest.fixture(scope="module")
