@@ -38,25 +38,34 @@ def look_up(
     held = lake.read_extent("primary", extent) if version is None else lake.read("primary", version).where(extent.sql())
     if floor is not None:
         held = held.where(F.col("event_time") >= F.lit(floor))
-    primary = held.select(
+    within = ctx.pipeline.foreign.primary_time
+    if not isinstance(within, Within):
+        named = F.expr("p_id = primary_id AND p_time = primary_time")
+        return _found(wanted.join(_first(_renamed(held), "p_id", "p_time"), named, "left"))
+    earliest = F.col("event_time") - F.expr(f"make_dt_interval(0, 0, 0, {within.within})")
+    named = F.expr("p_id = primary_id") & F.col("p_time").between(earliest, F.col("event_time"))
+    joined = wanted.join(_renamed(held), named, "left")
+    return _found(_first(joined, "event_id", "event_time"))
+
+
+def _renamed(held: DataFrame) -> DataFrame:
+    return held.select(
         F.col("event_id").alias("p_id"),
         F.col("event_time").alias("p_time"),
         F.col("payload").alias("primary"),
         F.struct("landed_at", "replica", "generation", "offset").alias("p_order"),
     )
-    match = F.col("p_id") == F.col("primary_id")
-    within = ctx.pipeline.foreign.primary_time
-    if isinstance(within, Within):
-        earliest = F.col("event_time") - F.expr(f"make_dt_interval(0, 0, 0, {within.within})")
-        match &= F.col("p_time").between(earliest, F.col("event_time"))
-    else:
-        match &= F.col("p_time") == F.col("primary_time")
-    joined = wanted.join(primary, match, "left")
-    first = Window.partitionBy("event_id", "event_time").orderBy("p_order")
+
+
+def _first(rows: DataFrame, *key: str) -> DataFrame:
+    """Of rows with the same key, the one whose primary event landed first."""
+    first = Window.partitionBy(*key).orderBy("p_order")
+    return rows.withColumn("_nth", F.row_number().over(first)).where("_nth = 1").drop("_nth", "p_order")
+
+
+def _found(joined: DataFrame) -> DataFrame:
     return (
-        joined.withColumn("_nth", F.row_number().over(first))
-        .where("_nth = 1")
-        .withColumn("found", F.col("p_id").isNotNull())
+        joined.withColumn("found", F.col("p_id").isNotNull())
         .withColumn("primary_time", F.coalesce("p_time", "primary_time"))
-        .drop("p_id", "p_time", "p_order", "_nth")
+        .drop("p_id", "p_time")
     )
