@@ -185,3 +185,20 @@ def test_require(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "registry").rename(tmp_path / "elsewhere")
     with pytest.raises(LakeError, match=r"the registry is missing while outputs exist\. Never start an empty one"):
         Lake(spark, str(tmp_path)).require()
+
+
+def test_named_rows_alone_where_the_keys_are_few(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = [(number, number) for number in range(20)]
+    assert insert(lake, "a", held) == 20
+    keys = claims(lake.spark, "k", [(3, 3), (7, 8), (99, 9)]).select("event_id", "event_time")
+    span = Extent(3, extent_of(held).buckets, extent_of(held).low, extent_of(held).high)
+
+    def found(keys: DataFrame) -> set[str]:
+        return {row["event_id"] for row in lake.read_named("registry", span, keys).collect()}
+
+    assert len(found(keys)) == 20  # too few to be worth it
+    monkeypatch.setattr("clickjoin.lake.lake._LEAST_HELD", 20)
+    assert found(keys) == {"e3"}
+    assert found(keys.select("event_id")) == {"e3", "e7"}
+    monkeypatch.setattr("clickjoin.lake.lake._MOST_KEYS", 2)
+    assert len(found(keys)) == 20

@@ -34,11 +34,14 @@ def look_up(
     A primary event that arrived twice counts once: the first that landed. `version`: of table `primary`; else as of
     now. `floor`: primary events from before it are left alone (registry.boundary).
     """
-    lake = ctx.lake
-    held = lake.read_extent("primary", extent) if version is None else lake.read("primary", version).where(extent.sql())
+    within = ctx.pipeline.foreign.primary_time
+    if version is None:
+        keys = {"primary_id": "event_id"} | ({} if isinstance(within, Within) else {"primary_time": "event_time"})
+        held = ctx.lake.read_named("primary", extent, wanted.select(*map(F.col, keys)).withColumnsRenamed(keys))
+    else:
+        held = ctx.lake.read("primary", version).where(extent.sql())
     if floor is not None:
         held = held.where(F.col("event_time") >= F.lit(floor))
-    within = ctx.pipeline.foreign.primary_time
     if not isinstance(within, Within):
         named = F.expr("p_id = primary_id AND p_time = primary_time")
         return _found(wanted.join(_first(_renamed(held), "p_id", "p_time"), named, "left"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark.sql import functions as F
 
 from clickjoin.errors import CommitConflict, LakeError
-from clickjoin.lake.prune import matching
+from clickjoin.lake.prune import matching, rows_in
 from clickjoin.lake.small import SmallTables, settings
 from clickjoin.lake.txn import Txn
 from clickjoin.tables import BY_NAME, REGISTRY, Table
@@ -26,6 +26,7 @@ _TXN_APP = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
 _RERUNS = 30
+_MOST_KEYS, _LEAST_HELD, _PER_KEY = 200_000, 100_000, 4
 # Another writer came first. ConcurrentTransaction: it was a copy of this very batch, and a rerun is skipped.
 _CONFLICTS = (
     "DELTA_CONCURRENT_",
@@ -77,6 +78,18 @@ class Lake:
         reader = self.spark.read.schema(table.ddl).option("basePath", root)
         rows = reader.parquet(*(f"{root}/{file}" for file in files)).where(extent.sql(shards=shards))
         return rows if batch is None else rows.where(f"batch = {batch}")
+
+    def read_named(self, name: str, extent: Extent, keys: DataFrame) -> DataFrame:
+        """Rows of an extent, of which those that no key names may be left out: they are, where the keys are few.
+
+        `keys`: columns of the table, as many rows as the extent has. A day's rows are not sorted and sent about for the
+        sake of a few late events.
+        """
+        rows = self.read_extent(name, extent)
+        held = rows_in(self.small.files(name), extent)
+        if extent.rows > _MOST_KEYS or held < max(_LEAST_HELD, _PER_KEY * extent.rows):
+            return rows
+        return rows.join(F.broadcast(keys), list(keys.columns), "left_semi").select(*rows.columns)
 
     def append(self, name: str, rows: DataFrame, txn: Txn) -> None:
         """Append rows in one commit, once a txn: where the table holds it already, nothing is written.

@@ -24,7 +24,7 @@ def screen(ctx: Context, events: DataFrame, own: Extent) -> DataFrame:
     """
     first = Window.partitionBy("event_id", "event_time").orderBy("generation", "offset")
     unique = events.withColumn("_nth", F.row_number().over(first)).where("_nth = 1").drop("_nth")
-    claims = ctx.lake.read_extent("registry", own).select(
+    claims = ctx.lake.read_named("registry", own, events.select("event_id", "event_time")).select(
         F.col("event_id").alias("c_id"),
         F.col("event_time").alias("c_time"),
         F.col("token").alias("c_token"),

@@ -1,0 +1,173 @@
+"""What history costs a batch: 10,000 clicks joined beside few and many rows of `registry` and `primary`.
+
+    PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.flatness --counts 1000000 10000000
+
+Each lake is made here, with as many claims as queries over the same four days, and joined to in turns on one session:
+fresh clicks, on queries of the last minute, and spread ones, both click and query anywhere in the four days, as
+backfills and late retries are. No figure is printed unless every click of every batch was joined, and once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+from collections import defaultdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from pyspark.sql import functions as F
+
+from benchmarks.latency_machine import machine
+from benchmarks.registry import DAYS, NOON, ids
+from bootstrap import ROOT
+from clickjoin.config import load
+from clickjoin.engine import Engine
+from clickjoin.events import MICROS
+from clickjoin.lake import Lake
+from clickjoin.session import in_process
+from clickjoin.tables import PRIMARY, REGISTRY
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BATCH = 10_000
+SPAN = DAYS * 86_400 * MICROS
+END = int(NOON.timestamp()) * MICROS
+MINUTE = 60 * MICROS
+KINDS = ("fresh", "spread")
+QUERIES, CLAIMS, CLICKS = 3, 1, {"fresh": 4, "spread": 5}  # servers, so that no id is made twice
+
+
+class Held:
+    """A pipeline whose lake holds so many claims and queries."""
+
+    def __init__(self, spark: SparkSession, folder: Path, count: int) -> None:
+        self.folder, self.count, self.step = folder, count, SPAN / count
+        (folder / "clicks").mkdir(parents=True)
+        file = folder / "shop.yaml"
+        file.write_text(yaml.safe_dump(_pipeline(folder)), encoding="utf-8")
+        pipeline = load(file)
+        _fill(spark, pipeline.root, count)
+        self.engine = Engine(spark, pipeline, clock=(NOON + timedelta(days=1)).timestamp)
+
+    def batch(self, kind: str, turn: int) -> dict[str, float]:
+        """Seconds of each step of one batch. Errors: SystemExit unless all of its clicks are joined."""
+        log = self.folder / f"clicks/{kind}-{turn}.jsonl"
+        log.write_text("".join(self._lines(kind, turn)), encoding="utf-8")
+        settled = self.engine.join_once()
+        if settled is None or settled.metrics["joined"] != BATCH:
+            raise SystemExit(f"{log}: not all is joined, so there are no figures: {settled}")
+        steps = {name: float(str(value)) for name, value in settled.metrics.items() if name.startswith("seconds_")}
+        return {name.removeprefix("seconds_"): value for name, value in steps.items()}
+
+    def _lines(self, kind: str, turn: int) -> list[str]:
+        rng, lines = random.Random(f"{kind}{turn}"), []
+        for number in range(BATCH):
+            if kind == "fresh":
+                at, since = END + turn * 10 * MICROS + number * 500, END - MINUTE
+            else:
+                at, since = END - SPAN + MINUTE + rng.randrange(SPAN - MINUTE), END - SPAN
+            row = rng.randrange(self._first(since), self._first(min(at, END)))
+            click = f"10.{CLICKS[kind]}.{turn}.{number}:77:{at}"
+            query = f"10.{QUERIES}.0.{row % 100}:77:{int(END - SPAN + row * self.step)}"
+            lines.append(json.dumps({"event_id": click, "query_id": query, "item": number}) + "\n")
+        return lines
+
+    def _first(self, since: int) -> int:
+        """The first query not before a moment."""
+        return min(int((since - END + SPAN) / self.step), self.count - 1)
+
+    def doubled(self) -> int:
+        """Rows of the output beyond one an id."""
+        found = self.engine.lake.small.read("joined", columns=["event_id"])["event_id"]
+        return len(found) - len(found.unique())
+
+
+def _pipeline(folder: Path) -> dict[str, Any]:
+    own = {"event_id": "event_id", "event_time": "embedded"}
+    source = {name: {"kind": "files", "path": f"{folder}/{name}/*.jsonl"} for name in ("queries", "clicks")}
+    return {
+        "pipeline": "shop", "lake": str(folder / "lake"), "primary": {"source": source["queries"], **own},
+        "foreign": {"source": source["clicks"], **own, "primary_id": "query_id", "primary_time": "embedded"},
+        "registry": {"retention": "30d", "bucket": "1h", "shards": 4},
+    }  # fmt: skip
+
+
+def _fill(spark: SparkSession, root: str, count: int) -> None:
+    lake, low = Lake(spark, root), NOON - timedelta(days=DAYS)
+    lake.create_filled(REGISTRY, ids(spark, count, low, NOON, CLAIMS), "registry")
+    text = F.concat(F.lit('{"event_id":"'), "event_id", F.lit('","text":"'), F.md5("event_id"), F.lit('"}'))
+    made = {"payload": text, "path": F.lit("log"), "generation": F.lit("g"), "replica": F.lit("main"),
+            "offset": F.lit(0).cast("bigint"), "length": F.lit(100).cast("bigint"), "batch": F.lit(0).cast("bigint"),
+            "landed_at": F.lit(low)}  # fmt: skip
+    lake.create_filled(
+        PRIMARY, ids(spark, count, low, NOON, QUERIES).withColumns(made).select(*PRIMARY.names), "primary"
+    )
+
+
+def measured(lakes: list[Held], warm: int, turns: int) -> dict[str, Any]:
+    """Medians by kind and size of lake, in seconds, and their ratio to the first lake's."""
+    seen: defaultdict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
+    for turn in range(warm + turns):
+        for kind in KINDS:
+            for lake in lakes:
+                steps = lake.batch(kind, turn)
+                print(f"turn {turn}: {kind}, {lake.count:,} rows: {sum(steps.values()):.2f} s", flush=True)
+                if turn >= warm:
+                    seen[kind, lake.count].append(steps)
+    found: dict[str, Any] = {kind: {} for kind in KINDS}
+    for (kind, count), runs in seen.items():
+        whole = statistics.median(sum(run.values()) for run in runs)
+        steps = {name: round(statistics.median(run[name] for run in runs), 3) for name in runs[0]}
+        found[kind][count] = {"seconds": round(whole, 3), "steps": steps}
+    for kind in KINDS:
+        for part in found[kind].values():
+            part["ratio"] = round(part["seconds"] / found[kind][lakes[0].count]["seconds"], 2)
+    return found
+
+
+def table(found: dict[str, Any]) -> str:
+    """As Markdown."""
+    steps = list(next(iter(found["fresh"].values()))["steps"])
+    lines = [f"| | rows | seconds | ratio | {' | '.join(steps)} |", "| --- " * (len(steps) + 4) + "|"]
+    for kind in KINDS:
+        for count, part in found[kind].items():
+            each = " | ".join(f"{part['steps'][name]:.2f}" for name in steps)
+            lines.append(f"| {kind} | {count:,} | {part['seconds']:.2f} | {part['ratio']} | {each} |")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Build, measure, check, print; figures as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.flatness", description="What history costs a batch")
+    parser.add_argument("--counts", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    parser.add_argument("--warm", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--memory", default="4g", help="heap of Java (default %(default)s)")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/flatness.json")
+    chosen, about = parser.parse_args(arguments), machine()
+    folder = Path(tempfile.mkdtemp(prefix="clickjoin-flatness-"))
+    spark = in_process(cores="2", memory=chosen.memory)
+    try:
+        lakes = [Held(spark, folder / str(count), count) for count in chosen.counts]
+        found = measured(lakes, chosen.warm, chosen.turns)
+        if doubled := sum(lake.doubled() for lake in lakes):
+            raise SystemExit(f"{doubled} clicks are joined twice, so there are no figures")
+    finally:
+        spark.stop()
+        shutil.rmtree(folder)
+    print(f"\nA batch of {BATCH:,} clicks, seconds\n\n{table(found)}")
+    chosen.out.parent.mkdir(parents=True, exist_ok=True)
+    chosen.out.write_text(json.dumps({"found": found, "machine": about}, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
