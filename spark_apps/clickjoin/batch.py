@@ -21,8 +21,11 @@ from clickjoin.joiner.classify import CLAIMED, Classified, Work, classify
 from clickjoin.lake import extent as extents
 from clickjoin.registry.claim import claim, is_fixed
 from clickjoin.retry.due import due_work
+from clickjoin.session import suit
 from clickjoin.settle import is_published, publish, set_aside
 from clickjoin.sources.base import Source
+
+_PASSED = 20  # rows of a table that are passed over cost as much as one that is joined
 
 
 def run_batch(ctx: Context, sources: Mapping[str, Source]) -> dict[str, list[dict[str, Any]]]:
@@ -62,6 +65,8 @@ def _landed_work(ctx: Context, landed: Mapping[str, Any]) -> Work | None:
 
 def _join(ctx: Context, work: Work) -> None:
     fixed = is_fixed(ctx)
+    beside = ctx.lake.rows_in("registry", work.own) + ctx.lake.rows_in("primary", work.named)
+    suit(ctx.lake.spark, max(work.own.rows, beside // _PASSED))
     with ctx.step("lookup"):
         if not fixed:
             await_claims(ctx)

@@ -86,10 +86,14 @@ class Lake:
         sake of a few late events.
         """
         rows = self.read_extent(name, extent)
-        held = rows_in(self.small.files(name), extent)
+        held = self.rows_in(name, extent)
         if extent.rows > _MOST_KEYS or held < max(_LEAST_HELD, _PER_KEY * extent.rows):
             return rows
         return rows.join(F.broadcast(keys), list(keys.columns), "left_semi").select(*rows.columns)
+
+    def rows_in(self, name: str, extent: Extent) -> int:
+        """Rows of the files that reading an extent would open."""
+        return rows_in(self.small.files(name), extent)
 
     def append(self, name: str, rows: DataFrame, txn: Txn) -> None:
         """Append rows in one commit, once a txn: where the table holds it already, nothing is written.
