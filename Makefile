@@ -9,10 +9,10 @@ SEEDS ?= 1000
 export SPARK_PORT AIRFLOW_PORT
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test chaos matrix simulate demo secrets clean
+.PHONY: help python setup doctor lock up down status check format test chaos matrix simulate bench bench-quick demo secrets clean
 
 help: ## Say what can be made
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 python:
 	@$(PYTHON) -c '' 2>/dev/null || \
@@ -57,6 +57,12 @@ simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a m
 
 matrix: setup ## Force every named interleaving of two writers on real Delta
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/spark/test_matrix.py
+
+bench: setup ## Measure it beside its peers, in under 40 minutes
+	@PYTHONPATH=infra:spark_apps:. $(RUN) -m benchmarks
+
+bench-quick: setup ## The same on small inputs, in under 5 minutes
+	@PYTHONPATH=infra:spark_apps:. $(RUN) -m benchmarks --quick
 
 demo: setup ## Show it at work
 	@$(BRIEF) $(RUN) -m demo

@@ -77,7 +77,7 @@ def clickjoin(spark: SparkSession, work: Work, out: Path) -> str:
             "primary": {"source": source["queries"], **stream},
             "foreign": {"source": source["clicks"], **stream, "primary_id": "query_id", "primary_time": "embedded"},
             "registry": {"retention": "3d", "bucket": "1h", "shards": 4},
-            "batch": {"max_events": 500_000, "max_bytes": "256MB", "lease": "60s"},
+            "batch": {"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
         }),
         encoding="utf-8",
     )  # fmt: skip
