@@ -172,7 +172,9 @@ class Week:
 
     def verdict(self) -> oracle.Verdict:
         """Every id counted."""
-        return oracle.examine(f"{self.logs}/*/clicks/*.jsonl", f"{self.logs}/*/queries/*.jsonl", self.lake.folder)
+        return oracle.examine(
+            f"{self.logs}/*/clicks/*.jsonl", f"{self.logs}/*/queries/*.jsonl", self.lake.folder, rebuilt=True
+        )
 
     def _until(self, what: str, done: Callable[[], Any]) -> None:
         end = time.monotonic() + PATIENCE

@@ -80,15 +80,17 @@ class Verdict:
 
 
 def examine(
-    clicks: str, impressions: str, tables: str | Path, *, names: str = "query_id", redriven: bool = False
-) -> Verdict:
+    clicks: str, impressions: str, tables: str | Path, *, names: str = "query_id", redriven: bool = False,
+    rebuilt: bool = False,
+) -> Verdict:  # fmt: skip
     """Hold the lake against the logs. `clicks`, `impressions`: globs; `names`: the field that names the impression.
 
-    `redriven`: unjoinable clicks were sent round again, so one may be unjoinable and joined.
+    `redriven`: unjoinable clicks were sent round again, so one may be unjoinable and joined. `rebuilt`: some dates were
+    rebuilt with an adapter that does not keep the records.
     """
     now, lake = time.time_ns() // 1000, Path(tables)
     logs = {"foreign": read_log(clicks, names, now), "primary": read_log(impressions, None, now)}
-    logged, (joined, wrong) = logs["foreign"].ids, _joined(lake, logs["foreign"], logs["primary"])
+    logged, (joined, wrong) = logs["foreign"].ids, _joined(lake, logs["foreign"], logs["primary"], rebuilt)
     given_up, filtered, expired = (_ids(lake, name).keys() for name in ("unjoinable", "filtered", "expired"))
     settled = joined.keys() | given_up | filtered | expired
     pending, bad = _ids(lake, "pending").keys() - settled, _quarantined(lake)
@@ -146,7 +148,7 @@ def _has_time(event_id: Any, now: int) -> bool:
     return EARLIEST <= int(parts[2]) <= now + SKEW
 
 
-def _joined(lake: Path, clicks: Log, impressions: Log) -> tuple[Counter[str], set[str]]:
+def _joined(lake: Path, clicks: Log, impressions: Log, rebuilt: bool) -> tuple[Counter[str], set[str]]:
     """How often each id is in the output, and the ids whose row does not say what the logs say."""
     times, wrong = Counter[str](), set[str]()
     # The records, where the adapter keeps them, must be those of the row's ids.
@@ -154,7 +156,11 @@ def _joined(lake: Path, clicks: Log, impressions: Log) -> tuple[Counter[str], se
     for event_id, primary_id, *texts in _rows(lake, "joined", "event_id", "primary_id", *records):
         times[event_id] += 1
         named = clicks.ids.get(event_id, primary_id) == primary_id or (event_id, primary_id) in clicks.also
-        whole = len(texts) < 2 or [json.loads(text)["event_id"] for text in texts] == [event_id, primary_id]
+        whole = (
+            len(texts) < 2
+            or (rebuilt and texts == [None, None])
+            or [json.loads(text)["event_id"] for text in texts] == [event_id, primary_id]
+        )
         if not named or not whole or primary_id not in impressions.ids:
             wrong.add(event_id)
     return times, wrong

@@ -106,6 +106,7 @@ def retry(
     if not may_be_new:
         require_known(engine.lake.small, replica)
     end = time.monotonic() + (pipeline.batch.lease if lease is None else lease)
+    engine.finish_redrive()
     while item := engine.retry_once():
         summary.add(item)
         if time.monotonic() >= end:

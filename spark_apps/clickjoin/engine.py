@@ -125,12 +125,21 @@ class Engine:
                 plan = self.redriver.next_of_table(self._given_up(span))
             if plan is None:
                 return sent
-            ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(self.lake.small), {})
-            moved = redrive(ctx)
-            self.redriver.settled(plan, {})
+            moved = self._redrive(plan)
             sent += moved
             if not moved:
                 return sent
+
+    def finish_redrive(self) -> int:
+        """Finish a redrive batch that was cut short, if there is one; returns how many events it sent round again."""
+        plan = self.redriver.unsettled()
+        return self._redrive(plan) if plan else 0
+
+    def _redrive(self, plan: BatchPlan) -> int:
+        ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(self.lake.small), {})
+        moved = redrive(ctx)
+        self.redriver.settled(plan, {})
+        return moved
 
     def _given_up(self, span: tuple[int, int] | None) -> TableSlice:
         small = self.lake.small
@@ -155,6 +164,8 @@ class Engine:
     ) -> None:
         """Work through batches for some seconds (for ever if None), then return between two batches."""
         end = None if seconds is None else time.monotonic() + seconds
+        if retries:
+            self.finish_redrive()
         while not stop() and (end is None or time.monotonic() < end):
             settled = [self.join_once(), self.retry_once() if retries else None]
             problems(self.problems())
@@ -186,6 +197,7 @@ class Engine:
 
         Where retries fall due faster than they are tried, those count that were due when the sources had run dry.
         """
+        self.finish_redrive()
         patience, dry = time.monotonic() + SETTLING_SECONDS, None
         while True:
             item = self.join_once()

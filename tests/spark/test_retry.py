@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -111,10 +112,30 @@ def test_a_redrive_cut_short_or_repeated(lonely: Bench) -> None:
 def test_a_redrive_cut_short_goes_on_although_the_floor_has_moved(make: Any) -> None:
     """GC drops the query that made it choose these clicks, after their claims were given back."""
     bench = _lonely(make)
+    small = bench.engine.lake.small
     bench.queries(LATE)
     bench.join()
+    plan = _cut_short(bench)
+    tomorrow = moment(int((NOON + 86_400) * MICROS))
+    lift_floor(small, tomorrow, tomorrow)
+    assert redrive(bench.context(plan)) == 2
+    assert bench.places() == {"pending": ["x", "z"]}
+
+
+def test_a_redrive_cut_short_is_finished_by_the_next_run(make: Any) -> None:
+    bench = _lonely(make)
+    _cut_short(bench)
+    bench.replica("main").run(0, retries=True, done=lambda _: None)
+    assert bench.places() == {"pending": ["x", "z"]}
+    assert bench.replica("main").finish_redrive() == 0
+
+
+def _cut_short(bench: Bench) -> BatchPlan:
+    """A redrive batch that ends once it has given the claims back."""
     small = bench.engine.lake.small
-    part = TableSlice("unjoinable", small.version("unjoinable"), 0, 10, primary=small.version("primary"))
+    part = TableSlice("unjoinable", small.version("unjoinable"), 0, 10)
+    if len(small.read("primary")):
+        part = replace(part, primary=small.version("primary"))
     plan = bench.engine.redriver.next_of_table(part)
     assert plan
     append = bench.engine.lake.append
@@ -123,10 +144,7 @@ def test_a_redrive_cut_short_goes_on_although_the_floor_has_moved(make: Any) -> 
         redrive(bench.context(plan))
     bench.engine.lake.append = append  # type: ignore[method-assign]
     assert bench.claims() == {}
-    tomorrow = moment(int((NOON + 86_400) * MICROS))
-    lift_floor(small, tomorrow, tomorrow)
-    assert redrive(bench.context(plan)) == 2
-    assert bench.places() == {"pending": ["x", "z"]}
+    return plan
 
 
 def stop(*_: Any) -> None:

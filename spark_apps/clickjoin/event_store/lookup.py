@@ -37,7 +37,9 @@ def look_up(
     within = ctx.pipeline.foreign.primary_time
     if version is None:
         keys = {"primary_id": "event_id"} | ({} if isinstance(within, Within) else {"primary_time": "event_time"})
-        held = ctx.lake.read_named("primary", extent, wanted.select(*map(F.col, keys)).withColumnsRenamed(keys))
+        held = ctx.lake.read_named(
+            "primary", extent, wanted.select(*(F.col(name).alias(key) for name, key in keys.items()))
+        )
     else:
         held = ctx.lake.read("primary", version).where(extent.sql())
     if floor is not None:

@@ -89,7 +89,7 @@ class Lake:
         held = self.rows_in(name, extent)
         if extent.rows > _MOST_KEYS or held < max(_LEAST_HELD, _PER_KEY * extent.rows):
             return rows
-        return rows.join(F.broadcast(keys), list(keys.columns), "left_semi").select(*rows.columns)
+        return rows.join(keys.hint("broadcast"), list(keys.columns), "left_semi").select(*rows.columns)
 
     def rows_in(self, name: str, extent: Extent) -> int:
         """Rows of the files that reading an extent would open."""
