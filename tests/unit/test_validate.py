@@ -13,6 +13,7 @@ import pytest
 from clickjoin.config import Pipeline
 from clickjoin.joiner.adapter import Adapter
 from clickjoin.report.validate import findings
+from clickjoin.setup import initialise
 
 
 class Taken(Adapter):
@@ -126,3 +127,12 @@ def test_some_bad_records_are_the_records_fault(logs: Path) -> None:
     with (logs / "clicks" / "0.jsonl").open("a") as log:
         log.write("{broken\n" * 50)
     assert findings(pipeline(logs)) == []
+
+
+def test_a_lake_that_was_begun_otherwise(logs: Path) -> None:
+    first = pipeline(logs)
+    initialise(first)
+    assert findings(first) == []
+    changed = first.model_copy(update={"registry": first.registry.model_copy(update={"bucket": 900})})
+    (found,) = findings(changed)
+    assert "registry.bucket is 900 in the pipeline's file, and the lake was begun with 3600" in found

@@ -71,10 +71,15 @@ def start_timeline(small: SmallTables, pipeline: Pipeline, now: datetime) -> Non
     Errors: ConfigError where the lake was begun with another width of bucket or another kind of event time: then the
     same id would be looked for in another bucket than the one it was claimed in.
     """
-    wanted = {"bucket_seconds": int(pipeline.registry.bucket), "event_time": pipeline.foreign.event_time}
+    wanted = _fixed(pipeline)
     first = {"from_time": EPOCH, "shards": pipeline.registry.shards, "added_at": now, **wanted}
-    if small.append("timeline", [first], Txn("timeline", 0)):
-        return
+    if not small.append("timeline", [first], Txn("timeline", 0)):
+        require_same(small, pipeline)
+
+
+def require_same(small: SmallTables, pipeline: Pipeline) -> None:
+    """Check that a lake was begun with what the pipeline's file says now. Errors: ConfigError, as of start_timeline."""
+    wanted = _fixed(pipeline)
     for row in small.read("timeline").to_pylist():
         for name, field in (("bucket_seconds", "registry.bucket"), ("event_time", "foreign.event_time")):
             if row[name] not in (None, wanted[name]):
@@ -82,3 +87,7 @@ def start_timeline(small: SmallTables, pipeline: Pipeline, now: datetime) -> Non
                     f"{field} is {wanted[name]} in the pipeline's file, and the lake was begun with {row[name]}",
                     remedy="Set it back, or begin another lake: claims would be looked for in the wrong buckets",
                 )
+
+
+def _fixed(pipeline: Pipeline) -> dict[str, int | str]:
+    return {"bucket_seconds": int(pipeline.registry.bucket), "event_time": pipeline.foreign.event_time}

@@ -9,7 +9,9 @@ from clickjoin.errors import ClickjoinError
 from clickjoin.events import MICROS
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.known import refusal
+from clickjoin.lake import SmallTables
 from clickjoin.lake.small import delta_type
+from clickjoin.registry.shards import require_same
 from clickjoin.report.status import problem_text
 from clickjoin.sources.base import Budget, Problem
 from clickjoin.sources.files import FilesSource
@@ -23,8 +25,18 @@ _SHOWN = 12
 
 def findings(pipeline: Pipeline) -> list[str]:
     """What is wrong, a sentence each; empty if nothing is."""
-    lake = [f"lake {why}"] if (why := refusal(pipeline.root)) else []
+    lake = [f"lake {why}"] if (why := refusal(pipeline.root)) else _of_lake(pipeline)
     return lake + _of_adapter(pipeline) + _of_source("primary", pipeline) + _of_source("foreign", pipeline)
+
+
+def _of_lake(pipeline: Pipeline) -> list[str]:
+    small = SmallTables(pipeline.root)
+    try:
+        if small.exists("timeline"):
+            require_same(small, pipeline)
+    except ClickjoinError as error:
+        return [str(error)]
+    return []
 
 
 def _of_adapter(pipeline: Pipeline) -> list[str]:
