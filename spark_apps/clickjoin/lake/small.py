@@ -81,7 +81,6 @@ class SmallTables:
         self._root = root
         self._options = storage_options
         self._open: dict[str, DeltaTable] = {}
-        self._files: dict[str, tuple[int, pa.Table]] = {}
 
     def path(self, name: str) -> str:
         """Where a table lies."""
@@ -130,7 +129,6 @@ class SmallTables:
     def forget(self, name: str) -> None:
         """Look at a table anew the next time: another may lie in its place."""
         self._open.pop(name, None)
-        self._files.pop(name, None)
 
     def version(self, name: str) -> int:
         """Newest version of a table."""
@@ -148,12 +146,7 @@ class SmallTables:
 
     def files(self, name: str) -> pa.Table:
         """Files of a table with their partition values and statistics, as deltalake's flattened add actions."""
-        table = self.open(name)
-        version, held = self._files.get(name, (-1, None))
-        if held is None or version != table.version():  # a batch asks several times, of thousands of files
-            held = pa.table(table.get_add_actions(flatten=True))
-            self._files[name] = int(table.version()), held
-        return held
+        return pa.table(self.open(name).get_add_actions(flatten=True))
 
     def columns(self, name: str) -> dict[str, str]:
         """Column names and their Delta types."""
