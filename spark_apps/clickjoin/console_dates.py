@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 _out = Console(highlight=False)
 _COUNTS = ("accepted", "joined", "pending", "unjoinable", "expired", "filtered", "faults", "failed", "warned")
@@ -22,7 +22,7 @@ def closed(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
         return
     # Most are 0 on most dates; all of them make a table that few terminals can hold.
     shown = [name for name in _COUNTS if name in _ALWAYS or any(row[name] for row in rows)]
-    table = Table("date", "state", "revision", *shown, "closed by")
+    table = Table(*(Column(name, no_wrap=True) for name in ("date", "state")), "revision", *shown, "closed by")
     for row in rows:
         state = f"[{_COLORS.get(row['state'], 'white')}]{row['state']}[/]"
         counts = (str(row[name]) for name in shown)
