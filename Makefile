@@ -58,7 +58,7 @@ simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a m
 matrix: setup ## Force every named interleaving of two writers on real Delta
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/spark/test_matrix.py
 
-bench: setup ## Measure it beside its peers, in under 40 minutes
+bench: setup ## Measure it beside its peers
 	@PYTHONPATH=infra:spark_apps:. $(RUN) -m benchmarks
 
 bench-quick: setup ## The same on small inputs, in under 5 minutes

@@ -1,7 +1,7 @@
 """Every benchmark after the other, and one page of what they print.
 
-    make bench          # under 40 minutes on 2 cores
-    make bench-quick    # under 5: small inputs, one turn; shows that it runs, not how fast it is
+    make bench
+    make bench-quick    # under 5 minutes on 2 cores: small inputs, one turn; shows that it runs, not how fast it is
 
 Figures as JSON, and the page, are in `benchmarks/results`. A benchmark that lost or doubled an event prints no figures;
 the others go on, and the exit code is 1.
@@ -10,11 +10,13 @@ the others go on, and the exit code is 1.
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from benchmarks.latency_machine import machine
 from bootstrap import ROOT
 
 RESULTS = ROOT / "benchmarks/results"
@@ -50,7 +52,9 @@ def main(arguments: list[str]) -> int:
     quick = parser.parse_args(arguments).quick
     folder = RESULTS / ("quick" if quick else "whole")
     folder.mkdir(parents=True, exist_ok=True)
-    page, failed = [f"# Benchmarks of {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC\n"], []
+    about = json.dumps(machine(), indent=2)
+    (folder / "machine.json").write_text(about + "\n", encoding="utf-8")
+    page, failed = [f"# Benchmarks of {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC\n\n{about}\n"], []
     for name, options in (QUICK if quick else WHOLE).items():
         print(f"\n== {name} {options}", flush=True)
         begun = time.monotonic()

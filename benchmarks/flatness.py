@@ -21,7 +21,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from pyspark.sql import functions as F
 
 from benchmarks.latency_machine import machine
@@ -33,6 +32,7 @@ from clickjoin.events import MICROS
 from clickjoin.lake import Lake
 from clickjoin.session import in_process
 from clickjoin.tables import PRIMARY, REGISTRY
+from demo.running import write_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +52,10 @@ class Held:
         self.folder, self.count, self.step = folder, count, SPAN / count
         (folder / "clicks").mkdir(parents=True)
         file = folder / "shop.yaml"
-        file.write_text(yaml.safe_dump(_pipeline(folder)), encoding="utf-8")
+        write_pipeline(
+            file, folder / "lake", folder / "queries/*.jsonl", folder / "clicks/*.jsonl",
+            registry={"retention": "30d", "bucket": "1h", "shards": 4},
+        )  # fmt: skip
         pipeline = load(file)
         _fill(spark, pipeline.root, count)
         self.engine = Engine(spark, pipeline, clock=(NOON + timedelta(days=1)).timestamp)
@@ -88,16 +91,6 @@ class Held:
         """Rows of the output beyond one an id."""
         found = self.engine.lake.small.read("joined", columns=["event_id"])["event_id"]
         return len(found) - len(found.unique())
-
-
-def _pipeline(folder: Path) -> dict[str, Any]:
-    own = {"event_id": "event_id", "event_time": "embedded"}
-    source = {name: {"kind": "files", "path": f"{folder}/{name}/*.jsonl"} for name in ("queries", "clicks")}
-    return {
-        "pipeline": "shop", "lake": str(folder / "lake"), "primary": {"source": source["queries"], **own},
-        "foreign": {"source": source["clicks"], **own, "primary_id": "query_id", "primary_time": "embedded"},
-        "registry": {"retention": "30d", "bucket": "1h", "shards": 4},
-    }  # fmt: skip
 
 
 def _fill(spark: SparkSession, root: str, count: int) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from pyspark.sql import functions as F
 
 from benchmarks.throughput.work import Work
 from clickjoin.config import load
-from clickjoin.engine import Engine
+from clickjoin.engine import Engine, Settled
+from demo.running import write_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,22 +67,22 @@ def stream_stream(spark: SparkSession, work: Work, out: Path) -> str:
 
 def clickjoin(spark: SparkSession, work: Work, out: Path) -> str:
     """This project: every event landed, claimed in the registry, published and accounted for."""
-    out.mkdir(parents=True)
     file = out / "shop.yaml"
-    stream = {"event_id": "event_id", "event_time": "embedded"}
-    source = {name: {"kind": "files", "path": work.glob(name)} for name in ("queries", "clicks")}
-    file.write_text(
-        yaml.safe_dump({
-            "pipeline": "shop", "lake": str(out / "lake"),
-            "primary": {"source": source["queries"], **stream},
-            "foreign": {"source": source["clicks"], **stream, "primary_id": "query_id", "primary_time": "embedded"},
-            "registry": {"retention": "3d", "bucket": "1h", "shards": 4},
-            "batch": {"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
-        }),
-        encoding="utf-8",
+    write_pipeline(
+        file, out / "lake", Path(work.glob("queries")), Path(work.glob("clicks")),
+        registry={"retention": "3d", "bucket": "1h", "shards": 4},
+        batch={"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
     )  # fmt: skip
-    Engine(spark, load(file)).drain(lambda _: None)
+    Engine(spark, load(file)).drain(_tell)
     return str(out / "lake/shop/joined")
+
+
+def _tell(item: Settled) -> None:
+    """Where the time of a large batch goes."""
+    metrics = item.metrics
+    steps = {name.removeprefix("seconds_"): metrics[name] for name in metrics if name.startswith("seconds_")}
+    each = ", ".join(f"{name} {seconds:.1f}" for name, seconds in steps.items())
+    print(f"  {metrics['primary_in']:,} queries, {metrics['events_in']:,} clicks: {each}", flush=True)
 
 
 def _stream(spark: SparkSession, work: Work, name: str) -> DataFrame:

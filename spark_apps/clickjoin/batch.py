@@ -25,8 +25,6 @@ from clickjoin.session import suit
 from clickjoin.settle import is_published, publish, set_aside
 from clickjoin.sources.base import Source
 
-_PASSED = 20  # rows of a table that are passed over cost as much as one that is joined
-
 
 def run_batch(ctx: Context, sources: Mapping[str, Source]) -> dict[str, list[dict[str, Any]]]:
     """Carry a planned batch through to where only the journal's last word is missing. Returns slices that were lost."""
@@ -65,8 +63,7 @@ def _landed_work(ctx: Context, landed: Mapping[str, Any]) -> Work | None:
 
 def _join(ctx: Context, work: Work) -> None:
     fixed = is_fixed(ctx)
-    beside = ctx.lake.rows_in("registry", work.own) + ctx.lake.rows_in("primary", work.named)
-    suit(ctx.lake.spark, max(work.own.rows, beside // _PASSED))
+    suit(ctx.lake.spark, work.own.rows)  # of a retry, nobody knew before; of a join, it was set for landing
     with ctx.step("lookup"):
         if not fixed:
             await_claims(ctx)

@@ -13,6 +13,7 @@ from clickjoin.errors import CommitConflict, LakeError
 from clickjoin.lake.prune import matching, rows_in
 from clickjoin.lake.small import SmallTables, settings
 from clickjoin.lake.txn import Txn
+from clickjoin.session import compile_code
 from clickjoin.tables import BY_NAME, REGISTRY, Table
 
 T = TypeVar("T")
@@ -27,6 +28,7 @@ _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
 _RERUNS = 30
 _MOST_KEYS, _LEAST_HELD, _PER_KEY = 200_000, 100_000, 4
+_WORTH_COMPILING = 500_000  # rows that are passed over, or joined to; of rows to join, a tenth is enough (session.suit)
 # Another writer came first. ConcurrentTransaction: it was a copy of this very batch, and a rerun is skipped.
 _CONFLICTS = (
     "DELTA_CONCURRENT_",
@@ -70,13 +72,8 @@ class Lake:
 
         It stays what it was when this was called, whatever is committed meanwhile.
         """
-        table = BY_NAME[name]
         files = matching(self.small.files(name), extent, batch, shards)
-        if not files:
-            return self.spark.createDataFrame([], table.ddl)
-        root = self.small.path(name)
-        reader = self.spark.read.schema(table.ddl).option("basePath", root)
-        rows = reader.parquet(*(f"{root}/{file}" for file in files)).where(extent.sql(shards=shards))
+        rows = self._read(name, files).where(extent.sql(shards=shards))
         return rows if batch is None else rows.where(f"batch = {batch}")
 
     def read_named(self, name: str, extent: Extent, keys: DataFrame) -> DataFrame:
@@ -85,15 +82,20 @@ class Lake:
         `keys`: columns of the table, as many rows as the extent has. A day's rows are not sorted and sent about for the
         sake of a few late events.
         """
-        rows = self.read_extent(name, extent)
-        held = self.rows_in(name, extent)
+        actions = self.small.files(name)
+        rows, held = self._read(name, matching(actions, extent)).where(extent.sql()), rows_in(actions, extent)
+        if held > _WORTH_COMPILING:
+            compile_code(self.spark, True)
         if extent.rows > _MOST_KEYS or held < max(_LEAST_HELD, _PER_KEY * extent.rows):
             return rows
         return rows.join(keys.hint("broadcast"), list(keys.columns), "left_semi").select(*rows.columns)
 
-    def rows_in(self, name: str, extent: Extent) -> int:
-        """Rows of the files that reading an extent would open."""
-        return rows_in(self.small.files(name), extent)
+    def _read(self, name: str, files: list[str]) -> DataFrame:
+        table, root = BY_NAME[name], self.small.path(name)
+        if not files:
+            return self.spark.createDataFrame([], table.ddl)
+        reader = self.spark.read.schema(table.ddl).option("basePath", root)
+        return reader.parquet(*(f"{root}/{file}" for file in files))
 
     def append(self, name: str, rows: DataFrame, txn: Txn) -> None:
         """Append rows in one commit, once a txn: where the table holds it already, nothing is written.
