@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from clickjoin.config_dates import Close
 from clickjoin.config_file import clashes, explain, parse
 from clickjoin.config_quality import Quality
-from clickjoin.config_types import Duration, Local, Size
+from clickjoin.config_types import Duration, Local, Size, SizeOrZero
 from clickjoin.config_types import Strict as _Strict
 from clickjoin.errors import ConfigError
 from clickjoin.events import MICROS, RecordSpec
@@ -81,6 +81,9 @@ class Batch(_Strict):
     max_events: int = Field(500_000, ge=1)
     max_bytes: Size = 256_000_000
     lease: Duration = 60.0
+    local: SizeOrZero = Field(
+        4_000_000, description="slices of a stream up to so much are parsed without Spark's workers"
+    )
     catch_up: float = Field(
         0.5, gt=0, le=1, description="share of its time that a replica works while it is behind and another is not"
     )

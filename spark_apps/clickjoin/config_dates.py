@@ -18,3 +18,4 @@ class Close(Strict):
     wait: Duration = Field(36 * 3600.0, description="after the date's end, at most")
     at_limit: Literal["fail", "close"] = Field("fail", description="close: with what is there by then, and say so")
     watch: Duration = Field(7 * 86400.0, description="how far back closed dates are looked after for late changes")
+    hold: Duration = Field(120.0, ge=5, description="how long a date stays taken after a run that was killed")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import time
+from collections import Counter
 from collections.abc import Callable
+
+from deltalake import DeltaTable
 
 from tests.faults.checks import assert_exactly_once
 from tests.faults.conftest import Pipeline
@@ -20,3 +25,51 @@ def test_a_rebuild_and_a_fill_on_a_server(make: Callable[[int], Pipeline]) -> No
     assert "Traceback" not in pipeline.log.read_text()
     pipeline.finish()
     assert_exactly_once(pipeline)
+
+
+def test_a_rebuild_is_killed_at_any_moment(make: Callable[[int], Pipeline]) -> None:
+    """Readers see each date as it was or as it became, ids stay, and the same run goes on once its dates are free."""
+    pipeline, rng = make(501), random.Random(7)
+    pipeline.config.write_text(
+        pipeline.config.read_text() + "close: {hold: 5s, pending: allow, disorder: 1s, idle: 1s}\n"
+    )
+    pipeline.come_late()
+    pipeline.finish()
+    assert_exactly_once(pipeline)
+    before, days = ids(pipeline), ("--from", "2023-11-14", "--to", "2023-11-15", "--mode", "rebuild")
+    pipeline.config.write_text(pipeline.config.read_text() + "adapter: clickjoin.joiner.examples:TypedClick\n")
+    for _ in range(4):
+        process = pipeline.start("backfill", *days, *run(pipeline))
+        time.sleep(rng.uniform(4.0, 12.0))
+        process.kill()
+        process.wait()
+        assert ids(pipeline) == before
+        assert all(len(made) == 1 for made in by_day(pipeline).values())
+        time.sleep(6)
+    pipeline.end(pipeline.start("backfill", *days, *run(pipeline)), 0)
+    assert ids(pipeline) == before
+    assert set.union(*by_day(pipeline).values()) == {True}
+
+
+def run(pipeline: Pipeline) -> tuple[str, ...]:
+    """The option by which a run goes on that has finished a date, if there is one."""
+    rows = DeltaTable(str(pipeline.folder / "lake/p/dates")).to_pyarrow_table(columns=["run"]).to_pylist()
+    return ("--run", rows[0]["run"]) if rows else ()
+
+
+def ids(pipeline: Pipeline) -> Counter[str]:
+    """Ids of the output."""
+    return Counter(row["event_id"] for row in output(pipeline))
+
+
+def by_day(pipeline: Pipeline) -> dict[str, set[bool]]:
+    """Of each date, whether its rows are those of the other adapter, which keeps no records."""
+    found: dict[str, set[bool]] = {}
+    for row in output(pipeline):
+        found.setdefault(str(row["event_time"].date()), set()).add(row["foreign"] is None)
+    return found
+
+
+def output(pipeline: Pipeline) -> list[dict[str, object]]:
+    """Rows of the output."""
+    return DeltaTable(str(pipeline.folder / "lake/p/joined")).to_pyarrow_table().to_pylist()

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from clickjoin.sources.base import RECORDS_DDL, Budget, Position, Slice, SourcePlan
+from clickjoin.sources.records import SCHEMA
 from tests.simulator.frames import DataFrame
 from tests.simulator.values import micros, names_of_ddl
 from tests.simulator.world import START, World
@@ -123,6 +126,16 @@ class LogSource:
 
     def read(self, spark: Any, slices: Sequence[Slice], spec: RecordSpec) -> DataFrame:
         """The records of the slices."""
+        rows = self._rows(slices, spec)
+        return DataFrame(spark, _COLUMNS, lambda: rows)
+
+    def read_here(self, slices: Sequence[Slice], spec: RecordSpec) -> pa.Table | None:
+        """The same, half of the time: a copy of a batch may take the other way."""
+        if int(self._world.now * 10) % 2:
+            return None
+        return pa.Table.from_pylist(self._rows(slices, spec), schema=SCHEMA)
+
+    def _rows(self, slices: Sequence[Slice], spec: RecordSpec) -> list[dict[str, Any]]:
         rows = []
         blank = dict.fromkeys(_COLUMNS)
         for piece in slices:
@@ -137,7 +150,7 @@ class LogSource:
                     "length": _LENGTH,
                 }
                 rows.append(blank | record | place)
-        return DataFrame(spark, _COLUMNS, lambda: rows)
+        return rows
 
     def size(self, piece: Slice) -> int:
         """Bytes of a file's end that are unknown: none here."""

@@ -73,6 +73,13 @@ class CommitProperties:
     app_transactions: Sequence[Transaction] | None = None
 
 
+@dataclass(frozen=True)
+class WriterProperties:
+    """How files are packed, which no schedule depends on."""
+
+    compression: str | None = None
+
+
 class Rows:
     """Rows read: as plain dicts at once, as a pyarrow Table where more than that is asked for."""
 

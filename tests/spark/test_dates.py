@@ -171,14 +171,18 @@ def test_every_replicas_events_are_tried(bench: Bench) -> None:
 
 def test_a_date_is_held_by_one(bench: Bench) -> None:
     now, root = [1000.0], bench.pipeline.root
-    with ledger.held(root, TODAY, lambda: now[0]):
-        with pytest.raises(DateBusy, match="another run works on this date"), ledger.held(root, TODAY, lambda: now[0]):
+
+    def held(day: Day) -> Any:
+        return ledger.held(root, day, 30, lambda: now[0])
+
+    with held(TODAY):
+        with pytest.raises(DateBusy, match="free 30 s after a run that was killed"), held(TODAY):
             pass
-        with ledger.held(root, Day(date(2026, 3, 2)), lambda: now[0]):
+        with held(Day(date(2026, 3, 2))):
             pass
-    ledger._take(bench.engine.lake.small, TODAY, lambda: now[0])  # and is killed
-    now[0] += 121
-    with ledger.held(root, TODAY, lambda: now[0]):
+    ledger._take(bench.engine.lake.small, TODAY, 30, lambda: now[0])  # and is killed
+    now[0] += 31
+    with held(TODAY):
         pass
 
 

@@ -12,9 +12,15 @@ from tests.spark.bench import Bench, click, query
 Q = query("q")
 
 
-def planned_and_gone(make: Any) -> tuple[Bench, Any]:
+@pytest.fixture(params=["0B", "4MB"])
+def local(request: pytest.FixtureRequest) -> str:
+    """Slices are read by Spark's workers, or by the process itself."""
+    return str(request.param)
+
+
+def planned_and_gone(make: Any, local: str) -> tuple[Bench, Any]:
     """A batch is planned, then its log of clicks is carried away; returns how to bring it back."""
-    bench: Bench = make()
+    bench: Bench = make(batch={"local": local})
     bench.queries(Q)
     bench.clicks(click("a", 1, Q), click("b", 2, Q))
     assert bench.engine.join.next_join()
@@ -31,15 +37,17 @@ def comes_back(bench: Bench, bring_back: Any) -> None:
     assert bench.accounts()["agree"]
 
 
-def test_lost_and_found(make: Any) -> None:
-    bench, bring_back = planned_and_gone(make)
+def test_lost_and_found(make: Any, local: str) -> None:
+    bench, bring_back = planned_and_gone(make, local)
     assert bench.join() == {"primary_in": 1, "quarantined": 1}
     comes_back(bench, bring_back)
 
 
 @pytest.mark.parametrize("crash", ["before", "after"])
-def test_a_crash_around_quarantine_forgets_nothing(make: Any, monkeypatch: pytest.MonkeyPatch, crash: str) -> None:
-    bench, bring_back = planned_and_gone(make)
+def test_a_crash_around_quarantine_forgets_nothing(
+    make: Any, monkeypatch: pytest.MonkeyPatch, crash: str, local: str
+) -> None:
+    bench, bring_back = planned_and_gone(make, local)
     append = Lake.append
 
     def stop(lake: Lake, name: str, *rest: Any) -> None:

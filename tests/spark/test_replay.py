@@ -46,9 +46,10 @@ def claim(bench: Bench, token: str, *hosts: tuple[str, float], txn: Txn | None =
     assert bench.engine.lake.insert_new("by_hand", "TRUE", txn or Txn(token, 1)) == len(hosts)
 
 
-def test_copies_of_a_batch_change_nothing(make: Any) -> None:
+@pytest.mark.parametrize("local", ["0B", "4MB"])
+def test_copies_of_a_batch_change_nothing(make: Any, local: str) -> None:
     """Run before and after it is settled: all tables are as they were."""
-    bench = make(adapter="clickjoin.joiner.examples:TopPositions")
+    bench = make(adapter="clickjoin.joiner.examples:TopPositions", batch={"local": local})
     bench.queries(Q, "{broken")
     a, b, c = (
         click(host, at, of, position=n) for host, at, of, n in (("a", 2, Q, 1), ("b", 3, Q, 3), ("c", 4, LATE, 2))
@@ -71,10 +72,11 @@ def test_copies_of_a_batch_change_nothing(make: Any) -> None:
     assert bench.join() == {"primary_in": 1}
 
 
+@pytest.mark.parametrize("local", ["0B", "20MB"])
 @pytest.mark.parametrize("after", [False, True])
-def test_bad_records_are_counted_by_whoever_settles(make: Any, after: bool) -> None:
+def test_bad_records_are_counted_by_whoever_settles(make: Any, after: bool, local: str) -> None:
     """Cut short just before or just after they were put aside: the batch's metrics hold what lies in quarantine."""
-    bench = make(limits={"max_record": "6MB"})
+    bench = make(limits={"max_record": "6MB"}, batch={"local": local})
     bench.queries(Q, "{broken")
     bench.clicks(click("a", 2, Q), "x" * 9_000_000, "[]")  # the long one takes three rows, and counts once
     append = bench.engine.lake.append

@@ -6,11 +6,13 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
 from clickjoin.config import Retry
 from clickjoin.event_store.landing import bucket_sql
+from clickjoin.event_store.local import buckets_of
 from clickjoin.events import MICROS, bucket_of, moment
 from clickjoin.lake.extent import timestamp
 from clickjoin.registry.boundary import expired_sql
@@ -49,6 +51,10 @@ def test_buckets_and_shards(spark: SparkSession) -> None:
     buckets = [bucket_sql("event_time", width) for width in widths]
     found = rows_of(spark, events(20_000), "event_id STRING, micros BIGINT", GROWN.sql(), *buckets)
     assert len(found) == 20_002
+    times = pa.chunked_array([pa.array([row[1] for row in found], pa.timestamp("us", "UTC"))])
+    by_arrow = zip(*(buckets_of(times, width).to_pylist() for width in widths), strict=True)
+    assert [list(names) for names in by_arrow] == [list(row[4:]) for row in found]
+    assert GROWN.shards_of([row[0] for row in found], [row[1] for row in found]) == [row[3] for row in found]
     for name, micros, _, shard, *names in found:
         assert shard == GROWN.shard_of(name, moment(micros)), (name, micros)
         assert names == [bucket_of(micros, width) for width in widths]
@@ -58,6 +64,8 @@ def test_buckets_before_1970(spark: SparkSession) -> None:
     rows = [("", -1), ("", -3600 * MICROS), ("", -3600 * MICROS - 1)]
     found = rows_of(spark, rows, "event_id STRING, micros BIGINT", bucket_sql("event_time", 3600))
     assert [row[-1] for row in found] == ["1969-12-31T2300Z", "1969-12-31T2300Z", "1969-12-31T2200Z"]
+    times = pa.chunked_array([pa.array([*(row[1] for row in rows), None], pa.timestamp("us", "UTC"))])
+    assert buckets_of(times, 3600).to_pylist() == [*(row[-1] for row in found), None]
 
 
 def test_literals_keep_every_microsecond(spark: SparkSession) -> None:

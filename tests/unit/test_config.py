@@ -85,7 +85,13 @@ def test_contract(tmp_path: Path) -> None:
     }
     retry = {"first_delay": 10, "backoff": 2, "max_delay": 3600, "max_age": 86_400, "max_attempts": 10}
     assert p.retry.model_dump() == retry
-    assert p.batch.model_dump() == {"max_events": 500_000, "max_bytes": 256_000_000, "lease": 60, "catch_up": 0.5}
+    assert p.batch.model_dump() == {
+        "max_events": 500_000,
+        "max_bytes": 256_000_000,
+        "lease": 60,
+        "local": 4_000_000,
+        "catch_up": 0.5,
+    }
 
 
 def test_rows_are_kept_as_long_as_claims_unless_told_otherwise(tmp_path: Path) -> None:

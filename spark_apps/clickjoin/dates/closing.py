@@ -65,7 +65,7 @@ def close(engine: Engine, day: Day, order: Order, say: Say) -> dict[str, Any]:
     small = engine.lake.small
     if day.low.timestamp() > engine.clock():
         raise DateError(f"{day} lies in the future", remedy="Wait until it has begun")
-    with ledger.held(engine.pipeline.root, day):
+    with ledger.held(engine.pipeline.root, day, engine.pipeline.close.hold):
         begun, micros = time.perf_counter(), int(engine.clock() * MICROS)
         done, mark = Done(day), low_watermark(engine.pipeline, small, engine.clock())
         if order.action == "rebuild":

@@ -19,7 +19,6 @@ from clickjoin.errors import DateBusy, DateError
 from clickjoin.events import MICROS, moment
 from clickjoin.lake import SmallTables, Txn
 
-HOLD_SECONDS = 120.0
 _TRIES = 20
 _NAMED = 5
 
@@ -52,11 +51,11 @@ def require_run(small: SmallTables, run: str) -> None:
 
 
 @contextmanager
-def held(root: str, day: Day, clock: Callable[[], float] = time.time) -> Iterator[None]:
-    """Keep a date for this run alone. Errors: DateBusy where another holds it."""
+def held(root: str, day: Day, seconds: float, clock: Callable[[], float] = time.time) -> Iterator[None]:
+    """Keep a date for this run alone, and for so long after it where it is killed. Errors: DateBusy."""
     small, stop = SmallTables(root), threading.Event()
-    _take(small, day, clock)
-    keeper = threading.Thread(target=_keep, args=(root, day, clock, stop), daemon=True)
+    _take(small, day, seconds, clock)
+    keeper = threading.Thread(target=_keep, args=(root, day, seconds, clock, stop), daemon=True)
     keeper.start()
     try:
         yield
@@ -66,7 +65,7 @@ def held(root: str, day: Day, clock: Callable[[], float] = time.time) -> Iterato
         _put(small, day, clock())
 
 
-def _take(small: SmallTables, day: Day, clock: Callable[[], float]) -> None:
+def _take(small: SmallTables, day: Day, seconds: float, clock: Callable[[], float]) -> None:
     for _ in range(_TRIES):
         version, now = small.version("dates"), clock()
         until = small.settled_txn("dates", _app(day))
@@ -74,17 +73,17 @@ def _take(small: SmallTables, day: Day, clock: Callable[[], float]) -> None:
             raise DateBusy(
                 f"{day}: another run works on this date (it says so until {moment(until):%H:%M:%S} UTC, and again if "
                 "it is still there then)",
-                remedy="Wait for it; the date is free two minutes after a run that was killed",
+                remedy=f"Wait for it; the date is free {seconds:.0f} s after a run that was killed (close.hold)",
             )
-        if small.commit_next("dates", version, Txn(_app(day), int((now + HOLD_SECONDS) * MICROS))):
+        if small.commit_next("dates", version, Txn(_app(day), int((now + seconds) * MICROS))):
             return
     raise DateBusy(f"{day}: table `dates` changes too often to take this date", remedy="Try again in a minute")
 
 
-def _keep(root: str, day: Day, clock: Callable[[], float], stop: threading.Event) -> None:
+def _keep(root: str, day: Day, seconds: float, clock: Callable[[], float], stop: threading.Event) -> None:
     small = SmallTables(root)
-    while not stop.wait(HOLD_SECONDS / 4):
-        _put(small, day, clock() + HOLD_SECONDS)
+    while not stop.wait(seconds / 4):
+        _put(small, day, clock() + seconds)
 
 
 def _put(small: SmallTables, day: Day, until: float) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from clickjoin.context import Context
+from clickjoin.event_store import local
 from clickjoin.events import MICROS, moment
 from clickjoin.lake.extent import Extent
 from clickjoin.lake.observe import Observed
@@ -20,6 +21,7 @@ from clickjoin.sources.base import Slice, Source
 from clickjoin.tables import BY_NAME
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
 
@@ -81,12 +83,22 @@ def own_quarantine(ctx: Context, stream: str, columns: Sequence[str], **more: st
 def _append(ctx: Context, stream: str, source: Source, done: bool) -> dict[str, Any] | None:
     if done:
         return None
+    if (few := _few(ctx, stream, source)) is not None:
+        return local.append_good(ctx, stream, few)
     records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
     seen = Observed(_placed(ctx, records), _facts(stream))
     good = seen.rows.where("reason IS NULL")
     rows = good.select(*BY_NAME[stream].names)
     ctx.lake.append(stream, rows, ctx.plan.txn)
     return seen.result()
+
+
+def _few(ctx: Context, stream: str, source: Source) -> pa.Table | None:
+    """The records of a batch's slices where they are few enough for this process (`batch.local`)."""
+    slices, most = ctx.plan.slices[stream], ctx.pipeline.batch.local
+    if sum(source.size(piece) for piece in slices) > most:
+        return None
+    return source.read_here(slices, ctx.pipeline.spec(stream, ctx.plan.planned))
 
 
 def _placed(ctx: Context, records: DataFrame) -> DataFrame:
@@ -143,7 +155,10 @@ def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, A
         return 0
     txn = ctx.plan.txn
     own = type(txn)(f"{txn.app_id}/{stream}", txn.version)
-    if ctx.lake.small.settled_txn("quarantine", own.app_id) < own.version:
+    held = ctx.lake.small.settled_txn("quarantine", own.app_id) >= own.version
+    if not held and (few := _few(ctx, stream, source)) is not None:
+        local.append_bad(ctx, stream, few, own)
+    elif not held:
         records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
         bad = records.where("reason IS NOT NULL").withColumns(
             {

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from clickjoin.errors import CommitConflict, LakeError
@@ -97,11 +98,14 @@ class Lake:
         reader = self.spark.read.schema(table.ddl).option("basePath", root)
         return reader.parquet(*(f"{root}/{file}" for file in files))
 
-    def append(self, name: str, rows: DataFrame, txn: Txn) -> None:
+    def append(self, name: str, rows: DataFrame | pa.Table, txn: Txn) -> None:
         """Append rows in one commit, once a txn: where the table holds it already, nothing is written.
 
-        Errors: CommitConflict after many refusals in a row.
+        Rows of an Arrow table are written by this process. Errors: CommitConflict after many refusals in a row.
         """
+        if isinstance(rows, pa.Table):
+            self.small.append_table(name, rows, txn)
+            return
         table = BY_NAME[name]
         extra = [column for column in rows.columns if column not in table.names] if name == "joined" else []
         ordered = rows.select(*table.names, *extra)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 
@@ -38,6 +38,7 @@ _ARROW_TYPES = {
     "DOUBLE": pa.float64(),
     "BOOLEAN": pa.bool_(),
     "DATE": pa.date32(),
+    "BINARY": pa.binary(),
 }
 # A batch every few seconds makes tens of thousands of versions a day: few checkpoints, a short log.
 _SETTINGS = {
@@ -49,6 +50,7 @@ _SETTINGS = {
     "delta.enableDeletionVectors": "false",
 }
 _RACES = 20
+_PACKED = WriterProperties(compression="ZSTD")
 
 
 def delta_type(kind: str) -> str:
@@ -75,7 +77,8 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 
 class SmallTables:
-    """The tables under one folder, through their logs alone. One instance a thread."""
+    """The tables under one folder, through their logs alone. One instance a thread, or
+    threads that have a table each."""
 
     def __init__(self, root: str, storage_options: dict[str, str] | None = None) -> None:
         self._root = root
@@ -185,13 +188,18 @@ class SmallTables:
 
     def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:
         """Append rows in one commit; False, and nothing written, if the table already holds this txn."""
-        data = pa.Table.from_pylist(list(rows), schema=arrow_schema(BY_NAME[name]))
+        return self.append_table(name, pa.Table.from_pylist(list(rows), schema=arrow_schema(BY_NAME[name])), txn)
+
+    def append_table(self, name: str, data: pa.Table, txn: Txn | None = None) -> bool:
+        """The same with an Arrow table, columns as arrow_schema has them."""
         for _ in range(_RACES):
             table = self.open(name)
             if txn and self.settled_txn(name, txn.app_id) >= txn.version:
                 return False
             try:
-                write_deltalake(table, data, mode="append", commit_properties=_properties(txn))
+                write_deltalake(
+                    table, data, mode="append", commit_properties=_properties(txn), writer_properties=_PACKED
+                )
             except CommitFailedError:
                 continue  # another writer of this txn came first, and the next look will see it
             return True

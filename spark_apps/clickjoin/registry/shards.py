@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.errors import ConfigError, LakeError
@@ -34,6 +36,12 @@ class Timeline:
     def shard_of(self, event_id: str, event_time: datetime) -> int:
         """The shard of an event."""
         return crc_of(event_id) % self.shards_at(event_time)
+
+    def shards_of(self, event_ids: Iterable[str], micros: Iterable[int]) -> list[int]:
+        """The shards of some events, by their ids and times (microseconds)."""
+        since = [round((moment - EPOCH) / timedelta(microseconds=1)) for moment, _ in self.entries[1:]]
+        counts = [count for _, count in self.entries]
+        return [crc_of(name) % counts[bisect_right(since, at)] for name, at in zip(event_ids, micros, strict=True)]
 
     def sql(self) -> str:
         """The same rule as Spark SQL over columns `event_id` and `event_time`."""

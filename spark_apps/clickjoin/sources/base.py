@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from clickjoin.events import RecordSpec
@@ -111,6 +112,10 @@ class Nothing:
         """No records."""
         return spark.createDataFrame([], RECORDS_DDL)
 
+    def read_here(self, slices: Sequence[Slice], spec: RecordSpec) -> pa.Table | None:
+        """No records."""
+        return None
+
     def size(self, piece: Slice) -> int:
         """Nothing."""
         return 0
@@ -133,6 +138,10 @@ class Source(Protocol):
 
     def read(self, spark: SparkSession, slices: Sequence[Slice], spec: RecordSpec) -> DataFrame:
         """Records of the slices, in parallel on Spark's workers; columns as RECORDS_DDL."""
+        ...
+
+    def read_here(self, slices: Sequence[Slice], spec: RecordSpec) -> pa.Table | None:
+        """The same records, read by this process; None where only the workers can."""
         ...
 
     def size(self, piece: Slice) -> int:

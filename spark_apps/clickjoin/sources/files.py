@@ -63,6 +63,12 @@ class FilesSource:
         frame = spark.range(0, len(work), 1, len(work))
         return frame.mapInArrow(_reader(work, spec), RECORDS_DDL)
 
+    def read_here(self, slices: Sequence[Slice], spec: RecordSpec) -> pa.Table:
+        """The same records, read by this process. See base.Source."""
+        chunks, _ = self._chunks(slices)
+        batches = (batch for chunk in chunks for batch in read_chunk(chunk, spec))
+        return pa.Table.from_batches(batches, schema=records.SCHEMA)
+
     def size(self, piece: Slice) -> int:
         """About how many bytes a planned slice has, if it is read to its end."""
         return piece.end - piece.start if piece.end >= 0 else packed_size(piece.path) * _UNPACKED

@@ -1,6 +1,15 @@
 """Stands in for deltalake in the simulator's own process: see docs/simulator.md."""
 
 from tests.simulator.rust import DeltaTable, write_deltalake
-from tests.simulator.rust_types import CommitProperties, Field, PrimitiveType, Schema, Transaction
+from tests.simulator.rust_types import CommitProperties, Field, PrimitiveType, Schema, Transaction, WriterProperties
 
-__all__ = ["CommitProperties", "DeltaTable", "Field", "PrimitiveType", "Schema", "Transaction", "write_deltalake"]
+__all__ = [
+    "CommitProperties",
+    "DeltaTable",
+    "Field",
+    "PrimitiveType",
+    "Schema",
+    "Transaction",
+    "WriterProperties",
+    "write_deltalake",
+]

@@ -1,0 +1,81 @@
+"""Slices that this process parses itself end in the same tables, row by row, as those that Spark's workers parse."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from clickjoin.sources.files import FilesSource
+from tests.spark.bench import Bench, click, event_id, query
+
+Q, LATE, OLD = query("q"), query("late", 1), query("old", -40_000)
+DISTANT = [click(f"far{n}", 60 - 7 * n * 3600, Q) for n in range(12)]
+
+
+def filled(make: Any, local: str, **fields: Any) -> Bench:
+    """Good and bad records of all kinds, over many buckets; two batches and a retry."""
+    bench: Bench = make(batch={"local": local}, limits={"max_record": "6MB"}, **fields)
+    bench.queries(Q, Q, OLD, "{broken", "", "[]")
+    bench.clicks(click("a", 2, Q), click("a", 2, Q), click("b", 3, LATE), *DISTANT, "x" * 9_000_000, "{}")
+    (bench.folder / "foreign" / "1.jsonl.gz").write_bytes(gzip.compress(json.dumps(click("gz", 5, OLD)).encode()))
+    text = f'event_id,query_id,note\n{event_id("csv", 7)},{Q["event_id"]},"é, 日"\nbad,,\n'
+    (bench.folder / "foreign" / "2.csv").write_text(text, encoding="utf-8")
+    bench.clock.now += 3600  # a packed log is read once it has come to rest
+    while bench.engine.join_once():
+        pass
+    bench.queries(LATE)
+    bench.join()
+    bench.retry(after=20)
+    return bench
+
+
+def tables(bench: Bench) -> dict[str, list[Any]]:
+    """All rows, of logs that lie in another folder and are other files each time."""
+    found = bench.all_tables()
+    for name in ("batches", "metrics"):
+        found.pop(name)
+    text = repr(found).replace(str(bench.folder), "")
+    for stream in ("primary", "foreign"):
+        for row in bench.engine.lake.small.read(stream, columns=["generation", "path"]).to_pylist():
+            text = text.replace(row["generation"], row["path"].rsplit("/", 1)[-1])
+        for row in bench.engine.lake.small.read("quarantine", columns=["generation", "path"]).to_pylist():
+            text = text.replace(row["generation"], row["path"].rsplit("/", 1)[-1])
+    return sorted(text.split("), ("))
+
+
+def test_the_same_rows(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = filled(make, "0B")
+    assert spark.accounts()["agree"]
+    monkeypatch.setattr(FilesSource, "read", None)
+    here = filled(make, "20MB")
+    assert tables(here) == tables(spark)
+    assert here.accounts() == spark.accounts()
+
+
+def test_files_say_what_they_hold(make: Any) -> None:
+    """Statistics by which a batch's files are found, as Spark writes them."""
+    found = []
+    for local in ("0B", "20MB"):
+        bench = filled(make, local)
+        actions = bench.engine.lake.small.files("foreign").to_pylist()
+        held: dict[str, Any] = {}
+        for file in actions:
+            rows, *ends = held.get(file["partition.bucket"], (0, "~", "", 9, 0))
+            names = ("min.event_id", "max.event_id", "min.batch", "max.batch")
+            ends = [(min, max)[n % 2](end, file[name]) for n, (end, name) in enumerate(zip(ends, names, strict=True))]
+            held[file["partition.bucket"]] = (rows + file["num_records"], *ends)
+        assert all(file["max.event_time"] >= file["min.event_time"] for file in actions)
+        found.append(held)
+    assert found[0] == found[1]
+
+
+def test_too_many_for_one_process(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte over the limit is the workers' to read."""
+    line = json.dumps(click("a", 2, Q)) + "\n"
+    bench = make(batch={"local": f"{len(line) - 1}B"})
+    bench.clicks(json.loads(line))
+    monkeypatch.setattr(FilesSource, "read_here", None)
+    assert bench.join() == {"events_in": 1, "pending": 1}
