@@ -100,7 +100,7 @@ def _claim(ctx: Context, found: Classified) -> bool:
     held = [found.tallies[status] for status in CLAIMED if status in found.tallies]
     whole = extents.merge(tally.extent for tally in held)
     candidates = found.rows.where(F.col("status").isin(*CLAIMED)).withColumn("outcome", F.col("status"))
-    return claim(ctx, candidates, whole, {shard for tally in held for shard in tally.shards})
+    return claim(ctx, candidates, whole, {shard for tally in held for shard in tally.shards}, found.little)
 
 
 def _count(ctx: Context, work: Work, found: Classified) -> None:

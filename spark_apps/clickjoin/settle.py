@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.context import Context
 from clickjoin.joiner.classify import OUT, Classified
+from clickjoin.lake import few
 from clickjoin.retry.backoff import due_sql
 from clickjoin.tables import JOINED
 
@@ -31,7 +32,7 @@ def publish(ctx: Context, found: Classified) -> None:
     """Append the output: exactly the rows that this batch's claims say are joined."""
     if not found.count("joined"):
         return
-    ctx.lake.append("joined", output(ctx, found.rows.where("status = 'joined'")), ctx.plan.txn)
+    _put(ctx, found, "joined", output(ctx, found.rows.where("status = 'joined'")))
 
 
 def output(ctx: Context, rows: DataFrame) -> DataFrame:
@@ -51,10 +52,14 @@ def set_aside(ctx: Context, found: Classified) -> None:
     rows = _stamped(ctx, found.rows)
     for status in ("filtered", "unjoinable", "expired"):
         if found.count(status):
-            ctx.lake.append(status, _tried(rows.where(F.col("status") == status)), ctx.plan.txn)
+            _put(ctx, found, status, _tried(rows.where(F.col("status") == status)))
     again = ctx.plan.pending is not None
     if again or found.count("pending"):
-        ctx.lake.append("pending", _pending(ctx, rows if again else rows.where("status = 'pending'")), ctx.plan.txn)
+        _put(ctx, found, "pending", _pending(ctx, rows if again else rows.where("status = 'pending'")))
+
+
+def _put(ctx: Context, found: Classified, name: str, rows: DataFrame) -> None:
+    ctx.lake.append(name, few.collected(ctx.lake.small, name, rows) if found.little else rows, ctx.plan.txn)
 
 
 def _tried(rows: DataFrame) -> DataFrame:

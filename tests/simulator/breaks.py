@@ -46,8 +46,11 @@ class _Pool:
 def always() -> None:
     """What no schedule can do without."""
     from clickjoin.event_store import landing
+    from clickjoin.lake import few
+    from tests.simulator import rust
 
     landing.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
+    few.read_keys = rust.read_keys
 
 
 def apply(name: str) -> None:
@@ -129,6 +132,13 @@ def _timeline_fence() -> None:
     reshard._put_in_force = lambda small, pipeline, since: None
 
 
+def _next_version() -> None:
+    """What was looked up is claimed as whatever version comes next."""
+    from clickjoin.lake import SmallTables
+
+    SmallTables.append_next = lambda self, name, table, data, txn: self.append_table(name, data, txn)  # type: ignore[method-assign]
+
+
 BREAKS: Mapping[str, Callable[[], None]] = {
     "token": _token,
     "txn": _txn,
@@ -137,4 +147,5 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "journal": _journal,
     "boundary-order": _boundary_order,
     "timeline-fence": _timeline_fence,
+    "next-version": _next_version,
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from tests.simulator.columns import Column, as_column, col
 from tests.simulator.groups import Grouped, windowed
 from tests.simulator.sql import expression
@@ -205,6 +207,11 @@ class DataFrame:
         """The rows."""
         names = tuple(self.columns)
         return [Row.of(names, row) for row in self.rows()]
+
+    def toArrow(self) -> pa.Table:
+        """The rows, as Arrow."""
+        rows = self.rows()
+        return pa.table({name: [row[name] for row in rows] for name in self.columns})
 
     def count(self) -> int:
         """How many rows."""

@@ -118,6 +118,11 @@ def crc32(of: Any) -> Column:
     return unary(zlib.crc32, _c(of), "crc32")
 
 
+def octet_length(of: Any) -> Column:
+    """Bytes of a text."""
+    return unary(lambda x: len(x.encode()), _c(of), "octet_length")
+
+
 def encode(of: Any, charset: Any) -> Column:
     """Text as bytes."""
     return unary(lambda x: x.encode(), _c(of), "encode")

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from clickjoin.events import MICROS, bucket_of, moment
-from clickjoin.lake import Txn
+from clickjoin.lake import Txn, few
 from clickjoin.lake.extent import Extent
 from clickjoin.lake.upkeep import drop_buckets
 from clickjoin.tables import REGISTRY
@@ -63,6 +65,11 @@ def append(rows: str, app: str = "A", version: int = 1) -> Op:
 def light(rows: str, app: str = "A", version: int = 1) -> Op:
     """delta-rs's append under a txn."""
     return Op("light", rows, (app, version))
+
+
+def claim(rows: str, app: str = "A", version: int = 1) -> Op:
+    """The product's claim without a MERGE."""
+    return Op("few", rows, (app, version))
 
 
 def fix(app: str = "A", version: int = 1) -> Op:
@@ -147,6 +154,23 @@ CASES = (
     Case("delta-rs pack, its partition dropped", repack(0), drop(1), ("refused",), None, "", _OLD),
     Case("delta-rs pack, packed by Spark", repack(0), pack(0), (), 2, "xxyy", _OLD),
     Case("delta-rs pack, the same: rows are doubled", repack(0), repack(0), (), 2, "xxyy", _OLD),
+    Case("claim, nothing between", claim("a000"), None, (), 1, "axy", _OLD, (("A", 1),)),
+    Case("claim of what is held", claim("a000 b000"), None, (), 1, "ab", (light("a000", "B"),), (("A", 1),)),
+    Case("claim of what is all held", claim("a000"), None, (), 0, "a", (light("a000", "B"),)),
+    Case("claim replayed", claim("a000"), None, (), None, "b", (claim("b000"),)),
+    Case("claim, claim of the same", claim("a000"), claim("a000", "B"), ("refused",), 0, "a"),
+    Case("claim, claim elsewhere", claim("a000"), claim("b110", "B"), ("refused",), 1, "ab"),
+    Case("claim, merge of the same", claim("a000 b000"), insert("a000", "B"), ("refused",), 1, "ab"),
+    Case("claim, same txn merged", claim("a000"), insert("b000"), ("refused",), None, "b"),
+    Case("claim, same txn fixed", claim("a000"), fix(), ("refused",), None, ""),
+    Case("claim, its partition packed", claim("a000"), pack(0), ("refused",), 1, "axy", _OLD),
+    Case("claim, its partition dropped", claim("a000"), drop(1), ("refused",), 1, "a", _OLD),
+    Case("claim, columns added", claim("a000"), Op("columns"), ("refused",), 1, "a"),
+    Case("merge, claim of the same", insert("a000 b000"), claim("a000", "B"), ("append",), 1, "ab"),
+    Case("merge, claim elsewhere", insert("a000"), claim("b110", "B"), (), 1, "ab"),
+    Case("merge, same txn claimed", insert("a000"), claim("b000"), ("transaction",), None, "b"),
+    Case("removal, claim in its partition", remove("x000"), claim("a000"), ("append",), None, "ay", _OLD),
+    Case("drop, claim into what goes", drop(1), claim("a000"), ("refused",), 3, "", _OLD),
     Case("next version, nothing between", Op("next", txn=("A", 1)), None, (), True, "", (), (("A", 1),)),
     Case("next version, append between", Op("next", txn=("A", 1)), append("a000", "B"), ("refused",), False, "a"),
     Case("next version, fix between", Op("next", txn=("A", 1)), fix("B"), ("refused",), False, ""),
@@ -210,6 +234,14 @@ def _repack(lake: Lake, op: Op) -> int | None:
     return int(done["numFilesRemoved"])
 
 
+def _few(lake: Lake, op: Op) -> int | None:
+    from clickjoin.lake.types import arrow_schema
+
+    rows = _rows(op.rows, op.txn[0])
+    table = pa.Table.from_pylist(rows, schema=arrow_schema(REGISTRY))
+    return few.insert_new(lake, table, _extent(rows), {row["shard"] for row in rows}, Txn(*op.txn))
+
+
 _SPARK: dict[str, Callable[[Lake, Op, Gate], Any]] = {"insert": _insert, "remove": _remove, "append": _append}
 _LIGHT: dict[str, Callable[[Lake, Op], Any]] = {
     "light": lambda lake, op: lake.small.append("registry", _rows(op.rows, op.txn[0]), Txn(*op.txn)),
@@ -218,6 +250,7 @@ _LIGHT: dict[str, Callable[[Lake, Op], Any]] = {
     "pack": lambda lake, op: lake.rewrite("registry", _bucket(op.hour)),
     "repack": lambda lake, op: _repack(lake, op),
     "next": lambda lake, op: lake.small.commit_next("registry", lake.small.version("registry"), Txn(*op.txn)),
+    "few": lambda lake, op: _few(lake, op),
     "columns": lambda lake, op: lake.small.add_columns("registry", {"more": "INT"}),
 }
 

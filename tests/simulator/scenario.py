@@ -137,7 +137,8 @@ def pipeline(adapter: str, max_events: int, delay: int = 10) -> Pipeline:
                 "max_age": f"{3 * delay}s",
                 "max_attempts": 2,
             },
-            "batch": {"max_events": max_events},
+            # Some batches are larger than that: Spark writes those, and the process itself the others.
+            "batch": {"max_events": max_events, "local": "400B"},
             "adapter": adapter,
         }
     )

@@ -21,6 +21,7 @@ FOUND = {
     "journal": "13,19,56",
     "boundary-order": "94,36,124",
     "timeline-fence": "196,31,191",
+    "next-version": "0,1,2",
 }
 
 

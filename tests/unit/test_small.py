@@ -11,7 +11,7 @@ import pytest
 
 from clickjoin.errors import LakeError
 from clickjoin.lake import SmallTables, Txn
-from clickjoin.lake.small import delta_type
+from clickjoin.lake.types import delta_type
 from clickjoin.tables import BOUNDARY, METRICS, PENDING
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 123456, UTC)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.lake.small import arrow_schema, delta_type
+from clickjoin.lake.types import arrow_schema, delta_type
 from clickjoin.tables import ALL, BY_NAME, Table, markdown
 
 # These are promised by name; the others are what the steps need besides.

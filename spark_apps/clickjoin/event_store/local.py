@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from clickjoin.events import MICROS, bucket_of
 from clickjoin.lake import Txn
-from clickjoin.lake.small import arrow_schema
+from clickjoin.lake.types import arrow_schema
 from clickjoin.tables import BY_NAME, QUARANTINE
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CLAIMED = ("joined", "filtered", "unjoinable")
 OUT = "out_"  # before the names of the adapter's columns: those of the batch's own rows must stay apart
 _KEY = ("event_id", "event_time")
+_MOST_ROWS = 50_000  # that one process writes
 _PREPARED_IN = (*_KEY, "primary_id", "primary_time", "payload")
 
 
@@ -39,19 +40,27 @@ class Work:
 
 @dataclass(frozen=True)
 class Tally:
-    """Rows of one status: where they lie, their shards, event times (microseconds) that 50, 90, 99 in 100 exceed."""
+    """Rows of one status: where they lie, their shards, event times (microseconds) that 50, 90, 99 in 100 exceed.
+
+    `size`: bytes of their records and of what the adapter has made of them.
+    """
 
     extent: Extent
     shards: frozenset[int]
     times: tuple[int, ...]
+    size: int
 
 
 @dataclass(frozen=True)
 class Classified:
-    """All distinct events of a batch with column `status`, held in Spark's memory, and a tally by status."""
+    """All distinct events of a batch with column `status`, held in Spark's memory, and a tally by status.
+
+    `little`: what they hold is little enough for one process (`batch.local`).
+    """
 
     rows: DataFrame
     tallies: dict[str, Tally]
+    little: bool
 
     def count(self, *statuses: str) -> int:
         """Number of events with one of these statuses."""
@@ -70,7 +79,9 @@ def classify(ctx: Context, work: Work, *, fixed: bool) -> Classified:
     # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
     # plan would be looked up, and computed, anew.
     held = whole.withColumn("status", status).localCheckpoint(eager=False)
-    return Classified(held, _tally(held))
+    tallies = _tally(held, _texts(ctx))
+    rows, size = sum(tally.extent.rows for tally in tallies.values()), sum(tally.size for tally in tallies.values())
+    return Classified(held, tallies, rows <= _MOST_ROWS and size <= ctx.pipeline.batch.local)
 
 
 def adapt(ctx: Context, screened: DataFrame, work: Work, floor: datetime | None = None) -> DataFrame:
@@ -192,7 +203,14 @@ def _fixed_status() -> Any:
     )
 
 
-def _tally(held: DataFrame) -> dict[str, Tally]:
+def _texts(ctx: Context) -> list[str]:
+    """Columns that can be long."""
+    long = [name for name, kind in ctx.adapter.columns.items() if kind.upper() in ("STRING", "BINARY")]
+    return ["payload", *(f"`{OUT}{name}`" for name in long)]
+
+
+def _tally(held: DataFrame, texts: list[str]) -> dict[str, Tally]:
+    size = " + ".join(f"COALESCE(OCTET_LENGTH({name}), 0)" for name in texts)
     micros = F.unix_micros("event_time")
     rows = (
         held.groupBy("status")
@@ -203,6 +221,7 @@ def _tally(held: DataFrame) -> dict[str, Tally]:
             F.min(micros).alias("low"),
             F.max(micros).alias("high"),
             F.percentile_approx(micros, [0.5, 0.1, 0.01]).alias("times"),
+            F.sum(F.expr(size)).alias("size"),
         )
         .collect()
     )
@@ -211,6 +230,7 @@ def _tally(held: DataFrame) -> dict[str, Tally]:
             Extent(row["rows"], tuple(row["buckets"]), moment(row["low"]), moment(row["high"])),
             frozenset(row["shards"]),
             tuple(row["times"] or ()),
+            row["size"],
         )
         for row in rows
     }

@@ -41,6 +41,7 @@ _CONFLICTS = (
     "ConcurrentWriteException",
     "DELTA_METADATA_CHANGED",
     "ProtocolChangedException",
+    "Overtaken",
 )
 
 
@@ -114,7 +115,7 @@ class Lake:
             writer = ordered.write.format("delta").mode("append")
             writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(self.small.path(name))
 
-        self._rerun(name, write)
+        self.rerun(name, write)
 
     def create_filled(self, table: Table, rows: DataFrame, name: str) -> None:
         """Create a table under some name with its rows, sorted by event time within partitions, in one commit."""
@@ -151,20 +152,20 @@ class Lake:
                 self.spark.conf.unset(_TXN_VERSION)
             return int(done[0]["num_inserted_rows"]) if done else None
 
-        return self._rerun("registry", merge)
+        return self.rerun("registry", merge)
 
     def merge_output(self, view: str, where: str, columns: list[str]) -> int:
         """Insert into `joined` the rows of a view whose id it does not hold; `where` as in insert_new. Returns rows."""
         named = ", ".join(f"`{name}`" for name in columns)
         values = ", ".join(f"s.`{name}`" for name in columns)
         sql = f"{self._output(view, where)} WHEN NOT MATCHED THEN INSERT ({named}) VALUES ({values})"
-        return int(self._rerun("joined", lambda: self.spark.sql(sql).collect())[0]["num_inserted_rows"])
+        return int(self.rerun("joined", lambda: self.spark.sql(sql).collect())[0]["num_inserted_rows"])
 
     def update_output(self, view: str, where: str, columns: list[str]) -> None:
         """Give rows of `joined` the values that a view has for their ids; `where` as in insert_new."""
         values = ", ".join(f"t.`{name}` = s.`{name}`" for name in columns)
         sql = f"{self._output(view, where)} WHEN MATCHED THEN UPDATE SET {values}"
-        self._rerun("joined", lambda: self.spark.sql(sql).collect())
+        self.rerun("joined", lambda: self.spark.sql(sql).collect())
 
     def _output(self, view: str, where: str) -> str:
         return (
@@ -178,7 +179,7 @@ class Lake:
             f"MERGE INTO delta.`{self.small.path(name)}` t USING {view} s ON t.event_id = s.event_id "
             f"AND t.event_time = s.event_time AND t.{owner} = s.{owner} AND {where} WHEN MATCHED THEN DELETE"
         )
-        self._rerun(name, lambda: self.spark.sql(sql).collect())
+        self.rerun(name, lambda: self.spark.sql(sql).collect())
 
     def rewrite(self, name: str, bucket: str | None = None) -> int | None:
         """Rewrite a table's (or a bucket's) small files into few, sorted by event time in the registry.
@@ -197,7 +198,8 @@ class Lake:
             return None
         return int(metrics["numFilesRemoved"])
 
-    def _rerun(self, name: str, commit: Callable[[], T]) -> T:
+    def rerun(self, name: str, commit: Callable[[], T]) -> T:
+        """Commit to a table, again where another writer came first. Errors: CommitConflict after many refusals."""
         for attempt in range(_RERUNS):
             try:
                 return commit()

@@ -26,7 +26,7 @@ def replace_rows(lake: Lake, name: str, where: str, rows: DataFrame, txn: Txn) -
         writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", where)
         writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(lake.small.path(name))
 
-    lake._rerun(name, write)
+    lake.rerun(name, write)
 
 
 def drop_before(small: SmallTables, name: str, column: str, before: datetime) -> bool:

@@ -5,7 +5,6 @@ Also what can be known of any table from its log alone. A commit costs about 10 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,29 +16,9 @@ from deltalake.schema import PrimitiveType
 
 from clickjoin.errors import LakeError
 from clickjoin.lake.txn import Txn
+from clickjoin.lake.types import arrow_schema, arrow_type, delta_type
 from clickjoin.tables import BY_NAME, Table
 
-_DELTA_TYPES = {
-    "STRING": "string",
-    "TIMESTAMP": "timestamp",
-    "INT": "integer",
-    "BIGINT": "long",
-    "DOUBLE": "double",
-    "FLOAT": "float",
-    "BOOLEAN": "boolean",
-    "BINARY": "binary",
-    "DATE": "date",
-}
-_ARROW_TYPES = {
-    "STRING": pa.string(),
-    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "BOOLEAN": pa.bool_(),
-    "DATE": pa.date32(),
-    "BINARY": pa.binary(),
-}
 # A batch every few seconds makes tens of thousands of versions a day: few checkpoints, a short log.
 _SETTINGS = {
     "delta.checkpointInterval": "50",
@@ -53,16 +32,6 @@ _RACES = 20
 _PACKED = WriterProperties(compression="ZSTD")
 
 
-def delta_type(kind: str) -> str:
-    """Delta's name of a Spark SQL type. Errors: LakeError for one that an adapter's column cannot have."""
-    name = kind.strip().upper()
-    if re.fullmatch(r"DECIMAL\(\d+, *\d+\)", name):
-        return name.lower().replace(" ", "")
-    if name not in _DELTA_TYPES:
-        raise LakeError(f"type {kind} is not supported for a column", remedy=f"Use one of {', '.join(_DELTA_TYPES)}")
-    return _DELTA_TYPES[name]
-
-
 def settings(table: Table) -> dict[str, str]:
     """Delta's settings of a table."""
     found = dict(_SETTINGS)
@@ -71,14 +40,8 @@ def settings(table: Table) -> dict[str, str]:
     return found
 
 
-def arrow_schema(table: Table) -> pa.Schema:
-    """Arrow schema of a table that is written without Spark."""
-    return pa.schema([(column.name, _ARROW_TYPES[column.type]) for column in table.columns])
-
-
 class SmallTables:
-    """The tables under one folder, through their logs alone. One instance a thread, or
-    threads that have a table each."""
+    """The tables under one folder, through their logs alone. One instance a thread, or threads with a table each."""
 
     def __init__(self, root: str, storage_options: dict[str, str] | None = None) -> None:
         self._root = root
@@ -95,7 +58,7 @@ class SmallTables:
 
     def create(self, table: Table) -> bool:
         """Create an empty table; False if it is there already, also where another process creates it just now."""
-        fields = [Field(c.name, PrimitiveType(_DELTA_TYPES[c.type])) for c in table.columns]
+        fields = [Field(c.name, PrimitiveType(delta_type(c.type))) for c in table.columns]
         try:
             DeltaTable.create(
                 self.path(table.name),
@@ -197,13 +160,23 @@ class SmallTables:
             if txn and self.settled_txn(name, txn.app_id) >= txn.version:
                 return False
             try:
-                write_deltalake(
-                    table, data, mode="append", commit_properties=_properties(txn), writer_properties=_PACKED
-                )
+                _write(table, data, _properties(txn))
             except CommitFailedError:
                 continue  # another writer of this txn came first, and the next look will see it
             return True
         raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
+
+    def append_next(self, name: str, table: DeltaTable, data: pa.Table, txn: Txn) -> bool:
+        """Append rows as the very next version after the one that a handle shows; False if another commit came first.
+
+        Columns as arrow_schema.
+        """
+        only = CommitProperties(max_commit_retries=0, app_transactions=[Transaction(txn.app_id, txn.version)])
+        try:
+            _write(table, data, only)
+        except CommitFailedError:
+            return False
+        return True
 
     def fix(self, name: str, txn: Txn) -> bool:
         """Commit a txn without rows, so that no late copy of the same batch can commit rows under it.
@@ -232,6 +205,13 @@ class SmallTables:
         except CommitFailedError:
             return False
         return True
+
+
+def _write(table: DeltaTable, data: pa.Table, properties: CommitProperties | None) -> None:
+    for field in table.schema().fields:  # columns that a later version, or an earlier adapter, has added
+        if field.name not in data.column_names:
+            data = data.append_column(field.name, pa.nulls(data.num_rows, arrow_type(str(field.type.type))))
+    write_deltalake(table, data, mode="append", commit_properties=properties, writer_properties=_PACKED)
 
 
 def _properties(txn: Txn | None) -> CommitProperties | None:

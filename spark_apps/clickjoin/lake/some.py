@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from clickjoin.lake.readable import readable
-from clickjoin.lake.small import arrow_schema
+from clickjoin.lake.types import arrow_schema
 from clickjoin.tables import BY_NAME
 
 if TYPE_CHECKING:

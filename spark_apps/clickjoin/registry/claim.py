@@ -8,6 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from clickjoin.context import Context
+from clickjoin.lake import few
 from clickjoin.lake.extent import Extent
 from clickjoin.lake.views import named
 from clickjoin.registry.boundary import expired_sql
@@ -45,16 +46,20 @@ def is_fixed(ctx: Context) -> bool:
     return ctx.lake.small.settled_txn("registry", ctx.plan.txn.app_id) >= ctx.plan.number
 
 
-def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int]) -> bool:
+def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int], little: bool = False) -> bool:
     """Claim the ids of a batch with its token, in one commit that fixes its claims for ever.
 
     Columns in: those of the registry but for the token. True if this call claimed every one of them: then no other
-    look at the registry is needed to know what to publish.
+    look at the registry is needed to know what to publish. `little`: they are few enough for this process.
     """
     if not extent.rows:
         return ctx.lake.fix("registry", ctx.plan.txn)
-    with named(candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names)) as view:
-        inserted = ctx.lake.insert_new(view, extent.sql("t", shards), ctx.plan.txn)
-    # Whatever the MERGE committed: without a commit of this number a late copy of the batch could still claim.
+    rows, small = candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names), ctx.lake.small
+    if little and few.is_little(small, extent, shards):
+        inserted = few.insert_new(ctx.lake, few.collected(small, "registry", rows), extent, shards, ctx.plan.txn)
+    else:
+        with named(rows) as view:
+            inserted = ctx.lake.insert_new(view, extent.sql("t", shards), ctx.plan.txn)
+    # Whatever was committed: without a commit of this number a late copy of the batch could still claim.
     ctx.lake.fix("registry", ctx.plan.txn)
     return inserted == extent.rows

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.events import EPOCH
-from clickjoin.lake.small import arrow_schema
 from clickjoin.lake.some import PATH, read_files
+from clickjoin.lake.types import arrow_schema
 from clickjoin.report.bins import KEYS, RAW, gather, prepare
 from clickjoin.tables import METRICS
 

@@ -10,7 +10,7 @@ from clickjoin.events import MICROS
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.known import refusal
 from clickjoin.lake import SmallTables
-from clickjoin.lake.small import delta_type
+from clickjoin.lake.types import delta_type
 from clickjoin.registry.shards import require_same
 from clickjoin.report.status import problem_text
 from clickjoin.sources.base import Budget, Problem

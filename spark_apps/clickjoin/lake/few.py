@@ -1,0 +1,82 @@
+"""Few rows, written by this process: a commit of delta-rs costs a tenth of what a Spark job does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from clickjoin.lake.prune import matching
+from clickjoin.lake.types import arrow_type
+from clickjoin.tables import REGISTRY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.lake.extent import Extent
+    from clickjoin.lake.lake import Lake
+    from clickjoin.lake.small import SmallTables
+    from clickjoin.lake.txn import Txn
+
+_KEY = ["event_id", "event_time"]
+_KEYS = pa.schema([("event_id", pa.string()), ("event_time", pa.timestamp("us", "UTC"))])
+_MOST_FILES, _MOST_HELD = 200, 500_000
+_READERS = 8
+
+
+class Overtaken(Exception):
+    """Another commit came between a look at the registry and the commit that rests on it: look again."""
+
+
+def collected(small: SmallTables, name: str, rows: DataFrame) -> pa.Table:
+    """Rows for a table in this process, with the types that it has. Columns in: the table's, and others."""
+    kinds = small.columns(name)
+    wanted = [column for column in rows.columns if column in kinds]
+    got: Any = rows.select(*(f"`{column}`" for column in wanted)).toArrow()
+    return pa.table({column: got[column].cast(arrow_type(kinds[column])) for column in wanted})
+
+
+def is_little(small: SmallTables, extent: Extent, shards: Collection[int]) -> bool:
+    """Whether the claims that a batch is to be held against are few enough to be read here."""
+    actions = small.files(REGISTRY.name)
+    files = set(matching(actions, extent, shards=shards))
+    rows = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)
+    return len(files) <= _MOST_FILES and sum(count or 0 for path, count in rows if path in files) <= _MOST_HELD
+
+
+def insert_new(lake: Lake, rows: pa.Table, extent: Extent, shards: Collection[int], txn: Txn) -> int | None:
+    """Lake.insert_new for few rows, columns as the registry's, that lie in an extent and in some shards.
+
+    The commit is the very next version after the one that was looked at, or none: whoever committed between, be it to
+    other buckets, has it look again. So two can never claim the same id.
+    """
+    return lake.rerun(REGISTRY.name, lambda: _insert(lake.small, rows, extent, shards, txn))
+
+
+def _insert(small: SmallTables, rows: pa.Table, extent: Extent, shards: Collection[int], txn: Txn) -> int | None:
+    table = small.open(REGISTRY.name)
+    held = table.transaction_version(txn.app_id)
+    if held is not None and int(held) >= txn.version:
+        return None
+    files = matching(pa.table(table.get_add_actions(flatten=True)), extent, shards=shards)
+    new = rows.join(read_keys(small.path(REGISTRY.name), files), _KEY, join_type="left anti") if files else rows
+    if new.num_rows and not small.append_next(REGISTRY.name, table, new.select(rows.column_names), txn):
+        raise Overtaken(small.path(REGISTRY.name))
+    return int(new.num_rows)
+
+
+def read_keys(root: str, files: list[str]) -> pa.Table:
+    """Ids and times of the claims in some files of the registry."""
+    base, inner = pafs.FileSystem.from_uri(root)
+    folder = pafs.SubTreeFileSystem(inner, base)
+
+    def keys(file: str) -> pa.Table:
+        with folder.open_input_file(file) as opened:
+            return pq.ParquetFile(opened).read(columns=_KEY, use_threads=False).cast(_KEYS)
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        return pa.concat_tables(pool.map(keys, files))
