@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
-from typing import Any
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from clickjoin.joiner.adapter import Adapter
 from clickjoin.sources.files import FilesSource
 from tests.spark.bench import Bench, click, event_id, query
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Q, LATE, OLD = query("q"), query("late", 1), query("old", -40_000)
 DISTANT = [click(f"far{n}", 60 - 7 * n * 3600, Q) for n in range(12)]
@@ -79,3 +86,39 @@ def test_too_many_for_one_process(make: Any, monkeypatch: pytest.MonkeyPatch) ->
     bench.clicks(json.loads(line))
     monkeypatch.setattr(FilesSource, "read_here", None)
     assert bench.join() == {"events_in": 1, "pending": 1}
+
+
+class OfEveryType(Adapter):
+    """A column of each type that an output may have, null for every other row."""
+
+    columns: ClassVar[Mapping[str, str]] = {
+        "a text": "STRING", "moment": "TIMESTAMP", "small": "INT", "large": "BIGINT", "price": "DECIMAL(12, 4)",
+        "score": "DOUBLE", "weight": "FLOAT", "good": "BOOLEAN", "raw": "BINARY", "day": "DATE",
+    }  # fmt: skip
+
+    def merge(self, joined: DataFrame) -> DataFrame:
+        values = ["'é'", "event_time", "-7", "1e15", "-12.3456", "0.1", "0.1", "TRUE", "X'00FF'", "event_time"]
+        made = zip(self.columns.items(), values, strict=True)
+        rows = [f"IF(event_id LIKE 'a%', CAST({value} AS {kind}), NULL) AS `{name}`" for (name, kind), value in made]
+        return joined.selectExpr("event_id", "event_time", *rows)
+
+
+@pytest.mark.parametrize("local", ["0B", "4MB"])
+def test_columns_of_every_type(make: Any, local: str) -> None:
+    """And of an adapter before: its rows keep what they had, and new ones have nothing there."""
+    bench = make(batch={"local": local}, adapter=f"{__name__}:OfEveryType")
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q), click("b", 3, Q))
+    bench.join()
+    bench.file.write_text(bench.file.read_text().replace(f"{__name__}:OfEveryType", "clickjoin.joiner.adapter:Merge"))
+    bench.reload()
+    bench.clicks(click("c", 4, Q))
+    bench.join()
+    rows = bench.rows("joined", *OfEveryType.columns)
+    at = datetime.datetime(2026, 3, 1, 12, 0, 2, tzinfo=datetime.UTC)
+    weight = rows[0][6]
+    assert rows[0] == ("é", at, -7, 10**15, Decimal("-12.3456"), 0.1, weight, True, b"\x00\xff", at.date())
+    assert weight == pytest.approx(0.1, abs=1e-7)
+    assert rows[1:] == [(None,) * len(OfEveryType.columns)] * 2
+    records = bench.rows("joined", "event_id", "foreign")
+    assert [record is None for _, record in records] == [True, True, False]
