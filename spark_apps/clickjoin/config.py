@@ -82,7 +82,7 @@ class Batch(_Strict):
     max_bytes: Size = 256_000_000
     lease: Duration = 60.0
     local: SizeOrZero = Field(
-        4_000_000, description="slices of a stream up to so much are parsed without Spark's workers"
+        16_000_000, description="so much of a stream is parsed, and so much is written, without Spark"
     )
     catch_up: float = Field(
         0.5, gt=0, le=1, description="share of its time that a replica works while it is behind and another is not"
