@@ -50,7 +50,7 @@ def always() -> None:
     from tests.simulator import rust
 
     landing.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
-    few.read_keys = rust.read_keys
+    few.claims_of = rust.claims_of
 
 
 def apply(name: str) -> None:

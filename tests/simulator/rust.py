@@ -193,9 +193,10 @@ def write_deltalake(table: DeltaTable, data: Any, mode: str = "append", **more: 
     table._commit(lake.write(inner, [{n: row.get(n) for n in names} for row in rows]), more.get("commit_properties"))
 
 
-def read_keys(root: str, files: list[str]) -> Any:
-    """Ids and times of the rows in some files."""
-    rows = [row for file in files for row in _lake[0].files[f"{root}/{file}"].rows]
+def claims_of(root: str, files: list[str], ids: Any) -> Any:
+    """Ids and times of the rows in some files that have one of these ids."""
+    wanted = set(ids.to_pylist())
+    rows = [row for file in files for row in _lake[0].files[f"{root}/{file}"].rows if row["event_id"] in wanted]
     keys = {name: [row[name] for row in rows] for name in ("event_id", "event_time")}
     return pa.table(keys, schema=pa.schema([("event_id", pa.string()), ("event_time", ARROW["timestamp"])]))
 

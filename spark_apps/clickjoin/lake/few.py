@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _KEY = ["event_id", "event_time"]
 _KEYS = pa.schema([("event_id", pa.string()), ("event_time", pa.timestamp("us", "UTC"))])
-_MOST_FILES, _MOST_HELD = 200, 500_000
+_MOST_FILES, _MOST_HELD = 2_000, 20_000_000  # read in seconds, where a MERGE sorts them
 _READERS = 8
 
 
@@ -63,20 +64,23 @@ def _insert(small: SmallTables, rows: pa.Table, extent: Extent, shards: Collecti
     if held is not None and int(held) >= txn.version:
         return None
     files = matching(pa.table(table.get_add_actions(flatten=True)), extent, shards=shards)
-    new = rows.join(read_keys(small.path(REGISTRY.name), files), _KEY, join_type="left anti") if files else rows
+    taken = claims_of(small.path(REGISTRY.name), files, rows["event_id"])
+    new = rows.join(taken, _KEY, join_type="left anti") if taken.num_rows else rows
     if new.num_rows and not small.append_next(REGISTRY.name, table, new.select(rows.column_names), txn):
         raise Overtaken(small.path(REGISTRY.name))
     return int(new.num_rows)
 
 
-def read_keys(root: str, files: list[str]) -> pa.Table:
-    """Ids and times of the claims in some files of the registry."""
+def claims_of(root: str, files: list[str], ids: pa.ChunkedArray) -> pa.Table:
+    """Ids and times of the claims in some files of the registry that have one of these ids."""
     base, inner = pafs.FileSystem.from_uri(root)
     folder = pafs.SubTreeFileSystem(inner, base)
 
-    def keys(file: str) -> pa.Table:
+    def named(file: str) -> list[pa.RecordBatch]:
         with folder.open_input_file(file) as opened:
-            return pq.ParquetFile(opened).read(columns=_KEY, use_threads=False).cast(_KEYS)
+            batches = pq.ParquetFile(opened).iter_batches(columns=_KEY, use_threads=False)
+            found = (batch.filter(pc.is_in(batch["event_id"], value_set=ids)) for batch in batches)
+            return [batch.cast(_KEYS) for batch in found if batch.num_rows]
 
     with ThreadPoolExecutor(_READERS) as pool:
-        return pa.concat_tables(pool.map(keys, files))
+        return pa.Table.from_batches([batch for held in pool.map(named, files) for batch in held], schema=_KEYS)
