@@ -19,7 +19,7 @@ from clickjoin_airflow import ClickjoinOperator, dates, defaults, pipelines
 
 GLOB = {"type": ["null", "string"]}
 FORM = {
-    "from": Param(type="string", format="date", title="From", description="First date, UTC.", default="2026-01-01"),
+    "from": Param(type="string", format="date", title="From", description="First date, UTC."),
     "to": Param(None, type=["null", "string"], format="date", title="To", description="Last date. Empty: the first."),
     "mode": Param("fill", enum=["fill", "rebuild"], title="Mode", description="rebuild: run the adapter anew."),
     "primary": Param(None, title="Raw queries", description="Glob of logs to take up first.", **GLOB),

@@ -192,10 +192,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--clicks", required=True, help="glob of the foreign stream's files")
     parser.add_argument("--impressions", required=True, help="glob of the primary stream's files")
     parser.add_argument("--tables", required=True, help="folder of the pipeline's tables")
+    parser.add_argument("--rebuilt", action="store_true", help="some rows are of an adapter that keeps no records")
     parser.add_argument("--names", default="query_id", help="field of a click that names its impression")
     parser.add_argument("--redriven", action="store_true", help="unjoinable clicks were sent round again")
     chosen = parser.parse_args(arguments)
-    verdict = examine(chosen.clicks, chosen.impressions, chosen.tables, names=chosen.names, redriven=chosen.redriven)
+    verdict = examine(
+        chosen.clicks, chosen.impressions, chosen.tables,
+        names=chosen.names, redriven=chosen.redriven, rebuilt=chosen.rebuilt,
+    )  # fmt: skip
     print(verdict.text())
     print("agrees" if verdict.ok else "DOES NOT AGREE")
     return 0 if verdict.ok else 1

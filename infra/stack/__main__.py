@@ -1,9 +1,10 @@
-"""`python -m stack up|down|status`."""
+"""`python -m stack up|down|status`; `python -m stack airflow …`: Airflow's commands on what `up` has started."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -45,6 +46,13 @@ def status(stack: Stack) -> int:
     return 0 if stack.running else 1
 
 
+def airflow(stack: Stack, arguments: list[str]) -> int:
+    """Run Airflow's command line in the environment of its servers."""
+    if not stack.running:
+        raise Problem("the stack does not run: make up starts it")
+    return subprocess.run(["airflow", *arguments], env=stack.env, check=False).returncode
+
+
 def _dots() -> Callable[[], None]:
     """A dot a second, however often it is asked."""
     last = time.monotonic()
@@ -61,6 +69,12 @@ def _dots() -> Callable[[], None]:
 def main(arguments: list[str]) -> int:
     """Run one command; a known problem is one line, never a traceback."""
     commands = {"up": up, "down": down, "status": status}
+    if arguments[:1] == ["airflow"]:
+        try:
+            return airflow(Stack(), arguments[1:])
+        except Problem as problem:
+            print(f"clickjoin: {problem}", file=sys.stderr)
+            return 1
     parser = argparse.ArgumentParser(prog="python -m stack", description="Spark Connect and Airflow on this machine")
     parser.add_argument("command", choices=commands)
     parser.add_argument("--home", help="folder of state and logs (CLICKJOIN_HOME, or .run)")

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+_BEGIN = ("join", "retry", "gc")
+
+
 class ClickjoinOperator(BaseOperator):
     """Runs an app (of `clickjoin.apps.APPS`) on the pipeline in file `config`, and returns its summary.
 
@@ -66,7 +69,7 @@ class ClickjoinOperator(BaseOperator):
         self.log.info("%s of %s, replica %s; tables: %s", self.app, self.config, self.replica, self.tables)
         self._at_work = True
         try:
-            summary = runner(Connection.get(self.conn_id).extra_dejson).run(self._job(ti), self.log.info)
+            summary = runner(Connection.get(self.conn_id).extra_dejson).run(self._job(context), self.log.info)
         except Exception as error:
             verdict = judge(error)
             if verdict.again:
@@ -96,10 +99,13 @@ class ClickjoinOperator(BaseOperator):
             self._at_work = False  # a second signal must not cut the cleaning up short
             raise Stopped("told to stop")
 
-    def _job(self, ti: Any) -> Job:
+    def _job(self, context: Context) -> Job:
+        ti = context["ti"]
         lease = None if self.lease in (None, "", "None") else float(str(self.lease))
         tag = f"{ti.dag_id}/{ti.run_id}/{ti.try_number}"
-        return Job(self.app, self.config, self.replica, lease, tag, plain(self.arguments))
+        # Those that begin a lake where none is must not do so again when it is not mounted, or was moved.
+        known = {"begun": True} if self.app in _BEGIN and context.get("prev_start_date_success") else {}
+        return Job(self.app, self.config, self.replica, lease, tag, plain(self.arguments) | known)
 
     def _announce(self, context: Context, summary: dict[str, Any]) -> None:
         """Tell who waits for the outlets what was added to them, or which date of theirs is complete."""

@@ -73,8 +73,21 @@ class Summary:
         }
 
 
-def join(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None) -> dict[str, Any]:
-    """Work through batches of new records for the pipeline's lease (or for `lease` seconds)."""
+def join(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    replica: str,
+    say: Say,
+    lease: float | None = None,
+    *,
+    begun: bool = False,
+) -> dict[str, Any]:
+    """Work through batches of new records for the pipeline's lease (or for `lease` seconds).
+
+    `begun`: it has worked before, so a lake that holds no tables now is one that is gone. Errors: LakeError then.
+    """
+    if begun:
+        require_lake(pipeline.root)
     summary = Summary(say)
     seconds = pipeline.batch.lease if lease is None else lease
     engine = Engine(spark, pipeline, replica)
@@ -96,11 +109,14 @@ def retry(
     lease: float | None = None,
     *,
     may_be_new: bool = False,
+    begun: bool = False,
 ) -> dict[str, Any]:
-    """Try the pending events that are due, until none is or the lease is over.
+    """Try the pending events that are due, until none is or the lease is over. `begun` as for `join`.
 
     Errors: ConfigError for a replica that has never joined, unless it `may_be_new`, as one that a scheduler has begun.
     """
+    if begun:
+        require_lake(pipeline.root)
     summary = Summary(say)
     engine = Engine(spark, pipeline, replica)
     if not may_be_new:
@@ -135,8 +151,14 @@ def gc(
     *,
     dry_run: bool = False,
     wait: float = 60.0,
+    begun: bool = False,
 ) -> dict[str, Any]:
-    """Collect old claims, rows and history, then rewrite closed buckets; `wait`: seconds for batches under way."""
+    """Collect old claims, rows and history, then rewrite closed buckets; `wait`: seconds for batches under way.
+
+    `begun` as for `join`.
+    """
+    if begun:
+        require_lake(pipeline.root)
     from clickjoin.maintain import maintain
     from clickjoin.registry.gc import Collector
 

@@ -97,7 +97,8 @@ def require_lake(root: str) -> None:
     if not small.exists("registry") and not small.exists("joined"):
         raise LakeError(
             f"{root}: holds no tables of this pipeline",
-            remedy="Mount the lake, or mend `lake` in the pipeline's file; a new pipeline begins with `clickjoin run`",
+            remedy="Mount the lake, or mend `lake` in the pipeline's file; until then nothing is joined, so none can "
+            "be joined twice. Only if it shall begin anew: `clickjoin init`",
         )
 
 

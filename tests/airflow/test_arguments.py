@@ -38,6 +38,17 @@ def test_spark_submit_gets_them_last(changes: dict[str, Any], tail: list[str]) -
     assert command[command.index("/p.yaml") :] == ["/p.yaml", "main", *tail]
 
 
+@pytest.mark.parametrize(("app", "before", "begun"), [
+    ("join", "2026-03-01T00:00:00Z", True), ("join", None, False), ("retry", "2026-03-01T00:00:00Z", True),
+    ("gc", "2026-03-01T00:00:00Z", True), ("verify", "2026-03-01T00:00:00Z", False),
+])  # fmt: skip
+def test_what_has_worked_before_begins_no_lake(app: str, before: str | None, begun: bool) -> None:
+    ti = SimpleNamespace(dag_id="d", run_id="r", try_number=1)
+    task = ClickjoinOperator(task_id="t", app=app, config="/p.yaml")
+    job = task._job({"ti": ti, "prev_start_date_success": before})
+    assert job.arguments == ({"begun": True} if begun else {})
+
+
 @pytest.mark.parametrize("ok", [True, False])
 def test_a_summary_that_is_not_well_fails_for_good(monkeypatch: pytest.MonkeyPatch, ok: bool) -> None:
     ran, pushed = [], {}

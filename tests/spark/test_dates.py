@@ -24,6 +24,7 @@ from clickjoin.dates.watermark import low_watermark
 from clickjoin.errors import ConfigError, DateBusy, DateError, LakeError
 from clickjoin.events import MICROS, moment
 from clickjoin.registry.boundary import advance
+from clickjoin.report.backlog import backlog
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.spark.bench import NOON, Bench, click, query
 
@@ -90,6 +91,9 @@ def test_a_rebuild_changes_rows_and_not_ids(bench: Bench) -> None:
     assert done["done"]["rebuilt"] == 1
     assert bench.rows("joined", "event_id", "token") == ids
     assert bench.rows("joined", "louder", "foreign") == [("A:1", None)]
+    checks = {row[0] for row in bench.rows("quality", "check")}
+    assert "null_rate.louder" in checks
+    assert not checks & {"null_rate.foreign", "null_rate.primary"}  # today's adapter does not make them
     old = DeltaTable(bench.engine.lake.small.path("joined"), version=at).to_pyarrow_table()
     assert old["foreign"].null_count == 0
     assert "louder" not in old.column_names
@@ -150,6 +154,7 @@ def test_raw_logs_of_the_past_are_read_and_only_these(bench: Bench, tmp_path: Pa
     assert land(bench.engine, logs, batches.append) == 2
     assert (bench.hosts("joined"), len(batches)) == (["a", "o"], 1)
     assert land(bench.engine, logs, batches.append) == 0
+    assert backlog(bench.pipeline, bench.engine.lake.small, logs.replica)["backlog_bytes"] == 0
     assert bench.engine.join_once() is None  # its own logs are what it reads
     with pytest.raises(ConfigError, match="nowhere"):
         land(bench.engine, RawLogs(foreign=str(tmp_path / "nowhere/*")), batches.append)

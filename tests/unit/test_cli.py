@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from clickjoin import cli
+from clickjoin.apps import APPS
 from clickjoin.config import load
-from clickjoin.errors import ConfigError
+from clickjoin.dates.ledger import require_run
+from clickjoin.errors import ConfigError, LakeError
 from clickjoin.lake import SmallTables
 from clickjoin.starter import STARTER
 from clickjoin.tables import ALL
@@ -298,6 +300,14 @@ def test_options_that_would_do_nothing_alone(run, file: Path) -> None:
         Wanted(remove_doubles=True)
 
 
+@pytest.mark.parametrize("app", ["join", "retry", "gc"])
+def test_a_lake_that_is_gone_is_not_begun_anew(file: Path, app: str) -> None:
+    pipeline = load(file)
+    with pytest.raises(LakeError, match="holds no tables of this pipeline"):
+        APPS[app](None, pipeline, "main", print, begun=True)
+    assert not Path(pipeline.root).exists()
+
+
 def test_a_backfill_goes_on_only_with_a_run_that_was(run, file: Path) -> None:
     run("init", "-c", file)
     small = SmallTables(load(file).root)
@@ -306,6 +316,7 @@ def test_a_backfill_goes_on_only_with_a_run_that_was(run, file: Path) -> None:
     code, _, err = run("backfill", "-c", file, "--from", "2026-03-01", "--run", "backfil-7")
     assert code == 2
     assert "run backfil-7 has finished no date; the last ones that have: backfill-7" in err
+    require_run(small, "backfill-20260301T101112")  # as runs are named: killed before it had finished its first date
 
 
 def test_dates_shows_what_is_not_zero(run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

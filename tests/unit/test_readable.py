@@ -46,7 +46,7 @@ def test_no_lake(root: Path) -> None:
 
 
 def test_no_tables(root: Path) -> None:
-    assert "holds no tables yet. Switch on" in told(root.with_name("new"), "metrics")
+    assert "holds no tables yet. If the pipeline is new, switch on" in told(root.with_name("new"), "metrics")
 
 
 def test_a_table_is_missing(root: Path) -> None:

@@ -49,6 +49,8 @@ def explain(event_id: str, config: Config, as_json: Json = False) -> None:
     """Where an event is, and its whole way: file and offset, batch, claim, attempts, output row. Starts no Spark."""
     from clickjoin.report.explain import explain as find
 
+    if not event_id.strip():
+        raise ConfigError("an empty id names no event", remedy="Give the event's id")
     pipeline = load(config)
     found = find(pipeline, small_tables(pipeline), event_id)
     console.explained(found, as_json)

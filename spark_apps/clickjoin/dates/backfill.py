@@ -90,7 +90,7 @@ def backfill(engine: Engine, days: Sequence[Day], order: Order, jobs: int, say: 
             try:
                 answers[name] = job.result()
             except Exception as error:  # whatever it is, the other dates go on
-                errors[name] = _text(error)
+                errors[name] = _text(error).removeprefix(f"{name}: ")
                 say(f"{name}: {errors[name]}")
             say(f"{len(answers) + len(errors)} of {len(todo)} dates done")
     return {"dates": [answers[day] for day in sorted(answers)], "errors": errors, "passed_over": len(over)}

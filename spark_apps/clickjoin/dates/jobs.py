@@ -63,6 +63,7 @@ def backfill(
 ) -> dict[str, Any]:
     """Fill or rebuild the dates from `since` to `until`, raw logs first where globs are given."""
     wanted = days(since, until or since, datetime.now(UTC))
+    _require_mode(mode)
     engine = _engine(spark, pipeline, replica)
     name = run or f"backfill-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     order, logs = _order(mode, name, "", None), backfills.RawLogs(primary or "", foreign or "")
@@ -73,7 +74,9 @@ def backfill(
     landed = _landed(engine, logs, say)
     say(f"run {name}: {len(wanted)} dates, {mode}; cut short, it goes on with --run {name}")
     done = backfills.backfill(engine, wanted, order, jobs, say)
-    failing = [row["verdict"] for row in done["dates"] if not row["ok"]] + list(done["errors"].values())
+    failing = [row["verdict"] for row in done["dates"] if not row["ok"]] + [
+        f"{day}: {error}" for day, error in done["errors"].items()
+    ]
     verdict = f"left to see to: {'; '.join(failing)}" if failing else f"{len(wanted)} dates are closed"
     return {"ok": not failing, "verdict": verdict, "run": name, "landed": landed} | done
 
@@ -103,7 +106,7 @@ def days_of(
             say(", ".join(f"{name} {value}" for name, value in outline.items()))
         return done | {"days": []}
     wanted = days(since, until or since, datetime.now(UTC))
-    _order(mode, "", "", None)
+    _require_mode(mode)
     logs = backfills.RawLogs(primary or "", foreign or "")
     return {"days": [str(day) for day in wanted], "landed": _landed(_engine(spark, pipeline, replica), logs, say)}
 
@@ -126,6 +129,11 @@ def _engine(spark: SparkSession, pipeline: Pipeline, replica: str) -> Engine:
 
 def _landed(engine: Engine, logs: backfills.RawLogs, say: Say) -> int:
     return backfills.land(engine, logs, lambda done: say(batch_text(done.metrics, ""))) if logs else 0
+
+
+def _require_mode(mode: str) -> None:
+    if mode not in ACTIONS[1:]:
+        raise ConfigError(f"{mode!r} is no mode of a backfill", remedy=f"Write {' or '.join(ACTIONS[1:])}")
 
 
 def _order(action: str, run: str, forced: str, repair: bool | None) -> Order:

@@ -7,6 +7,7 @@ process that is killed leaves the date free soon.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from clickjoin.lake import SmallTables, Txn
 
 _TRIES = 20
 _NAMED = 5
+_GIVEN = re.compile(r"backfill-\d{8}T\d{6}")  # it may have been killed before it had finished its first date
 
 
 def newest(small: SmallTables) -> dict[date, dict[str, Any]]:
@@ -40,10 +42,10 @@ def last_closed(small: SmallTables, day: Day) -> dict[str, Any] | None:
 
 
 def require_run(small: SmallTables, run: str) -> None:
-    """Check that a run has finished some date. Errors: DateError, which names the last ones that have."""
+    """Check that a run has finished some date, or has a name that runs get. Errors: DateError, which names the last."""
     rows = sorted(small.read("dates").to_pylist(), key=lambda row: row["at"])
     known = list(dict.fromkeys(str(row["run"]) for row in rows))
-    if run not in known:
+    if run not in known and not _GIVEN.fullmatch(run):
         last = f"; the last ones that have: {', '.join(known[-_NAMED:])}" if known else ""
         raise DateError(
             f"run {run} has finished no date{last}", remedy="Name one that has, or leave --run out and begin anew"

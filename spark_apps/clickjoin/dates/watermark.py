@@ -83,7 +83,8 @@ def _unread(pipeline: Pipeline, source: FilesSource, stream: str, slices: Sequen
 def _at_rest(pipeline: Pipeline, small: SmallTables, stream: str, now: float, touched: float) -> Watermark:
     disorder = timedelta(seconds=pipeline.close.disorder)
     if now - touched >= pipeline.close.idle:
-        return Watermark(datetime.fromtimestamp(now, UTC) - disorder, f"{stream}: at rest, all read")
+        at = datetime.fromtimestamp(now, UTC) - disorder
+        return Watermark(at, f"{stream}: at rest, all read, so complete up to {at:%Y-%m-%d %H:%M} UTC")
     files = small.files(stream)
     newest = max((at for at in files["max.event_time"].to_pylist() if at), default=None) if files.num_rows else None
     if newest is None:

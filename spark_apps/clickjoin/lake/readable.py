@@ -53,7 +53,8 @@ def missing(root: str, name: str) -> LakeError:
     if "://" not in root and not folder.parent.exists():
         return LakeError(f"{folder.parent}: the lake's folder is not there", remedy=_MOUNT)
     if "://" not in root and not folder.exists():
-        return LakeError(f"{root}: holds no tables yet", remedy="Switch on the pipeline's join, or `clickjoin init`")
+        new = "If the pipeline is new, switch on its join; if not, mount the lake where Airflow's API server runs"
+        return LakeError(f"{root}: holds no tables yet", remedy=new)
     return LakeError(
         f"{root}/{name}: the table is missing",
         remedy="If it is new in this version, `clickjoin init` makes it; else restore it (docs/registry.md)",

@@ -1,15 +1,20 @@
-"""Great Expectations: the one place that calls it. It takes seconds to import, so that this is done on demand."""
+"""Great Expectations: the one place that calls it. It takes seconds to import, so that this is done on demand.
+
+A process has one context, whose sources and assets go by name, and dates are checked side by side: one at a time here.
+"""
 
 from __future__ import annotations
 
 import html
+import logging
 import os
 import re
 import warnings
 import zlib
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from clickjoin.quality.checks import ACCOUNTED, Bounds, Check
 
@@ -19,10 +24,25 @@ if TYPE_CHECKING:
 SEVERITY: Mapping[Level, str] = {"fail": "critical", "warn": "warning"}
 
 
+_LOCK = RLock()
+_Call = TypeVar("_Call", bound=Callable[..., Any])
+
+
+def _alone(call: _Call) -> _Call:
+    @wraps(call)
+    def alone(*args: Any, **more: Any) -> Any:
+        with _LOCK:
+            return call(*args, **more)
+
+    return cast("_Call", alone)
+
+
+@_alone
 @cache
 def context() -> Any:
     """A context that lives in memory: it writes no files, asks nobody, and tells nobody."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it tells of each class that it finds
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         import great_expectations as gx
@@ -33,6 +53,7 @@ def context() -> Any:
     return made
 
 
+@_alone
 def of_check(check: Check, bounds: Bounds, level: Level) -> Any:
     """The expectation that a check is, on a frame of one row with a column for each check of its suite."""
     context()
@@ -70,6 +91,7 @@ def _number(value: float | None) -> str:
     return "nothing" if value is None else f"{round(value, 4):,.10g}"
 
 
+@_alone
 def on_figures(suite: str, row: Mapping[str, float], expectations: Sequence[Any]) -> list[Any]:
     """Results of expectations on one row of figures, in their order."""
     import pandas as pd
@@ -79,6 +101,7 @@ def on_figures(suite: str, row: Mapping[str, float], expectations: Sequence[Any]
     return [done[name_of(one)] for one in expectations]
 
 
+@_alone
 def on_rows(suite: str, rows: Any, expectations: Sequence[Any]) -> list[Any]:
     """Results of expectations on rows of a Spark table, in their order.
 

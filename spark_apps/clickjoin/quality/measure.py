@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from clickjoin.dates.day import Day
 from clickjoin.dispatcher.journal import sequences
 from clickjoin.events import bucket_at, moment
+from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake.upkeep import sizes
 from clickjoin.quality import fields, profile
 from clickjoin.quality.figures import Figures
@@ -50,7 +51,9 @@ class Measurer:
         reading, accounts = self._accounts(span)
         rows = self._rows(reading, span)
         columns = self._lake.small.columns("joined")
-        more = [name for name in columns if name not in JOINED.names]
+        # What an earlier adapter made and today's does not is null, as it should be.
+        today = load_adapter(self._pipeline.adapter).columns
+        more = [name for name in columns if name not in JOINED.names and name in today]
         tables = {
             name: self._timed(name, profile.table, rows[name], name, more if name == "joined" else ()) for name in rows
         }

@@ -38,7 +38,7 @@ function checks(rows) {
 
 function check(row) {
   const figure = row.unexpected ? `${count(row.unexpected)} rows` : row.observed === null ? "" : `found ${count(row.observed)}`;
-  const samples = row.samples.slice(0, 3).map(String).join(", ");
+  const samples = row.samples.filter((sample) => typeof sample !== "object").slice(0, 3).join(", ");
   return h("li", {}, h("div", {}, pill(KIND[row.outcome], row.outcome), " ", h("b", {}, `${row.suite}: ${words(row.check)}`)),
     row.detail ? h("p", {}, row.detail) : null,
     h("p", { class: "quiet" }, [row.expected ? `expected ${row.expected}` : "", figure].filter(Boolean).join(", "),
@@ -47,7 +47,7 @@ function check(row) {
 
 function actions(state, days) {
   const { from, to } = selection();
-  const input = (name, value) => h("label", {}, name, h("input", { type: "date", name, value, required: true }));
+  const input = (name, value) => h("label", {}, name, h("input", { type: "date", name, value, required: true, max: new Date().toISOString().slice(0, 10) }));
   const start = (mode) => (event) => {
     const form = event.target.closest("form");
     if (form.reportValidity()) ask(state, { from: form.elements.from.value, to: form.elements.to.value, mode });

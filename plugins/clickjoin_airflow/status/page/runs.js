@@ -18,7 +18,7 @@ function page(run) {
 function shown(runs) {
   return table([
     ["state", (run) => pill(KIND[run.state] ?? "unknown", run.state)],
-    ["dates", (run) => `${run.conf?.from ?? "?"} to ${run.conf?.to ?? "?"}`],
+    ["dates", (run) => (run.conf?.from ? `${run.conf.from} to ${run.conf.to || run.conf.from}` : "as the form had them")],
     ["what", (run) => `${run.conf?.mode ?? "fill"}${run.conf?.dry_run ? ", dry run" : ""}`],
     ["asked for", (run) => `${moment(run.queued_at ?? run.run_after)} by ${run.triggering_user_name ?? run.run_type}`],
     ["took", (run) => seconds(run.duration), "number"],
