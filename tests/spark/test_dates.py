@@ -212,7 +212,10 @@ def test_the_watermark(make: Any) -> None:
     bench.join()
     rest = 2e9
     mark = low_watermark(bench.pipeline, small, rest)
-    assert (mark.time, mark.why) == (moment(int((rest - 60) * MICROS)), "primary: at rest, all read")
+    assert (mark.time, mark.why) == (
+        moment(int((rest - 60) * MICROS)),
+        "primary: at rest, all read, so complete up to 2033-05-18 03:32 UTC",
+    )
     bench.clicks("{broken")
     assert "no good record" in low_watermark(bench.pipeline, small, rest).why
     (bench.folder / "primary").rename(bench.folder / "away")

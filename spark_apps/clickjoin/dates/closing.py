@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from clickjoin.engine import Engine
     from clickjoin.verification.findings import Report
 
+_NAMED = 3
 Say = Callable[[str], None]
 Action = Literal["close", "fill", "rebuild"]
 _PLACES = ("joined", "filtered", "unjoinable", "expired", "pending", "accepted")
@@ -118,17 +119,21 @@ def _row(
         "report": checks["report"],
     }
     row |= {name: checks["accounts"][name] for name in _PLACES}
-    row["state"], row["detail"] = judge(engine, day, order, row, mark)
+    red = [f"{one['suite']}.{one['check']}" for one in checks["results"] if one["state"] == "failed"]
+    row["state"], row["detail"] = judge(engine, day, order, row, mark, red)
     return row
 
 
-def judge(engine: Engine, day: Day, order: Order, row: Mapping[str, Any], mark: Watermark) -> tuple[str, str | None]:
-    """State of a date, and why it is not closed, or closed all the same."""
+def judge(
+    engine: Engine, day: Day, order: Order, row: Mapping[str, Any], mark: Watermark, red: Sequence[str] = ()
+) -> tuple[str, str | None]:
+    """State of a date, and why it is not closed, or closed all the same. `red`: names of the checks that failed."""
     wrong = []
     if row["faults"]:
         wrong.append(f"verification left {row['faults']} faults (`clickjoin verify --from {day} --repair`)")
     if row["failed"]:
-        wrong.append(f"{row['failed']} quality checks failed (table `quality`, {row['report']})")
+        names = f": {', '.join(red[:_NAMED])}{' …' if len(red) > _NAMED else ''}" if red else ""
+        wrong.append(f"{row['failed']} quality checks failed{names} (table `quality`, {row['report']}/index.html)")
     if wrong:
         return "failing", "; ".join(wrong)
     missing = []

@@ -31,6 +31,10 @@ _REASONS = {
     "primary": "whose primary event was collected (keep.primary)",
     "adapter": "that today's adapter leaves out",
 }
+_REMEDIES = {
+    frozenset({"foreign", "primary"}): "Land the logs again (`clickjoin backfill --foreign … --primary …`)",
+    frozenset({"adapter"}): "Have the adapter make a row of each of these ids",
+}
 
 
 def records(engine: Engine, span: Span, width: int) -> DataFrame:
@@ -70,7 +74,7 @@ def rebuild(engine: Engine, span: Span, micros: int) -> dict[str, int]:
         why = ", ".join(f"{count} {_REASONS[name]}" for name, count in gone.items())
         raise LakeError(
             f"{span.low:%Y-%m-%d}: of {rows} ids in the output there are {why}; nothing was changed",
-            remedy="Land the logs again (`clickjoin backfill --foreign … --primary …`), or mend the adapter",
+            remedy="; ".join(_REMEDIES[name] for name in _REMEDIES if gone.keys() & name),
         )
     if rows:
         _update(ctx, adapted, span)

@@ -64,4 +64,5 @@ def _pair(suite: str, names: tuple[str, str], what: str, now: Fields, look: str,
 
 
 def _said(found: tuple[str, ...], look: str) -> str:
-    return f"{'; '.join(found[:_MOST])}: {look}" if found else look
+    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return f"{'; '.join(found[:_MOST])}{more}: {look}" if found else look
