@@ -81,6 +81,7 @@ class Batch(_Strict):
     max_events: int = Field(500_000, ge=1)
     max_bytes: Size = 256_000_000
     lease: Duration = 60.0
+    every: Duration = Field(1.0, description="from one batch of new records to the next, while none is behind")
     local: SizeOrZero = Field(
         16_000_000, description="so much of a stream is parsed, and so much is written, without Spark"
     )

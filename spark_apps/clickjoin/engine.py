@@ -17,6 +17,7 @@ from clickjoin.dispatcher.plan import BatchPlan, TableSlice
 from clickjoin.events import MICROS
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake import Lake
+from clickjoin.pace import IDLE_SECONDS, wait
 from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.replicas import replica_name
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from clickjoin.config import Pipeline
 
-IDLE_SECONDS = 0.2
 SETTLING_SECONDS = 15.0
 MOST_PAUSE = 30.0
 ALIVE_SECONDS = 60.0
@@ -167,6 +167,7 @@ class Engine:
         if retries:
             self.finish_redrive()
         while not stop() and (end is None or time.monotonic() < end):
+            begun = time.monotonic()
             settled = [self.join_once(), self.retry_once() if retries else None]
             problems(self.problems())
             for item in settled:
@@ -176,6 +177,7 @@ class Engine:
                 time.sleep(IDLE_SECONDS)
             elif settled[0]:
                 self._give_way(settled[0], stop, end)
+                self._pace(settled[0], begun, stop, end)
 
     def _give_way(self, item: Settled, stop: Callable[[], bool], end: float | None) -> None:
         """While this replica is behind and another is not, leave the other the rest of the time: batch.catch_up."""
@@ -183,9 +185,12 @@ class Engine:
         if not item.plan.backlog_events or share == 1 or not self._others_alive():
             return
         worked = sum(float(str(value)) for name, value in item.metrics.items() if name.startswith("seconds_"))
-        until = time.monotonic() + min(worked * (1 / share - 1), MOST_PAUSE)
-        while time.monotonic() < until and not stop() and (end is None or time.monotonic() < end):
-            time.sleep(IDLE_SECONDS)
+        wait(time.monotonic() + min(worked * (1 / share - 1), MOST_PAUSE), stop, end)
+
+    def _pace(self, item: Settled, begun: float, stop: Callable[[], bool], end: float | None) -> None:
+        """While nothing is behind, begin a batch every so often at most: each adds files that others have to list."""
+        if not item.plan.backlog_events:
+            wait(begun + self.pipeline.batch.every, stop, end)
 
     def _others_alive(self) -> bool:
         since = self._now() - timedelta(seconds=ALIVE_SECONDS)

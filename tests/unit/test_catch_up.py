@@ -1,4 +1,4 @@
-"""A replica that is behind leaves time to one that is not, and none where it is alone."""
+"""A replica that is behind leaves time to one that is not, and none where it is alone; one that is not has a pace."""
 
 from __future__ import annotations
 
@@ -45,3 +45,19 @@ def test_goes_on_at_once(pause: Any) -> None:
 def test_ends_when_told_to(pause: Any) -> None:
     assert pause(stop=lambda: True) == 0
     assert pause(end=1001.0 + 0) <= 4
+
+
+@pytest.mark.parametrize(("backlog", "took", "paused"), [(0, 0.3, 0.7), (0, 1.2, 0), (5, 0.3, 0)])
+def test_begins_a_batch_every_so_often(
+    monkeypatch: pytest.MonkeyPatch, backlog: int, took: float, paused: float
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    this: Any = SimpleNamespace(pipeline=SimpleNamespace(batch=SimpleNamespace(every=1.0)))
+    item: Any = SimpleNamespace(plan=SimpleNamespace(backlog_events=backlog))
+    Engine._pace(this, item, now[0] - took, lambda: False, None)
+    assert now[0] - 1000 == pytest.approx(paused)
+    Engine._pace(this, item, now[0], lambda: True, None)
+    Engine._pace(this, item, now[0], lambda: False, now[0])
+    assert now[0] - 1000 == pytest.approx(paused)

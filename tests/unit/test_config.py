@@ -89,6 +89,7 @@ def test_contract(tmp_path: Path) -> None:
         "max_events": 500_000,
         "max_bytes": 256_000_000,
         "lease": 60,
+        "every": 1,
         "local": 16_000_000,
         "catch_up": 0.5,
     }
