@@ -239,7 +239,7 @@ def _few(lake: Lake, op: Op) -> int | None:
 
     rows = _rows(op.rows, op.txn[0])
     table = pa.Table.from_pylist(rows, schema=arrow_schema(REGISTRY))
-    return few.insert_new(lake, table, _extent(rows), {row["shard"] for row in rows}, Txn(*op.txn))
+    return few.insert_new(lake, table, Txn(*op.txn))
 
 
 _SPARK: dict[str, Callable[[Lake, Op, Gate], Any]] = {"insert": _insert, "remove": _remove, "append": _append}

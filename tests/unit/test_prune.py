@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clickjoin.events import MICROS, bucket_of, moment
 from clickjoin.lake import SmallTables
 from clickjoin.lake.extent import Extent, merge, spanning
-from clickjoin.lake.prune import matching
+from clickjoin.lake.prune import holding, matching
 from clickjoin.tables import PENDING, REGISTRY
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -91,6 +91,32 @@ def test_never_drops_a_match(files: list[list[Row]], bare: set[int], wanted: lis
             if inside and row[1] in shards and row[2] == batch:
                 assert path in kept
     assert kept <= set(matching(actions, extent)) <= set(held)
+
+
+def claims_of(rows: list[Row]) -> pa.Table:
+    made = [{"bucket": name_of(row), "shard": row[1], "event_time": moment(START + row[0])} for row in rows]
+    return pa.Table.from_pylist(
+        made, pa.schema([("bucket", pa.string()), ("shard", pa.int32()), ("event_time", STAMP)])
+    )
+
+
+@given(FILES, st.sets(st.integers(0, 5)), st.lists(ROW, min_size=1, max_size=4))
+def test_never_drops_a_claim(files: list[list[Row]], bare: set[int], wanted: list[Row]) -> None:
+    actions, held = actions_of(files, bare)
+    kept = set(holding(actions, claims_of(wanted)))
+    keys = {row[:2] for row in wanted}
+    for path, rows in held.items():
+        assert path in kept or not any(row[:2] in keys for row in rows)
+    assert kept <= set(matching(actions, extent_of(wanted), shards={row[1] for row in wanted}))
+
+
+def test_a_late_event_opens_its_own_files_alone() -> None:
+    minutes = [[(minute * 60 * MICROS, 0, 1)] for minute in range(60)]
+    actions, _ = actions_of(minutes, set())
+    late = claims_of([minutes[3][0], minutes[58][0], minutes[59][0]])
+    bucket = name_of(minutes[0][0])
+    assert sorted(holding(actions, late)) == [f"3/{bucket}/0", f"58/{bucket}/0", f"59/{bucket}/0"]
+    assert holding(actions, late.slice(0, 0)) == holding(actions.slice(0, 0), late) == []
 
 
 def test_drops_what_cannot_match() -> None:

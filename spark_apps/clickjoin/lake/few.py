@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +10,13 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from clickjoin.lake.prune import matching
+from clickjoin.lake import prune
 from clickjoin.lake.types import arrow_type
 from clickjoin.tables import REGISTRY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from clickjoin.lake.extent import Extent
     from clickjoin.lake.lake import Lake
     from clickjoin.lake.small import SmallTables
     from clickjoin.lake.txn import Txn
@@ -41,29 +39,29 @@ def collected(small: SmallTables, name: str, rows: DataFrame) -> pa.Table:
     return pa.table({column: got[column].cast(arrow_type(kinds[column])) for column in wanted})
 
 
-def is_little(small: SmallTables, extent: Extent, shards: Collection[int]) -> bool:
-    """Whether the claims that a batch is to be held against are few enough to be read here."""
+def is_little(small: SmallTables, rows: pa.Table) -> bool:
+    """Whether the claims that a batch's rows are to be held against are few enough to be read here."""
     actions = small.files(REGISTRY.name)
-    files = set(matching(actions, extent, shards=shards))
-    rows = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)
-    return len(files) <= _MOST_FILES and sum(count or 0 for path, count in rows if path in files) <= _MOST_HELD
+    files = set(prune.holding(actions, rows))
+    held = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True) if files else ()
+    return len(files) <= _MOST_FILES and sum(count or 0 for path, count in held if path in files) <= _MOST_HELD
 
 
-def insert_new(lake: Lake, rows: pa.Table, extent: Extent, shards: Collection[int], txn: Txn) -> int | None:
-    """Lake.insert_new for few rows, columns as the registry's, that lie in an extent and in some shards.
+def insert_new(lake: Lake, rows: pa.Table, txn: Txn) -> int | None:
+    """Lake.insert_new for few rows, columns as the registry's.
 
     The commit is the very next version after the one that was looked at, or none: whoever committed between, be it to
     other buckets, has it look again. So two can never claim the same id.
     """
-    return lake.rerun(REGISTRY.name, lambda: _insert(lake.small, rows, extent, shards, txn))
+    return lake.rerun(REGISTRY.name, lambda: _insert(lake.small, rows, txn))
 
 
-def _insert(small: SmallTables, rows: pa.Table, extent: Extent, shards: Collection[int], txn: Txn) -> int | None:
+def _insert(small: SmallTables, rows: pa.Table, txn: Txn) -> int | None:
     table = small.open(REGISTRY.name)
     held = table.transaction_version(txn.app_id)
     if held is not None and int(held) >= txn.version:
         return None
-    files = matching(pa.table(table.get_add_actions(flatten=True)), extent, shards=shards)
+    files = prune.holding(pa.table(table.get_add_actions(flatten=True)), rows)
     taken = claims_of(small.path(REGISTRY.name), files, rows["event_id"])
     new = rows.join(taken, _KEY, join_type="left anti") if taken.num_rows else rows
     if new.num_rows and not small.append_next(REGISTRY.name, table, new.select(rows.column_names), txn):

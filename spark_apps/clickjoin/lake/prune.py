@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,6 +39,32 @@ def matching(
         keep = _both(keep, _overlaps(actions, "batch", batch, batch))
     found = actions if keep is None else actions.filter(keep)
     return [str(path) for path in found["path"].to_pylist()]
+
+
+def holding(actions: pa.Table, rows: pa.Table) -> list[str]:
+    """Paths of registry files that can hold a claim of one of these ids: by bucket, shard, and each event's own time.
+
+    One late event among many does not make a batch read all files of the hours between. Columns in: actions as for
+    `matching`; bucket, shard, event_time.
+    """
+    if not actions.num_rows or not rows.num_rows:
+        return []
+    keep = pc.and_(
+        pc.is_in(actions["partition.bucket"], pc.unique(rows["bucket"])),
+        pc.is_in(actions["partition.shard"], pc.unique(rows["shard"]).cast(actions["partition.shard"].type)),
+    )
+    near = actions.filter(keep)
+    if not (_has(near, "min.event_time") and _has(near, "max.event_time")):
+        return [str(path) for path in near["path"].to_pylist()]
+    kind, slack = pa.timestamp("us", "UTC"), int(_TRUNCATED / timedelta(microseconds=1))
+    times = np.sort(rows["event_time"].cast(kind).cast(pa.int64()).to_numpy())
+    least, most = (
+        pc.fill_null(near[name].cast(kind).cast(pa.int64()), none).to_numpy()
+        for name, none in (("min.event_time", times[0]), ("max.event_time", times[-1]))
+    )
+    first = np.searchsorted(times, least - slack)  # the first event that is not before the file's first claim
+    inside = times[np.minimum(first, len(times) - 1)] <= most + slack
+    return [str(path) for path in near.filter(pa.array(inside & (first < len(times))))["path"].to_pylist()]
 
 
 def rows_in(actions: pa.Table, extent: Extent) -> int:

@@ -55,8 +55,9 @@ def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int],
     if not extent.rows:
         return ctx.lake.fix("registry", ctx.plan.txn)
     rows, small = candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names), ctx.lake.small
-    if little and few.is_little(small, extent, shards):
-        inserted = few.insert_new(ctx.lake, few.collected(small, "registry", rows), extent, shards, ctx.plan.txn)
+    here = few.collected(small, "registry", rows) if little else None
+    if here is not None and few.is_little(small, here):
+        inserted = few.insert_new(ctx.lake, here, ctx.plan.txn)
     else:
         with named(rows) as view:
             inserted = ctx.lake.insert_new(view, extent.sql("t", shards), ctx.plan.txn)
