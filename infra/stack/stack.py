@@ -7,8 +7,10 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
+from urllib.error import HTTPError
 
 from bootstrap import ROOT, VENV, Problem
 
@@ -16,6 +18,7 @@ from . import airflow, ports, processes, spark, watch, web
 from .home import Home, clean_environment
 
 TAIL = 25
+_TRIES = 6
 
 
 class Stack:
@@ -81,11 +84,21 @@ class Stack:
         return bool(self.servers) and all(server.alive() for server in self.servers)
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
-        """Call Airflow's REST API, `path` as in `/dags`; an error status is an `OSError`."""
+        """Call Airflow's REST API, `path` as in `/dags`; an error status is an `OSError`.
+
+        Where its database, SQLite, was locked, Airflow answers 500 and has done nothing: then it is asked again.
+        """
         password = json.loads(self.home.passwords.read_text())[airflow.USER]
         login = {"username": airflow.USER, "password": password}
         token = web.request(f"{self.airflow_url}/auth/token", "POST", login)["access_token"]
-        return web.request(f"{self.airflow_url}/api/v2{path}", method, body, token)
+        for left in reversed(range(_TRIES)):
+            try:
+                return web.request(f"{self.airflow_url}/api/v2{path}", method, body, token)
+            except HTTPError as error:
+                if error.code != HTTPStatus.INTERNAL_SERVER_ERROR or not left:
+                    raise
+            time.sleep(1)
+        return None
 
     def start(self, *, tied: bool = True) -> bool:
         """Start what does not run yet and wait until it works; False if all ran already.

@@ -59,7 +59,10 @@ def set_aside(ctx: Context, found: Classified) -> None:
 
 
 def _put(ctx: Context, found: Classified, name: str, rows: DataFrame) -> None:
-    ctx.lake.append(name, few.collected(ctx.lake.small, name, rows) if found.little else rows, ctx.plan.txn)
+    if found.little:
+        few.append(ctx.lake, name, rows, ctx.plan.txn)
+    else:
+        ctx.lake.append(name, rows, ctx.plan.txn)
 
 
 def _tried(rows: DataFrame) -> DataFrame:

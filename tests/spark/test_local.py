@@ -122,3 +122,13 @@ def test_columns_of_every_type(make: Any, local: str) -> None:
     assert rows[1:] == [(None,) * len(OfEveryType.columns)] * 2
     records = bench.rows("joined", "event_id", "foreign")
     assert [record is None for _, record in records] == [True, True, False]
+
+
+def test_a_feature_that_only_spark_can_write(make: Any) -> None:
+    bench = make()
+    path = bench.engine.lake.small.path("joined")
+    bench.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q), click("b", 3, LATE))
+    assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "pending": 1}
+    assert bench.places() == {"joined": ["a"], "pending": ["b"]}

@@ -11,6 +11,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from clickjoin.lake import prune
+from clickjoin.lake.small import Unwritable
 from clickjoin.lake.types import arrow_type
 from clickjoin.tables import REGISTRY
 
@@ -37,6 +38,14 @@ def collected(small: SmallTables, name: str, rows: DataFrame) -> pa.Table:
     wanted = [column for column in rows.columns if column in kinds]
     got: Any = rows.select(*(f"`{column}`" for column in wanted)).toArrow()
     return pa.table({column: got[column].cast(arrow_type(kinds[column])) for column in wanted})
+
+
+def append(lake: Lake, name: str, rows: DataFrame, txn: Txn) -> None:
+    """Lake.append for few rows. By Spark where somebody has given the table a feature that delta-rs cannot write."""
+    try:
+        lake.append(name, collected(lake.small, name, rows), txn)
+    except Unwritable:
+        lake.append(name, rows, txn)
 
 
 def is_little(small: SmallTables, rows: pa.Table) -> bool:

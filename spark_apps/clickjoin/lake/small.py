@@ -40,6 +40,10 @@ def settings(table: Table) -> dict[str, str]:
     return found
 
 
+class Unwritable(LakeError):
+    """Somebody has given a table a feature that only Spark can write."""
+
+
 class SmallTables:
     """The tables under one folder, through their logs alone. One instance a thread, or threads with a table each."""
 
@@ -211,7 +215,12 @@ def _write(table: DeltaTable, data: pa.Table, properties: CommitProperties | Non
     for field in table.schema().fields:  # columns that a later version, or an earlier adapter, has added
         if field.name not in data.column_names:
             data = data.append_column(field.name, pa.nulls(data.num_rows, arrow_type(str(field.type.type))))
-    write_deltalake(table, data, mode="append", commit_properties=properties, writer_properties=_PACKED)
+    try:
+        write_deltalake(table, data, mode="append", commit_properties=properties, writer_properties=_PACKED)
+    except CommitFailedError as error:
+        if "Unsupported table features" not in str(error):
+            raise
+        raise Unwritable(f"{table.table_uri}: {error}", remedy="Take the feature away from the table again") from error
 
 
 def _properties(txn: Txn | None) -> CommitProperties | None:
