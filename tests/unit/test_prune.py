@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from clickjoin.events import MICROS, bucket_of, moment
 from clickjoin.lake import SmallTables
-from clickjoin.lake.extent import Extent, merge, spanning
+from clickjoin.lake.extent import MINUTE, Extent, merge, minutes_of, spanning
 from clickjoin.lake.prune import holding, matching
 from clickjoin.tables import PENDING, REGISTRY
 
@@ -71,7 +72,7 @@ def milliseconds(at: datetime) -> datetime:
 def extent_of(rows: list[Row]) -> Extent:
     times = [START + row[0] for row in rows]
     names = tuple({name_of(row) for row in rows})
-    return Extent(len(rows), names, moment(min(times)), moment(max(times)))
+    return Extent(len(rows), names, moment(min(times)), moment(max(times)), minutes_of(at // MINUTE for at in times))
 
 
 @given(FILES, st.sets(st.integers(0, 5)), st.lists(ROW, min_size=1, max_size=3), st.booleans())
@@ -88,6 +89,7 @@ def test_never_drops_a_match(files: list[list[Row]], bare: set[int], wanted: lis
         for row in rows:
             at = moment(START + row[0])
             inside = name_of(row) in extent.buckets and extent.low <= at <= extent.high  # type: ignore[operator]
+            inside &= not extent.minutes or (START + row[0]) // MINUTE in extent.minutes
             if inside and row[1] in shards and row[2] == batch:
                 assert path in kept
     assert kept <= set(matching(actions, extent)) <= set(held)
@@ -116,6 +118,10 @@ def test_a_late_event_opens_its_own_files_alone() -> None:
     late = claims_of([minutes[3][0], minutes[58][0], minutes[59][0]])
     bucket = name_of(minutes[0][0])
     assert sorted(holding(actions, late)) == [f"3/{bucket}/0", f"58/{bucket}/0", f"59/{bucket}/0"]
+    extent = extent_of([minutes[3][0], minutes[58][0], minutes[59][0]])
+    touched = {int(path.partition("/")[0]) for path in matching(actions, extent)}
+    assert {3, 58, 59} <= touched <= {2, 3, 4, 57, 58, 59}  # a file that ends as a minute begins may be of that minute
+    assert len(matching(actions, replace(extent, minutes=()))) == 57
     assert holding(actions, late.slice(0, 0)) == holding(actions.slice(0, 0), late) == []
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from clickjoin.context import Context
 from clickjoin.event_store import local
 from clickjoin.events import MICROS, moment
-from clickjoin.lake.extent import Extent
+from clickjoin.lake.extent import MINUTE, Extent, minutes_of
 from clickjoin.lake.observe import Observed
 from clickjoin.sources.base import Slice, Source
 from clickjoin.tables import BY_NAME
@@ -42,6 +42,11 @@ def bucket_sql(column: str, width_seconds: int) -> str:
         f"date_format(timestamp_micros(unix_micros({column}) - pmod(unix_micros({column}), {width})), "
         "\"yyyy-MM-dd'T'HHmm'Z'\")"
     )
+
+
+def minute_sql(column: str) -> str:
+    """The minute that a time lies in, by its first microsecond since 1970, as Spark SQL."""
+    return f"unix_micros({column}) - pmod(unix_micros({column}), {MINUTE})"
 
 
 def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
@@ -123,12 +128,14 @@ def _facts(stream: str, good: str = _GOOD, bad: str = _BAD) -> list[Column]:
         "low": f"min(IF({good}, unix_micros(event_time), NULL))",
         "high": f"max(IF({good}, unix_micros(event_time), NULL))",
         "buckets": f"collect_set(IF({good}, bucket, NULL))",
+        "minutes": f"collect_set(IF({good}, {minute_sql('event_time')}, NULL))",
     }
     if stream == "foreign":
         facts |= {
             "named_low": f"min(IF({good}, unix_micros(primary_time), NULL))",
             "named_high": f"max(IF({good}, unix_micros(primary_time), NULL))",
             "named_buckets": f"collect_set(IF({good}, named_bucket, NULL))",
+            "named_minutes": f"collect_set(IF({good}, {minute_sql('primary_time')}, NULL))",
         }
     return [F.expr(sql).alias(name) for name, sql in facts.items()]
 
@@ -178,17 +185,19 @@ def _landed(facts: Mapping[str, Any], lost: tuple[Slice, ...], bad: int) -> Land
 
 
 def extent_of(facts: Mapping[str, Any], prefix: str = "") -> Extent:
-    """The extent that aggregates `good`, `low`, `high` (microseconds) and `buckets` describe."""
+    """The extent that aggregates `good`, `low`, `high`, `minutes` (microseconds) and `buckets` describe."""
     buckets = facts.get(f"{prefix}buckets") or ()
     if not buckets:
         return Extent(0)
     low, high = moment(facts[f"{prefix}low"]), moment(facts[f"{prefix}high"])
-    return Extent(facts["good"], tuple(buckets), low, high)
+    minutes = minutes_of(start // MINUTE for start in facts.get(f"{prefix}minutes") or ())
+    return Extent(facts["good"], tuple(buckets), low, high, minutes)
 
 
 def _extent_facts(time: str = "event_time", bucket: str = "bucket", prefix: str = "") -> list[Column]:
     return [
         F.collect_set(F.expr(bucket)).alias(f"{prefix}buckets"),
+        F.collect_set(F.expr(minute_sql(time))).alias(f"{prefix}minutes"),
         F.min(F.unix_micros(time)).alias(f"{prefix}low"),
         F.max(F.unix_micros(time)).alias(f"{prefix}high"),
     ]

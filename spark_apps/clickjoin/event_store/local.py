@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from clickjoin.events import MICROS, bucket_of
 from clickjoin.lake import Txn
+from clickjoin.lake.extent import MINUTE
 from clickjoin.lake.types import arrow_schema
 from clickjoin.tables import BY_NAME, QUARANTINE
 
@@ -77,6 +78,8 @@ def _at(ctx: Context, count: int) -> Any:
 
 
 def _span(width_seconds: int, good: pa.Table, time: str, prefix: str) -> dict[str, Any]:
-    ends = pc.min_max(good[time].cast(pa.int64())).as_py()
+    micros = good[time].cast(pa.int64()).drop_null().to_numpy()
     buckets = pc.unique(buckets_of(good[time], width_seconds).drop_null()).to_pylist()
-    return {f"{prefix}low": ends["min"], f"{prefix}high": ends["max"], f"{prefix}buckets": buckets}
+    minutes = (np.unique(micros // MINUTE) * MINUTE).tolist()
+    ends = {"low": int(micros.min()), "high": int(micros.max())} if len(micros) else {"low": None, "high": None}
+    return {f"{prefix}{name}": fact for name, fact in (ends | {"buckets": buckets, "minutes": minutes}).items()}

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from clickjoin.events import bucket_at
+from clickjoin.events import MICROS, bucket_at
 
+MINUTE = 60 * MICROS
+_MAX_MINUTES = 20_000
 _MAX_LITERALS = 500  # a longer list of buckets costs more to analyse than a range costs in files
 
 
@@ -18,12 +20,16 @@ def timestamp(moment: datetime) -> str:
 
 @dataclass(frozen=True)
 class Extent:
-    """Buckets and the closed range of event times that some rows lie in; `rows` says how many there are."""
+    """Buckets and the closed range of event times that some rows lie in; `rows` says how many there are.
+
+    `minutes`: which minutes since 1970 they lie in; empty where that is not known, or where they are too many.
+    """
 
     rows: int
     buckets: tuple[str, ...] = ()
     low: datetime | None = None
     high: datetime | None = None
+    minutes: tuple[int, ...] = ()
 
     @property
     def wide(self) -> bool:
@@ -67,4 +73,11 @@ def merge(extents: Iterable[Extent]) -> Extent:
         tuple(sorted({name for extent in held for name in extent.buckets})),
         min(extent.low for extent in held if extent.low),
         max(extent.high for extent in held if extent.high),
+        minutes_of([m for extent in held for m in extent.minutes] if all(extent.minutes for extent in held) else ()),
     )
+
+
+def minutes_of(found: Iterable[int]) -> tuple[int, ...]:
+    """Minutes in order, each once; none where they are too many to be worth the looking."""
+    names = sorted(set(found))
+    return tuple(names) if len(names) <= _MAX_MINUTES else ()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from clickjoin.lake.extent import MINUTE
 
 if TYPE_CHECKING:
     from clickjoin.lake.extent import Extent
@@ -35,6 +37,9 @@ def matching(
         )
     if extent.low is not None and extent.high is not None:
         keep = _both(keep, _overlaps(actions, "event_time", extent.low - _TRUNCATED, extent.high + _TRUNCATED))
+    if extent.minutes:
+        starts = np.sort(np.array(extent.minutes, np.int64)) * MINUTE
+        keep = _both(keep, _near(actions, starts, MINUTE))
     if batch is not None:
         keep = _both(keep, _overlaps(actions, "batch", batch, batch))
     found = actions if keep is None else actions.filter(keep)
@@ -54,17 +59,24 @@ def holding(actions: pa.Table, rows: pa.Table) -> list[str]:
         pc.is_in(actions["partition.shard"], pc.unique(rows["shard"]).cast(actions["partition.shard"].type)),
     )
     near = actions.filter(keep)
-    if not (_has(near, "min.event_time") and _has(near, "max.event_time")):
-        return [str(path) for path in near["path"].to_pylist()]
+    times = rows["event_time"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+    return [str(path) for path in near.filter(_near(near, np.sort(times), 0))["path"].to_pylist()]
+
+
+def _near(actions: pa.Table, starts: np.ndarray[Any, Any], length: int) -> pa.Array:
+    """Which files can hold a time of one of these stretches: sorted starts and one length, in microseconds."""
+    if not (_has(actions, "min.event_time") and _has(actions, "max.event_time")):
+        return pa.array(np.ones(actions.num_rows, np.bool_))
     kind, slack = pa.timestamp("us", "UTC"), int(_TRUNCATED / timedelta(microseconds=1))
-    times = np.sort(rows["event_time"].cast(kind).cast(pa.int64()).to_numpy())
     least, most = (
-        pc.fill_null(near[name].cast(kind).cast(pa.int64()), none).to_numpy()
-        for name, none in (("min.event_time", times[0]), ("max.event_time", times[-1]))
+        pc.fill_null(actions[name].cast(kind).cast(pa.int64()), unknown).to_numpy()
+        for name, unknown in (("min.event_time", int(starts[0])), ("max.event_time", int(starts[-1]) + length))
     )
-    first = np.searchsorted(times, least - slack)  # the first event that is not before the file's first claim
-    inside = times[np.minimum(first, len(times) - 1)] <= most + slack
-    return [str(path) for path in near.filter(pa.array(inside & (first < len(times))))["path"].to_pylist()]
+    first = np.searchsorted(
+        starts, least - slack - length
+    )  # the first stretch that does not end before the file begins
+    inside = starts[np.minimum(first, len(starts) - 1)] <= most + slack
+    return pa.array(inside & (first < len(starts)))
 
 
 def rows_in(actions: pa.Table, extent: Extent) -> int:
