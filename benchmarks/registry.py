@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.event_store.landing import bucket_sql, measured
 from clickjoin.events import MICROS
-from clickjoin.lake import Lake, Txn
+from clickjoin.lake import Lake, Txn, few
 from clickjoin.lake.upkeep import drop_buckets, sizes
 from clickjoin.registry.shards import Timeline
 from clickjoin.session import in_process
@@ -64,15 +64,32 @@ def build(spark: SparkSession, root: Path, count: int) -> Lake:
     return lake
 
 
-def claim(lake: Lake, turn: int) -> float:
-    """Seconds of one claim of 10,000 fresh ids, as a batch makes it."""
+def fresh(lake: Lake, turn: int, server: int) -> DataFrame:
+    """10,000 ids that nobody has claimed."""
     low = NOON + timedelta(seconds=10 * turn)
-    rows = ids(lake.spark, BATCH, low, low + timedelta(seconds=5), 2).localCheckpoint()
+    return ids(lake.spark, BATCH, low, low + timedelta(seconds=5), server).localCheckpoint()
+
+
+def claim(lake: Lake, turn: int) -> float:
+    """Seconds of one claim of 10,000 fresh ids, as a batch makes it that is no larger."""
+    rows = fresh(lake, turn, 2)
+    start = time.perf_counter()
+    here = few.collected(lake.small, "registry", rows)
+    assert few.is_little(lake.small, here)
+    inserted = few.insert_new(lake, here, Txn("bench/main/join", turn + 1))
+    seconds = time.perf_counter() - start
+    assert inserted == BATCH, inserted
+    return seconds
+
+
+def merge(lake: Lake, turn: int) -> float:
+    """The same by a MERGE, as a larger batch makes it."""
+    rows = fresh(lake, turn, 3)
     rows.createOrReplaceTempView("fresh")
     own, shards = measured(rows)
     where = own.sql("t", shards)
     start = time.perf_counter()
-    inserted = lake.insert_new("fresh", where, Txn("bench/main/join", turn + 1))
+    inserted = lake.insert_new("fresh", where, Txn("bench/main/retry", turn + 1))
     seconds = time.perf_counter() - start
     assert inserted == BATCH, inserted
     return seconds
@@ -102,18 +119,19 @@ def compared(spark: SparkSession, folder: Path, counts: dict[str, int], turns: i
     lakes = {name: build(spark, folder / name, count) for name, count in counts.items()}
     whole = {name: sizes(lake.small, "registry", by="shard").values() for name, lake in lakes.items()}
     bytes_ = {name: sum(s.bytes for s in held) / sum(s.rows for s in held) for name, held in whole.items()}
-    in_turns(lakes, range(2), claim)  # warm
-    claims = in_turns(lakes, range(2, 2 + turns), claim)
-    gc = in_turns(lakes, range(1, DAYS), collect)
-    medians = {name: statistics.median(seconds) for name, seconds in claims.items()}
-    gcs = {name: statistics.median(seconds) for name, seconds in gc.items()}
+    found: dict[str, Any] = {"ids": counts, "bytes_an_id": bytes_}
+    for way in (claim, merge):
+        in_turns(lakes, range(2), way)  # warm
+        found |= _told(way.__name__, in_turns(lakes, range(2, 2 + turns), way))
+    return found | _told("gc", in_turns(lakes, range(1, DAYS), collect))
+
+
+def _told(name: str, seconds: dict[str, list[float]]) -> dict[str, Any]:
+    medians = {lake: statistics.median(each) for lake, each in seconds.items()}
     return {
-        "ids": counts,
-        "bytes_an_id": bytes_,
-        "claim_seconds": claims,
-        "claim_ratio": medians["large"] / medians["small"],
-        "gc_seconds": gc,
-        "gc_ratio": gcs["large"] / gcs["small"],
+        f"{name}_seconds": seconds,
+        f"{name}_medians": {lake: round(median, 4) for lake, median in medians.items()},
+        f"{name}_ratio": round(medians["large"] / medians["small"], 2),
     }
 
 
