@@ -173,7 +173,7 @@ def test_conflicts_are_run_again_a_while_and_then_said(lake: Lake) -> None:
         raise DeltaConcurrentAppendException("[DELTA_CONCURRENT_APPEND] Files were added")
 
     with pytest.raises(CommitConflict, match=r"refused 30 times in a row\. Too many writers in one bucket") as caught:
-        lake._rerun("registry", refused)
+        lake.rerun("registry", refused)
     assert caught.value.retryable
     assert len(slept) == lake.conflict_reruns == 30
     assert all(0 < pause <= 3.2 for pause in slept)
