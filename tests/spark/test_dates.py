@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.dates import jobs, ledger
+from clickjoin.dates import again, jobs, ledger
 from clickjoin.dates.again import try_again
 from clickjoin.dates.backfill import RawLogs, land
 from clickjoin.dates.changes import changed
@@ -165,10 +165,13 @@ def verified(bench: Bench) -> bool:
     return Verifier(bench.engine, silent).verify(Wanted(TODAY.low, TODAY.high)).ok
 
 
-def test_every_replicas_events_are_tried(bench: Bench) -> None:
+@pytest.mark.parametrize("began", [False, True])
+def test_every_replicas_events_are_tried(bench: Bench, monkeypatch: pytest.MonkeyPatch, began: bool) -> None:
     bench.queries(LATE, LOST)
     bench.join()
     west = bench.replica("west")
+    if began:  # main has begun since somebody looked which replicas there are
+        monkeypatch.setattr(again, "replicas", lambda _: ["west"])
     assert try_again(west, TODAY.span)["joined"] == 2
     assert bench.hosts("joined") == ["a", "b", "c"]
     assert try_again(bench.engine, Day(date(2026, 3, 2)).span)["tried"] == 0

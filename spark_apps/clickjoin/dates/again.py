@@ -32,8 +32,9 @@ def try_again(engine: Engine, span: Span) -> dict[str, int]:
             done["redriven"] += own.redrive((low, high))
     waits = Counter(row["replica"] for row in open_pending(small) if span.low <= row["event_time"] < span.high)
     for name, left in waits.items():
+        own = engines.get(name) or engine.copy(name)  # one that has begun since may have put events aside already
         while left > 0:
-            settled = _try(engines[name], low, high)
+            settled = _try(own, low, high)
             if settled is None or not settled["events_in"]:
                 break
             done["tried"] += settled["events_in"]
