@@ -68,13 +68,18 @@ def _dots() -> Callable[[], None]:
 
 def main(arguments: list[str]) -> int:
     """Run one command; a known problem is one line, never a traceback."""
+    try:
+        return airflow(Stack(), arguments[1:]) if arguments[:1] == ["airflow"] else _own(arguments)
+    except Problem as problem:
+        print(f"\nclickjoin: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nclickjoin: interrupted, everything is stopped", file=sys.stderr)
+        return 130
+
+
+def _own(arguments: list[str]) -> int:
     commands = {"up": up, "down": down, "status": status}
-    if arguments[:1] == ["airflow"]:
-        try:
-            return airflow(Stack(), arguments[1:])
-        except Problem as problem:
-            print(f"clickjoin: {problem}", file=sys.stderr)
-            return 1
     parser = argparse.ArgumentParser(prog="python -m stack", description="Spark Connect and Airflow on this machine")
     parser.add_argument("command", choices=commands)
     parser.add_argument("--home", help="folder of state and logs (CLICKJOIN_HOME, or .run)")
@@ -83,14 +88,7 @@ def main(arguments: list[str]) -> int:
         parser.add_argument(option, default=os.environ.get(name) or default, help="a number, or auto")
     chosen = parser.parse_args(arguments)
     stack = Stack(chosen.home, spark_port=chosen.spark_port, airflow_port=chosen.airflow_port, tick=_dots())
-    try:
-        return commands[chosen.command](stack)
-    except Problem as problem:
-        print(f"\nclickjoin: {problem}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nclickjoin: interrupted, everything is stopped", file=sys.stderr)
-        return 130
+    return commands[chosen.command](stack)
 
 
 if __name__ == "__main__":

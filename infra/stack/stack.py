@@ -91,14 +91,15 @@ class Stack:
         password = json.loads(self.home.passwords.read_text())[airflow.USER]
         login = {"username": airflow.USER, "password": password}
         token = web.request(f"{self.airflow_url}/auth/token", "POST", login)["access_token"]
-        for left in reversed(range(_TRIES)):
+        tries = _TRIES
+        while True:
             try:
                 return web.request(f"{self.airflow_url}/api/v2{path}", method, body, token)
             except HTTPError as error:
-                if error.code != HTTPStatus.INTERNAL_SERVER_ERROR or not left:
+                tries -= 1
+                if error.code != HTTPStatus.INTERNAL_SERVER_ERROR or not tries:
                     raise
             time.sleep(1)
-        return None
 
     def start(self, *, tied: bool = True) -> bool:
         """Start what does not run yet and wait until it works; False if all ran already.

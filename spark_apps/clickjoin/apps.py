@@ -73,24 +73,20 @@ class Summary:
         }
 
 
-def join(
-    spark: SparkSession,
-    pipeline: Pipeline,
-    replica: str,
-    say: Say,
-    lease: float | None = None,
-    *,
-    begun: bool = False,
-) -> dict[str, Any]:
-    """Work through batches of new records for the pipeline's lease (or for `lease` seconds).
-
-    `begun`: it has worked before, so a lake that holds no tables now is one that is gone. Errors: LakeError then.
-    """
+def _engine(spark: SparkSession, pipeline: Pipeline, replica: str, begun: bool) -> Engine:
+    """An engine. `begun`: it has worked before, so a lake that holds no tables now is one that is gone: LakeError."""
     if begun:
         require_lake(pipeline.root)
+    return Engine(spark, pipeline, replica)
+
+
+def join(
+    spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, lease: Lease = None, *, begun: bool = False
+) -> dict[str, Any]:
+    """Work through batches of new records for the pipeline's lease (or for `lease` seconds). `begun`: see _engine."""
     summary = Summary(say)
     seconds = pipeline.batch.lease if lease is None else lease
-    engine = Engine(spark, pipeline, replica)
+    engine = _engine(spark, pipeline, replica, begun)
     engine.run(seconds, retries=False, done=summary.add, problems=summary.note)
     missing = [problem for problem in summary.problems if problem.kind == "missing"]
     if missing:  # all else has been done by now: fail, so that somebody hears of it
@@ -111,14 +107,12 @@ def retry(
     may_be_new: bool = False,
     begun: bool = False,
 ) -> dict[str, Any]:
-    """Try the pending events that are due, until none is or the lease is over. `begun` as for `join`.
+    """Try the pending events that are due, until none is or the lease is over. `begun`: see _engine.
 
     Errors: ConfigError for a replica that has never joined, unless it `may_be_new`, as one that a scheduler has begun.
     """
-    if begun:
-        require_lake(pipeline.root)
     summary = Summary(say)
-    engine = Engine(spark, pipeline, replica)
+    engine = _engine(spark, pipeline, replica, begun)
     if not may_be_new:
         require_known(engine.lake.small, replica)
     end = time.monotonic() + (pipeline.batch.lease if lease is None else lease)
@@ -155,14 +149,12 @@ def gc(
 ) -> dict[str, Any]:
     """Collect old claims, rows and history, then rewrite closed buckets; `wait`: seconds for batches under way.
 
-    `begun` as for `join`.
+    `begun`: see _engine.
     """
-    if begun:
-        require_lake(pipeline.root)
     from clickjoin.maintain import maintain
     from clickjoin.registry.gc import Collector
 
-    engine, now = Engine(spark, pipeline, replica), datetime.now(UTC)
+    engine, now = _engine(spark, pipeline, replica, begun), datetime.now(UTC)
     collector = Collector(pipeline, engine.lake, now, engine.finish, say, patience=wait, dry_run=dry_run)
     done = collector.collect().to_dict()
     return done if dry_run else done | asdict(maintain(pipeline, engine.lake, now, say))

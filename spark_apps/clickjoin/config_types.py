@@ -51,8 +51,8 @@ Duration = Annotated[
     float,
     BeforeValidator(_seconds, json_schema_input_type=Annotated[str, Field(pattern=r"^\d+(\.\d+)?(ms|s|m|h|d|w)$")]),
 ]
-Size = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(gt=0)]
 SizeOrZero = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(ge=0)]
+Size = Annotated[SizeOrZero, Field(gt=0)]
 
 
 Local = Annotated[

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from clickjoin.joiner.adapter import Adapter
+from clickjoin.lake import few
 from clickjoin.sources.files import FilesSource
 from tests.spark.bench import Bench, click, event_id, query
 
@@ -132,3 +133,17 @@ def test_a_feature_that_only_spark_can_write(make: Any) -> None:
     bench.clicks(click("a", 2, Q), click("b", 3, LATE))
     assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "pending": 1}
     assert bench.places() == {"joined": ["a"], "pending": ["b"]}
+
+
+@pytest.mark.parametrize("limit", ["_MOST_FILES", "_MOST_HELD"])
+def test_too_many_claims_to_look_through(make: Any, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """Then Spark claims, by a MERGE; an id that was claimed is a repeat."""
+    bench = make()
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q))
+    bench.join()
+    monkeypatch.setattr(few, limit, 0)
+    monkeypatch.setattr(few, "claims_of", None)
+    bench.clicks(click("a", 2, Q), click("b", 2, Q))
+    assert bench.join() == {"events_in": 2, "joined": 1, "repeats": 1}
+    assert bench.claims() == {"a": ("main/join/1", "joined"), "b": ("main/join/2", "joined")}

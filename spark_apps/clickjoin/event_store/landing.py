@@ -89,7 +89,7 @@ def _append(ctx: Context, stream: str, source: Source, done: bool) -> dict[str, 
     if done:
         return None
     if (few := _few(ctx, stream, source)) is not None:
-        return local.append_good(ctx, stream, few)
+        return local.append_good(ctx, stream, few) | {"records": few}
     records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
     seen = Observed(_placed(ctx, records), _facts(stream))
     good = seen.rows.where("reason IS NULL")
@@ -163,7 +163,8 @@ def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, A
     txn = ctx.plan.txn
     own = type(txn)(f"{txn.app_id}/{stream}", txn.version)
     held = ctx.lake.small.settled_txn("quarantine", own.app_id) >= own.version
-    if not held and (few := _few(ctx, stream, source)) is not None:
+    few = None if held else facts["records"] if "records" in facts else _few(ctx, stream, source)
+    if few is not None:
         local.append_bad(ctx, stream, few, own)
     elif not held:
         records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))

@@ -27,7 +27,7 @@ def append_good(ctx: Context, stream: str, records: pa.Table) -> dict[str, Any]:
     Columns in: those of RECORDS_DDL.
     """
     good = records.filter(pc.is_null(records["reason"]))
-    facts = {"good": good.num_rows, "bad": len(bad_heads(records))} | _span(ctx.bucket_seconds, good, "event_time", "")
+    facts = {"good": good.num_rows, "bad": _count_bad(records)} | _span(ctx.bucket_seconds, good, "event_time", "")
     if stream == "foreign":
         facts |= _span(ctx.bucket_seconds, good, "primary_time", "named_")
     micros = good["event_time"].cast(pa.int64()).to_pylist()
@@ -62,10 +62,9 @@ def buckets_of(times: pa.ChunkedArray, width_seconds: int) -> pa.Array:
     return names.take(pa.array(which, mask=pc.is_null(micros).to_numpy()))
 
 
-def bad_heads(records: pa.Table) -> pa.Table:
-    """Bad records, of those too long for one row the first row only."""
-    part = pc.fill_null(records["part"], 0)
-    return records.filter(pc.and_(pc.is_valid(records["reason"]), pc.equal(part, 0)))
+def _count_bad(records: pa.Table) -> int:
+    first = pc.equal(pc.fill_null(records["part"], 0), 0)  # a record too long for one row counts once
+    return int(pc.sum(pc.and_(pc.is_valid(records["reason"]), first)).as_py() or 0)
 
 
 def _as_table(name: str, rows: pa.Table, made: dict[str, Any]) -> pa.Table:

@@ -32,6 +32,10 @@ class Overtaken(Exception):
     """Another commit came between a look at the registry and the commit that rests on it: look again."""
 
 
+class TooMany(Exception):
+    """The claims that a batch is to be held against are more than this process should read: have Spark MERGE it."""
+
+
 def collected(small: SmallTables, name: str, rows: DataFrame) -> pa.Table:
     """Rows for a table in this process, with the types that it has. Columns in: the table's, and others."""
     kinds = small.columns(name)
@@ -48,16 +52,8 @@ def append(lake: Lake, name: str, rows: DataFrame, txn: Txn) -> None:
         lake.append(name, rows, txn)
 
 
-def is_little(small: SmallTables, rows: pa.Table) -> bool:
-    """Whether the claims that a batch's rows are to be held against are few enough to be read here."""
-    actions = small.files(REGISTRY.name)
-    files = set(prune.holding(actions, rows))
-    held = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True) if files else ()
-    return len(files) <= _MOST_FILES and sum(count or 0 for path, count in held if path in files) <= _MOST_HELD
-
-
 def insert_new(lake: Lake, rows: pa.Table, txn: Txn) -> int | None:
-    """Lake.insert_new for few rows, columns as the registry's.
+    """Lake.insert_new for few rows, columns as the registry's. Errors: TooMany where it would have to read too much.
 
     The commit is the very next version after the one that was looked at, or none: whoever committed between, be it to
     other buckets, has it look again. So two can never claim the same id.
@@ -71,7 +67,9 @@ def _insert(small: SmallTables, rows: pa.Table, txn: Txn) -> int | None:
     if held is not None and int(held) >= txn.version:
         return None
     files = prune.holding(pa.table(table.get_add_actions(flatten=True)), rows)
-    taken = claims_of(small.path(REGISTRY.name), files, rows["event_id"])
+    if files.num_rows > _MOST_FILES or prune.rows(files) > _MOST_HELD:
+        raise TooMany(f"{files.num_rows} files")
+    taken = claims_of(small.path(REGISTRY.name), prune.paths(files), rows["event_id"])
     new = rows.join(taken, _KEY, join_type="left anti") if taken.num_rows else rows
     if new.num_rows and not small.append_next(REGISTRY.name, table, new.select(rows.column_names), txn):
         raise Overtaken(small.path(REGISTRY.name))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from clickjoin.errors import CommitConflict, LakeError
-from clickjoin.lake.prune import matching, rows_in
+from clickjoin.lake import prune
 from clickjoin.lake.small import SmallTables, settings
 from clickjoin.lake.txn import Txn
 from clickjoin.session import compile_code
@@ -74,7 +74,7 @@ class Lake:
 
         It stays what it was when this was called, whatever is committed meanwhile.
         """
-        files = matching(self.small.files(name), extent, batch, shards)
+        files = prune.matching(self.small.files(name), extent, batch, shards)
         rows = self._read(name, files).where(extent.sql(shards=shards))
         return rows if batch is None else rows.where(f"batch = {batch}")
 
@@ -84,8 +84,8 @@ class Lake:
         `keys`: columns of the table, as many rows as the extent has. A day's rows are not sorted and sent about for the
         sake of a few late events.
         """
-        actions = self.small.files(name)
-        rows, held = self._read(name, matching(actions, extent)).where(extent.sql()), rows_in(actions, extent)
+        files = prune.within(self.small.files(name), extent)
+        rows, held = self._read(name, prune.paths(files)).where(extent.sql()), prune.rows(files)
         if held > _WORTH_COMPILING:
             compile_code(self.spark, True)
         if extent.rows > _MOST_KEYS or held < max(_LEAST_HELD, _PER_KEY * extent.rows):

@@ -21,71 +21,83 @@ if TYPE_CHECKING:
 _TRUNCATED = timedelta(milliseconds=1)  # a log keeps only the milliseconds of a time's minimum and maximum
 
 
-def matching(
+def within(
     actions: pa.Table, extent: Extent, batch: int | None = None, shards: Iterable[int] | None = None
-) -> list[str]:
-    """Paths of files that can hold rows of an extent (and of one batch, and of some shards).
+) -> pa.Table:
+    """The files that can hold rows of an extent (and of one batch, and of some shards).
 
-    Columns in: those of deltalake's flattened add actions. A file without statistics always matches.
+    Columns in and out: those of deltalake's flattened add actions. A file without statistics always matches.
     """
     if not extent.rows or not actions.num_rows:
-        return []
+        return actions.slice(0, 0)
     keep = _in_buckets(actions, extent) if _has(actions, "partition.bucket") else None
     if shards is not None and _has(actions, "partition.shard"):
-        keep = _both(
-            keep, pc.is_in(actions["partition.shard"], pa.array(sorted(shards), actions["partition.shard"].type))
-        )
+        keep = _both(keep, _in_shards(actions, pa.array(sorted(shards))))
     if extent.low is not None and extent.high is not None:
         keep = _both(keep, _overlaps(actions, "event_time", extent.low - _TRUNCATED, extent.high + _TRUNCATED))
     if extent.minutes:
-        starts = np.sort(np.array(extent.minutes, np.int64)) * MINUTE
-        keep = _both(keep, _near(actions, starts, MINUTE))
+        keep = _both(keep, _near(actions, np.array(extent.minutes, np.int64) * MINUTE, MINUTE))
     if batch is not None:
         keep = _both(keep, _overlaps(actions, "batch", batch, batch))
-    found = actions if keep is None else actions.filter(keep)
-    return [str(path) for path in found["path"].to_pylist()]
+    return actions if keep is None else actions.filter(keep)
 
 
-def holding(actions: pa.Table, rows: pa.Table) -> list[str]:
-    """Paths of registry files that can hold a claim of one of these ids: by bucket, shard, and each event's own time.
+def holding(actions: pa.Table, claims: pa.Table) -> pa.Table:
+    """The registry's files that can hold one of these ids: by bucket, shard, and each event's own time.
 
-    One late event among many does not make a batch read all files of the hours between. Columns in: actions as for
-    `matching`; bucket, shard, event_time.
+    Nearer than `within`, for who has the rows: one late event has the few files opened that its moment lies in.
+    Columns in: actions as for `within`; bucket, shard, event_time.
     """
-    if not actions.num_rows or not rows.num_rows:
-        return []
-    keep = pc.and_(
-        pc.is_in(actions["partition.bucket"], pc.unique(rows["bucket"])),
-        pc.is_in(actions["partition.shard"], pc.unique(rows["shard"]).cast(actions["partition.shard"].type)),
-    )
-    near = actions.filter(keep)
-    times = rows["event_time"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
-    return [str(path) for path in near.filter(_near(near, np.sort(times), 0))["path"].to_pylist()]
+    if not actions.num_rows or not claims.num_rows:
+        return actions.slice(0, 0)
+    buckets = pc.is_in(actions["partition.bucket"], pc.unique(claims["bucket"]))
+    files = actions.filter(pc.and_(buckets, _in_shards(actions, pc.unique(claims["shard"]))))
+    return files.filter(_near(files, np.sort(_micros(claims["event_time"]).to_numpy()), 0))
+
+
+def paths(files: pa.Table) -> list[str]:
+    """Where files lie, below their table's folder."""
+    return [str(path) for path in files["path"].to_pylist()]
+
+
+def rows(files: pa.Table) -> int:
+    """Rows of files, by the log's statistics."""
+    return int(pc.sum(files["num_records"]).as_py() or 0)
+
+
+def matching(
+    actions: pa.Table, extent: Extent, batch: int | None = None, shards: Iterable[int] | None = None
+) -> list[str]:
+    """Paths of the files that `within` finds."""
+    return paths(within(actions, extent, batch, shards))
+
+
+def rows_in(actions: pa.Table, extent: Extent) -> int:
+    """Rows of the files that can hold rows of an extent: exact for whole buckets of a table that they partition."""
+    return rows(within(actions, extent))
 
 
 def _near(actions: pa.Table, starts: np.ndarray[Any, Any], length: int) -> pa.Array:
     """Which files can hold a time of one of these stretches: sorted starts and one length, in microseconds."""
     if not (_has(actions, "min.event_time") and _has(actions, "max.event_time")):
         return pa.array(np.ones(actions.num_rows, np.bool_))
-    kind, slack = pa.timestamp("us", "UTC"), int(_TRUNCATED / timedelta(microseconds=1))
+    slack, ends = int(_TRUNCATED / timedelta(microseconds=1)), (int(starts[0]), int(starts[-1]) + length)
     least, most = (
-        pc.fill_null(actions[name].cast(kind).cast(pa.int64()), unknown).to_numpy()
-        for name, unknown in (("min.event_time", int(starts[0])), ("max.event_time", int(starts[-1]) + length))
+        pc.fill_null(_micros(actions[name]), unknown).to_numpy()
+        for name, unknown in zip(("min.event_time", "max.event_time"), ends, strict=True)
     )
-    first = np.searchsorted(
-        starts, least - slack - length
-    )  # the first stretch that does not end before the file begins
+    # The first stretch that does not end before the file begins.
+    first = np.searchsorted(starts, least - slack - length)
     inside = starts[np.minimum(first, len(starts) - 1)] <= most + slack
     return pa.array(inside & (first < len(starts)))
 
 
-def rows_in(actions: pa.Table, extent: Extent) -> int:
-    """Rows of the files that can hold rows of an extent: exact for whole buckets of a table that they partition."""
-    held = set(matching(actions, extent))
-    if not held:
-        return 0
-    counts = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)
-    return sum(count or 0 for path, count in counts if path in held)
+def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    return times.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+
+
+def _in_shards(actions: pa.Table, shards: pa.Array) -> pa.Array:
+    return pc.is_in(actions["partition.shard"], shards.cast(actions["partition.shard"].type))
 
 
 def _in_buckets(actions: pa.Table, extent: Extent) -> pa.Array:

@@ -54,13 +54,20 @@ def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int],
     """
     if not extent.rows:
         return ctx.lake.fix("registry", ctx.plan.txn)
-    rows, small = candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names), ctx.lake.small
-    here = few.collected(small, "registry", rows) if little else None
-    if here is not None and few.is_little(small, here):
-        inserted = few.insert_new(ctx.lake, here, ctx.plan.txn)
-    else:
-        with named(rows) as view:
-            inserted = ctx.lake.insert_new(view, extent.sql("t", shards), ctx.plan.txn)
+    rows = candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names)
+    try:
+        inserted = _here(ctx, rows) if little else _merged(ctx, rows, extent, shards)
+    except few.TooMany:
+        inserted = _merged(ctx, rows, extent, shards)
     # Whatever was committed: without a commit of this number a late copy of the batch could still claim.
     ctx.lake.fix("registry", ctx.plan.txn)
     return inserted == extent.rows
+
+
+def _here(ctx: Context, rows: DataFrame) -> int | None:
+    return few.insert_new(ctx.lake, few.collected(ctx.lake.small, "registry", rows), ctx.plan.txn)
+
+
+def _merged(ctx: Context, rows: DataFrame, extent: Extent, shards: set[int]) -> int | None:
+    with named(rows) as view:
+        return ctx.lake.insert_new(view, extent.sql("t", shards), ctx.plan.txn)

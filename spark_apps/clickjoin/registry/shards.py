@@ -35,11 +35,11 @@ class Timeline:
 
     def shard_of(self, event_id: str, event_time: datetime) -> int:
         """The shard of an event."""
-        return crc_of(event_id) % self.shards_at(event_time)
+        return self.shards_of([event_id], [_micros(event_time)])[0]
 
     def shards_of(self, event_ids: Iterable[str], micros: Iterable[int]) -> list[int]:
         """The shards of some events, by their ids and times (microseconds)."""
-        since = [round((moment - EPOCH) / timedelta(microseconds=1)) for moment, _ in self.entries[1:]]
+        since = [_micros(moment) for moment, _ in self.entries[1:]]
         counts = [count for _, count in self.entries]
         return [crc_of(name) % counts[bisect_right(since, at)] for name, at in zip(event_ids, micros, strict=True)]
 
@@ -49,6 +49,10 @@ class Timeline:
         for since, shards in self.entries[1:]:
             count = f"CASE WHEN event_time >= {timestamp(since)} THEN {shards} ELSE {count} END"
         return f"CAST(crc32(encode(event_id, 'UTF-8')) % ({count}) AS INT)"
+
+
+def _micros(moment: datetime) -> int:
+    return round((moment - EPOCH) / timedelta(microseconds=1))
 
 
 def load_timeline(small: SmallTables) -> Timeline:
