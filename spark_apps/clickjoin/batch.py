@@ -7,7 +7,7 @@ what is claimed is fixed by one commit, and what is published is exactly what wa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clickjoin import faults
 from clickjoin.context import Context
@@ -17,13 +17,18 @@ from clickjoin.errors import BatchError
 from clickjoin.event_store.flood import floods
 from clickjoin.event_store.landing import land, lost_json, own_rows
 from clickjoin.event_store.lookup import primary_extent
+from clickjoin.joiner.bulk import Resolved, can_resolve, resolve
 from clickjoin.joiner.classify import CLAIMED, Classified, Work, classify
 from clickjoin.lake import extent as extents
-from clickjoin.registry.claim import claim, is_fixed
+from clickjoin.lake.extent import Extent
+from clickjoin.registry.claim import claim, claim_written, is_fixed
 from clickjoin.retry.due import due_work
 from clickjoin.session import suit
 from clickjoin.settle import is_published, publish, set_aside
 from clickjoin.sources.base import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def run_batch(ctx: Context, sources: Mapping[str, Source]) -> dict[str, list[dict[str, Any]]]:
@@ -51,32 +56,31 @@ def _landed_work(ctx: Context, landed: Mapping[str, Any]) -> Work | None:
     if "foreign" not in landed:
         return None
     part = landed["foreign"]
-    rows = own_rows(ctx, "foreign", part.own).withColumns(
-        {
-            "round": F.lit(0),
-            "attempt": F.lit(0),
-            "first_seen": F.col("landed_at"),
-        }
-    )
+
+    def rows() -> DataFrame:
+        tried = {"round": F.lit(0), "attempt": F.lit(0), "first_seen": F.col("landed_at")}
+        return own_rows(ctx, "foreign", part.own).withColumns(tried)
+
     return Work(rows, part.own, primary_extent(ctx, part.own, part.named))
 
 
 def _join(ctx: Context, work: Work) -> None:
-    fixed = is_fixed(ctx)
+    fixed, done = is_fixed(ctx), None
     suit(ctx.lake.spark, work.own.rows)  # of a retry, nobody knew before; of a join, it was set for landing
     with ctx.step("lookup"):
         if not fixed:
             await_claims(ctx)
-        found = classify(ctx, work, fixed=fixed)
+            done = resolve(ctx, work) if can_resolve(ctx) else None
+        found = done.found if done else classify(ctx, work, fixed=fixed)
     faults.reach("looked-up")
     if not fixed:
         first = found
         with ctx.step("claim"):
-            fixed = not _claim(ctx, found)
+            fixed = not (_claim_written(ctx, done) if done else _claim(ctx, found))
         faults.reach("claimed")
         if fixed:  # others took some of them, or a copy of this batch came first: the registry decides
             with ctx.step("lookup"):
-                found = classify(ctx, work, fixed=True)
+                done, found = None, classify(ctx, work, fixed=True)
             ctx.counts["wasted"] = max(first.count("joined") - found.count("joined"), 0)
     if found.count("broken") and not is_published(ctx):  # else this is a late copy, and its queries are collected
         raise BatchError(
@@ -84,7 +88,7 @@ def _join(ctx: Context, work: Work) -> None:
             remedy="Look whether rows of table `primary` were removed; the batch stays unsettled",
         )
     with ctx.step("publish"):
-        publish(ctx, found)
+        publish(ctx, found, done.output if done else None)
     faults.reach("published")
     # Of a batch that another copy has settled, claims may have been collected since: their events are in their places.
     if not fixed or not is_settled(ctx.lake.small, ctx.plan):
@@ -97,10 +101,18 @@ def _join(ctx: Context, work: Work) -> None:
 def _claim(ctx: Context, found: Classified) -> bool:
     from pyspark.sql import functions as F
 
-    held = [found.tallies[status] for status in CLAIMED if status in found.tallies]
-    whole = extents.merge(tally.extent for tally in held)
+    whole, shards = _claimed(found)
     candidates = found.rows.where(F.col("status").isin(*CLAIMED)).withColumn("outcome", F.col("status"))
-    return claim(ctx, candidates, whole, {shard for tally in held for shard in tally.shards}, found.little)
+    return claim(ctx, candidates, whole, shards, found.little)
+
+
+def _claim_written(ctx: Context, done: Resolved) -> bool:
+    return claim_written(ctx, done.claims, done.seen, *_claimed(done.found))
+
+
+def _claimed(found: Classified) -> tuple[Extent, set[int]]:
+    held = [found.tallies[status] for status in CLAIMED if status in found.tallies]
+    return extents.merge(tally.extent for tally in held), {shard for tally in held for shard in tally.shards}
 
 
 def _count(ctx: Context, work: Work, found: Classified) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -14,6 +15,8 @@ from clickjoin.tables import JOINED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from clickjoin.lake.written import Written
 
 
 def _stamped(ctx: Context, rows: DataFrame) -> DataFrame:
@@ -28,11 +31,14 @@ def _stamped(ctx: Context, rows: DataFrame) -> DataFrame:
     )
 
 
-def publish(ctx: Context, found: Classified) -> None:
-    """Append the output: exactly the rows that this batch's claims say are joined."""
+def publish(ctx: Context, found: Classified, files: Sequence[Written] | None = None) -> None:
+    """Append the output: exactly the rows that this batch's claims say are joined. `files`: it is written already."""
     if not found.count("joined"):
         return
-    _put(ctx, found, "joined", output(ctx, found.rows.where("status = 'joined'")))
+    if files is not None:
+        ctx.lake.add("joined", files, ctx.plan.txn)
+    else:
+        _put(ctx, found, "joined", output(ctx, found.rows.where("status = 'joined'")))
 
 
 def output(ctx: Context, rows: DataFrame) -> DataFrame:

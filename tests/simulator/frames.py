@@ -10,7 +10,7 @@ import pyarrow as pa
 from tests.simulator.columns import Column, as_column, col
 from tests.simulator.groups import Grouped, windowed
 from tests.simulator.sql import expression
-from tests.simulator.values import Row, Struct, order_key
+from tests.simulator.values import Row, Struct, names_of_ddl, order_key
 
 if TYPE_CHECKING:
     from tests.simulator.session import SparkSession
@@ -193,15 +193,14 @@ class DataFrame:
         """Nothing to let go."""
         return self
 
-    def observe(self, observation: Any, *columns: Column) -> DataFrame:
-        """Aggregates computed when the rows are."""
+    def mapInArrow(self, each: Any, ddl: str) -> DataFrame:
+        """What a task makes of the rows."""
 
         def rows() -> Rows:
-            found = self.rows()
-            observation.take({column.name: column.over_rows()(found) for column in columns})
-            return found
+            batches = each(iter(pa.Table.from_pylist(self.rows()).to_batches()))
+            return [row for batch in batches for row in batch.to_pylist()]
 
-        return self._make(self.columns, rows)
+        return self._make(names_of_ddl(ddl), rows)
 
     def collect(self) -> list[Row]:
         """The rows."""

@@ -7,7 +7,8 @@ from typing import Any
 from clickjoin.lake import Lake, SmallTables
 from clickjoin.tables import REGISTRY
 from tests.simulator import model, rust
-from tests.simulator.matrix import CASES, Case, perform, seen
+from tests.simulator.cases import CASES, Case
+from tests.simulator.matrix import perform, seen
 from tests.simulator.session import SparkSession
 
 

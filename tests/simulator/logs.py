@@ -129,6 +129,12 @@ class LogSource:
         rows = self._rows(slices, spec)
         return DataFrame(spark, _COLUMNS, lambda: rows)
 
+    def read_through(self, spark: Any, slices: Sequence[Slice], spec: RecordSpec, each: Any, ddl: str) -> DataFrame:
+        """What the workers make of them."""
+        batches = pa.Table.from_pylist(self._rows(slices, spec), schema=SCHEMA).to_batches()
+        made = [row for batch in each(iter(batches)) for row in batch.to_pylist()]
+        return DataFrame(spark, names_of_ddl(ddl), lambda: made)
+
     def read_here(self, slices: Sequence[Slice], spec: RecordSpec) -> pa.Table | None:
         """The same, half of the time: a copy of a batch may take the other way."""
         if int(self._world.now * 10) % 2:

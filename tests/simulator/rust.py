@@ -33,6 +33,11 @@ def install(lake: Lake) -> None:
     _lake[0] = lake
 
 
+def lake() -> Lake:
+    """The lake that is installed."""
+    return _lake[0]
+
+
 class DeltaTable:
     """A handle on a table, at the version it last looked at."""
 
@@ -148,9 +153,9 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         **_: Any,
     ) -> None:
-        """Commit without data."""
-        assert not actions
-        self._commit((), commit_properties)
+        """Commit files that lie there."""
+        files = self._lake.files
+        self._commit(tuple(files[f"{self._table.path}/{action.path}"] for action in actions), commit_properties)
 
     def _commit(self, adds: tuple[File, ...], properties: CommitProperties | None) -> None:
         given = (properties.app_transactions if properties else None) or ()
@@ -191,14 +196,6 @@ def write_deltalake(table: DeltaTable, data: Any, mode: str = "append", **more: 
     inner, lake = table._table, table._lake
     names = list(inner.columns)
     table._commit(lake.write(inner, [{n: row.get(n) for n in names} for row in rows]), more.get("commit_properties"))
-
-
-def claims_of(root: str, files: list[str], ids: Any) -> Any:
-    """Ids and times of the rows in some files that have one of these ids."""
-    wanted = set(ids.to_pylist())
-    rows = [row for file in files for row in _lake[0].files[f"{root}/{file}"].rows if row["event_id"] in wanted]
-    keys = {name: [row[name] for row in rows] for name in ("event_id", "event_time")}
-    return pa.table(keys, schema=pa.schema([("event_id", pa.string()), ("event_time", ARROW["timestamp"])]))
 
 
 def _holds(value: Any, op: str, other: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,18 @@ class Transaction:
     app_id: str
     version: int
     last_updated: int | None = None
+
+
+@dataclass(frozen=True)
+class AddAction:
+    """A file to commit."""
+
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None]
+    modification_time: int
+    data_change: bool
+    stats: str
 
 
 @dataclass(frozen=True)

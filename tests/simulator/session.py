@@ -58,9 +58,10 @@ class SparkSession:
         held = as_rows(data, names)
         return DataFrame(self, names, lambda: held)
 
-    def range(self, number: int) -> DataFrame:
-        """Numbers from 0."""
-        return DataFrame(self, ["id"], lambda: [{"id": at} for at in range(number)])
+    def range(self, start: int, end: int | None = None, step: int = 1, numPartitions: int = 1) -> DataFrame:
+        """Numbers."""
+        numbers = range(start) if end is None else range(start, end, step)
+        return DataFrame(self, ["id"], lambda: [{"id": at} for at in numbers])
 
     def sql(self, text: str) -> DataFrame:
         """A query is not interpreted; a statement runs at once, and its counts are the rows."""

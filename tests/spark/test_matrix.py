@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
-from clickjoin.lake import Lake, SmallTables, small
+from clickjoin.lake import Lake, SmallTables, commits
 from clickjoin.session import configured, suit
 from clickjoin.tables import REGISTRY
-from tests.simulator.matrix import CASES, Case, perform, reason, seen
+from tests.simulator.cases import CASES, Case
+from tests.simulator.matrix import perform, reason, seen
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -90,7 +91,7 @@ def _spark(lake: Lake, other: Lake, case: Case, folder: Path, refused: list[str]
 def _light(lake: Lake, other: Lake, case: Case, patch: pytest.MonkeyPatch, refused: list[str]) -> Any:
     """`first` by delta-rs, held by its handle; `second` from within."""
     left = [case.second] if case.second else []
-    opened, write = SmallTables.open, small.write_deltalake
+    opened, write = SmallTables.open, commits.write_deltalake
 
     def before() -> None:
         if left:
@@ -106,7 +107,7 @@ def _light(lake: Lake, other: Lake, case: Case, patch: pytest.MonkeyPatch, refus
 
     with patch.context() as inside:
         inside.setattr(SmallTables, "open", held)
-        inside.setattr(small, "write_deltalake", late)
+        inside.setattr(commits, "write_deltalake", late)
         return perform(lake, case.first)
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.config import Retry
 from clickjoin.event_store.landing import bucket_sql
-from clickjoin.event_store.local import buckets_of
+from clickjoin.event_store.placing import buckets_of
 from clickjoin.events import MICROS, bucket_of, moment
 from clickjoin.lake.extent import timestamp
 from clickjoin.registry.boundary import expired_sql

@@ -20,7 +20,7 @@ def test_the_model_agrees_with_the_table() -> None:
 
 
 def _cases() -> int:
-    from tests.simulator.matrix import CASES
+    from tests.simulator.cases import CASES
 
     assert len({case.name for case in CASES}) == len(CASES)
     return len(CASES)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyspark.cloudpickle
 import pytest
 
-from clickjoin.sources.files import _carry_code, _reader
+from clickjoin import arrays, events
+from clickjoin.event_store import local, placing
+from clickjoin.event_store.placing import Place
+from clickjoin.joiner import bulk, resolving
+from clickjoin.lake import extent, picking, prune, written
+from clickjoin.lake.types import arrow_schema
+from clickjoin.lake.written import Target
+from clickjoin.sources.base import RECORDS_DDL
+from clickjoin.sources.files import _unchanged
+from clickjoin.tables import PRIMARY
+from clickjoin.travel import carry
+from tests.unit.resolving_bench import job, part
 from tests.unit.sources_bench import Feed, event, spec
 
 WORKER = """
@@ -17,10 +31,32 @@ import sys
 from pyspark import cloudpickle
 import pyarrow as pa
 ids = pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(bytes(8))])], names=["id"])
-read = cloudpickle.loads(sys.stdin.buffer.read())
-print(sum(batch.num_rows for batch in read(iter([ids]))))
+work = cloudpickle.loads(sys.stdin.buffer.read())
+done = list(work(iter([ids])))
+print(sum(batch.num_rows for batch in done))
 print([name for name in sys.modules if name.split(".")[0] in ("clickjoin", "pandas")])
+print([text for batch in done if "done" in batch.schema.names for text in batch["done"].to_pylist() if text])
 """
+
+
+class Worker:
+    """Takes what is to be mapped, in a session's place."""
+
+    def range(self, *_: int) -> Worker:
+        """The rows do not matter."""
+        return self
+
+    def mapInArrow(self, each: Any, _: str) -> Any:
+        """What would travel."""
+        return each
+
+
+def run(work: Any) -> list[str]:
+    """What a process says that has no clickjoin."""
+    code = pyspark.cloudpickle.dumps(work)
+    done = subprocess.run([sys.executable, "-c", WORKER], input=code, capture_output=True, check=False, cwd="/")
+    assert done.stderr.decode() == ""
+    return done.stdout.decode().splitlines()
 
 
 @pytest.mark.parametrize("pattern", ["a.jsonl", "b.csv"])
@@ -30,8 +66,32 @@ def test_a_worker_needs_neither_clickjoin_nor_pandas(tmp_path: Path, pattern: st
     (tmp_path / "a.jsonl").write_bytes(data)
     (tmp_path / "b.csv").write_bytes(b'id,t\nh:1:1574562822000001,2019-11-24\nbad\na,b\na,"\nx,1e9\ny,1574562822\n')
     feed = Feed(tmp_path, pattern)
-    chunks, _ = feed.source._chunks(feed.plan().slices)
-    _carry_code()
-    code = pyspark.cloudpickle.dumps(_reader([chunks], spec(**fields)))
-    done = subprocess.run([sys.executable, "-c", WORKER], input=code, capture_output=True, check=False, cwd="/")
-    assert (done.stdout.split(b"\n")[:2], done.stderr) == ([b"6", b"[]"], b"")
+    worker: Any = Worker()
+    work = feed.source.read_through(worker, feed.plan().slices, spec(**fields), _unchanged, RECORDS_DDL)
+    assert run(work)[:2] == ["6", "[]"]
+
+
+def test_nor_to_land(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(event(1) + b"{bad\n" + event(2))
+    feed = Feed(tmp_path, "*.jsonl")
+    carry(local, arrays, events, placing, written)
+    target = Target(str(tmp_path / "primary"), arrow_schema(PRIMARY), PRIMARY.partitions, PRIMARY.statistics)
+    place = Place(3600, (), (4,), 7, "main", 1, False)
+    worker: Any = Worker()
+    work = feed.source.read_through(worker, feed.plan().slices, spec(), local._lander(target, place), "done STRING")
+    said = run(work)
+    assert said[:2] == ["1", "[]"]
+    done = json.loads(ast.literal_eval(said[2])[0])
+    assert (done["facts"]["good"], done["facts"]["bad"], [file[2] for file in done["files"]]) == (2, 1, [2])
+
+
+def test_nor_to_join(tmp_path: Path) -> None:
+    carry(bulk, arrays, events, resolving, picking, prune, written, extent)
+    clicks = [("c1", 5, "q1", 1), ("c1", 5, "q1", 1), ("c2", 6, "q9", 2)]
+    made = part(tmp_path, clicks, queries=[("q1", 1)])
+    work = resolving.work_of(job(tmp_path), [[made]])
+    said = run(work)
+    assert said[:2] == ["2", "[]"]
+    assert {name: tally["rows"] for name, tally in json.loads(ast.literal_eval(said[2])[0])["tallies"].items()} == {
+        "repeat": 0, "joined": 1, "pending": 1, "expired": 0,
+    }  # fmt: skip

@@ -65,7 +65,7 @@ def join_expired(engine: Engine, span: Span, micros: int, patience: float = PATI
     rows = expired(engine, span, ctx).withColumn("standing", F.lit("new")).localCheckpoint(eager=False)
     own, named = extents(rows, ctx.bucket_seconds)
     if own.rows:
-        work = Work(rows, own, primary_extent(ctx, own, named))
+        work = Work(lambda: rows, own, primary_extent(ctx, own, named))
         done["late"] = _insert(ctx, output(ctx, adapt(ctx, rows, work).where("merged")))
     done["late_repeats"] = _forget(engine, span) - done["late"]
     return done

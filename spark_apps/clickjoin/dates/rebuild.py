@@ -86,7 +86,7 @@ def made_anew(engine: Engine, span: Span, ctx: Context) -> tuple[DataFrame, dict
     rows = records(engine, span, ctx.bucket_seconds).localCheckpoint(eager=False)
     own, wanted = extents(rows, ctx.bucket_seconds)
     standing = F.when(F.col("payload").isNotNull(), "new").otherwise("gone")
-    work = Work(rows, own, primary_extent(ctx, own, wanted))
+    work = Work(lambda: rows, own, primary_extent(ctx, own, wanted))
     adapted = adapt(ctx, rows.withColumn("standing", standing), work).localCheckpoint(eager=False)
     return adapted, missing(adapted)
 

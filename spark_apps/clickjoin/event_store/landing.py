@@ -16,9 +16,7 @@ from clickjoin.context import Context
 from clickjoin.event_store import local
 from clickjoin.events import MICROS, moment
 from clickjoin.lake.extent import MINUTE, Extent, minutes_of
-from clickjoin.lake.observe import Observed
 from clickjoin.sources.base import Slice, Source
-from clickjoin.tables import BY_NAME
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,12 +88,7 @@ def _append(ctx: Context, stream: str, source: Source, done: bool) -> dict[str, 
         return None
     if (few := _few(ctx, stream, source)) is not None:
         return local.append_good(ctx, stream, few) | {"records": few}
-    records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
-    seen = Observed(_placed(ctx, records), _facts(stream))
-    good = seen.rows.where("reason IS NULL")
-    rows = good.select(*BY_NAME[stream].names)
-    ctx.lake.append(stream, rows, ctx.plan.txn)
-    return seen.result()
+    return local.append_many(ctx, stream, source)
 
 
 def _few(ctx: Context, stream: str, source: Source) -> pa.Table | None:
@@ -106,48 +99,14 @@ def _few(ctx: Context, stream: str, source: Source) -> pa.Table | None:
     return source.read_here(slices, ctx.pipeline.spec(stream, ctx.plan.planned))
 
 
-def _placed(ctx: Context, records: DataFrame) -> DataFrame:
-    return (
-        records.withColumn("bucket", F.expr(bucket_sql("event_time", ctx.bucket_seconds)))
-        .withColumn("named_bucket", F.expr(bucket_sql("primary_time", ctx.bucket_seconds)))
-        .withColumn("shard", F.expr(ctx.timeline.sql()))
-        .withColumn("batch", F.lit(ctx.plan.number).cast("bigint"))
-        .withColumn("replica", F.lit(ctx.plan.replica))
-        .withColumn("landed_at", F.lit(ctx.plan.planned_at))
-    )
-
-
-_GOOD = "reason IS NULL"
-_BAD = "reason IS NOT NULL AND COALESCE(part, 0) = 0"  # a record too long for one row counts once
-
-
-def _facts(stream: str, good: str = _GOOD, bad: str = _BAD) -> list[Column]:
-    facts = {
-        "good": f"count_if({good})",
-        "bad": f"count_if({bad})",
-        "low": f"min(IF({good}, unix_micros(event_time), NULL))",
-        "high": f"max(IF({good}, unix_micros(event_time), NULL))",
-        "buckets": f"collect_set(IF({good}, bucket, NULL))",
-        "minutes": f"collect_set(IF({good}, {minute_sql('event_time')}, NULL))",
-    }
-    if stream == "foreign":
-        facts |= {
-            "named_low": f"min(IF({good}, unix_micros(primary_time), NULL))",
-            "named_high": f"max(IF({good}, unix_micros(primary_time), NULL))",
-            "named_buckets": f"collect_set(IF({good}, named_bucket, NULL))",
-            "named_minutes": f"collect_set(IF({good}, {minute_sql('primary_time')}, NULL))",
-        }
-    return [F.expr(sql).alias(name) for name, sql in facts.items()]
-
-
 def _measure(ctx: Context, stream: str) -> dict[str, Any]:
     """The same facts from the table, for a batch that had landed before. Bad records are then unknown: -1."""
     rows = ctx.lake.read(stream)
     rows = rows.where((F.col("batch") == ctx.plan.number) & (F.col("replica") == ctx.plan.replica))
+    wanted = [F.count(F.lit(1)).alias("good"), *_extent_facts()]
     if stream == "foreign":
-        rows = rows.withColumn("named_bucket", F.expr(bucket_sql("primary_time", ctx.bucket_seconds)))
-    facts = rows.agg(*_facts(stream, "TRUE", "FALSE")).collect()[0].asDict()
-    return facts | {"bad": -1}
+        wanted += _extent_facts("primary_time", bucket_sql("primary_time", ctx.bucket_seconds), "named_")
+    return rows.agg(*wanted).collect()[0].asDict() | {"bad": -1}
 
 
 def own_rows(ctx: Context, stream: str, own: Extent) -> DataFrame:

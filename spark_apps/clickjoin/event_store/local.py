@@ -1,45 +1,82 @@
-"""Landing a few megabytes: parsed and appended by this process, since a Spark job costs more than the work itself.
+"""Landing a batch's records: few by this process, many by Spark's workers. Either way Arrow parses and writes them.
 
-The same rows in the same tables under the same transactions as by Spark's workers; a replay may take the other way.
+The same rows in the same tables under the same transactions, so a replay may take the other way.
 """
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.events import MICROS, bucket_of
-from clickjoin.lake import Txn
-from clickjoin.lake.extent import MINUTE
+from clickjoin import arrays, events
+from clickjoin.arrays import texts
+from clickjoin.event_store import placing
+from clickjoin.event_store.placing import Place, placed
+from clickjoin.events import MICROS
+from clickjoin.lake import Txn, written
 from clickjoin.lake.types import arrow_schema
+from clickjoin.lake.written import Target, Written
 from clickjoin.tables import BY_NAME, QUARANTINE
+from clickjoin.travel import carry
 
 if TYPE_CHECKING:
     from clickjoin.context import Context
+    from clickjoin.sources.base import Source, Work
+
+_FLUSH = 64 << 20  # bytes of records that a worker holds before it writes a file for each bucket
 
 
 def append_good(ctx: Context, stream: str, records: pa.Table) -> dict[str, Any]:
-    """Append the good records to their stream's table; returns facts as landing._facts names them.
+    """Append the good records to their stream's table; returns facts as `placed` names them.
 
     Columns in: those of RECORDS_DDL.
     """
-    good = records.filter(pc.is_null(records["reason"]))
-    facts = {"good": good.num_rows, "bad": _count_bad(records)} | _span(ctx.bucket_seconds, good, "event_time", "")
-    if stream == "foreign":
-        facts |= _span(ctx.bucket_seconds, good, "primary_time", "named_")
-    micros = good["event_time"].cast(pa.int64()).to_pylist()
-    made = {
-        "bucket": buckets_of(good["event_time"], ctx.bucket_seconds),
-        "shard": pa.array(ctx.timeline.shards_of(good["event_id"].to_pylist(), micros), pa.int32()),
-        "batch": pa.repeat(pa.scalar(ctx.plan.number, pa.int64()), good.num_rows),
-        "replica": pa.repeat(ctx.plan.replica, good.num_rows),
-        "landed_at": _at(ctx, good.num_rows),
-    }
-    ctx.lake.append(stream, _as_table(stream, good, made), ctx.plan.txn)
+    good, facts = placed(records, _place(ctx, stream))
+    schema = arrow_schema(BY_NAME[stream])
+    ctx.lake.append(stream, good.select(schema.names).cast(schema), ctx.plan.txn)
     return facts
+
+
+def append_many(ctx: Context, stream: str, source: Source) -> dict[str, Any]:
+    """Have the workers read, place and write the good records of a batch's slices, and commit what they have written.
+
+    Returns facts as append_good does.
+    """
+    carry(sys.modules[__name__], arrays, events, placing, written)
+    each = _lander(ctx.lake.target(BY_NAME[stream]), _place(ctx, stream))
+    spec = ctx.pipeline.spec(stream, ctx.plan.planned)
+    rows = source.read_through(ctx.lake.spark, ctx.plan.slices[stream], spec, each, "done STRING").collect()
+    parts = [json.loads(row["done"]) for row in rows]
+    ctx.lake.add(stream, [Written(*file) for part in parts for file in part["files"]], ctx.plan.txn)
+    return placing.merged([part["facts"] for part in parts])
+
+
+def _lander(target: Target, place: Place) -> Work:
+    def land(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for held in _gathered(batches):
+            good, facts = placed(pa.Table.from_batches(held), place)
+            done = json.dumps({"files": written.write(target, good), "facts": facts})
+            yield pa.RecordBatch.from_arrays([texts([done], pa.string())], ["done"])
+
+    return land
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size > _FLUSH:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
 
 
 def append_bad(ctx: Context, stream: str, records: pa.Table, txn: Txn) -> None:
@@ -49,36 +86,14 @@ def append_bad(ctx: Context, stream: str, records: pa.Table, txn: Txn) -> None:
         "stream": pa.repeat(stream, bad.num_rows),
         "batch": pa.repeat(pa.scalar(ctx.plan.number, pa.int64()), bad.num_rows),
         "replica": pa.repeat(ctx.plan.replica, bad.num_rows),
-        "at": _at(ctx, bad.num_rows),
+        "at": pa.repeat(pa.scalar(ctx.plan.planned_at, pa.timestamp("us", "UTC")), bad.num_rows),
     }
-    ctx.lake.append(QUARANTINE.name, _as_table(QUARANTINE.name, bad, made), txn)
+    schema = arrow_schema(QUARANTINE)
+    columns = [made[name] if name in made else bad[name] for name in schema.names]
+    ctx.lake.append(QUARANTINE.name, pa.table(columns, schema=schema), txn)
 
 
-def buckets_of(times: pa.ChunkedArray, width_seconds: int) -> pa.Array:
-    """Names of the buckets that some times lie in, null for null; the same rule as events.bucket_of."""
-    micros, width = times.cast(pa.int64()), width_seconds * MICROS
-    starts, which = np.unique(pc.fill_null(micros, 0).to_numpy() // width, return_inverse=True)
-    names = pa.array([bucket_of(int(start) * width, width_seconds) for start in starts], pa.string())
-    return names.take(pa.array(which, mask=pc.is_null(micros).to_numpy()))
-
-
-def _count_bad(records: pa.Table) -> int:
-    first = pc.equal(pc.fill_null(records["part"], 0), 0)  # a record too long for one row counts once
-    return int(pc.sum(pc.and_(pc.is_valid(records["reason"]), first)).as_py() or 0)
-
-
-def _as_table(name: str, rows: pa.Table, made: dict[str, Any]) -> pa.Table:
-    schema = arrow_schema(BY_NAME[name])
-    return pa.table([made[field.name] if field.name in made else rows[field.name] for field in schema], schema=schema)
-
-
-def _at(ctx: Context, count: int) -> Any:
-    return pa.repeat(pa.scalar(ctx.plan.planned_at, pa.timestamp("us", "UTC")), count)
-
-
-def _span(width_seconds: int, good: pa.Table, time: str, prefix: str) -> dict[str, Any]:
-    micros = good[time].cast(pa.int64()).drop_null().to_numpy()
-    buckets = pc.unique(buckets_of(good[time], width_seconds).drop_null()).to_pylist()
-    minutes = (np.unique(micros // MINUTE) * MINUTE).tolist()
-    ends = {"low": int(micros.min()), "high": int(micros.max())} if len(micros) else {"low": None, "high": None}
-    return {f"{prefix}{name}": fact for name, fact in (ends | {"buckets": buckets, "minutes": minutes}).items()}
+def _place(ctx: Context, stream: str) -> Place:
+    since, counts = ctx.timeline.steps
+    at = round(ctx.plan.planned_at.timestamp() * MICROS)
+    return Place(ctx.bucket_seconds, since, counts, ctx.plan.number, ctx.plan.replica, at, stream == "foreign")

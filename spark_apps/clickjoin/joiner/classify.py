@@ -5,6 +5,7 @@ joined | filtered | unjoinable | pending | expired | repeat | broken (claimed he
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -31,9 +32,12 @@ _PREPARED_IN = (*_KEY, "primary_id", "primary_time", "payload")
 
 @dataclass(frozen=True)
 class Work:
-    """Foreign events to join: rows as table `foreign`, with round, attempt and first_seen; and where they lie."""
+    """Foreign events to join: rows as table `foreign`, with round, attempt and first_seen; and where they lie.
 
-    events: DataFrame
+    `events` makes the plan that reads them: a batch that Arrow resolves needs none.
+    """
+
+    events: Callable[[], DataFrame]
     own: Extent
     named: Extent
 
@@ -72,7 +76,7 @@ def classify(ctx: Context, work: Work, *, fixed: bool) -> Classified:
 
     Errors: AdapterError, before anything is claimed.
     """
-    screened = screen(ctx, work.events, work.own)
+    screened = screen(ctx, work.events(), work.own)
     # What a batch has claimed is there until it is settled, wherever the floor stands by then.
     whole = adapt(ctx, screened, work, None if fixed else ctx.floor)
     status = _fixed_status() if fixed else _first_status(ctx)

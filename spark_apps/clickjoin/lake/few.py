@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections import defaultdict
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
 from clickjoin.lake import prune
-from clickjoin.lake.small import Unwritable
+from clickjoin.lake.commits import Unwritable
+from clickjoin.lake.picking import pick, whole
 from clickjoin.lake.types import arrow_type
 from clickjoin.tables import REGISTRY
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from clickjoin.lake.lake import Lake
     from clickjoin.lake.small import SmallTables
     from clickjoin.lake.txn import Txn
+    from clickjoin.lake.written import Written
 
 _KEY = ["event_id", "event_time"]
 _KEYS = pa.schema([("event_id", pa.string()), ("event_time", pa.timestamp("us", "UTC"))])
@@ -30,6 +30,10 @@ _READERS = 8
 
 class Overtaken(Exception):
     """Another commit came between a look at the registry and the commit that rests on it: look again."""
+
+
+class Taken(Exception):
+    """One of the ids that were to be claimed together has been claimed since they were looked up."""
 
 
 class TooMany(Exception):
@@ -76,16 +80,43 @@ def _insert(small: SmallTables, rows: pa.Table, txn: Txn) -> int | None:
     return int(new.num_rows)
 
 
+def insert_written(lake: Lake, files: Sequence[Written], seen: Set[str], txn: Txn) -> int | None:
+    """Add claims that workers have written to the registry; returns as Lake.insert_new does.
+
+    `seen`: the registry's files that they have been held against; what has come since is looked through here. Errors:
+    Taken where one of the ids has been claimed meanwhile; then nothing is added.
+    """
+    return lake.rerun(REGISTRY.name, lambda: _add(lake.small, files, seen, txn))
+
+
+def _add(small: SmallTables, files: Sequence[Written], seen: Set[str], txn: Txn) -> int | None:
+    table = small.open(REGISTRY.name)
+    held = table.transaction_version(txn.app_id)
+    if held is not None and int(held) >= txn.version:
+        return None
+    since: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    actions = pa.table(table.get_add_actions(flatten=True))
+    places = zip(*(actions[name].to_pylist() for name in ("partition.bucket", "partition.shard", "path")), strict=True)
+    for bucket, shard, path in places:
+        if path not in seen:
+            since[bucket, str(shard)].append(path)
+    root = small.path(REGISTRY.name)
+    for file in files:
+        _require_free(root, file, since.get((file.values["bucket"], file.values["shard"]), []))
+    if not small.add_next(table, files, txn):
+        raise Overtaken(root)
+    return sum(file.rows for file in files)
+
+
+def _require_free(root: str, file: Written, others: list[str]) -> None:
+    if not others:
+        return
+    mine = whole(root, [file.path], _KEYS)
+    taken = claims_of(root, others, mine["event_id"])
+    if taken.num_rows and mine.join(taken, _KEY, join_type="left semi").num_rows:
+        raise Taken(file.path)
+
+
 def claims_of(root: str, files: list[str], ids: pa.ChunkedArray) -> pa.Table:
     """Ids and times of the claims in some files of the registry that have one of these ids."""
-    base, inner = pafs.FileSystem.from_uri(root)
-    folder = pafs.SubTreeFileSystem(inner, base)
-
-    def named(file: str) -> list[pa.RecordBatch]:
-        with folder.open_input_file(file) as opened:
-            batches = pq.ParquetFile(opened).iter_batches(columns=_KEY, use_threads=False)
-            found = (batch.filter(pc.is_in(batch["event_id"], value_set=ids)) for batch in batches)
-            return [batch.cast(_KEYS) for batch in found if batch.num_rows]
-
-    with ThreadPoolExecutor(_READERS) as pool:
-        return pa.Table.from_batches([batch for held in pool.map(named, files) for batch in held], schema=_KEYS)
+    return pick(root, files, ids.combine_chunks(), _KEYS, _READERS)

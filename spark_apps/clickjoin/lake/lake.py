@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -12,8 +12,11 @@ from pyspark.sql import functions as F
 
 from clickjoin.errors import CommitConflict, LakeError
 from clickjoin.lake import prune
+from clickjoin.lake.commits import Unwritable
 from clickjoin.lake.small import SmallTables, settings
 from clickjoin.lake.txn import Txn
+from clickjoin.lake.types import arrow_schema
+from clickjoin.lake.written import Target, Written
 from clickjoin.session import compile_code
 from clickjoin.tables import BY_NAME, REGISTRY, Table
 
@@ -116,6 +119,21 @@ class Lake:
             writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(self.small.path(name))
 
         self.rerun(name, write)
+
+    def add(self, name: str, files: Sequence[Written], txn: Txn) -> None:
+        """Add files that workers have written to a table, in one commit, once a txn."""
+        try:
+            self.small.add(name, files, txn)
+        except Unwritable:
+            self.append(name, self.written(name, files), txn)
+
+    def written(self, name: str, files: Sequence[Written]) -> DataFrame:
+        """Rows of files that workers have written, committed or not."""
+        return self._read(name, [file.path for file in files])
+
+    def target(self, table: Table, schema: pa.Schema | None = None) -> Target:
+        """A table for workers to write files of: all of its columns, or those of a schema."""
+        return Target(self.small.path(table.name), schema or arrow_schema(table), table.partitions, table.statistics)
 
     def create_filled(self, table: Table, rows: DataFrame, name: str) -> None:
         """Create a table under some name with its rows, sorted by event time within partitions, in one commit."""

@@ -7,18 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.arrays import mask, plain
 from clickjoin.lake.extent import MINUTE
 
 if TYPE_CHECKING:
     from clickjoin.lake.extent import Extent
 
 _TRUNCATED = timedelta(milliseconds=1)  # a log keeps only the milliseconds of a time's minimum and maximum
+_SLACK = _TRUNCATED // timedelta(microseconds=1)
+_EVER = 1 << 60
+
+
+class Ends(NamedTuple):
+    """Least and greatest event times of some files, in microseconds."""
+
+    least: np.ndarray[Any, Any]
+    most: np.ndarray[Any, Any]
 
 
 def within(
@@ -78,18 +88,24 @@ def rows_in(actions: pa.Table, extent: Extent) -> int:
 
 
 def _near(actions: pa.Table, starts: np.ndarray[Any, Any], length: int) -> pa.Array:
-    """Which files can hold a time of one of these stretches: sorted starts and one length, in microseconds."""
+    return mask(near(ends(actions), starts, length))
+
+
+def ends(actions: pa.Table) -> Ends:
+    """Least and greatest event time of each file, in microseconds; of one without statistics the widest there is."""
     if not (_has(actions, "min.event_time") and _has(actions, "max.event_time")):
-        return pa.array(np.ones(actions.num_rows, np.bool_))
-    slack, ends = int(_TRUNCATED / timedelta(microseconds=1)), (int(starts[0]), int(starts[-1]) + length)
-    least, most = (
-        pc.fill_null(_micros(actions[name]), unknown).to_numpy()
-        for name, unknown in zip(("min.event_time", "max.event_time"), ends, strict=True)
-    )
+        unknown = np.zeros(actions.num_rows, np.int64)
+        return Ends(unknown - _EVER, unknown + _EVER)
+    low, high = (_micros(actions[f"{end}.event_time"]) for end in ("min", "max"))
+    return Ends(plain(pc.fill_null(low, -_EVER)), plain(pc.fill_null(high, _EVER)))
+
+
+def near(files: Ends, starts: np.ndarray[Any, Any], length: int) -> np.ndarray[Any, Any]:
+    """Which files can hold a time of one of these stretches: sorted starts and one length, in microseconds."""
     # The first stretch that does not end before the file begins.
-    first = np.searchsorted(starts, least - slack - length)
-    inside = starts[np.minimum(first, len(starts) - 1)] <= most + slack
-    return pa.array(inside & (first < len(starts)))
+    first = np.searchsorted(starts, files.least - _SLACK - length)
+    inside: np.ndarray[Any, Any] = starts[np.minimum(first, len(starts) - 1)] <= files.most + _SLACK
+    return inside & (first < len(starts))
 
 
 def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:

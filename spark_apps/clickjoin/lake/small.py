@@ -6,18 +6,23 @@ Also what can be known of any table from its log alone. A commit costs about 10 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 
 from clickjoin.errors import LakeError
+from clickjoin.lake import commits
+from clickjoin.lake.commits import carrying, very_next
 from clickjoin.lake.txn import Txn
-from clickjoin.lake.types import arrow_schema, arrow_type, delta_type
+from clickjoin.lake.types import arrow_schema, delta_type
 from clickjoin.tables import BY_NAME, Table
+
+if TYPE_CHECKING:
+    from clickjoin.lake.written import Written
 
 # A batch every few seconds makes tens of thousands of versions a day: few checkpoints, a short log.
 _SETTINGS = {
@@ -29,7 +34,6 @@ _SETTINGS = {
     "delta.enableDeletionVectors": "false",
 }
 _RACES = 20
-_PACKED = WriterProperties(compression="ZSTD")
 
 
 def settings(table: Table) -> dict[str, str]:
@@ -38,10 +42,6 @@ def settings(table: Table) -> dict[str, str]:
     if table.statistics:
         found["delta.dataSkippingStatsColumns"] = ",".join(table.statistics)
     return found
-
-
-class Unwritable(LakeError):
-    """Somebody has given a table a feature that only Spark can write."""
 
 
 class SmallTables:
@@ -164,7 +164,7 @@ class SmallTables:
             if txn and self.settled_txn(name, txn.app_id) >= txn.version:
                 return False
             try:
-                _write(table, data, _properties(txn))
+                commits.write(table, data, carrying(txn))
             except CommitFailedError:
                 continue  # another writer of this txn came first, and the next look will see it
             return True
@@ -175,9 +175,29 @@ class SmallTables:
 
         Columns as arrow_schema.
         """
-        only = CommitProperties(max_commit_retries=0, app_transactions=[Transaction(txn.app_id, txn.version)])
         try:
-            _write(table, data, only)
+            commits.write(table, data, very_next(txn))
+        except CommitFailedError:
+            return False
+        return True
+
+    def add(self, name: str, files: Sequence[Written], txn: Txn) -> bool:
+        """Commit files that lie beside a table's own already; False if the table already holds this txn."""
+        for _ in range(_RACES):
+            table = self.open(name)
+            if self.settled_txn(name, txn.app_id) >= txn.version:
+                return False
+            try:
+                commits.add(table, files, carrying(txn))
+            except CommitFailedError:
+                continue
+            return True
+        raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
+
+    def add_next(self, table: DeltaTable, files: Sequence[Written], txn: Txn) -> bool:
+        """Commit files as the very next version after the one that a handle shows; False if another came first."""
+        try:
+            commits.add(table, files, very_next(txn))
         except CommitFailedError:
             return False
         return True
@@ -192,7 +212,7 @@ class SmallTables:
             if self.settled_txn(name, txn.app_id) >= txn.version:
                 return False
             try:
-                table.create_write_transaction([], "append", table.schema(), commit_properties=_properties(txn))
+                commits.add(table, [], carrying(txn))
             except CommitFailedError:
                 continue
             return True
@@ -203,25 +223,8 @@ class SmallTables:
         table = self.open(name)
         if int(table.version()) != version:
             return False
-        only = CommitProperties(max_commit_retries=0, app_transactions=[Transaction(txn.app_id, txn.version)])
         try:
-            table.create_write_transaction([], "append", table.schema(), commit_properties=only)
+            commits.add(table, [], very_next(txn))
         except CommitFailedError:
             return False
         return True
-
-
-def _write(table: DeltaTable, data: pa.Table, properties: CommitProperties | None) -> None:
-    for field in table.schema().fields:  # columns that a later version, or an earlier adapter, has added
-        if field.name not in data.column_names:
-            data = data.append_column(field.name, pa.nulls(data.num_rows, arrow_type(str(field.type.type))))
-    try:
-        write_deltalake(table, data, mode="append", commit_properties=properties, writer_properties=_PACKED)
-    except CommitFailedError as error:
-        if "Unsupported table features" not in str(error):
-            raise
-        raise Unwritable(f"{table.table_uri}: {error}", remedy="Take the feature away from the table again") from error
-
-
-def _properties(txn: Txn | None) -> CommitProperties | None:
-    return CommitProperties(app_transactions=[Transaction(txn.app_id, txn.version)]) if txn else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -9,6 +10,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.context import Context
 from clickjoin.lake import few
+from clickjoin.lake.commits import Unwritable
 from clickjoin.lake.extent import Extent
 from clickjoin.lake.views import named
 from clickjoin.registry.boundary import expired_sql
@@ -16,6 +18,8 @@ from clickjoin.tables import REGISTRY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from clickjoin.lake.written import Written
 
 
 def screen(ctx: Context, events: DataFrame, own: Extent) -> DataFrame:
@@ -57,9 +61,21 @@ def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int],
     rows = candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names)
     try:
         inserted = _here(ctx, rows) if little else _merged(ctx, rows, extent, shards)
-    except few.TooMany:
+    except (few.TooMany, Unwritable):
         inserted = _merged(ctx, rows, extent, shards)
     # Whatever was committed: without a commit of this number a late copy of the batch could still claim.
+    ctx.lake.fix("registry", ctx.plan.txn)
+    return inserted == extent.rows
+
+
+def claim_written(ctx: Context, files: Sequence[Written], seen: Set[str], extent: Extent, shards: set[int]) -> bool:
+    """Claim what workers have written, as `claim` does; `seen`: the registry's files that it has been held against."""
+    if not files:
+        return ctx.lake.fix("registry", ctx.plan.txn)
+    try:
+        inserted = few.insert_written(ctx.lake, files, seen, ctx.plan.txn)
+    except (few.Taken, Unwritable):  # a MERGE finds out which of them are free
+        inserted = _merged(ctx, ctx.lake.written("registry", files), extent, shards)
     ctx.lake.fix("registry", ctx.plan.txn)
     return inserted == extent.rows
 

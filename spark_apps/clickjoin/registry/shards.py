@@ -39,9 +39,13 @@ class Timeline:
 
     def shards_of(self, event_ids: Iterable[str], micros: Iterable[int]) -> list[int]:
         """The shards of some events, by their ids and times (microseconds)."""
-        since = [_micros(moment) for moment, _ in self.entries[1:]]
-        counts = [count for _, count in self.entries]
+        since, counts = self.steps
         return [crc_of(name) % counts[bisect_right(since, at)] for name, at in zip(event_ids, micros, strict=True)]
+
+    @property
+    def steps(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """When the number of shards changes (microseconds), and the numbers before, between and after."""
+        return tuple(_micros(moment) for moment, _ in self.entries[1:]), tuple(count for _, count in self.entries)
 
     def sql(self) -> str:
         """The same rule as Spark SQL over columns `event_id` and `event_time`."""

@@ -75,4 +75,4 @@ def due_work(ctx: Context) -> Work:
     rows = rows.orderBy("due_at", *_KEY).limit(part.limit)
     rows = rows.withColumns({"generation": F.lit(""), "offset": F.lit(0)}).localCheckpoint(eager=False)
     own, named = extents(rows, ctx.bucket_seconds)
-    return Work(rows, own, primary_extent(ctx, own, named))
+    return Work(lambda: rows, own, primary_extent(ctx, own, named))

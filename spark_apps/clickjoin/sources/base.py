@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,6 +97,10 @@ RECORDS_DDL = (
 )
 
 
+# What a task does with its record batches, on a worker.
+Work = Callable[[Iterator[Any]], Iterator[Any]]
+
+
 class Nothing:
     """A source that has nothing, for a stream that is not read."""
 
@@ -111,6 +115,12 @@ class Nothing:
     def read(self, spark: SparkSession, slices: Sequence[Slice], spec: RecordSpec) -> DataFrame:
         """No records."""
         return spark.createDataFrame([], RECORDS_DDL)
+
+    def read_through(
+        self, spark: SparkSession, slices: Sequence[Slice], spec: RecordSpec, each: Work, ddl: str
+    ) -> DataFrame:
+        """No records."""
+        return spark.createDataFrame([], ddl)
 
     def read_here(self, slices: Sequence[Slice], spec: RecordSpec) -> pa.Table | None:
         """No records."""
@@ -138,6 +148,12 @@ class Source(Protocol):
 
     def read(self, spark: SparkSession, slices: Sequence[Slice], spec: RecordSpec) -> DataFrame:
         """Records of the slices, in parallel on Spark's workers; columns as RECORDS_DDL."""
+        ...
+
+    def read_through(
+        self, spark: SparkSession, slices: Sequence[Slice], spec: RecordSpec, each: Work, ddl: str
+    ) -> DataFrame:
+        """What `each`, on the workers, makes of the record batches that a task reads; columns as `ddl`."""
         ...
 
     def read_here(self, slices: Sequence[Slice], spec: RecordSpec) -> pa.Table | None:

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin import errors, events
+from clickjoin import arrays, errors, events
 from clickjoin.sources import contents, records, tasks
-from clickjoin.sources.base import RECORDS_DDL, Budget, Position, Slice, SourcePlan
+from clickjoin.sources.base import RECORDS_DDL, Budget, Position, Slice, SourcePlan, Work
 from clickjoin.sources.contents import proof_of
 from clickjoin.sources.locate import locate, lost_reason, packed_size
-from clickjoin.sources.parsing import arrays, by_hand, csv_lines, fields, json_lines, lines, moments
+from clickjoin.sources.parsing import by_hand, csv_lines, fields, json_lines, lines, moments
 from clickjoin.sources.planning import make_plan
 from clickjoin.sources.records import read_chunk
 from clickjoin.sources.tasks import Chunk, spread
+from clickjoin.travel import carry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from clickjoin.config import Files
     from clickjoin.events import RecordSpec
 
-_PARSING = (arrays, by_hand, csv_lines, fields, json_lines, lines, moments)
+_PARSING = (by_hand, csv_lines, fields, json_lines, lines, moments)
 _UNPACKED = 8  # times as long as packed, for sharing out work
 
 
@@ -57,11 +58,17 @@ class FilesSource:
 
     def read(self, spark: SparkSession, slices: Sequence[Slice], spec: RecordSpec) -> DataFrame:
         """Records of the slices, columns as RECORDS_DDL; the same rows each time, in no order. See base.Source."""
+        return self.read_through(spark, slices, spec, _unchanged, RECORDS_DDL)
+
+    def read_through(
+        self, spark: SparkSession, slices: Sequence[Slice], spec: RecordSpec, each: Work, ddl: str
+    ) -> DataFrame:
+        """What `each` makes of the records that a worker reads. See base.Source."""
         chunks, sizes = self._chunks(slices)
         work = spread(chunks, sizes, self._parallelism)
-        _carry_code()
+        carry(sys.modules[__name__], arrays, errors, events, contents, records, tasks, *_PARSING)
         frame = spark.range(0, len(work), 1, len(work))
-        return frame.mapInArrow(_reader(work, spec), RECORDS_DDL)
+        return frame.mapInArrow(_reader(work, spec, each), ddl)
 
     def read_here(self, slices: Sequence[Slice], spec: RecordSpec) -> pa.Table:
         """The same records, read by this process. See base.Source."""
@@ -104,19 +111,15 @@ class FilesSource:
         return self._format == "csv" if self._format else bool(re.search(r"\.csv(\.|$)", name))
 
 
-def _reader(work: Sequence[Sequence[Chunk]], spec: RecordSpec) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def read(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
+def _reader(work: Sequence[Sequence[Chunk]], spec: RecordSpec, each: Work) -> Work:
+    def records_of(numbers: Iterator[Any]) -> Iterator[Any]:
+        for batch in numbers:
             for task in batch.column(0).to_pylist():
                 for chunk in work[task]:
                     yield from read_chunk(chunk, spec)
 
-    return read
+    return lambda numbers: each(records_of(numbers))
 
 
-def _carry_code() -> None:
-    """Let the workers' code travel with the plan: a remote Spark server has no clickjoin."""
-    from pyspark.cloudpickle import register_pickle_by_value
-
-    for module in (sys.modules[__name__], errors, events, contents, records, tasks, *_PARSING):
-        register_pickle_by_value(module)
+def _unchanged(batches: Iterator[Any]) -> Iterator[Any]:
+    return batches

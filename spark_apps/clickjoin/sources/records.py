@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from clickjoin.arrays import ints, numbers, scalar, texts
 from clickjoin.sources.contents import (
     BLOCK,
     BrokenGzip,
@@ -19,7 +20,6 @@ from clickjoin.sources.contents import (
     packed_blocks,
     plain_blocks,
 )
-from clickjoin.sources.parsing.arrays import ints, numbers, scalar, texts
 from clickjoin.sources.parsing.csv_lines import HEADER, CsvParser, header_of
 from clickjoin.sources.parsing.fields import needed, understand
 from clickjoin.sources.parsing.json_lines import JsonParser

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from clickjoin.sources.parsing.arrays import ints, numbers, texts
+from clickjoin.arrays import ints, numbers, texts
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from clickjoin.sources.parsing.arrays import plain, scalar
+from clickjoin.arrays import plain, scalar
 from clickjoin.sources.parsing.by_hand import Segment
 from clickjoin.sources.parsing.lines import BOM, pick, rows_at
 

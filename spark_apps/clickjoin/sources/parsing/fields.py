@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.sources.parsing.arrays import ints, mask, plain, scalar
+from clickjoin.arrays import ints, mask, plain, scalar
 from clickjoin.sources.parsing.moments import micros_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from clickjoin.sources.parsing.arrays import ints, plain
+from clickjoin.arrays import ints, plain
 from clickjoin.sources.parsing.by_hand import Segment, by_hand
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.arrays import mask, plain
 from clickjoin.sources.contents import packed_blocks, plain_blocks, read_at
-from clickjoin.sources.parsing.arrays import mask, plain
 
 if TYPE_CHECKING:
     import numpy.typing as npt

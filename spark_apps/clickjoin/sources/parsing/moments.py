@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.sources.parsing.arrays import mask, plain
+from clickjoin.arrays import mask, plain
 
 if TYPE_CHECKING:
     import numpy.typing as npt

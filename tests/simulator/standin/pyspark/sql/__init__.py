@@ -43,21 +43,4 @@ class Window:
         return WindowSpec(items)
 
 
-class Observation:
-    """Aggregates that are known once an action has run."""
-
-    def __init__(self, name: str | None = None) -> None:
-        self._result: dict[str, Any] | None = None
-
-    def take(self, found: dict[str, Any]) -> None:
-        """Keep what was observed first."""
-        if self._result is None:
-            self._result = found
-
-    @property
-    def get(self) -> dict[str, Any]:
-        """What was observed."""
-        return self._result or {}
-
-
-__all__ = ["Column", "DataFrame", "Observation", "Row", "SparkSession", "Window", "WindowSpec"]
+__all__ = ["Column", "DataFrame", "Row", "SparkSession", "Window", "WindowSpec"]

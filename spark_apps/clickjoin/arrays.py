@@ -46,7 +46,7 @@ def mask(values: npt.NDArray[np.bool_]) -> Any:
 def plain(array: Any) -> npt.NDArray[Any]:
     """An array of numbers or booleans without nulls as NumPy's; of numbers not for writing."""
     if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
+        array = array.combine_chunks() if array.num_chunks else pa.nulls(0, array.type)
     begin, end = array.offset, array.offset + len(array)
     data = array.buffers()[1]
     if array.type == pa.bool_():

@@ -1,0 +1,103 @@
+"""Good records as rows of their stream's table: bucket, shard, and the batch that lands them. Runs on workers too."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.arrays import ints, numbers, plain, scalar, texts
+from clickjoin.events import MICROS, bucket_of, crc_of
+
+_MINUTE = 60 * MICROS
+_TIME = pa.timestamp("us", "UTC")
+
+
+class Place(NamedTuple):
+    """By what a batch places the records of a stream; times in microseconds.
+
+    `since` and `counts`: the timeline's entries after the first, and the numbers of shards before, between and after.
+    """
+
+    bucket_seconds: int
+    since: tuple[int, ...]
+    counts: tuple[int, ...]
+    batch: int
+    replica: str
+    planned_at: int
+    named: bool  # records name primary events
+
+
+def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
+    """The good records with the columns that landing adds, and facts of all records.
+
+    Columns in: those of RECORDS_DDL. Facts: how many are good and bad; low, high and minutes (microseconds) and buckets
+    of the good ones, and the same with named_ before it of the primary events that they name.
+    """
+    good = records.filter(pc.is_null(records["reason"]))
+    count = good.num_rows
+    facts = {"good": count, "bad": _count_bad(records)} | _span(place.bucket_seconds, good, "event_time", "")
+    if place.named:
+        facts |= _span(place.bucket_seconds, good, "primary_time", "named_")
+    made = {
+        "bucket": buckets_of(good["event_time"], place.bucket_seconds),
+        "shard": numbers(_shards(good, place), pa.int32()),
+        "batch": ints(np.full(count, place.batch)),
+        "replica": pa.repeat(scalar(place.replica), count),
+        "landed_at": numbers(np.full(count, place.planned_at), _TIME),
+    }
+    for name, column in made.items():
+        good = good.append_column(name, column)
+    return good, facts
+
+
+def merged(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Facts of several parts as those of one."""
+    whole: dict[str, Any] = dict(found[0]) if found else {"good": 0, "bad": 0}
+    for part in found[1:]:
+        for name, fact in part.items():
+            whole[name] = _both(name, whole[name], fact)
+    return whole
+
+
+def _both(name: str, one: Any, other: Any) -> Any:
+    if isinstance(one, list):
+        return sorted({*one, *other})
+    if name in ("good", "bad"):
+        return one + other
+    known = [fact for fact in (one, other) if fact is not None]
+    return (min if name.endswith("low") else max)(known) if known else None
+
+
+def _shards(rows: pa.Table, place: Place) -> list[int]:
+    ids = rows["event_id"].to_pylist()
+    if len(place.counts) == 1:
+        count = place.counts[0]
+        return [crc_of(name) % count for name in ids]
+    micros = rows["event_time"].cast(pa.int64()).to_pylist()
+    return [crc_of(name) % place.counts[bisect_right(place.since, at)] for name, at in zip(ids, micros, strict=True)]
+
+
+def buckets_of(times: pa.ChunkedArray, width_seconds: int) -> pa.ChunkedArray:
+    """Names of the buckets that some times lie in, null for null; the same rule as events.bucket_of."""
+    micros, width = times.cast(pa.int64()), width_seconds * MICROS
+    starts, which = np.unique(plain(pc.fill_null(micros, ints([0])[0])) // width, return_inverse=True)
+    names = texts([bucket_of(int(start) * width, width_seconds) for start in starts], pa.string())
+    return pc.if_else(pc.is_valid(micros), names.take(ints(which)), pa.nulls(1, pa.string())[0])
+
+
+def _count_bad(records: pa.Table) -> int:
+    none = numbers([0], pa.int32())[0]
+    first = pc.equal(pc.fill_null(records["part"], none), none)  # a record too long for one row counts once
+    return int(pc.sum(pc.and_(pc.is_valid(records["reason"]), first)).as_py() or 0)
+
+
+def _span(width_seconds: int, good: pa.Table, time: str, prefix: str) -> dict[str, Any]:
+    micros = plain(good[time].cast(pa.int64()).drop_null())
+    buckets = pc.unique(buckets_of(good[time], width_seconds).drop_null()).to_pylist()
+    minutes = (np.unique(micros // _MINUTE) * _MINUTE).tolist()
+    ends = {"low": int(micros.min()), "high": int(micros.max())} if len(micros) else {"low": None, "high": None}
+    return {f"{prefix}{name}": fact for name, fact in (ends | {"buckets": buckets, "minutes": minutes}).items()}

@@ -1,0 +1,175 @@
+"""The join of a whole batch by tasks that each resolve some of its buckets: planned here, claimed and published here.
+
+Only for what no adapter changes. A batch of which some claims are committed already goes by classify.py alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from clickjoin import arrays, events
+from clickjoin.config import Within
+from clickjoin.events import MICROS, moment
+from clickjoin.joiner import resolving
+from clickjoin.joiner.adapter import Merge
+from clickjoin.joiner.classify import Classified, Tally, Work, is_plain
+from clickjoin.joiner.resolving import Files, Job, Part
+from clickjoin.lake import extent as extents
+from clickjoin.lake import picking, prune, written
+from clickjoin.lake.extent import Extent
+from clickjoin.lake.types import arrow_schema, arrow_type, delta_type
+from clickjoin.lake.written import Written
+from clickjoin.tables import FOREIGN, JOINED, REGISTRY
+from clickjoin.travel import carry
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from clickjoin.context import Context
+
+_ROWS_A_PART = 200_000
+_ROWS_A_TASK, _FILES_A_TASK = 40_000, 64
+_MOST_TASKS = 8
+_RESULT = f"{FOREIGN.ddl}, status STRING, done STRING"
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A batch's events by status, as Classified, whose rows are only those that did not join; and what was written.
+
+    `seen`: the registry's files that its events were held against.
+    """
+
+    found: Classified
+    claims: tuple[Written, ...]
+    output: tuple[Written, ...]
+    seen: frozenset[str]
+
+
+def can_resolve(ctx: Context) -> bool:
+    """Whether a batch can be joined this way: new records, and no adapter that changes them."""
+    return ctx.plan.sequence == "join" and is_plain(ctx.adapter)
+
+
+def resolve(ctx: Context, work: Work) -> Resolved:
+    """Join a batch. Nothing of it is committed: what has been written becomes real with the claim."""
+    claims = ctx.lake.small.files("registry")
+    carry(sys.modules[__name__], arrays, events, resolving, picking, prune, written, extents)
+    tasks = _tasks(_parts(ctx, work.own, claims))
+    each = resolving.work_of(_job(ctx, work), tasks)
+    rows = ctx.lake.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(each, _RESULT).localCheckpoint(eager=False)
+    done = [json.loads(row["done"]) for row in rows.where("done IS NOT NULL").select("done").collect()]
+    left = (
+        rows.where("done IS NULL")
+        .drop("done")
+        .withColumns({"round": F.lit(0), "attempt": F.lit(0), "first_seen": F.col("landed_at")})
+    )
+    names = {name for part in done for name in part["tallies"]}
+    tallies = {name: _tally([part["tallies"][name] for part in done]) for name in sorted(names)}
+    held = {name: tally for name, tally in tallies.items() if tally.extent.rows}
+    return Resolved(
+        Classified(left, held, _is_little(ctx, held)), _files(done, "claims"), _files(done, "output"),
+        frozenset(claims["path"].to_pylist()),
+    )  # fmt: skip
+
+
+def _files(done: Sequence[dict[str, Any]], name: str) -> tuple[Written, ...]:
+    return tuple(Written(*file) for part in done for file in part[name])
+
+
+def _is_little(ctx: Context, tallies: dict[str, Tally]) -> bool:
+    left = [tallies[name] for name in ("pending", "expired") if name in tallies]
+    return sum(tally.extent.rows for tally in left) <= 50_000 and sum(t.size for t in left) <= ctx.pipeline.batch.local
+
+
+def _job(ctx: Context, work: Work) -> Job:
+    within = ctx.pipeline.foreign.primary_time
+    plan, lake = ctx.plan, ctx.lake
+    primaries = prune.within(lake.small.files("primary"), work.named)
+    own = pa.schema([(name, arrow_type(delta_type(kind))) for name, kind in Merge.columns.items()])
+    return Job(
+        plan.number, plan.replica, plan.token, {shard: _micros(at) for shard, at in ctx.boundary.items()},
+        None if ctx.floor is None else _micros(ctx.floor),
+        round(within.within * MICROS) if isinstance(within, Within) else None,
+        lake.small.path("foreign"), arrow_schema(FOREIGN), _held(lake.small.path("primary"), primaries),
+        lake.target(REGISTRY), lake.target(JOINED, pa.schema([*arrow_schema(JOINED), *own])),
+    )  # fmt: skip
+
+
+def _held(root: str, files: pa.Table) -> Files:
+    return Files(root, tuple(prune.paths(files)), prune.ends(files))
+
+
+def _parts(ctx: Context, own: Extent, claims: pa.Table) -> list[tuple[Part, int, int]]:
+    """Parts of a batch, each with its rows and files: a bucket each, or some shards of a bucket that has many rows."""
+    small = ctx.lake.small
+    files = prune.within(small.files("foreign"), own, ctx.plan.number)
+    claims = prune.within(claims, own)
+    found = []
+    for bucket in sorted(set(files["partition.bucket"].to_pylist())):
+        mine = files.filter(pc.equal(files["partition.bucket"], bucket))
+        theirs = claims.filter(pc.equal(claims["partition.bucket"], bucket))
+        rows = prune.rows(mine)
+        for shards in _split(range(ctx.timeline.most), rows):
+            held = (
+                theirs.filter(pc.is_in(theirs["partition.shard"], pa.array(shards, theirs["partition.shard"].type)))
+                if shards
+                else theirs
+            )
+            part = Part(bucket, shards, tuple(prune.paths(mine)), _held(small.path("registry"), held))
+            found.append((part, rows, mine.num_rows + held.num_rows))
+    return found
+
+
+def _split(shards: Sequence[int], rows: int) -> list[tuple[int, ...]]:
+    """Groups of shards, so that each has about _ROWS_A_PART rows."""
+    count = min(-(-rows // _ROWS_A_PART), len(shards))
+    return [()] if count <= 1 else [tuple(shards[at::count]) for at in range(count)]
+
+
+def _tasks(parts: Sequence[tuple[Part, int, int]]) -> list[list[Part]]:
+    """Parts dealt out to tasks of about the same cost, in order."""
+    costs = [rows / _ROWS_A_TASK + files / _FILES_A_TASK for _, rows, files in parts]
+    count = max(1, min(_MOST_TASKS, round(sum(costs)), len(parts)))
+    tasks: list[list[Part]] = [[] for _ in range(count)]
+    middles = np.cumsum(costs) - np.array(costs) / 2
+    for (part, _, _), middle in zip(parts, middles, strict=True):
+        tasks[min(int(middle * count / sum(costs)), count - 1)].append(part)
+    return [task for task in tasks if task]
+
+
+def _tally(parts: Iterable[dict[str, Any]]) -> Tally:
+    held = [part for part in parts if part["rows"]]
+    if not held:
+        return Tally(Extent(0), frozenset(), (), 0)
+    extent = Extent(
+        sum(part["rows"] for part in held), tuple(sorted({name for part in held for name in part["buckets"]})),
+        moment(min(part["low"] for part in held)), moment(max(part["high"] for part in held)),
+    )  # fmt: skip
+    shards = frozenset(shard for part in held for shard in part["shards"])
+    return Tally(extent, shards, _exceeded(held), sum(part["size"] for part in held))
+
+
+def _exceeded(held: Sequence[dict[str, Any]]) -> tuple[int, ...]:
+    """Event times that 50, 90, 99 in 100 exceed, from some points of each part."""
+    points = np.array([at for part in held for at in part["times"]], np.int64)
+    if not len(points):
+        return ()
+    weights = np.array([part["rows"] / len(part["times"]) for part in held for _ in part["times"]])
+    order = np.argsort(points)
+    shares = np.cumsum(weights[order]) / weights.sum()
+    last = len(points) - 1
+    return tuple(int(points[order][min(int(np.searchsorted(shares, share)), last)]) for share in (0.5, 0.1, 0.01))
+
+
+def _micros(at: datetime) -> int:
+    return round(at.timestamp() * MICROS)

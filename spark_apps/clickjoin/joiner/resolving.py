@@ -1,0 +1,236 @@
+"""The join of one part of a batch, by one task: screened, looked up, and what joins written to files, not yet claimed.
+
+Arrow reads only what is named, so no record passes through Java; runs on workers, which need no clickjoin. It gives
+each event the status that classify.py, which works with Spark's own operators, gives it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.arrays import ints, mask, numbers, plain, scalar, texts
+from clickjoin.lake.picking import pick, whole
+from clickjoin.lake.prune import Ends, near
+from clickjoin.lake.written import Target, write
+
+_TIME = pa.timestamp("us", "UTC")
+_KEY = ("event_id", "event_time")
+_KEYS = pa.schema([("event_id", pa.string()), ("event_time", _TIME)])
+_LANDED = ("landed_at", "replica", "generation", "offset")  # of primary records with one name the first counts
+_HELD = pa.schema([*_KEYS, ("landed_at", _TIME), ("replica", pa.string()), ("generation", pa.string()),
+                   ("offset", pa.int64()), ("payload", pa.string())])  # fmt: skip
+_POINTS = 200
+
+
+class Files(NamedTuple):
+    """Data files below a folder, and the event times that each can hold."""
+
+    root: str
+    paths: tuple[str, ...]
+    ends: Ends
+
+    def holding(self, times: np.ndarray[Any, Any], length: int = 0) -> list[str]:
+        """Those that can hold an event of these times, or of up to `length` after one of them (microseconds)."""
+        if not len(times) or not self.paths:
+            return []
+        return [self.paths[at] for at in np.flatnonzero(near(self.ends, np.sort(times), length))]
+
+
+class Part(NamedTuple):
+    """Events of one bucket (and some of its shards; none named: all), and the claims that they are held against."""
+
+    bucket: str
+    shards: tuple[int, ...]
+    foreign: tuple[str, ...]
+    claims: Files
+
+
+class Job(NamedTuple):
+    """What is the same for all parts of a batch. Times and lengths in microseconds.
+
+    `boundary`: oldest time that the registry answers for, by shard; `floor`: no primary event from before it counts;
+    `within`: how long before its event a primary event can lie, where its time is not known.
+    """
+
+    batch: int
+    replica: str
+    token: str
+    boundary: dict[int, int]
+    floor: int | None
+    within: int | None
+    foreign: str
+    columns: pa.Schema
+    primary: Files
+    registry: Target
+    joined: Target
+
+
+def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
+    """What became of a part's events, and the rows of those that neither joined nor were claimed before.
+
+    Columns out: those of table `foreign`, and status (pending | expired).
+    """
+    rows = _own(job, part)
+    taken = _among(rows, pick(part.claims.root, part.claims.holding(_times(rows)), _ids(rows, "event_id"), _KEYS))
+    expired = ~taken & _before(rows, job.boundary)
+    new = rows.filter(mask(~taken & ~expired))
+    at, found = _found(job, new)
+    waits = np.ones(new.num_rows, np.bool_)
+    waits[at] = False
+    joined, left = new.take(ints(at)), {"pending": new.filter(mask(waits)), "expired": rows.filter(mask(expired))}
+    tallies = {"repeat": _tally(rows.filter(mask(taken))), "joined": _tally(joined, _POINTS)}
+    done = {
+        "tallies": tallies | {status: _tally(held) for status, held in left.items()},
+        "output": write(job.joined, _output(job, part, joined, found)) if len(at) else [],
+        "claims": write(job.registry, _claims(job, joined), "event_time") if len(at) else [],
+    }
+    named = [held.append_column("status", pa.repeat(scalar(name), held.num_rows)) for name, held in left.items()]
+    return done, pa.concat_tables(named)
+
+
+def work_of(job: Job, tasks: Sequence[Sequence[Part]]) -> Any:
+    """What a task does with the numbers of its parts. Columns out: those of `resolve`, and done (a part's outcome)."""
+
+    def run(numbers_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers_:
+            for part in (part for number in batch.column(0).to_pylist() for part in tasks[number]):
+                done, left = resolve(job, part)
+                yield from left.append_column("done", pa.nulls(left.num_rows, pa.string())).to_batches()
+                empty = [pa.nulls(1, field.type) for field in left.schema]
+                said = texts([json.dumps(done)], pa.string())
+                yield pa.RecordBatch.from_arrays([*empty, said], [*left.schema.names, "done"])
+
+    return run
+
+
+def _own(job: Job, part: Part) -> pa.Table:
+    rows = whole(job.foreign, part.foreign, job.columns)
+    keep = pc.and_(pc.equal(rows["batch"], ints([job.batch])[0]), pc.equal(rows["replica"], scalar(job.replica)))
+    if part.shards:
+        keep = pc.and_(keep, pc.is_in(rows["shard"], value_set=numbers(part.shards, pa.int32())))
+    rows = rows.filter(keep)
+    where = rows.schema.get_field_index("bucket")
+    rows = rows.set_column(where, "bucket", pa.repeat(scalar(part.bucket), rows.num_rows))
+    return _first(rows.combine_chunks(), _KEY, ("generation", "offset"))
+
+
+def _found(job: Job, new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """Which of some events have a primary event, and the primary events, in the same order."""
+    if not new.num_rows:
+        return np.zeros(0, np.int64), _HELD.empty_table()
+    named = _times(new) - job.within if job.within is not None else _times(new, "primary_time")
+    files = job.primary.holding(named, job.within or 0)
+    held = pick(job.primary.root, files, _ids(new, "primary_id"), _HELD)
+    if job.floor is not None:
+        held = held.filter(mask(_times(held) >= job.floor))
+    if job.within is None:
+        held = _first(held, _KEY, _LANDED)
+    one, other = _pairs(new["primary_id"], held["event_id"])
+    wanted, times = _times(new, "event_time" if job.within is not None else "primary_time")[one], _times(held)[other]
+    if job.within is None:
+        fits = times == wanted
+        return one[fits], held.take(ints(other[fits]))
+    fits = (times <= wanted) & (times >= wanted - job.within)
+    pairs = held.take(ints(other[fits])).append_column("row", ints(one[fits]))
+    pairs = pairs.take(pc.sort_indices(pairs, sort_keys=[(name, "ascending") for name in ("row", *_LANDED)]))
+    rows, first = np.unique(plain(pairs["row"]), return_index=True)
+    return rows, pairs.take(ints(first)).drop_columns("row")
+
+
+def _pairs(left: pa.ChunkedArray, right: pa.ChunkedArray) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Positions of all pairs of equal texts, none of them null."""
+    if not (len(left) and len(right)):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    both = pa.chunked_array([*left.chunks, *right.chunks], pa.string()).combine_chunks()
+    codes = plain(both.dictionary_encode().indices)
+    mine, theirs = codes[: len(left)], codes[len(left) :]
+    order = np.argsort(theirs, kind="stable")
+    first = np.searchsorted(theirs[order], mine, "left")
+    count = np.searchsorted(theirs[order], mine, "right") - first
+    one = np.repeat(np.arange(len(mine)), count)
+    within = np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count)
+    return one, order[first[one] + within]
+
+
+def _first(rows: pa.Table, key: tuple[str, str], order: Sequence[str]) -> pa.Table:
+    """Of rows with the same key (an id and a time) the first in an order."""
+    if not rows.num_rows:
+        return rows
+    codes = plain(rows[key[0]].combine_chunks().dictionary_encode().indices)
+    again = np.bincount(codes)[codes] > 1
+    if not again.any():
+        return rows
+    more = rows.filter(mask(again))
+    more = more.take(pc.sort_indices(more, sort_keys=[(name, "ascending") for name in (*key, *order)]))
+    names, times = plain(more[key[0]].combine_chunks().dictionary_encode().indices), _times(more, key[1])
+    new = np.ones(more.num_rows, np.bool_)
+    new[1:] = (names[1:] != names[:-1]) | (times[1:] != times[:-1])
+    return pa.concat_tables([rows.filter(mask(~again)), more.filter(mask(new))])
+
+
+def _among(rows: pa.Table, keys: pa.Table) -> np.ndarray[Any, Any]:
+    """Which rows have one of these keys."""
+    found = np.zeros(rows.num_rows, np.bool_)
+    if not keys.num_rows:
+        return found
+    known = set(zip(keys["event_id"].to_pylist(), _times(keys).tolist(), strict=True))
+    maybe = np.flatnonzero(plain(pc.is_in(rows["event_id"], value_set=_ids(keys, "event_id"))))
+    held = rows.select(_KEY).take(ints(maybe))
+    pairs = zip(held["event_id"].to_pylist(), _times(held).tolist(), strict=True)
+    found[maybe] = np.fromiter((pair in known for pair in pairs), np.bool_, len(maybe))
+    return found
+
+
+def _before(rows: pa.Table, boundary: dict[int, int]) -> np.ndarray[Any, Any]:
+    times, shards = _times(rows), plain(rows["shard"])
+    found = np.zeros(rows.num_rows, np.bool_)
+    for shard, limit in boundary.items():
+        found |= (shards == shard) & (times < limit)
+    return found
+
+
+def _output(job: Job, part: Part, joined: pa.Table, found: pa.Table) -> pa.Table:
+    count = joined.num_rows
+    made = {
+        "primary_time": found["event_time"],
+        "token": pa.repeat(scalar(job.token), count),
+        "published_at": numbers(np.full(count, time.time_ns() // 1000), _TIME),
+        "foreign": joined["payload"],
+        "primary": found["payload"],
+    }
+    names = job.joined.schema.names
+    return pa.table([made[name] if name in made else joined[name] for name in names], names=names)
+
+
+def _claims(job: Job, joined: pa.Table) -> pa.Table:
+    made = {
+        name: pa.repeat(scalar(text), joined.num_rows) for name, text in (("token", job.token), ("outcome", "joined"))
+    }
+    names = job.registry.schema.names
+    return pa.table([made[name] if name in made else joined[name] for name in names], names=names)
+
+
+def _tally(rows: pa.Table, points: int = 0) -> dict[str, Any]:
+    times = np.sort(_times(rows))
+    some = times[np.linspace(0, len(times) - 1, min(points, len(times))).astype(np.int64)] if len(times) else times
+    size = pc.sum(pc.binary_length(rows["payload"])).as_py() or 0
+    return {
+        "rows": rows.num_rows, "size": size, "shards": np.unique(plain(rows["shard"])).tolist(),
+        "low": int(times[0]) if len(times) else None, "high": int(times[-1]) if len(times) else None,
+        "buckets": pc.unique(rows["bucket"]).to_pylist(), "times": some.tolist(),
+    }  # fmt: skip
+
+
+def _times(rows: pa.Table, name: str = "event_time") -> np.ndarray[Any, Any]:
+    return plain(rows[name].cast(pa.int64()))
+
+
+def _ids(rows: pa.Table, name: str) -> pa.Array:
+    return pc.unique(rows[name])

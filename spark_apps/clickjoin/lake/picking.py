@@ -1,0 +1,70 @@
+"""Rows that have one of some ids, out of data files: their ids are read first, the rest only where one is found.
+
+Runs on workers, which need no clickjoin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+_ID = "event_id"
+
+
+def pick(root: str, files: Sequence[str], ids: pa.Array, schema: pa.Schema, readers: int = 2) -> pa.Table:
+    """Rows of some files below a folder whose `event_id` is one of these. Columns out: the schema's; unknown ones null.
+
+    Errors: FileNotFoundError where a file has gone.
+    """
+    folder = _folder(root)
+
+    def one(file: str) -> list[pa.RecordBatch]:
+        with folder.open_input_file(file) as opened:
+            found = pq.ParquetFile(opened)
+            parts = (_group(found, number, ids, schema) for number in range(found.num_row_groups))
+            return [batch for part in parts if part is not None for batch in part.to_batches()]
+
+    with ThreadPoolExecutor(readers) as pool:
+        return pa.Table.from_batches([batch for held in pool.map(one, files) for batch in held], schema=schema)
+
+
+def whole(root: str, files: Sequence[str], schema: pa.Schema) -> pa.Table:
+    """All rows of some files below a folder. Columns out: the schema's; unknown ones null."""
+    folder, tables = _folder(root), []
+    for file in files:
+        with folder.open_input_file(file) as opened:
+            found = pq.ParquetFile(opened)
+            names = [name for name in schema.names if name in found.schema_arrow.names]
+            tables.append(_shaped(found.read(columns=names, use_threads=False), schema))
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _folder(root: str) -> pafs.FileSystem:
+    system, base = pafs.FileSystem.from_uri(root)
+    return pafs.SubTreeFileSystem(base, system)
+
+
+def _group(file: Any, number: int, ids: pa.Array, schema: pa.Schema) -> pa.Table | None:
+    held = file.read_row_group(number, columns=[_ID], use_threads=False)
+    keep = pc.is_in(held[_ID], value_set=ids)
+    if not pc.any(keep).as_py():
+        return None
+    more = [name for name in schema.names if name != _ID and name in file.schema_arrow.names]
+    if more:
+        rest = file.read_row_group(number, columns=more, use_threads=False)
+        for name in more:
+            held = held.append_column(name, rest[name])
+    return _shaped(held.filter(keep), schema)
+
+
+def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    for field in schema:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
+    return rows.select(schema.names).cast(schema)

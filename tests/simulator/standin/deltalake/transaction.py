@@ -1,0 +1,5 @@
+"""Stands in for deltalake.transaction in the simulator's own process."""
+
+from tests.simulator.rust_types import AddAction
+
+__all__ = ["AddAction"]

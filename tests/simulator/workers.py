@@ -1,0 +1,46 @@
+"""What Spark's workers do to files, done to those of the model: read, picked from, and written but not committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from clickjoin.lake.written import Target, Written
+from tests.simulator import rust
+
+
+def write(target: Target, rows: Any, order: str = "") -> list[Written]:
+    """Rows as files of the model, one a partition."""
+    lake = rust.lake()
+    table = lake.table(target.root)
+    assert table
+    held = [dict.fromkeys(table.columns) | row for row in rows.select(target.schema.names).to_pylist()]
+    made = lake.write(table, held)
+    return [
+        Written(file.path, 1000 * len(file.rows), len(file.rows), {k: str(v) for k, v in file.values.items()}, "{}")
+        for file in made
+    ]
+
+
+def whole(root: str, files: Sequence[str], schema: Any) -> Any:
+    """All rows of some files."""
+    return pa.Table.from_pylist(_rows(root, files, schema), schema=schema)
+
+
+def pick(root: str, files: Sequence[str], ids: Any, schema: Any, readers: int = 2) -> Any:
+    """Rows that have one of some ids."""
+    wanted = set(ids.to_pylist())
+    rows = [row for row in _rows(root, files, schema) if row["event_id"] in wanted]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _rows(root: str, files: Sequence[str], schema: Any) -> list[dict[str, Any]]:
+    lake = rust.lake()
+    lake.pause("read", root.rsplit("/", 1)[-1])
+    missing = [file for file in files if f"{root}/{file}" not in lake.files]
+    if missing:
+        raise FileNotFoundError(f"{root}/{missing[0]}")
+    rows = (row for file in files for row in lake.files[f"{root}/{file}"].rows)
+    return [{name: row.get(name) for name in schema.names} for row in rows]
