@@ -78,7 +78,8 @@ def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
     Columns out: those of table `foreign`, and status (pending | expired).
     """
     rows = _own(job, part)
-    taken = _among(rows, pick(part.claims.root, part.claims.holding(_times(rows)), _ids(rows, "event_id"), _KEYS))
+    held = part.claims.holding(_times(rows))
+    taken = _among(rows, pick(part.claims.root, held, *_keys(rows, *_KEY), _KEYS))
     expired = ~taken & _before(rows, job.boundary)
     new = rows.filter(mask(~taken & ~expired))
     at, found = _found(job, new)
@@ -127,17 +128,18 @@ def _found(job: Job, new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
         return np.zeros(0, np.int64), _HELD.empty_table()
     named = _times(new) - job.within if job.within is not None else _times(new, "primary_time")
     files = job.primary.holding(named, job.within or 0)
-    held = pick(job.primary.root, files, _ids(new, "primary_id"), _HELD)
+    ids, times = _keys(new, "primary_id", "primary_time")
+    held = pick(job.primary.root, files, ids, times if job.within is None else None, _HELD)
     if job.floor is not None:
         held = held.filter(mask(_times(held) >= job.floor))
     if job.within is None:
         held = _first(held, _KEY, _LANDED)
     one, other = _pairs(new["primary_id"], held["event_id"])
-    wanted, times = _times(new, "event_time" if job.within is not None else "primary_time")[one], _times(held)[other]
+    wanted, at = _times(new, "event_time" if job.within is not None else "primary_time")[one], _times(held)[other]
     if job.within is None:
-        fits = times == wanted
+        fits = at == wanted
         return one[fits], held.take(ints(other[fits]))
-    fits = (times <= wanted) & (times >= wanted - job.within)
+    fits = (at <= wanted) & (at >= wanted - job.within)
     pairs = held.take(ints(other[fits])).append_column("row", ints(one[fits]))
     pairs = pairs.take(pc.sort_indices(pairs, sort_keys=[(name, "ascending") for name in ("row", *_LANDED)]))
     rows, first = np.unique(plain(pairs["row"]), return_index=True)
@@ -181,7 +183,7 @@ def _among(rows: pa.Table, keys: pa.Table) -> np.ndarray[Any, Any]:
     if not keys.num_rows:
         return found
     known = set(zip(keys["event_id"].to_pylist(), _times(keys).tolist(), strict=True))
-    maybe = np.flatnonzero(plain(pc.is_in(rows["event_id"], value_set=_ids(keys, "event_id"))))
+    maybe = np.flatnonzero(plain(pc.is_in(rows["event_id"], value_set=pc.unique(keys["event_id"]))))
     held = rows.select(_KEY).take(ints(maybe))
     pairs = zip(held["event_id"].to_pylist(), _times(held).tolist(), strict=True)
     found[maybe] = np.fromiter((pair in known for pair in pairs), np.bool_, len(maybe))
@@ -232,5 +234,5 @@ def _times(rows: pa.Table, name: str = "event_time") -> np.ndarray[Any, Any]:
     return plain(rows[name].cast(pa.int64()))
 
 
-def _ids(rows: pa.Table, name: str) -> pa.Array:
-    return pc.unique(rows[name])
+def _keys(rows: pa.Table, name: str, time: str) -> tuple[pa.Array, pa.Array]:
+    return pc.unique(rows[name]), pc.unique(rows[time])

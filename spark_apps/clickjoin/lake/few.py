@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from clickjoin.lake import prune
 from clickjoin.lake.commits import Unwritable
@@ -73,7 +74,7 @@ def _insert(small: SmallTables, rows: pa.Table, txn: Txn) -> int | None:
     files = prune.holding(pa.table(table.get_add_actions(flatten=True)), rows)
     if files.num_rows > _MOST_FILES or prune.rows(files) > _MOST_HELD:
         raise TooMany(f"{files.num_rows} files")
-    taken = claims_of(small.path(REGISTRY.name), prune.paths(files), rows["event_id"])
+    taken = claims_of(small.path(REGISTRY.name), prune.paths(files), rows)
     new = rows.join(taken, _KEY, join_type="left anti") if taken.num_rows else rows
     if new.num_rows and not small.append_next(REGISTRY.name, table, new.select(rows.column_names), txn):
         raise Overtaken(small.path(REGISTRY.name))
@@ -112,11 +113,12 @@ def _require_free(root: str, file: Written, others: list[str]) -> None:
     if not others:
         return
     mine = whole(root, [file.path], _KEYS)
-    taken = claims_of(root, others, mine["event_id"])
+    taken = claims_of(root, others, mine)
     if taken.num_rows and mine.join(taken, _KEY, join_type="left semi").num_rows:
         raise Taken(file.path)
 
 
-def claims_of(root: str, files: list[str], ids: pa.ChunkedArray) -> pa.Table:
-    """Ids and times of the claims in some files of the registry that have one of these ids."""
-    return pick(root, files, ids.combine_chunks(), _KEYS, _READERS)
+def claims_of(root: str, files: list[str], events: pa.Table) -> pa.Table:
+    """Ids and times of the claims in some files of the registry that some events may have. Columns in: both."""
+    ids, times = (pc.unique(events[name]) for name in _KEY)
+    return pick(root, files, ids, times, _KEYS, _READERS)

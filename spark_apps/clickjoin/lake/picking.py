@@ -1,6 +1,6 @@
-"""Rows that have one of some ids, out of data files: their ids are read first, the rest only where one is found.
+"""Rows that have one of some ids, out of data files: times are read first, then ids, and the rest where one is found.
 
-Runs on workers, which need no clickjoin.
+Few rows share a microsecond, and times cost a tenth of what ids cost. Runs on workers, which need no clickjoin.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-_ID = "event_id"
+_ID, _TIME = "event_id", "event_time"
 
 
-def pick(root: str, files: Sequence[str], ids: pa.Array, schema: pa.Schema, readers: int = 2) -> pa.Table:
-    """Rows of some files below a folder whose `event_id` is one of these. Columns out: the schema's; unknown ones null.
+def pick(
+    root: str, files: Sequence[str], ids: pa.Array, times: pa.Array | None, schema: pa.Schema, readers: int = 2
+) -> pa.Table:
+    """Rows of some files below a folder whose `event_id` is one of these, and, if given, their `event_time` too.
 
-    Errors: FileNotFoundError where a file has gone.
+    Columns out: the schema's, which names both; unknown ones null. Errors: FileNotFoundError where a file has gone.
     """
     folder = _folder(root)
 
     def one(file: str) -> list[pa.RecordBatch]:
         with folder.open_input_file(file) as opened:
             found = pq.ParquetFile(opened)
-            parts = (_group(found, number, ids, schema) for number in range(found.num_row_groups))
+            parts = (_group(found, number, ids, times, schema) for number in range(found.num_row_groups))
             return [batch for part in parts if part is not None for batch in part.to_batches()]
 
     with ThreadPoolExecutor(readers) as pool:
@@ -50,17 +52,18 @@ def _folder(root: str) -> pafs.FileSystem:
     return pafs.SubTreeFileSystem(base, system)
 
 
-def _group(file: Any, number: int, ids: pa.Array, schema: pa.Schema) -> pa.Table | None:
-    held = file.read_row_group(number, columns=[_ID], use_threads=False)
-    keep = pc.is_in(held[_ID], value_set=ids)
-    if not pc.any(keep).as_py():
-        return None
-    more = [name for name in schema.names if name != _ID and name in file.schema_arrow.names]
-    if more:
-        rest = file.read_row_group(number, columns=more, use_threads=False)
-        for name in more:
-            held = held.append_column(name, rest[name])
-    return _shaped(held.filter(keep), schema)
+def _group(file: Any, number: int, ids: pa.Array, times: pa.Array | None, schema: pa.Schema) -> pa.Table | None:
+    keep = None
+    for name, wanted in ((_TIME, times), (_ID, ids)):
+        if wanted is None:
+            continue
+        held = file.read_row_group(number, columns=[name], use_threads=False)[name]
+        found = pc.is_in(held.cast(wanted.type), value_set=wanted)
+        keep = found if keep is None else pc.and_(keep, found)
+        if not pc.any(keep).as_py():
+            return None
+    names = [name for name in schema.names if name in file.schema_arrow.names]
+    return _shaped(file.read_row_group(number, columns=names, use_threads=False).filter(keep), schema)
 
 
 def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
