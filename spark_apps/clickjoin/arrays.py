@@ -52,3 +52,18 @@ def plain(array: Any) -> npt.NDArray[Any]:
     if array.type == pa.bool_():
         return np.unpackbits(np.frombuffer(data or b"", np.uint8), bitorder="little")[begin:end].astype(np.bool_)
     return np.frombuffer(data or b"", _DTYPES[array.type])[begin:end]
+
+
+def pairs(left: Any, right: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Positions of all pairs of equal texts, none of them null."""
+    if not (len(left) and len(right)):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    both = pa.chunked_array([*left.chunks, *right.chunks], pa.string()).combine_chunks()
+    codes = plain(both.dictionary_encode().indices)
+    mine, theirs = codes[: len(left)], codes[len(left) :]
+    order = np.argsort(theirs, kind="stable")
+    first = np.searchsorted(theirs[order], mine, "left")
+    count = np.searchsorted(theirs[order], mine, "right") - first
+    one = np.repeat(np.arange(len(mine)), count)
+    within = np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count)
+    return one, order[first[one] + within]

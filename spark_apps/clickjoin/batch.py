@@ -88,12 +88,12 @@ def _join(ctx: Context, work: Work) -> None:
             remedy="Look whether rows of table `primary` were removed; the batch stays unsettled",
         )
     with ctx.step("publish"):
-        publish(ctx, found, done.output if done else None)
+        publish(ctx, found, done.files if done else None)
     faults.reach("published")
     # Of a batch that another copy has settled, claims may have been collected since: their events are in their places.
     if not fixed or not is_settled(ctx.lake.small, ctx.plan):
         with ctx.step("settle"):
-            set_aside(ctx, found)
+            set_aside(ctx, found, done.files if done else None)
     faults.reach("set-aside")
     _count(ctx, work, found)
 
@@ -107,7 +107,7 @@ def _claim(ctx: Context, found: Classified) -> bool:
 
 
 def _claim_written(ctx: Context, done: Resolved) -> bool:
-    return claim_written(ctx, done.claims, done.seen, *_claimed(done.found))
+    return claim_written(ctx, done.files["registry"], done.seen, *_claimed(done.found))
 
 
 def _claimed(found: Classified) -> tuple[Extent, set[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from clickjoin.lake.written import Written
 
+Files = Mapping[str, "Sequence[Written]"]
+
 
 def _stamped(ctx: Context, rows: DataFrame) -> DataFrame:
     return rows.withColumns(
@@ -31,12 +33,12 @@ def _stamped(ctx: Context, rows: DataFrame) -> DataFrame:
     )
 
 
-def publish(ctx: Context, found: Classified, files: Sequence[Written] | None = None) -> None:
-    """Append the output: exactly the rows that this batch's claims say are joined. `files`: it is written already."""
+def publish(ctx: Context, found: Classified, files: Files | None = None) -> None:
+    """Append the output: exactly the rows that this batch's claims say are joined. `files`: those written already."""
     if not found.count("joined"):
         return
     if files is not None:
-        ctx.lake.add("joined", files, ctx.plan.txn)
+        ctx.lake.add("joined", files["joined"], ctx.plan.txn)
     else:
         _put(ctx, found, "joined", output(ctx, found.rows.where("status = 'joined'")))
 
@@ -53,11 +55,13 @@ def is_published(ctx: Context) -> bool:
     return ctx.lake.small.settled_txn("joined", ctx.plan.txn.app_id) >= ctx.plan.number
 
 
-def set_aside(ctx: Context, found: Classified) -> None:
-    """Append what did not join to the table of its status, each in one commit."""
+def set_aside(ctx: Context, found: Classified, files: Files | None = None) -> None:
+    """Append what did not join to the table of its status, each in one commit. `files`: some is written already."""
     rows = _stamped(ctx, found.rows)
     for status in ("filtered", "unjoinable", "expired"):
-        if found.count(status):
+        if files and files.get(status):
+            ctx.lake.add(status, files[status], ctx.plan.txn)
+        elif found.count(status):
             _put(ctx, found, status, _tried(rows.where(F.col("status") == status)))
     again = ctx.plan.pending is not None
     if again or found.count("pending"):

@@ -47,7 +47,7 @@ def always() -> None:
     """What no schedule can do without."""
     from clickjoin import batch
     from clickjoin.event_store import landing, local
-    from clickjoin.joiner import bulk, resolving
+    from clickjoin.joiner import bulk, merging, resolving
     from clickjoin.lake import few, written
     from tests.simulator import clock, workers
 
@@ -55,7 +55,7 @@ def always() -> None:
     written.write = resolving.write = workers.write
     resolving.pick = few.pick = workers.pick
     resolving.whole = few.whole = workers.whole
-    bulk.carry = local.carry = lambda *_: None
+    bulk.carry = local.carry = merging.carry = lambda *_: None
     # Some batches by Spark's operators: an adapter may need them, and a copy of a batch may take the other way.
     can = bulk.can_resolve
     batch.can_resolve = lambda ctx: can(ctx) and int(clock.now() * 10) % 3 > 0

@@ -1,4 +1,4 @@
-"""An adapter that leaves some clicks out, so that schedules have filtered events too."""
+"""Adapters that leave some clicks out, so that schedules have filtered events too."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from clickjoin.joiner.adapter import Merge
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -18,3 +19,12 @@ class Dropping(Merge):
     def prepare(self, foreign: DataFrame) -> DataFrame:
         """Columns out: those that came in."""
         return foreign.where(F.substring("event_id", 1, 4) != "drop")
+
+
+class DroppingTables(Merge):
+    """The same, without Spark."""
+
+    def merge_table(self, joined: pa.Table) -> pa.Table:
+        """Columns out: event_id, event_time, foreign, primary."""
+        rows = super().merge_table(joined)
+        return rows.filter([not name.startswith("drop") for name in rows["event_id"].to_pylist()])

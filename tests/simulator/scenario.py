@@ -17,6 +17,11 @@ from tests.simulator.world import START, Odds, Violation, World
 _SIDE = {"source": {"kind": "files", "path": "/nowhere/*"}, "event_id": "event_id", "event_time": "embedded"}
 
 
+_ADAPTERS = {
+    "clickjoin.joiner.adapter:Merge": 0.6,
+    "tests.simulator.dropping:Dropping": 0.2,
+    "tests.simulator.dropping:DroppingTables": 0.2,
+}
 _TABLES = ("primary", "foreign", "registry", "joined", "pending", "batches", "boundary", "timeline")
 _POINTS = [(what, name) for what in ("read", "commit") for name in _TABLES]
 
@@ -156,7 +161,7 @@ def run(seed: int, *, verbose: bool = False) -> Outcome:
     """Run one schedule."""
     rng = random.Random(f"scenario {seed}")
     random.seed(seed)
-    adapter = "clickjoin.joiner.adapter:Merge" if rng.random() < 0.8 else "tests.simulator.dropping:Dropping"
+    adapter = rng.choices([*_ADAPTERS], [*_ADAPTERS.values()])[0]
     lake = _empty(adapter).fork()
     rust.install(lake)
     bent = _BENTS[seed % len(_BENTS)]

@@ -9,9 +9,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from clickjoin.joiner.adapter import Adapter
+from clickjoin import batch
+from clickjoin.errors import AdapterError
+from clickjoin.joiner.adapter import Adapter, ArrowAdapter
 from clickjoin.lake import few
 from clickjoin.sources.files import FilesSource
 from tests.spark.bench import Bench, click, event_id, query
@@ -133,6 +137,48 @@ def test_a_feature_that_only_spark_can_write(make: Any) -> None:
     bench.clicks(click("a", 2, Q), click("b", 3, LATE))
     assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "pending": 1}
     assert bench.places() == {"joined": ["a"], "pending": ["b"]}
+
+
+class Near(ArrowAdapter):
+    """Leaves out clicks before noon, and keeps how long after the query the others came."""
+
+    columns: ClassVar[Mapping[str, str]] = {"delay": "BIGINT", "note": "STRING"}
+
+    def merge_table(self, joined: pa.Table) -> pa.Table:
+        """Columns out: event_id, event_time, delay (microseconds), note."""
+        rows = joined.filter(pc.greater_equal(pc.hour(joined["event_time"]), 12))
+        at, asked = (rows[name].cast(pa.int64()) for name in ("event_time", "primary_time"))
+        rows = rows.append_column("delay", pc.subtract(at, asked)).append_column("note", rows["payload"])
+        return rows.select(["event_id", "event_time", "delay", "note"])
+
+
+@pytest.mark.parametrize("adapter", ["clickjoin.joiner.adapter:Merge", f"{__name__}:Near"])
+def test_joined_by_arrow_or_by_spark(make: Any, monkeypatch: pytest.MonkeyPatch, adapter: str) -> None:
+    """All tables are the same, row by row: repeats, late queries, and what an adapter leaves out."""
+    arrow = filled(make, "0B", adapter=adapter)
+    assert arrow.accounts()["agree"]
+    monkeypatch.setattr(batch, "can_resolve", lambda ctx: False)
+    spark = filled(make, "0B", adapter=adapter)
+    assert tables(arrow) == tables(spark)
+    assert {place: len(hosts) for place, hosts in arrow.places().items()} == (
+        {"joined": 16} if adapter.endswith("Merge") else {"joined": 10, "filtered": 6}
+    )
+
+
+def test_two_rows_of_one_event(make: Any) -> None:
+    bench = make(adapter=f"{__name__}:Doubles")
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q))
+    with pytest.raises(AdapterError, match="test_local:Doubles: merge_table made two rows of one event, such as a:1:"):
+        bench.join()
+    assert bench.claims() == bench.places() == {}
+
+
+class Doubles(Near):
+    def merge_table(self, joined: pa.Table) -> pa.Table:
+        """Each row twice."""
+        rows = super().merge_table(joined)
+        return pa.concat_tables([rows, rows])
 
 
 @pytest.mark.parametrize("limit", ["_MOST_FILES", "_MOST_HELD"])

@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from clickjoin.events import crc_of, moment
+from clickjoin.joiner.adapter import Merge
+from clickjoin.joiner.merging import made_of
 from clickjoin.joiner.resolving import Files, Job, Part
 from clickjoin.lake.prune import Ends
 from clickjoin.lake.types import arrow_schema
 from clickjoin.lake.written import Target, write
-from clickjoin.tables import FOREIGN, JOINED, PRIMARY, REGISTRY, Table
+from clickjoin.tables import FILTERED, FOREIGN, JOINED, PRIMARY, REGISTRY, Table
 
 BUCKET, BATCH, SHARDS = "1970-01-01T0000Z", 7, 4
 Click = tuple[str, int, str, int]  # id, time, query's id and time (microseconds)
@@ -89,12 +91,15 @@ def job(folder: Path, **more: Any) -> Job:
     """A job over the files below a folder; of queries nothing is known but where they lie."""
     paths = tuple(str(file.relative_to(folder / "primary")) for file in (folder / "primary").rglob("*.parquet"))
     unknown = np.full(len(paths), 1 << 60)
-    own = [pa.field("foreign", pa.string()), pa.field("primary", pa.string())]
+    adapter = more.pop("adapter", Merge())
+    own = list(made_of(adapter.columns))
     made: dict[str, Any] = {
         "batch": BATCH, "replica": "main", "token": "main/join/7", "boundary": {}, "floor": None, "within": None,
         "foreign": str(folder / "foreign"), "columns": arrow_schema(FOREIGN),
         "primary": Files(str(folder / "primary"), paths, Ends(-unknown, unknown)),
-        "registry": target(folder, REGISTRY), "joined": target(folder, JOINED, own),
+        "targets": {"registry": target(folder, REGISTRY), "joined": target(folder, JOINED, own[2:]),
+                    "filtered": target(folder, FILTERED)},
+        "adapter": adapter, "made": pa.schema(own),
     }  # fmt: skip
     return Job(**{**made, **more})
 

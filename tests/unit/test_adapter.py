@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clickjoin.errors import ConfigError
-from clickjoin.joiner.adapter import Adapter, Merge, load_adapter
+from clickjoin.joiner.adapter import Adapter, Merge, load_adapter, needs_spark
 from clickjoin.joiner.classify import is_plain
 from clickjoin.joiner.examples import TopPositions, TypedClick
 
@@ -100,3 +101,43 @@ def test_only_what_cannot_go_wrong_goes_unchecked(name: str, plain: bool) -> Non
 def test_base_has_no_merge() -> None:
     with pytest.raises(NotImplementedError):
         Adapter().merge(None)  # type: ignore[arg-type]
+
+
+class OwnTable(Merge):
+    def merge_table(self, joined: Any) -> Any:
+        """As it stands."""
+        return joined
+
+
+class OwnFrame(Merge):
+    def merge(self, joined: Any) -> Any:
+        """As it stands."""
+        return joined
+
+
+class FrameBelowTable(OwnTable):
+    def merge(self, joined: Any) -> Any:
+        """As it stands."""
+        return joined
+
+
+class TableBelowFrame(OwnFrame):
+    def merge_table(self, joined: Any) -> Any:
+        """As it stands."""
+        return joined
+
+
+class Prepares(OwnTable):
+    def prepare(self, foreign: Any) -> Any:
+        """As it stands."""
+        return foreign
+
+
+@pytest.mark.parametrize(
+    ("adapter", "spark"),
+    [(Merge, False), (OwnTable, False), (TableBelowFrame, False), (OwnFrame, True), (FrameBelowTable, True),
+     (Prepares, True), (Adapter, True), (TypedClick, True)],
+)  # fmt: skip
+def test_the_last_word_is_the_most_special(adapter: type[Adapter], spark: bool) -> None:
+    """A method of DataFrames that is overridden must not be passed over for the tables' of its base."""
+    assert needs_spark(adapter()) is spark

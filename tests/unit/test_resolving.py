@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clickjoin.joiner.adapter import ArrowAdapter
+from clickjoin.joiner.merging import Faulty
 from clickjoin.joiner.resolving import resolve
 from clickjoin.lake.picking import whole
 from tests.unit.resolving_bench import job, part, told
@@ -26,17 +30,23 @@ def micros(rows: pa.Table, name: str = "event_time") -> list[int]:
     return rows[name].cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
 
 
+def written(job_: Any, done: dict[str, Any], name: str) -> pa.Table:
+    """Rows of the files of a table."""
+    target = job_.targets[name]
+    return whole(target.root, [file.path for file in done["files"].get(name, [])], target.schema)
+
+
 def seen(job_: Any, done: dict[str, Any], left: pa.Table) -> dict[str, set[Any]]:
     """What was written and given back, in the words of `told`."""
     found: dict[str, set[Any]] = {"repeat": set(), "joined": set()}
     for status in ("pending", "expired"):
         some = left.filter(pc.equal(left["status"], status))
         found[status] = set(zip(some["event_id"].to_pylist(), micros(some), strict=True))
-    rows = whole(job_.joined.root, [file.path for file in done["output"]], job_.joined.schema)
+    rows = written(job_, done, "joined")
     names = (rows[name].to_pylist() for name in ("event_id", "foreign", "primary"))
     ids, foreign, primary = names
     found["joined"] = set(zip(ids, micros(rows), foreign, primary, micros(rows, "primary_time"), strict=True))
-    claims = whole(job_.registry.root, [file.path for file in done["claims"]], job_.registry.schema)
+    claims = written(job_, done, "registry")
     claimed = list(zip(claims["event_id"].to_pylist(), micros(claims), strict=True))
     assert sorted(claimed) == sorted(row[:2] for row in found["joined"])
     assert set(claims["outcome"].to_pylist()) <= {"joined"}
@@ -60,6 +70,88 @@ def test_every_click_has_its_status(
         assert {status: found[status] for status in ("joined", "pending", "expired")} == {
             status: wanted[status] for status in ("joined", "pending", "expired")
         }
-        assert {status: tally["rows"] for status, tally in done["tallies"].items()} == {
-            status: len(wanted[status]) for status in wanted
-        }
+        counts = {status: tally["rows"] for status, tally in done["tallies"].items() if tally["rows"]}
+        assert counts == {status: len(held) for status, held in wanted.items() if held}
+
+
+class Odd(ArrowAdapter):
+    """Keeps clicks with an odd number, in no order, and says how often it was asked."""
+
+    columns: ClassVar[Mapping[str, str]] = {"twice": "STRING"}
+
+    def merge_table(self, joined: pa.Table) -> pa.Table:
+        """Columns out: event_id, event_time, twice."""
+        odd = [int(text.rpartition("/")[2]) % 2 == 1 for text in joined["payload"].to_pylist()]
+        rows = joined.filter(pa.array(odd, pa.bool_()))
+        rows = rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64()))
+        texts = [f"{text} {text}" for text in rows["payload"].to_pylist()]
+        return rows.select(["event_id", "event_time"]).append_column("twice", pa.array(texts, pa.string()))
+
+
+def test_an_adapter_that_leaves_out() -> None:
+    """What it leaves out is claimed, and kept in `filtered` with its query's time."""
+    some = [(name, 20 + at, "Q", 5) for at, name in enumerate("abcd")]
+    with tempfile.TemporaryDirectory() as name:
+        made = part(Path(name), some, [("Q", 5)])
+        work = job(Path(name), adapter=Odd())
+        done, left = resolve(work, made)
+        rows = {status: written(work, done, status) for status in ("joined", "filtered", "registry")}
+    assert left.num_rows == 0
+    assert dict(zip(*(rows["joined"][n].to_pylist() for n in ("event_id", "twice")), strict=True)) == {
+        "b": "b/1 b/1", "d": "d/3 d/3",
+    }  # fmt: skip
+    assert sorted(rows["filtered"]["event_id"].to_pylist()) == ["a", "c"]
+    assert micros(rows["filtered"], "primary_time") == [5, 5]
+    claims = dict(zip(*(rows["registry"][n].to_pylist() for n in ("event_id", "outcome")), strict=True))
+    assert claims == {"a": "filtered", "b": "joined", "c": "filtered", "d": "joined"}
+
+
+class Twice(Odd):
+    def merge_table(self, joined: pa.Table) -> pa.Table:
+        """Each row twice."""
+        rows = super().merge_table(joined)
+        return pa.concat_tables([rows, rows])
+
+
+class Invents(Odd):
+    def merge_table(self, joined: pa.Table) -> pa.Table:
+        """An event that was not there."""
+        rows = super().merge_table(joined)
+        return rows.set_column(0, "event_id", pa.repeat("x", rows.num_rows))
+
+
+class Moves(Odd):
+    def merge_table(self, joined: pa.Table) -> pa.Table:
+        """Another time."""
+        rows = super().merge_table(joined)
+        return rows.set_column(1, "event_time", pa.repeat(joined["primary_time"][0], rows.num_rows))
+
+
+class Raises(Odd):
+    def merge_table(self, joined: pa.Table) -> pa.Table:
+        """Nothing."""
+        raise KeyError("price")
+
+
+class Mistyped(Odd):
+    columns: ClassVar[Mapping[str, str]] = {"twice": "BIGINT"}
+
+
+class Lacks(Odd):
+    columns: ClassVar[Mapping[str, str]] = {"twice": "STRING", "price": "DOUBLE"}
+
+
+@pytest.mark.parametrize(
+    ("adapter", "said"),
+    [
+        (Twice, "made two rows of one event, such as b"), (Invents, "gave an event that was not there: x"),
+        (Moves, "gave an event that was not there: b"), (Raises, "raised KeyError: 'price'"),
+        (Mistyped, "raised ArrowInvalid"), (Lacks, "raised KeyError: .*price"),
+    ],
+)  # fmt: skip
+def test_an_adapter_at_fault(adapter: type[ArrowAdapter], said: str) -> None:
+    some = [(name, 20 + at, "Q", 5) for at, name in enumerate("ab")]
+    with tempfile.TemporaryDirectory() as name:
+        made = part(Path(name), some, [("Q", 5)])
+        with pytest.raises(Faulty, match=said):
+            resolve(job(Path(name), adapter=adapter()), made)

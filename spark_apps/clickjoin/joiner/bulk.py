@@ -1,13 +1,14 @@
 """The join of a whole batch by tasks that each resolve some of its buckets: planned here, claimed and published here.
 
-Only for what no adapter changes. A batch of which some claims are committed already goes by classify.py alone.
+Only for new records, and adapters that need no Spark. What a batch has claimed already goes by classify.py alone.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +19,24 @@ from pyspark.sql import functions as F
 
 from clickjoin import arrays, events
 from clickjoin.config import Within
+from clickjoin.errors import AdapterError
 from clickjoin.events import MICROS, moment
-from clickjoin.joiner import resolving
-from clickjoin.joiner.adapter import Merge
-from clickjoin.joiner.classify import Classified, Tally, Work, is_plain
+from clickjoin.joiner import merging, resolving
+from clickjoin.joiner.adapter import ArrowAdapter, needs_spark
+from clickjoin.joiner.classify import Classified, Tally, Work
 from clickjoin.joiner.resolving import Files, Job, Part
 from clickjoin.lake import extent as extents
 from clickjoin.lake import picking, prune, written
 from clickjoin.lake.extent import Extent
-from clickjoin.lake.types import arrow_schema, arrow_type, delta_type
+from clickjoin.lake.types import arrow_schema
 from clickjoin.lake.written import Written
-from clickjoin.tables import FOREIGN, JOINED, REGISTRY
+from clickjoin.tables import FILTERED, FOREIGN, JOINED, REGISTRY
 from clickjoin.travel import carry
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from pyspark.sql import DataFrame
 
     from clickjoin.context import Context
 
@@ -44,46 +48,60 @@ _RESULT = f"{FOREIGN.ddl}, status STRING, done STRING"
 
 @dataclass(frozen=True)
 class Resolved:
-    """A batch's events by status, as Classified, whose rows are only those that did not join; and what was written.
+    """A batch's events by status, as Classified, whose rows are only those that are not claimed; and what was written.
 
-    `seen`: the registry's files that its events were held against.
+    `files`: by table; `seen`: the registry's files that its events were held against.
     """
 
     found: Classified
-    claims: tuple[Written, ...]
-    output: tuple[Written, ...]
+    files: Mapping[str, Sequence[Written]]
     seen: frozenset[str]
 
 
 def can_resolve(ctx: Context) -> bool:
-    """Whether a batch can be joined this way: new records, and no adapter that changes them."""
-    return ctx.plan.sequence == "join" and is_plain(ctx.adapter)
+    """Whether a batch can be joined this way: new records, and an adapter that needs no Spark."""
+    return ctx.plan.sequence == "join" and not needs_spark(ctx.adapter)
 
 
 def resolve(ctx: Context, work: Work) -> Resolved:
-    """Join a batch. Nothing of it is committed: what has been written becomes real with the claim."""
+    """Join a batch. Nothing of it is committed: what has been written becomes real with the claim.
+
+    Errors: AdapterError.
+    """
     claims = ctx.lake.small.files("registry")
-    carry(sys.modules[__name__], arrays, events, resolving, picking, prune, written, extents)
+    carry(sys.modules[__name__], arrays, events, resolving, merging, picking, prune, written, extents)
+    merging.carry_adapter(ctx.adapter)  # type: ignore[arg-type]
     tasks = _tasks(_parts(ctx, work.own, claims))
     each = resolving.work_of(_job(ctx, work), tasks)
     rows = ctx.lake.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(each, _RESULT).localCheckpoint(eager=False)
-    done = [json.loads(row["done"]) for row in rows.where("done IS NOT NULL").select("done").collect()]
+    done = _done(ctx, rows)
     left = (
         rows.where("done IS NULL")
         .drop("done")
         .withColumns({"round": F.lit(0), "attempt": F.lit(0), "first_seen": F.col("landed_at")})
     )
     names = {name for part in done for name in part["tallies"]}
-    tallies = {name: _tally([part["tallies"][name] for part in done]) for name in sorted(names)}
+    tallies = {
+        name: _tally(part["tallies"][name] for part in done if name in part["tallies"]) for name in sorted(names)
+    }
     held = {name: tally for name, tally in tallies.items() if tally.extent.rows}
-    return Resolved(
-        Classified(left, held, _is_little(ctx, held)), _files(done, "claims"), _files(done, "output"),
-        frozenset(claims["path"].to_pylist()),
-    )  # fmt: skip
+    files: dict[str, list[Written]] = {"registry": [], "joined": [], "filtered": []}
+    for name, found in ((name, found) for part in done for name, found in part["files"].items()):
+        files[name] += [Written(*file) for file in found]
+    return Resolved(Classified(left, held, _is_little(ctx, held)), files, frozenset(claims["path"].to_pylist()))
 
 
-def _files(done: Sequence[dict[str, Any]], name: str) -> tuple[Written, ...]:
-    return tuple(Written(*file) for part in done for file in part[name])
+def _done(ctx: Context, rows: DataFrame) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(row["done"]) for row in rows.where("done IS NOT NULL").select("done").collect()]
+    except Exception as error:
+        fault = re.search(f"{re.escape(merging.FAULT)}(.*)", str(error))
+        if not fault:
+            raise
+        raise AdapterError(
+            f"adapter {ctx.pipeline.adapter}: merge_table {fault[1]}",
+            remedy="Mend the adapter; nothing of this batch was claimed",
+        ) from error
 
 
 def _is_little(ctx: Context, tallies: dict[str, Tally]) -> bool:
@@ -95,13 +113,20 @@ def _job(ctx: Context, work: Work) -> Job:
     within = ctx.pipeline.foreign.primary_time
     plan, lake = ctx.plan, ctx.lake
     primaries = prune.within(lake.small.files("primary"), work.named)
-    own = pa.schema([(name, arrow_type(delta_type(kind))) for name, kind in Merge.columns.items()])
+    assert isinstance(ctx.adapter, ArrowAdapter)
+    made = merging.made_of(ctx.adapter.columns)
+    output = pa.schema([*arrow_schema(JOINED), *list(made)[2:]])
+    targets = {
+        "registry": lake.target(REGISTRY),
+        "joined": lake.target(JOINED, output),
+        "filtered": lake.target(FILTERED),
+    }
     return Job(
         plan.number, plan.replica, plan.token, {shard: _micros(at) for shard, at in ctx.boundary.items()},
         None if ctx.floor is None else _micros(ctx.floor),
         round(within.within * MICROS) if isinstance(within, Within) else None,
         lake.small.path("foreign"), arrow_schema(FOREIGN), _held(lake.small.path("primary"), primaries),
-        lake.target(REGISTRY), lake.target(JOINED, pa.schema([*arrow_schema(JOINED), *own])),
+        targets, ctx.adapter, made,
     )  # fmt: skip
 
 

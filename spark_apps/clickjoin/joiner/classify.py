@@ -99,7 +99,8 @@ def adapt(ctx: Context, screened: DataFrame, work: Work, floor: datetime | None 
 def is_plain(adapter: Adapter) -> bool:
     """Whether an adapter can neither drop nor double a row, so that its work need not be checked."""
     kind = type(adapter)
-    return kind.prepare is Adapter.prepare and kind.merge is Merge.merge and kind.columns == Merge.columns
+    same = kind.merge is Merge.merge and getattr(kind, "merge_table", None) is Merge.merge_table
+    return kind.prepare is Adapter.prepare and same and kind.columns == Merge.columns
 
 
 def _plain(ctx: Context, screened: DataFrame, work: Work, floor: datetime | None) -> DataFrame:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.arrays import ints, mask, numbers, plain, scalar, texts
+from clickjoin.arrays import ints, mask, numbers, pairs, plain, scalar, texts
+from clickjoin.joiner.adapter import ArrowAdapter
+from clickjoin.joiner.merging import GIVEN, merged
 from clickjoin.lake.picking import pick, whole
 from clickjoin.lake.prune import Ends, near
 from clickjoin.lake.written import Target, write
@@ -56,7 +58,8 @@ class Job(NamedTuple):
     """What is the same for all parts of a batch. Times and lengths in microseconds.
 
     `boundary`: oldest time that the registry answers for, by shard; `floor`: no primary event from before it counts;
-    `within`: how long before its event a primary event can lie, where its time is not known.
+    `within`: how long before its event a primary event can lie, where its time is not known; `targets`: registry,
+    joined and filtered; `made`: what the adapter gives.
     """
 
     batch: int
@@ -68,12 +71,13 @@ class Job(NamedTuple):
     foreign: str
     columns: pa.Schema
     primary: Files
-    registry: Target
-    joined: Target
+    targets: dict[str, Target]
+    adapter: ArrowAdapter
+    made: pa.Schema
 
 
 def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
-    """What became of a part's events, and the rows of those that neither joined nor were claimed before.
+    """What became of a part's events, and the rows of those that are not claimed. Errors: merging.Faulty.
 
     Columns out: those of table `foreign`, and status (pending | expired).
     """
@@ -85,15 +89,42 @@ def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
     at, found = _found(job, new)
     waits = np.ones(new.num_rows, np.bool_)
     waits[at] = False
-    joined, left = new.take(ints(at)), {"pending": new.filter(mask(waits)), "expired": rows.filter(mask(expired))}
-    tallies = {"repeat": _tally(rows.filter(mask(taken))), "joined": _tally(joined, _POINTS)}
-    done = {
-        "tallies": tallies | {status: _tally(held) for status, held in left.items()},
-        "output": write(job.joined, _output(job, part, joined, found)) if len(at) else [],
-        "claims": write(job.registry, _claims(job, joined), "event_time") if len(at) else [],
-    }
+    left = {"pending": new.filter(mask(waits)), "expired": rows.filter(mask(expired))}
+    done: dict[str, Any] = {"tallies": {"repeat": _tally(rows.filter(mask(taken)))}, "files": {}}
+    done["tallies"] |= {status: _tally(held) for status, held in left.items()}
+    if len(at):
+        _settle(job, new.take(ints(at)), found, done)
     named = [held.append_column("status", pa.repeat(scalar(name), held.num_rows)) for name, held in left.items()]
     return done, pa.concat_tables(named)
+
+
+def _settle(job: Job, joined: pa.Table, found: pa.Table, done: dict[str, Any]) -> None:
+    """Write what the adapter makes of joined rows, what it leaves out, and the claims of both."""
+    joined = joined.set_column(joined.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
+    given = joined.append_column("primary", found["payload"]).select(GIVEN.names)
+    origins, made = merged(job.adapter, given, job.made)
+    out = np.ones(joined.num_rows, np.bool_)
+    out[origins] = False
+    kept = joined if not out.any() and (np.diff(origins) == 1).all() else joined.take(ints(origins))
+    now = numbers([time.time_ns() // 1000], _TIME)[0]
+    stamps = {"token": scalar(job.token), "replica": scalar(job.replica), "published_at": now, "at": now}
+    own = {name: made[name] for name in job.made.names[2:]}
+    claims = []
+    for status, rows, more in (("joined", kept, own), ("filtered", joined.filter(mask(out)), {})):
+        if rows.num_rows:
+            done["tallies"][status] = _tally(rows, _POINTS)
+            done["files"][status] = write(job.targets[status], _columns(job.targets[status], rows, stamps | more))
+            claims.append(_columns(job.targets["registry"], rows, stamps | {"outcome": scalar(status)}))
+    done["files"]["registry"] = write(job.targets["registry"], pa.concat_tables(claims), "event_time")
+
+
+def _columns(target: Target, rows: pa.Table, more: Mapping[str, Any]) -> pa.Table:
+    """The columns of a target: of the rows, or given, as a column or as one value for all."""
+    columns = []
+    for name in target.schema.names:
+        found = more.get(name, rows[name] if name in rows.column_names else None)
+        columns.append(pa.repeat(found, rows.num_rows) if isinstance(found, pa.Scalar) else found)
+    return pa.table(columns, names=target.schema.names)
 
 
 def work_of(job: Job, tasks: Sequence[Sequence[Part]]) -> Any:
@@ -134,31 +165,16 @@ def _found(job: Job, new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
         held = held.filter(mask(_times(held) >= job.floor))
     if job.within is None:
         held = _first(held, _KEY, _LANDED)
-    one, other = _pairs(new["primary_id"], held["event_id"])
+    one, other = pairs(new["primary_id"], held["event_id"])
     wanted, at = _times(new, "event_time" if job.within is not None else "primary_time")[one], _times(held)[other]
     if job.within is None:
         fits = at == wanted
         return one[fits], held.take(ints(other[fits]))
     fits = (at <= wanted) & (at >= wanted - job.within)
-    pairs = held.take(ints(other[fits])).append_column("row", ints(one[fits]))
-    pairs = pairs.take(pc.sort_indices(pairs, sort_keys=[(name, "ascending") for name in ("row", *_LANDED)]))
-    rows, first = np.unique(plain(pairs["row"]), return_index=True)
-    return rows, pairs.take(ints(first)).drop_columns("row")
-
-
-def _pairs(left: pa.ChunkedArray, right: pa.ChunkedArray) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Positions of all pairs of equal texts, none of them null."""
-    if not (len(left) and len(right)):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    both = pa.chunked_array([*left.chunks, *right.chunks], pa.string()).combine_chunks()
-    codes = plain(both.dictionary_encode().indices)
-    mine, theirs = codes[: len(left)], codes[len(left) :]
-    order = np.argsort(theirs, kind="stable")
-    first = np.searchsorted(theirs[order], mine, "left")
-    count = np.searchsorted(theirs[order], mine, "right") - first
-    one = np.repeat(np.arange(len(mine)), count)
-    within = np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count)
-    return one, order[first[one] + within]
+    some = held.take(ints(other[fits])).append_column("row", ints(one[fits]))
+    some = some.take(pc.sort_indices(some, sort_keys=[(name, "ascending") for name in ("row", *_LANDED)]))
+    rows, first = np.unique(plain(some["row"]), return_index=True)
+    return rows, some.take(ints(first)).drop_columns("row")
 
 
 def _first(rows: pa.Table, key: tuple[str, str], order: Sequence[str]) -> pa.Table:
@@ -196,27 +212,6 @@ def _before(rows: pa.Table, boundary: dict[int, int]) -> np.ndarray[Any, Any]:
     for shard, limit in boundary.items():
         found |= (shards == shard) & (times < limit)
     return found
-
-
-def _output(job: Job, part: Part, joined: pa.Table, found: pa.Table) -> pa.Table:
-    count = joined.num_rows
-    made = {
-        "primary_time": found["event_time"],
-        "token": pa.repeat(scalar(job.token), count),
-        "published_at": numbers(np.full(count, time.time_ns() // 1000), _TIME),
-        "foreign": joined["payload"],
-        "primary": found["payload"],
-    }
-    names = job.joined.schema.names
-    return pa.table([made[name] if name in made else joined[name] for name in names], names=names)
-
-
-def _claims(job: Job, joined: pa.Table) -> pa.Table:
-    made = {
-        name: pa.repeat(scalar(text), joined.num_rows) for name, text in (("token", job.token), ("outcome", "joined"))
-    }
-    names = job.registry.schema.names
-    return pa.table([made[name] if name in made else joined[name] for name in names], names=names)
 
 
 def _tally(rows: pa.Table, points: int = 0) -> dict[str, Any]:
