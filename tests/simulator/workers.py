@@ -29,7 +29,7 @@ def whole(root: str, files: Sequence[str], schema: Any) -> Any:
     return pa.Table.from_pylist(_rows(root, files, schema), schema=schema)
 
 
-def pick(root: str, files: Sequence[str], ids: Any, times: Any, schema: Any, readers: int = 2) -> Any:
+def pick(root: str, files: Sequence[str], ids: Any, when: Any, schema: Any, readers: int = 2) -> Any:
     """Rows that have one of some ids."""
     wanted = set(ids.to_pylist())
     rows = [row for row in _rows(root, files, schema) if row["event_id"] in wanted]

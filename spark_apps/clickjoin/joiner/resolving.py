@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from clickjoin.arrays import ints, mask, numbers, pairs, plain, scalar, texts
 from clickjoin.joiner.adapter import ArrowAdapter
 from clickjoin.joiner.merging import GIVEN, merged
-from clickjoin.lake.picking import pick, whole
+from clickjoin.lake.picking import Stretches, pick, whole
 from clickjoin.lake.prune import Ends, near
 from clickjoin.lake.written import Target, write
 
@@ -38,11 +38,12 @@ class Files(NamedTuple):
     paths: tuple[str, ...]
     ends: Ends
 
-    def holding(self, times: np.ndarray[Any, Any], length: int = 0) -> list[str]:
-        """Those that can hold an event of these times, or of up to `length` after one of them (microseconds)."""
-        if not len(times) or not self.paths:
-            return []
-        return [self.paths[at] for at in np.flatnonzero(near(self.ends, np.sort(times), length))]
+    def rows(self, ids: pa.ChunkedArray, when: Stretches, schema: pa.Schema) -> pa.Table:
+        """Rows with one of these ids, from the files that can hold them; see picking.pick."""
+        if not len(when.starts) or not self.paths:
+            return pa.Table.from_batches([], schema)
+        files = [self.paths[at] for at in np.flatnonzero(near(self.ends, when.starts, when.length))]
+        return pick(self.root, files, pc.unique(ids), when, schema)
 
 
 class Part(NamedTuple):
@@ -82,8 +83,7 @@ def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
     Columns out: those of table `foreign`, and status (pending | expired).
     """
     rows = _own(job, part)
-    held = part.claims.holding(_times(rows))
-    taken = _among(rows, pick(part.claims.root, held, *_keys(rows, *_KEY), _KEYS))
+    taken = _among(rows, part.claims.rows(rows["event_id"], Stretches(np.unique(_times(rows))), _KEYS))
     expired = ~taken & _before(rows, job.boundary)
     new = rows.filter(mask(~taken & ~expired))
     at, found = _found(job, new)
@@ -156,11 +156,9 @@ def _own(job: Job, part: Part) -> pa.Table:
 def _found(job: Job, new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
     """Which of some events have a primary event, and the primary events, in the same order."""
     if not new.num_rows:
-        return np.zeros(0, np.int64), _HELD.empty_table()
+        return np.zeros(0, np.int64), pa.Table.from_batches([], _HELD)
     named = _times(new) - job.within if job.within is not None else _times(new, "primary_time")
-    files = job.primary.holding(named, job.within or 0)
-    ids, times = _keys(new, "primary_id", "primary_time")
-    held = pick(job.primary.root, files, ids, times if job.within is None else None, _HELD)
+    held = job.primary.rows(new["primary_id"], Stretches(np.unique(named), job.within or 0), _HELD)
     if job.floor is not None:
         held = held.filter(mask(_times(held) >= job.floor))
     if job.within is None:
@@ -227,7 +225,3 @@ def _tally(rows: pa.Table, points: int = 0) -> dict[str, Any]:
 
 def _times(rows: pa.Table, name: str = "event_time") -> np.ndarray[Any, Any]:
     return plain(rows[name].cast(pa.int64()))
-
-
-def _keys(rows: pa.Table, name: str, time: str) -> tuple[pa.Array, pa.Array]:
-    return pc.unique(rows[name]), pc.unique(rows[time])

@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.arrays import plain
 from clickjoin.lake import prune
 from clickjoin.lake.commits import Unwritable
-from clickjoin.lake.picking import pick, whole
+from clickjoin.lake.picking import Stretches, pick, whole
 from clickjoin.lake.types import arrow_type
 from clickjoin.tables import REGISTRY
 
@@ -120,5 +122,5 @@ def _require_free(root: str, file: Written, others: list[str]) -> None:
 
 def claims_of(root: str, files: list[str], events: pa.Table) -> pa.Table:
     """Ids and times of the claims in some files of the registry that some events may have. Columns in: both."""
-    ids, times = (pc.unique(events[name]) for name in _KEY)
-    return pick(root, files, ids, times, _KEYS, _READERS)
+    when = Stretches(np.unique(plain(events["event_time"].cast(pa.int64()))))
+    return pick(root, files, pc.unique(events["event_id"]), when, _KEYS, _READERS)

@@ -7,29 +7,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from clickjoin.arrays import numbers
+from clickjoin.lake.prune import EVER, Ends, near
+
 _ID, _TIME = "event_id", "event_time"
+_MICROS = pa.timestamp("us", "UTC")
+
+
+class Stretches(NamedTuple):
+    """Event times that are looked for: from each start on (sorted, microseconds) for some length; 0: just then."""
+
+    starts: np.ndarray[Any, Any]
+    length: int = 0
 
 
 def pick(
-    root: str, files: Sequence[str], ids: pa.Array, times: pa.Array | None, schema: pa.Schema, readers: int = 2
+    root: str, files: Sequence[str], ids: pa.Array, when: Stretches, schema: pa.Schema, readers: int = 2
 ) -> pa.Table:
-    """Rows of some files below a folder whose `event_id` is one of these, and, if given, their `event_time` too.
+    """Rows of some files below a folder whose `event_id` is one of these, and whose `event_time` lies in a stretch.
 
-    Columns out: the schema's, which names both; unknown ones null. Errors: FileNotFoundError where a file has gone.
+    Rows of other times may be among them where the stretches have a length. Columns out: the schema's, which names
+    both; unknown ones null. Errors: FileNotFoundError where a file has gone.
     """
     folder = _folder(root)
+    times = None if when.length else numbers(when.starts, _MICROS)
 
     def one(file: str) -> list[pa.RecordBatch]:
         with folder.open_input_file(file) as opened:
             found = pq.ParquetFile(opened)
-            parts = (_group(found, number, ids, times, schema) for number in range(found.num_row_groups))
+            parts = (_group(found, int(number), ids, times, schema) for number in _groups(found.metadata, when))
             return [batch for part in parts if part is not None for batch in part.to_batches()]
 
     with ThreadPoolExecutor(readers) as pool:
@@ -44,12 +58,21 @@ def whole(root: str, files: Sequence[str], schema: pa.Schema) -> pa.Table:
             found = pq.ParquetFile(opened)
             names = [name for name in schema.names if name in found.schema_arrow.names]
             tables.append(_shaped(found.read(columns=names, use_threads=False), schema))
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
 
 
 def _folder(root: str) -> pafs.FileSystem:
     system, base = pafs.FileSystem.from_uri(root)
     return pafs.SubTreeFileSystem(base, system)
+
+
+def _groups(metadata: Any, when: Stretches) -> np.ndarray[Any, Any]:
+    """The row groups that can hold such a time: in a file that is sorted, or grew, each is a short stretch."""
+    column = next(n for n in range(metadata.num_columns) if metadata.schema.column(n).path == _TIME)
+    known = [metadata.row_group(number).column(column).statistics for number in range(metadata.num_row_groups)]
+    ends = [(s.min_raw, s.max_raw) if s is not None and s.has_min_max else (-EVER, EVER) for s in known]
+    least, most = (np.array([end[side] for end in ends], np.int64) for side in (0, 1))
+    return np.flatnonzero(near(Ends(least, most), when.starts, when.length))
 
 
 def _group(file: Any, number: int, ids: pa.Array, times: pa.Array | None, schema: pa.Schema) -> pa.Table | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TRUNCATED = timedelta(milliseconds=1)  # a log keeps only the milliseconds of a time's minimum and maximum
 _SLACK = _TRUNCATED // timedelta(microseconds=1)
-_EVER = 1 << 60
+EVER = 1 << 60
 
 
 class Ends(NamedTuple):
@@ -95,9 +95,9 @@ def ends(actions: pa.Table) -> Ends:
     """Least and greatest event time of each file, in microseconds; of one without statistics the widest there is."""
     if not (_has(actions, "min.event_time") and _has(actions, "max.event_time")):
         unknown = np.zeros(actions.num_rows, np.int64)
-        return Ends(unknown - _EVER, unknown + _EVER)
+        return Ends(unknown - EVER, unknown + EVER)
     low, high = (_micros(actions[f"{end}.event_time"]) for end in ("min", "max"))
-    return Ends(plain(pc.fill_null(low, -_EVER)), plain(pc.fill_null(high, _EVER)))
+    return Ends(plain(pc.fill_null(low, -EVER)), plain(pc.fill_null(high, EVER)))
 
 
 def near(files: Ends, starts: np.ndarray[Any, Any], length: int) -> np.ndarray[Any, Any]:
