@@ -143,7 +143,8 @@ def in_process(cores: str = "*", memory: str | None = None) -> SparkSession:
     _hush()
     builder = SparkSession.builder.master(f"local[{cores}]").appName("clickjoin").config("spark.jars", jars())
     for key, value in {**_IN_PROCESS, **SETTINGS}.items():
-        builder = builder.config(key, value)
+        if key.startswith("spark."):  # the others are a session's alone
+            builder = builder.config(key, value)
     builder = builder.config("spark.sql.warehouse.dir", _scratch())
     if memory:
         builder = builder.config("spark.driver.memory", memory)

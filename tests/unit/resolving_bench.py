@@ -84,7 +84,7 @@ def part(
          "token": "t", "outcome": "joined"}
         for name, at in claims
     ]  # fmt: skip
-    return Part(BUCKET, shards, foreign.paths, files(folder, REGISTRY, taken, known))
+    return Part(((BUCKET, foreign.paths),), shards, files(folder, REGISTRY, taken, known))
 
 
 def job(folder: Path, **more: Any) -> Job:

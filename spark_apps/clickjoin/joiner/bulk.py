@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from clickjoin.context import Context
 
 _ROWS_A_PART = 200_000
-_ROWS_A_TASK, _FILES_A_TASK = 40_000, 64
+_ROWS_A_TASK, _FILES_A_TASK = 40_000, 256
 _MOST_TASKS = 8
 _RESULT = f"{FOREIGN.ddl}, status STRING, done STRING"
 
@@ -71,7 +71,7 @@ def resolve(ctx: Context, work: Work) -> Resolved:
     claims = ctx.lake.small.files("registry")
     carry(sys.modules[__name__], arrays, events, resolving, merging, picking, prune, written, extents)
     merging.carry_adapter(ctx.adapter)  # type: ignore[arg-type]
-    tasks = _tasks(_parts(ctx, work.own, claims))
+    tasks = _tasks(ctx.lake.small.path("registry"), _cells(ctx, work.own, claims))
     each = resolving.work_of(_job(ctx, work), tasks)
     rows = ctx.lake.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(each, _RESULT).localCheckpoint(eager=False)
     done = _done(ctx, rows)
@@ -134,24 +134,30 @@ def _held(root: str, files: pa.Table) -> Files:
     return Files(root, tuple(prune.paths(files)), prune.ends(files))
 
 
-def _parts(ctx: Context, own: Extent, claims: pa.Table) -> list[tuple[Part, int, int]]:
-    """Parts of a batch, each with its rows and files: a bucket each, or some shards of a bucket that has many rows."""
-    small = ctx.lake.small
-    files = prune.within(small.files("foreign"), own, ctx.plan.number)
+@dataclass(frozen=True)
+class _Cell:
+    """Some events of a bucket: of some shards (none named: all), how many, where they lie, and the claims beside."""
+
+    bucket: str
+    shards: tuple[int, ...]
+    rows: int
+    foreign: tuple[str, ...]
+    claims: pa.Table
+
+    @property
+    def cost(self) -> float:
+        return self.rows / _ROWS_A_TASK + (len(self.foreign) + int(self.claims.num_rows)) / _FILES_A_TASK
+
+
+def _cells(ctx: Context, own: Extent, claims: pa.Table) -> list[_Cell]:
+    files = prune.within(ctx.lake.small.files("foreign"), own, ctx.plan.number)
     claims = prune.within(claims, own)
     found = []
     for bucket in sorted(set(files["partition.bucket"].to_pylist())):
-        mine = files.filter(pc.equal(files["partition.bucket"], bucket))
-        theirs = claims.filter(pc.equal(claims["partition.bucket"], bucket))
-        rows = prune.rows(mine)
-        for shards in _split(range(ctx.timeline.most), rows):
-            held = (
-                theirs.filter(pc.is_in(theirs["partition.shard"], pa.array(shards, theirs["partition.shard"].type)))
-                if shards
-                else theirs
-            )
-            part = Part(bucket, shards, tuple(prune.paths(mine)), _held(small.path("registry"), held))
-            found.append((part, rows, mine.num_rows + held.num_rows))
+        mine, theirs = (some.filter(pc.equal(some["partition.bucket"], bucket)) for some in (files, claims))
+        for shards in _split(range(ctx.timeline.most), prune.rows(mine)):
+            held = theirs.filter(prune.in_shards(theirs, shards)) if shards else theirs
+            found.append(_Cell(bucket, shards, prune.rows(mine), tuple(prune.paths(mine)), held))
     return found
 
 
@@ -161,15 +167,33 @@ def _split(shards: Sequence[int], rows: int) -> list[tuple[int, ...]]:
     return [()] if count <= 1 else [tuple(shards[at::count]) for at in range(count)]
 
 
-def _tasks(parts: Sequence[tuple[Part, int, int]]) -> list[list[Part]]:
-    """Parts dealt out to tasks of about the same cost, in order."""
-    costs = [rows / _ROWS_A_TASK + files / _FILES_A_TASK for _, rows, files in parts]
-    count = max(1, min(_MOST_TASKS, round(sum(costs)), len(parts)))
-    tasks: list[list[Part]] = [[] for _ in range(count)]
-    middles = np.cumsum(costs) - np.array(costs) / 2
-    for (part, _, _), middle in zip(parts, middles, strict=True):
-        tasks[min(int(middle * count / sum(costs)), count - 1)].append(part)
-    return [task for task in tasks if task]
+def _tasks(root: str, cells: Sequence[_Cell]) -> list[list[Part]]:
+    """Cells dealt out to tasks of about the same cost, in order; what a task can do in one go is one part.
+
+    Events of many buckets may name primary events of the same files, which each part reads anew.
+    """
+    costs = [cell.cost for cell in cells]
+    count = max(1, min(_MOST_TASKS, round(sum(costs)), len(cells)))
+    dealt: list[list[_Cell]] = [[] for _ in range(count)]
+    for cell, middle in zip(cells, np.cumsum(costs) - np.array(costs) / 2, strict=True):
+        dealt[min(int(middle * count / sum(costs)), count - 1)].append(cell)
+    return [[_part(root, some) for some in _together(task)] for task in dealt if task]
+
+
+def _together(cells: Sequence[_Cell]) -> list[list[_Cell]]:
+    groups: list[list[_Cell]] = []
+    for cell in cells:
+        fits = groups and not cell.shards and sum(c.rows for c in groups[-1]) + cell.rows <= _ROWS_A_PART
+        if fits and not groups[-1][0].shards:
+            groups[-1].append(cell)
+        else:
+            groups.append([cell])
+    return groups
+
+
+def _part(root: str, cells: Sequence[_Cell]) -> Part:
+    claims = pa.concat_tables([cell.claims for cell in cells])
+    return Part(tuple((cell.bucket, cell.foreign) for cell in cells), cells[0].shards, _held(root, claims))
 
 
 def _tally(parts: Iterable[dict[str, Any]]) -> Tally:

@@ -47,11 +47,13 @@ class Files(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Events of one bucket (and some of its shards; none named: all), and the claims that they are held against."""
+    """Events of some buckets (and some shards; none named: all), and the claims that they are held against.
 
-    bucket: str
+    `foreign`: buckets, each with its files of this batch.
+    """
+
+    foreign: tuple[tuple[str, tuple[str, ...]], ...]
     shards: tuple[int, ...]
-    foreign: tuple[str, ...]
     claims: Files
 
 
@@ -143,14 +145,16 @@ def work_of(job: Job, tasks: Sequence[Sequence[Part]]) -> Any:
 
 
 def _own(job: Job, part: Part) -> pa.Table:
-    rows = whole(job.foreign, part.foreign, job.columns)
+    rows = pa.concat_tables([_of_bucket(job, *held) for held in part.foreign])
     keep = pc.and_(pc.equal(rows["batch"], ints([job.batch])[0]), pc.equal(rows["replica"], scalar(job.replica)))
     if part.shards:
         keep = pc.and_(keep, pc.is_in(rows["shard"], value_set=numbers(part.shards, pa.int32())))
-    rows = rows.filter(keep)
-    where = rows.schema.get_field_index("bucket")
-    rows = rows.set_column(where, "bucket", pa.repeat(scalar(part.bucket), rows.num_rows))
-    return _first(rows.combine_chunks(), _KEY, ("generation", "offset"))
+    return _first(rows.filter(keep).combine_chunks(), _KEY, ("generation", "offset"))
+
+
+def _of_bucket(job: Job, bucket: str, files: Sequence[str]) -> pa.Table:
+    rows = whole(job.foreign, files, job.columns)
+    return rows.set_column(rows.schema.get_field_index("bucket"), "bucket", pa.repeat(scalar(bucket), rows.num_rows))
 
 
 def _found(job: Job, new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:

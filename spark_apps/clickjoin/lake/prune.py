@@ -42,7 +42,7 @@ def within(
         return actions.slice(0, 0)
     keep = _in_buckets(actions, extent) if _has(actions, "partition.bucket") else None
     if shards is not None and _has(actions, "partition.shard"):
-        keep = _both(keep, _in_shards(actions, pa.array(sorted(shards))))
+        keep = _both(keep, in_shards(actions, shards))
     if extent.low is not None and extent.high is not None:
         keep = _both(keep, _overlaps(actions, "event_time", extent.low - _TRUNCATED, extent.high + _TRUNCATED))
     if extent.minutes:
@@ -110,6 +110,11 @@ def near(files: Ends, starts: np.ndarray[Any, Any], length: int) -> np.ndarray[A
 
 def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
     return times.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+
+
+def in_shards(actions: pa.Table, shards: Iterable[int]) -> pa.Array:
+    """Which files are of one of some shards."""
+    return _in_shards(actions, pa.array(sorted(shards)))
 
 
 def _in_shards(actions: pa.Table, shards: pa.Array) -> pa.Array:
