@@ -151,7 +151,7 @@ BROKEN = [
     (DropsId, "merge dropped event_id. Keep or make these columns"),
     (DropsPrimaryTime, "prepare dropped primary_time. Keep"),
     (DropsColumn, "merge dropped primary. Keep"),
-    (MakesTooFewColumns, "merge dropped extra. Keep"),
+    (MakesTooFewColumns, "merge_table dropped extra. Mend"),
     (Doubles, "prepare made two rows of one event, such as [ab]:1:.*Give one row at most for each event_id"),
     (DoublesInMerge, "merge made two rows of one event, such as [ab]:1:"),
     (Invents, "prepare gave an event that was not there: [ab]:1:.*Keep event_id and event_time as they are"),

@@ -45,9 +45,13 @@ def merged(adapter: ArrowAdapter, given: pa.Table, made: pa.Schema) -> tuple[np.
     event that was not there, or other columns.
     """
     try:
-        rows = adapter.merge_table(given).select(made.names).cast(made)
+        rows = adapter.merge_table(given)
+        missing = [name for name in made.names if name not in rows.column_names]
+        rows = rows if missing else rows.select(made.names).cast(made)
     except Exception as error:
         raise Faulty(f"{FAULT}raised {type(error).__name__}: {str(error)[:500]}") from error
+    if missing:
+        raise Faulty(f"{FAULT}dropped {', '.join(missing)}")
     same = rows.num_rows == given.num_rows and all(rows[name].equals(given[name]) for name in made.names[:2])
     return (np.arange(rows.num_rows) if same else _origins(rows, given)), rows
 
