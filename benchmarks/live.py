@@ -1,4 +1,4 @@
-"""Without Airflow: `clickjoin run` as a process that can be killed, and a generator that can be stopped."""
+"""Processes of benchmarks: servers, `clickjoin run` as one that can be killed, a generator that can be stopped."""
 
 from __future__ import annotations
 
@@ -18,41 +18,54 @@ import pyarrow.parquet as pq
 from benchmarks.throughput.work import STREAMS, Seen, Work, check
 from bootstrap import ROOT
 from clickjoin.generate import Clock, Traffic, generate
-from stack import processes
-from stack.home import clean_environment
+from stack import processes, watch
+from stack.home import Home, clean_environment
 
 PATIENCE = 60.0
 
 
-class Client:
-    """`clickjoin run` of one pipeline, with its own Spark in it."""
+class Servers:
+    """Servers in a home of their own. They stop at the end of the block, or when this process dies."""
 
-    def __init__(self, config: Path, log: Path) -> None:
-        self.config, self.log = config, log
-        self._server: processes.Server | None = None
+    def __init__(self, folder: Path) -> None:
+        self.home = Home(folder)
+        self.env = {**clean_environment(), "PYTHONPATH": f"{ROOT / 'spark_apps'}:{ROOT / 'infra'}"}
+        self._running: list[processes.Server] = []
 
-    def start(self) -> None:
-        """Start it; what it prints goes to the log."""
-        command = [sys.executable, "-m", "clickjoin.cli", "run", "--config", str(self.config)]
-        env = {**clean_environment(), "PYTHONPATH": str(ROOT / "spark_apps")}
-        self._server = processes.start("run", command, env, self.config.parent, self.log)
+    def start(self, name: str, command: list[str], **env: str) -> processes.Server:
+        """Start one; what it prints goes to its log. `env`: variables beyond those that all have."""
+        folder, log = self.home.folder / name, self.home.logs / f"{name}.log"
+        return self._know(processes.start(name, command, self.env | env, folder, log))
 
-    def died(self) -> bool:
-        """Whether it has ended though nobody told it to."""
-        return self._server is not None and not self._server.alive()
+    def stop(self, server: processes.Server) -> None:
+        """Let one finish what it does, and end."""
+        processes.stop([server], patience=PATIENCE)
+        self._running.remove(server)
 
-    def kill(self) -> None:
-        """Kill it and its Spark at once, as a machine does that goes down."""
-        if self._server:
-            with suppress(ProcessLookupError):
-                os.killpg(self._server.pid, signal.SIGKILL)
-        self.stop()
+    def kill(self, server: processes.Server) -> None:
+        """Kill one and all that it started at once, as a machine does that goes down."""
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
+        self.stop(server)
 
-    def stop(self) -> None:
-        """Let it finish its batch, and end."""
-        if self._server:
-            processes.stop([self._server], patience=PATIENCE)
-        self._server = None
+    def _know(self, server: processes.Server) -> processes.Server:
+        self._running.append(server)
+        self.home.write(self._running, {})
+        return server
+
+    def __enter__(self) -> Self:
+        self.home.make()
+        self._know(watch.start(self.home, self.env))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        processes.stop(self._running)
+        self.home.forget()
+
+
+def joining(config: Path) -> list[str]:
+    """The command of `clickjoin run`, with its own Spark in it."""
+    return [sys.executable, "-m", "clickjoin.cli", "run", "--config", str(config)]
 
 
 class Writer:

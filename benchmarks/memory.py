@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import psutil
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EVERY = 0.5
 ROLES = {
@@ -89,9 +93,25 @@ def watched(*pids: int, rest: str = "client") -> Iterator[Memory]:
         seen.take(held(roots, rest))
 
 
+def emptied(spark: SparkSession) -> int:
+    """Have Java give back what nobody needs, or what comes next would be charged with it; MB that are in use."""
+    java: Any = spark.sparkContext._jvm
+    java.System.gc()
+    runtime = java.Runtime.getRuntime()
+    return int(runtime.totalMemory() - runtime.freeMemory()) // 1_000_000
+
+
+def highest(peaks: Iterable[dict[str, int]]) -> dict[str, int]:
+    """By role the highest of several runs."""
+    found: dict[str, int] = {}
+    for each in peaks:
+        found |= {role: max(size, found.get(role, 0)) for role, size in each.items()}
+    return found
+
+
 def line(peaks: Mapping[str, int]) -> str:
     """As one line of text."""
-    return "peak memory, MB: " + ", ".join(f"{name} {size:,}" for name, size in peaks.items())
+    return "peak MB: " + ", ".join(f"{name} {size:,}" for name, size in peaks.items())
 
 
 def columns(peaks: Mapping[str, int], names: tuple[str, ...]) -> str:

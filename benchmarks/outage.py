@@ -16,13 +16,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.live import Client, Writer, examined, lines, truth
+from benchmarks.live import Servers, Writer, examined, joining, lines, truth
 from benchmarks.memory import Memory, watched
 from bootstrap import Problem
 from clickjoin.generate import Traffic
 from demo.lake import Lake
 from demo.latency import Readable, Spread, spread
 from demo.running import write_pipeline
+from stack.processes import Server
 
 POLL, TELL = 1.0, 10.0
 WINDOW, STEADY = 5_000_000, 3  # so many windows of so many microseconds of fresh clicks as fast as before: live again
@@ -60,29 +61,32 @@ class Run:
 
     def __init__(self, folder: Path, load: Load) -> None:
         self.folder, self.load, self.logs = folder, load, folder / "logs"
-        file = folder / "pipelines/shop.yaml"
+        self.file = folder / "pipelines/shop.yaml"
         write_pipeline(
-            file, folder / "lake", self.logs / "*/queries/*.jsonl", self.logs / "*/clicks/*.jsonl",
+            self.file, folder / "lake", self.logs / "*/queries/*.jsonl", self.logs / "*/clicks/*.jsonl",
             registry={"retention": "3d", "bucket": "1h", "shards": 4}, retry=BACKOFF,
         )  # fmt: skip
         self.lake = Lake(folder / "lake/shop")
-        self.client = Client(file, folder / "run.log")
+        self.servers = Servers(folder / "run")
+        self.client: Server
         self.clicks: dict[str, Pairs] = {name: [] for name in PHASES}  # written (for the outage: its event), readable
         self.restarted, self.memory = 0, Memory()
         self._readable, self._told = Readable(self.lake.folder / "joined"), 0.0
 
     def go(self) -> None:
         """All of it. Errors: Problem where something is not done in time, or a process ends by itself."""
-        try:
-            self.client.start()
+        with self.servers:
+            self._start()
             self._phase(USUAL, lambda _: self.missing(USUAL) == 0)
-            self.client.kill()
+            self.servers.kill(self.client)
             print(f"usual: {said(self.usual())}; killed; {self.load.outage:,.0f} s of logs are written", flush=True)
             self._phase(OUTAGE, lambda writer: not writer.alive())
             with watched(rest="benchmark") as self.memory:
                 self._phase(FRESH, self._catch_up)
-        finally:
-            self.client.stop()
+            self.servers.stop(self.client)
+
+    def _start(self) -> None:
+        self.client = self.servers.start("run", joining(self.file))
 
     def _phase(self, name: str, done: Callable[[Writer], bool]) -> None:
         with Writer(self.logs / name, self.load.traffic(name)) as writer:
@@ -92,7 +96,7 @@ class Run:
         if not self.restarted:
             if any((self.logs / FRESH).glob("clicks/*")):
                 self.restarted = time.time_ns() // 1000
-                self.client.start()
+                self._start()
             return False
         if self.live_again() and writer.alive():
             writer.stop()
@@ -111,11 +115,16 @@ class Run:
     def _until(self, what: str, done: Callable[[], bool]) -> None:
         end = time.monotonic() + self.load.patience
         while not done():
-            if time.monotonic() > end or self.client.died():
-                raise Problem(f"{what}: not done, {self.missing(what)} clicks are missing; see {self.client.log}")
+            if time.monotonic() > end or self._died(what):
+                raise Problem(
+                    f"{what}: not done, {self.missing(what)} clicks are missing; see {self.servers.home.logs}"
+                )
             time.sleep(POLL)
             self._readable.update()
             self._sort(sum(map(len, self.clicks.values())))
+
+    def _died(self, phase: str) -> bool:
+        return (phase == USUAL or self.restarted > 0) and not self.client.alive()
 
     def _sort(self, known: int) -> None:
         """Take up clicks beyond those that are known."""
