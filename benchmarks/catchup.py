@@ -35,8 +35,8 @@ def report(result: dict[str, Any]) -> str:
     drained, again, load = result["drained_seconds"], result["live_again_seconds"], result["load"]
     summary = (
         f"{result['outage_lines']:,} lines of {load['outage']:,.0f} s, while {load['rate']:,.0f} events/s went on: "
-        f"drained in {drained / 60:.1f} minutes, {result['lines_a_second']:,} lines/s; "
-        f"live again after {again / 60:.1f} minutes"
+        f"drained in {drained:,.0f} s, {result['lines_a_second']:,} lines/s; "
+        f"live again after {again:,.0f} s"
     )
     head = f"\n| fresh clicks, written to readable, seconds | count | p50 | p90 | p99 | max |\n|{' --- |' * 6}"
     return "\n".join((summary, head, *table, f"\n{line(result['memory_mb'])}"))

@@ -30,8 +30,8 @@ import pyspark
 
 from benchmarks.latency_machine import machine
 from benchmarks.live import Servers
-from benchmarks.memory import columns, emptied, highest, line, watched
-from benchmarks.throughput.__main__ import WARM, Run, once
+from benchmarks.memory import TOGETHER, columns, emptied, highest, line, watched
+from benchmarks.throughput.__main__ import WARM, Run, once, warming
 from benchmarks.throughput.work import Work, make
 from bootstrap import ROOT, Problem
 from clickjoin.session import configured, jars
@@ -93,6 +93,7 @@ def begin(master: str, sizes: Sizes) -> None:
 
     lines = spark.DEFAULTS.read_text(encoding="utf-8").splitlines()
     settings = dict(text.split(None, 1) for text in lines if text and not text.startswith("#"))
+    settings.pop("spark.log.level", None)  # log4j2.properties says better what is worth a word
     heap = sizes.driver + (WORKERS * sizes.executor if master == LOCAL else 0)
     settings |= {
         "spark.jars": jars(), "spark.driver.memory": f"{heap}m", "spark.executor.memory": f"{sizes.executor}m",
@@ -166,6 +167,7 @@ def watched_run(pool: ProcessPoolExecutor, pids: list[int], name: str, work: Wor
     with watched(*pids) as memory:
         each, kept = pool.submit(run, name, work, folder).result()
     held = {role: memory.peaks.get(role, 0) for role in ("executors", "Python workers")}
+    held[TOGETHER] = each.memory[TOGETHER] + memory.peaks[TOGETHER]  # at most: the two peaks need not meet
     return replace(each, memory=each.memory | held), kept
 
 
@@ -200,6 +202,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--clicks", type=int, nargs="+", default=[250_000, 1_000_000], help="sizes of input")
     parser.add_argument("--queries", type=float, default=0.4, help="to a click (default %(default)s)")
     parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--warm", type=int, default=WARM, help="clicks that warm it up (default %(default)s)")
     parser.add_argument("--driver", type=int, default=1024, help="its heap, MB (default %(default)s)")
     parser.add_argument("--executor", type=int, default=1024, help="each one's heap, MB (default %(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/cluster.json")
@@ -211,7 +214,7 @@ def main(arguments: list[str]) -> int:
     chosen, about = options(arguments), machine()
     folder, sizes = Path(tempfile.mkdtemp(prefix="clickjoin-cluster-")), Sizes(chosen.driver, chosen.executor)
     try:
-        warm = make(folder / "warm", WARM, WARM // 2, 1)
+        warm = warming(folder, chosen.warm)
         works = [make(folder / str(n), n, round(n * chosen.queries), 2) for n in chosen.clicks]
         with Servers(folder / "servers") as servers:
             rows = measured(Cluster(servers, sizes), sizes, warm, works, chosen.turns, folder)

@@ -111,7 +111,7 @@ def highest(peaks: Iterable[dict[str, int]]) -> dict[str, int]:
 
 def line(peaks: Mapping[str, int]) -> str:
     """As one line of text."""
-    return "peak MB: " + ", ".join(f"{name} {size:,}" for name, size in peaks.items())
+    return "peak MB: " + ", ".join(f"{name} {size:,}" for name, size in sorted(peaks.items(), key=lambda one: one[1]))
 
 
 def columns(peaks: Mapping[str, int], names: tuple[str, ...]) -> str:

@@ -23,7 +23,7 @@ from clickjoin.session import configured, in_process
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-WARM = 20_000
+WARM = 150_000  # more than a batch takes without Spark (batch.local), or what is measured first is cold
 MEMORY = ("driver", "Python workers", "client", "together")
 
 
@@ -35,6 +35,11 @@ class Run:
     seconds: float
     memory: dict[str, int]
     seen: dict[str, int]
+
+
+def warming(folder: Path, clicks: int) -> Work:
+    """Logs that are joined first, and not measured."""
+    return make(folder / "warm", clicks, clicks // 2, 1)
 
 
 def once(spark: SparkSession, name: str, work: Work, folder: Path) -> Run:
@@ -93,6 +98,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--clicks", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=400_000)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--warm", type=int, default=WARM, help="clicks that warm it up (default %(default)s)")
     parser.add_argument("--memory", default="3g", help="heap of Java (default %(default)s)")
     parser.add_argument("--only", choices=sorted(CONTENDERS), action="append", help="these alone")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/throughput.json")
@@ -106,7 +112,7 @@ def main(arguments: list[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="clickjoin-throughput-"))
     spark = in_process(cores="2", memory=chosen.memory)
     try:
-        warm, work = make(folder / "warm", WARM, WARM // 2, 1), make(folder / "logs", chosen.clicks, chosen.queries, 2)
+        warm, work = warming(folder, chosen.warm), make(folder / "logs", chosen.clicks, chosen.queries, 2)
         for name in names:
             once(spark, name, warm, folder)
         runs = []
