@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.latency_machine import machine
+from benchmarks.live import heed_sigterm
 from benchmarks.memory import line
 from benchmarks.outage import Load, Run
 from bootstrap import ROOT, Problem
@@ -58,6 +59,7 @@ def main(arguments: list[str]) -> int:
     """Run the benchmark; 1 if anything was lost, doubled or too late."""
     chosen, about = options(arguments), machine()
     load = Load(chosen.outage, chosen.rate, chosen.clicks, chosen.warm, chosen.patience)
+    heed_sigterm()
     run = Run(ROOT / ".run/benchmarks" / time.strftime("catchup-%Y%m%d-%H%M%S"), load)
     try:
         run.go()

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 
 from benchmarks.latency_machine import machine
-from benchmarks.live import Servers
+from benchmarks.live import Servers, heed_sigterm
 from benchmarks.memory import TOGETHER, columns, emptied, highest, line, watched
 from benchmarks.throughput.__main__ import WARM, Run, once, warming
 from benchmarks.throughput.work import Work, make
@@ -212,6 +212,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     """Start the cluster, make the logs, run in turns, print; figures as JSON."""
     chosen, about = options(arguments), machine()
+    heed_sigterm()
     folder, sizes = Path(tempfile.mkdtemp(prefix="clickjoin-cluster-")), Sizes(chosen.driver, chosen.executor)
     try:
         warm = warming(folder, chosen.warm)

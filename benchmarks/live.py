@@ -63,6 +63,15 @@ class Servers:
         self.home.forget()
 
 
+def heed_sigterm() -> None:
+    """Have SIGTERM end this process as Ctrl-C does, so that what it has started ends too."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
 def joining(config: Path) -> list[str]:
     """The command of `clickjoin run`, with its own Spark in it."""
     return [sys.executable, "-m", "clickjoin.cli", "run", "--config", str(config)]
@@ -96,11 +105,12 @@ class Writer:
 
 
 def write(folder: Path, traffic: Traffic, stop: Any) -> None:
-    """Write traffic until it is all written or `stop` is set."""
+    """Write traffic until it is all written, `stop` is set, or who started this is gone."""
+    parent = os.getppid()
 
     def sleep(seconds: float) -> None:
         # Between two appends: an interrupt from outside may come between a line and its entry in the truth.
-        if stop.is_set():
+        if stop.is_set() or os.getppid() != parent:
             raise KeyboardInterrupt
         time.sleep(seconds)
 
