@@ -24,10 +24,10 @@ from bootstrap import ROOT
 
 RESULTS = ROOT / "benchmarks/results"
 QUICK = {
-    "throughput": "--clicks 100000 --queries 40000 --turns 1 --warm 20000",
-    "flatness": "--counts 200000 1000000 --warm 1 --turns 1",
-    "catchup": "--outage 120 --rate 500 --warm 15",
-    "cluster": "--clicks 25000 100000 --turns 1 --warm 20000",
+    "throughput": "--clicks 100000 --queries 40000 --turns 1 --warm 10000",
+    "flatness": "--counts 100000 1000000 --warm 1 --turns 1",
+    "catchup": "--outage 60 --rate 500 --warm 10",
+    "cluster": "--clicks 20000 100000 --turns 1 --warm 5000",
 }
 WHOLE = {
     "throughput": "--clicks 1000000 --queries 400000 --turns 2",
@@ -35,7 +35,7 @@ WHOLE = {
     "registry": "--small 1000000 --large 10000000",
     "replicas": "--seconds 60 --rate 500",
     "latency": "--rate 1000 --seconds 180",
-    "catchup": "--outage 7200 --rate 1000",
+    "catchup": "--outage 1800 --rate 1000",
     "cluster": "--clicks 250000 1000000 --turns 2",
 }
 
@@ -61,8 +61,9 @@ def head(about: Mapping[str, Any]) -> str:
 
 def section(name: str, code: int, seconds: float, text: str, picture: Path | None) -> str:
     """What one benchmark found: its tables as they are, anything else as plain text."""
-    found = text.partition("\n\n")[2] or text  # before the first empty line it says how far it is
-    found = found if "\n| --- " in found else f"```\n{found}```"
+    before, _, after = text.partition("\n\n")  # until its first empty line it says how far it is
+    found = after if after and "| --- " not in before else text
+    found = found if "| --- " in found else f"```\n{found}```"
     seen = f"![{name}]({picture.name})\n\n" if picture else ""
     return f"## {name}\nExit code {code}, {seconds:.0f} s.\n\n{seen}{found.strip()}\n"
 

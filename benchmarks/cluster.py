@@ -203,7 +203,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--queries", type=float, default=0.4, help="to a click (default %(default)s)")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--warm", type=int, default=WARM, help="clicks that warm it up (default %(default)s)")
-    parser.add_argument("--driver", type=int, default=1024, help="its heap, MB (default %(default)s)")
+    parser.add_argument("--driver", type=int, default=512, help="its heap, MB (default %(default)s)")
     parser.add_argument("--executor", type=int, default=1024, help="each one's heap, MB (default %(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/cluster.json")
     return parser.parse_args(arguments)

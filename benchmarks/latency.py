@@ -168,7 +168,7 @@ def report(result: dict[str, Any], console: Console) -> None:
     lines = {"from written to readable": result["written_to_readable"]}
     lines |= {f"  {name}": part for name, part in result["parts"].items()}
     lines |= {f"  step {name}": part for name, part in result["steps"].items()}
-    console.print(f"{'seconds':28}{'count':>9}{'p50':>9}{'p90':>9}{'p99':>9}{'max':>9}")
+    console.print(f"\n{'seconds':28}{'count':>9}{'p50':>9}{'p90':>9}{'p99':>9}{'max':>9}")
     for name, part in lines.items():
         if part:
             figures = "".join(f"{part[key]:>9.2f}" for key in ("p50", "p90", "p99", "max"))
