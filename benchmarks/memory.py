@@ -5,6 +5,7 @@ Roles are told by command lines. Pages that forked Python workers share count on
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +96,9 @@ def watched(*pids: int, rest: str = "client") -> Iterator[Memory]:
 
 
 def emptied(spark: SparkSession) -> int:
-    """Have Java give back what nobody needs, or what comes next would be charged with it; MB that are in use."""
+    """Have Java and Arrow give back what nobody needs, or what comes next is charged with it; MB of heap in use."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
     java: Any = spark.sparkContext._jvm
     java.System.gc()
     runtime = java.Runtime.getRuntime()
