@@ -1,10 +1,10 @@
-"""Every benchmark after the other, and one page of what they print.
+"""Every benchmark after the other, and one page of what they print, with pictures.
 
-    make bench
-    make bench-quick    # under 5 minutes on 2 cores: small inputs, one turn; shows that it runs, not how fast it is
+    make bench          # under 40 minutes on 2 cores
+    make bench-quick    # under 5: small inputs, one turn; shows that it runs, not how fast it is
 
-Figures as JSON, and the page, are in `benchmarks/results`. A benchmark that lost or doubled an event prints no figures;
-the others go on, and the exit code is 1.
+Figures as JSON, pictures as SVG, and the page, are in `benchmarks/results`. A benchmark that lost or doubled an event
+prints no figures; the others go on, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -14,22 +14,29 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.latency_machine import machine
+from benchmarks.plots import draw
 from bootstrap import ROOT
 
 RESULTS = ROOT / "benchmarks/results"
 QUICK = {
-    "throughput": "--clicks 100000 --queries 40000 --turns 1",
-    "flatness": "--counts 200000 1000000 --warm 1 --turns 1",
+    "throughput": "--clicks 100000 --queries 40000 --turns 1 --warm 10000",
+    "flatness": "--counts 100000 1000000 --warm 1 --turns 1",
+    "catchup": "--outage 60 --rate 500 --warm 10",
+    "cluster": "--clicks 20000 100000 --turns 1 --warm 5000",
 }
 WHOLE = {
-    "throughput": "--clicks 1000000 --queries 400000 --turns 3",
+    "throughput": "--clicks 1000000 --queries 400000 --turns 2",
     "flatness": "--counts 1000000 10000000 --turns 3",
     "registry": "--small 1000000 --large 10000000",
     "replicas": "--seconds 60 --rate 500",
     "latency": "--rate 1000 --seconds 180",
+    "catchup": "--outage 1800 --rate 1000",
+    "cluster": "--clicks 250000 1000000 --turns 2",
 }
 
 
@@ -45,6 +52,22 @@ def run(name: str, options: str, folder: Path) -> tuple[int, str]:
     return process.wait(), "".join(lines)
 
 
+def head(about: Mapping[str, Any]) -> str:
+    """The page's beginning: when, and on what."""
+    lines = [f"| {name.replace('_', ' ')} | {value} |" for name, value in about.items()]
+    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+    return "\n".join([f"# Benchmarks of {when} UTC\n\n| machine | |\n| --- | --- |", *lines, ""])
+
+
+def section(name: str, code: int, seconds: float, text: str, picture: Path | None) -> str:
+    """What one benchmark found: its tables as they are, anything else as plain text."""
+    before, _, after = text.partition("\n\n")  # until its first empty line it says how far it is
+    found = after if after and "| --- " not in before else text
+    found = found if "| --- " in found else f"```\n{found}```"
+    seen = f"![{name}]({picture.name})\n\n" if picture else ""
+    return f"## {name}\nExit code {code}, {seconds:.0f} s.\n\n{seen}{found.strip()}\n"
+
+
 def main(arguments: list[str]) -> int:
     """Run them all; 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="All benchmarks")
@@ -52,16 +75,18 @@ def main(arguments: list[str]) -> int:
     quick = parser.parse_args(arguments).quick
     folder = RESULTS / ("quick" if quick else "whole")
     folder.mkdir(parents=True, exist_ok=True)
-    about = json.dumps(machine(), indent=2)
-    (folder / "machine.json").write_text(about + "\n", encoding="utf-8")
-    page, failed = [f"# Benchmarks of {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC\n\n{about}\n"], []
+    about = machine()
+    (folder / "machine.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    page, failed = [head(about)], []
     for name, options in (QUICK if quick else WHOLE).items():
         print(f"\n== {name} {options}", flush=True)
+        for old in folder.glob(f"{name}.*"):  # or a failed run would show another one's figures
+            old.unlink()
         begun = time.monotonic()
         code, text = run(name, options, folder)
         failed += [name] if code else []
-        page.append(f"## {name} {options}\nExit code {code}, {time.monotonic() - begun:.0f} s.\n\n{text}")
-    (folder / "README.md").write_text("\n".join(page), encoding="utf-8")
+        page.append(section(f"{name} {options}", code, time.monotonic() - begun, text, draw(folder / f"{name}.json")))
+        (folder / "README.md").write_text("\n".join(page), encoding="utf-8")
     print(f"\n{folder / 'README.md'}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from benchmarks.latency_machine import machine
+from benchmarks.memory import emptied, line, watched
 from benchmarks.registry import DAYS, NOON, ids
 from bootstrap import ROOT
 from clickjoin.config import load
@@ -150,15 +151,18 @@ def main(arguments: list[str]) -> int:
     spark = in_process(cores="2", memory=chosen.memory)
     try:
         lakes = [Held(spark, folder / str(count), count) for count in chosen.counts]
-        found = measured(lakes, chosen.warm, chosen.turns)
+        emptied(spark)
+        with watched() as memory:
+            found = measured(lakes, chosen.warm, chosen.turns)
         if doubled := sum(lake.doubled() for lake in lakes):
             raise SystemExit(f"{doubled} clicks are joined twice, so there are no figures")
     finally:
         spark.stop()
         shutil.rmtree(folder)
-    print(f"\nA batch of {BATCH:,} clicks, seconds\n\n{table(found)}")
+    print(f"\nA batch of {BATCH:,} clicks, seconds\n\n{table(found)}\n\n{line(memory.peaks)}")
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps({"found": found, "machine": about}, indent=2) + "\n", encoding="utf-8")
+    result = {"found": found, "memory_mb": memory.peaks, "machine": about}
+    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     return 0
 
 

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from benchmarks.latency_machine import machine
+from benchmarks.memory import Memory, line, watched
 from bootstrap import ROOT, Problem
 from clickjoin.generate import Traffic, generate
 from demo.lake import Lake
@@ -70,11 +71,13 @@ class Bench:
         )  # fmt: skip
         self.lake = Lake(folder / "lake/latency")
         self.readable = Readable(self.lake.folder / "joined")
+        self.memory = Memory()
 
     def run(self, stack: Running, screen: Screen) -> None:
         """Warm up, then run. Errors: Problem if what was written is not joined in time."""
         self._write("warm", self.load.warm, self.load.seed + 1, stack, screen)
-        self._write("run", self.load.seconds, self.load.seed, stack, screen)
+        with watched(rest="benchmark") as self.memory:
+            self._write("run", self.load.seconds, self.load.seed, stack, screen)
 
     def _write(self, name: str, seconds: float, seed: int, stack: Running, screen: Screen) -> None:
         # In a process of its own: what is looked at here must not make the writer late.
@@ -121,6 +124,7 @@ class Bench:
             "parts": self._parts(written),
             "steps": self._steps(begun),
             "events_per_second": round(events / (ended - begun) * 1e6, 1),
+            "memory_mb": self.memory.peaks,
         }
 
     def _parts(self, written: dict[str, int]) -> dict[str, Any]:
@@ -164,12 +168,13 @@ def report(result: dict[str, Any], console: Console) -> None:
     lines = {"from written to readable": result["written_to_readable"]}
     lines |= {f"  {name}": part for name, part in result["parts"].items()}
     lines |= {f"  step {name}": part for name, part in result["steps"].items()}
-    console.print(f"{'seconds':28}{'count':>9}{'p50':>9}{'p90':>9}{'p99':>9}{'max':>9}")
+    console.print(f"\n{'seconds':28}{'count':>9}{'p50':>9}{'p90':>9}{'p99':>9}{'max':>9}")
     for name, part in lines.items():
         if part:
             figures = "".join(f"{part[key]:>9.2f}" for key in ("p50", "p90", "p99", "max"))
             console.print(f"{name:28}{part['count']:>9,}{figures}", highlight=False)
     console.print(f"{result['events_per_second']:,.0f} events/s from the first written to the last readable")
+    console.print(line(result["memory_mb"]), highlight=False, soft_wrap=True)
 
 
 def options(arguments: list[str]) -> argparse.Namespace:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from benchmarks.latency_machine import machine
+from benchmarks.memory import emptied, line, watched
 from clickjoin.event_store.landing import bucket_sql, measured
 from clickjoin.events import MICROS
 from clickjoin.lake import Lake, Txn, few
@@ -119,10 +121,13 @@ def compared(spark: SparkSession, folder: Path, counts: dict[str, int], turns: i
     whole = {name: sizes(lake.small, "registry", by="shard").values() for name, lake in lakes.items()}
     bytes_ = {name: sum(s.bytes for s in held) / sum(s.rows for s in held) for name, held in whole.items()}
     found: dict[str, Any] = {"ids": counts, "bytes_an_id": bytes_}
-    for way in (claim, merge):
-        in_turns(lakes, range(2), way)  # warm
-        found |= _told(way.__name__, in_turns(lakes, range(2, 2 + turns), way))
-    return found | _told("gc", in_turns(lakes, range(1, DAYS), collect))
+    emptied(spark)
+    with watched() as memory:
+        for way in (claim, merge):
+            in_turns(lakes, range(2), way)  # warm
+            found |= _told(way.__name__, in_turns(lakes, range(2, 2 + turns), way))
+        found |= _told("gc", in_turns(lakes, range(1, DAYS), collect))
+    return found | {"memory_mb": memory.peaks}
 
 
 def _told(name: str, seconds: dict[str, list[float]]) -> dict[str, Any]:
@@ -134,6 +139,21 @@ def _told(name: str, seconds: dict[str, list[float]]) -> dict[str, Any]:
     }
 
 
+def table(found: dict[str, Any]) -> str:
+    """As Markdown."""
+    rows = {"claim": f"claim of {BATCH:,} ids, seconds", "merge": "… by a MERGE", "gc": "GC of a day, seconds"}
+    lines = [
+        f"| | {found['ids']['small']:,} ids | {found['ids']['large']:,} ids | ratio |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name, text in rows.items():
+        each = found[f"{name}_medians"]
+        lines.append(f"| {text} | {each['small']:.3f} | {each['large']:.3f} | {found[f'{name}_ratio']} |")
+    size = found["bytes_an_id"]
+    lines.append(f"| bytes an id on disk, packed | {size['small']:.1f} | {size['large']:.1f} | |")
+    return "\n".join([*lines, "", line(found["memory_mb"])])
+
+
 def main(arguments: list[str]) -> int:
     """Build, measure, print; figures as JSON with --out."""
     parser = argparse.ArgumentParser(description="What the size of the registry costs")
@@ -141,7 +161,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--large", type=int, default=50_000_000)
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--out", type=Path)
-    chosen = parser.parse_args(arguments)
+    chosen, about = parser.parse_args(arguments), machine()
     folder = Path(tempfile.mkdtemp(prefix="clickjoin-registry-"))
     spark = in_process(cores="2", memory="6g")
     try:
@@ -149,9 +169,9 @@ def main(arguments: list[str]) -> int:
     finally:
         spark.stop()
         shutil.rmtree(folder)
-    print(json.dumps(found, indent=2))
+    print(table(found))
     if chosen.out:
-        chosen.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        chosen.out.write_text(json.dumps(found | {"machine": about}, indent=2) + "\n", encoding="utf-8")
     return 0
 
 

@@ -8,17 +8,13 @@ import shutil
 import statistics
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from benchmarks.latency_machine import machine
+from benchmarks.memory import columns, emptied, highest, line, watched
 from benchmarks.throughput.contenders import CONTENDERS, FLOOR
 from benchmarks.throughput.work import Work, check, make
 from bootstrap import ROOT
@@ -27,42 +23,23 @@ from clickjoin.session import configured, in_process
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-WARM = 20_000
+WARM = 150_000  # more than a batch takes without Spark (batch.local), or what is measured first is cold
+MEMORY = ("driver", "Python workers", "client", "together")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One contender, once: seconds, the highest memory of Python and Java together (MB), and what it made."""
+    """One contender, once: seconds, the highest memory by role (MB), and what it made."""
 
     name: str
     seconds: float
-    memory: int
+    memory: dict[str, int]
     seen: dict[str, int]
 
 
-@contextmanager
-def watched() -> Iterator[list[int]]:
-    """The highest resident memory of this process and its children while the block runs, MB."""
-    over, highest = threading.Event(), [0]
-
-    def look() -> None:
-        while not over.wait(0.5):
-            family = [psutil.Process(), *psutil.Process().children(recursive=True)]
-            held = 0
-            for process in family:
-                try:
-                    held += process.memory_info().rss
-                except psutil.Error:
-                    continue
-            highest[0] = max(highest[0], held // 1_000_000)
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield highest
-    finally:
-        over.set()
-        thread.join()
+def warming(folder: Path, clicks: int) -> Work:
+    """Logs that are joined first, and not measured."""
+    return make(folder / "warm", clicks, clicks // 2, 1)
 
 
 def once(spark: SparkSession, name: str, work: Work, folder: Path) -> Run:
@@ -71,6 +48,7 @@ def once(spark: SparkSession, name: str, work: Work, folder: Path) -> Run:
     configured(spark).conf.unset("spark.sql.codegen.wholeStage")
     spark.conf.unset("spark.sql.codegen.factoryMode")
     spark.catalog.clearCache()
+    emptied(spark)
     with watched() as memory:
         start = time.perf_counter()
         table = CONTENDERS[name](spark, work, out)
@@ -79,7 +57,7 @@ def once(spark: SparkSession, name: str, work: Work, folder: Path) -> Run:
     shutil.rmtree(out.parent)
     if not seen.exactly_once and name != FLOOR:
         raise SystemExit(f"{name} is not exactly once, so there are no figures: {seen}")
-    return Run(name, seconds, memory[0], asdict(seen))
+    return Run(name, seconds, memory.peaks, asdict(seen))
 
 
 def compared(runs: list[Run], events: int) -> dict[str, Any]:
@@ -90,7 +68,7 @@ def compared(runs: list[Run], events: int) -> dict[str, Any]:
         seconds = statistics.median(run.seconds for run in own)
         found[name] = {
             "seconds": [round(run.seconds, 2) for run in own], "median": round(seconds, 2),
-            "events_a_second": round(events / seconds), "memory_mb": max(run.memory for run in own),
+            "events_a_second": round(events / seconds), "memory_mb": highest(run.memory for run in own),
             "seen": own[-1].seen,
         }  # fmt: skip
     for part in found.values():
@@ -101,13 +79,13 @@ def compared(runs: list[Run], events: int) -> dict[str, Any]:
 def table(found: dict[str, Any]) -> str:
     """As Markdown."""
     lines = [
-        "| | seconds | events/s | of the floor | memory, MB | rows twice |",
-        "| --- | --- | --- | --- | --- | --- |",
+        f"| | seconds | events/s | of the floor | rows twice | MB: {' | '.join(MEMORY)} |",
+        f"|{' --- |' * (5 + len(MEMORY))}",
     ]
     for name, part in found.items():
         lines.append(
             f"| {name} | {part['median']:.1f} | {part['events_a_second']:,} | {part['of_the_floor']} | "
-            f"{part['memory_mb']:,} | {part['seen']['doubled']:,} |"
+            f"{part['seen']['doubled']:,} | {columns(part['memory_mb'], MEMORY)} |"
         )
     return "\n".join(lines)
 
@@ -120,6 +98,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--clicks", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=400_000)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--warm", type=int, default=WARM, help="clicks that warm it up (default %(default)s)")
     parser.add_argument("--memory", default="3g", help="heap of Java (default %(default)s)")
     parser.add_argument("--only", choices=sorted(CONTENDERS), action="append", help="these alone")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/throughput.json")
@@ -133,14 +112,14 @@ def main(arguments: list[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="clickjoin-throughput-"))
     spark = in_process(cores="2", memory=chosen.memory)
     try:
-        warm, work = make(folder / "warm", WARM, WARM // 2, 1), make(folder / "logs", chosen.clicks, chosen.queries, 2)
+        warm, work = warming(folder, chosen.warm), make(folder / "logs", chosen.clicks, chosen.queries, 2)
         for name in names:
             once(spark, name, warm, folder)
         runs = []
         for turn in range(chosen.turns):
             for name in names:
                 runs.append(once(spark, name, work, folder))
-                print(f"turn {turn + 1}: {name}: {runs[-1].seconds:.1f} s, {runs[-1].memory:,} MB", flush=True)
+                print(f"turn {turn + 1}: {name}: {runs[-1].seconds:.1f} s, {line(runs[-1].memory)}", flush=True)
     finally:
         spark.stop()
         shutil.rmtree(folder)
