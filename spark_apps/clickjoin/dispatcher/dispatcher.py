@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import ceil
 from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.journal import SNAPSHOT_EVERY, Journal, JournalState, fold
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from clickjoin.lake import SmallTables
 
 Clock = Callable[[], float]
+_LEAST_SHARE = 20
 
 
 def join_plan(
@@ -49,6 +51,21 @@ def join_plan(
         backlog_bytes=sum(part.backlog_bytes for part in found.values()),
         snapshot=snapshot,
     )
+
+
+def abreast(budget: Budget, primary: SourcePlan, foreign: SourcePlan) -> Budget | None:
+    """What may be read of the foreign stream so that it does not run ahead of a backlog of primary events.
+
+    The same share of its own backlog, and a twentieth of a batch at least, for the files of a backlog need not be those
+    that the foreign events are waiting for. None where it is not ahead: clicks that come before their queries would all
+    go to `pending`, and from there cost several times as much.
+    """
+    asked, taken = (sum(piece.events for piece in plan.slices) for plan in (primary, foreign))
+    if not primary.backlog_events or not taken:
+        return None
+    share = asked / (asked + primary.backlog_events)
+    most = max(ceil(share * (taken + foreign.backlog_events)), budget.max_events // _LEAST_SHARE, 1)
+    return replace(budget, max_events=most) if most < taken else None
 
 
 class Dispatcher:
@@ -85,10 +102,16 @@ class Dispatcher:
             return waiting
         state = self._known()
         budget = Budget(self.pipeline.batch.max_events, self.pipeline.batch.max_bytes)
-        self.found = {stream: self._sources[stream].plan(state.positions.get(stream, {}), budget) for stream in STREAMS}
+        self.found = {stream: self._look(stream, budget) for stream in STREAMS}
+        less = abreast(budget, self.found["primary"], self.found["foreign"])
+        if less:
+            self.found["foreign"] = self._look("foreign", less)
         return self._write(
             join_plan(self.pipeline.pipeline, self.replica, state.last + 1, self._clock(), self.found, state.positions)
         )
+
+    def _look(self, stream: str, budget: Budget) -> SourcePlan:
+        return self._sources[stream].plan(self._known().positions.get(stream, {}), budget)
 
     def next_of_table(self, part: TableSlice) -> BatchPlan | None:
         """The next batch of rows of one of the pipeline's own tables, planned and written down."""
