@@ -19,6 +19,7 @@ from clickjoin.arrays import numbers
 from clickjoin.lake.prune import EVER, Ends, near
 
 _ID, _TIME = "event_id", "event_time"
+_FEW_VALUES = ["generation", "replica"]  # to copy their texts for each row costs more than all the rest
 _MICROS = pa.timestamp("us", "UTC")
 
 
@@ -42,7 +43,9 @@ def pick(
 
     def one(file: str) -> list[pa.RecordBatch]:
         with folder.open_input_file(file) as opened:
-            found = pq.ParquetFile(opened)
+            known = pq.read_metadata(opened)
+            few = [name for name in _FEW_VALUES if name in known.schema.names]
+            found = pq.ParquetFile(opened, metadata=known, read_dictionary=few)
             parts = (_group(found, int(number), ids, times, schema) for number in _groups(found.metadata, when))
             return [batch for part in parts if part is not None for batch in part.to_batches()]
 
@@ -76,17 +79,20 @@ def _groups(metadata: Any, when: Stretches) -> np.ndarray[Any, Any]:
 
 
 def _group(file: Any, number: int, ids: pa.Array, times: pa.Array | None, schema: pa.Schema) -> pa.Table | None:
-    keep = None
+    keep, known = None, {}
     for name, wanted in ((_TIME, times), (_ID, ids)):
         if wanted is None:
             continue
-        held = file.read_row_group(number, columns=[name], use_threads=False)[name]
-        found = pc.is_in(held.cast(wanted.type), value_set=wanted)
+        known[name] = file.read_row_group(number, columns=[name], use_threads=False)[name]
+        found = pc.is_in(known[name].cast(wanted.type), value_set=wanted)
         keep = found if keep is None else pc.and_(keep, found)
         if not pc.any(keep).as_py():
             return None
-    names = [name for name in schema.names if name in file.schema_arrow.names]
-    return _shaped(file.read_row_group(number, columns=names, use_threads=False).filter(keep), schema)
+    more = [name for name in schema.names if name in file.schema_arrow.names and name not in known]
+    rows = file.read_row_group(number, columns=more, use_threads=False).filter(keep) if more else None
+    picked = {name: column.filter(keep) for name, column in known.items()}
+    picked |= {name: rows[name] for name in more} if rows is not None else {}
+    return _shaped(pa.table(list(picked.values()), names=list(picked)), schema)
 
 
 def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
