@@ -73,11 +73,11 @@ def clickjoin(spark: SparkSession, work: Work, out: Path) -> str:
         registry={"retention": "3d", "bucket": "1h", "shards": 4},
         batch={"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
     )  # fmt: skip
-    Engine(spark, load(file)).drain(_tell)
+    Engine(spark, load(file)).drain(tell)
     return str(out / "lake/shop/joined")
 
 
-def _tell(item: Settled) -> None:
+def tell(item: Settled) -> None:
     """Where the time of a large batch goes."""
     metrics = item.metrics
     steps = {name.removeprefix("seconds_"): metrics[name] for name in metrics if name.startswith("seconds_")}
