@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.flink.setting import ensure
-from benchmarks.flink.warm import STATES, Flink, lay
+from benchmarks.flink.shop import join, lay
+from benchmarks.flink.warm import STATES, Flink
 from benchmarks.latency_machine import machine
 from benchmarks.throughput.__main__ import WARM, Run, compared, once
 from benchmarks.throughput.contenders import FLOOR
@@ -40,7 +41,7 @@ class Contest:
         """Each contender once. Errors: SystemExit where one lost or doubled an event."""
         runs = [once(self._spark, FLOOR, work, self._folder)]
         for state in self._states:
-            ended = self._flink.join(work, state)
+            ended = join(self._flink, work, state, self._folder)
             runs.append(Run(f"Flink SQL, {state} state", ended.seconds, 0, asdict(ended.seen)))
             self.steady.setdefault(runs[-1].name, []).append(ended.steady)
         runs.append(once(self._spark, PRODUCT, work, self._folder))

@@ -1,4 +1,4 @@
-"""The contender itself: runs in Flink's own environment, and imports nothing of the product's or of the benchmarks'.
+"""Flink's side: runs in its own environment, and imports nothing of the product's or of the benchmarks'.
 
 Reads one order a line (JSON: see `run`) and answers each with a line; its Java stays warm in between.
 """
@@ -18,54 +18,26 @@ from pyflink.common import Configuration
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 CHECKPOINT = "10 s"
-SOURCE = """
-CREATE TABLE {name}_log (
-  event_id STRING, {columns}, payload STRING,
-  event_time AS TO_TIMESTAMP_LTZ(CAST(SPLIT_INDEX(event_id, ':', 2) AS BIGINT) / 1000, 3),
-  seen AS PROCTIME(),
-  WATERMARK FOR event_time AS event_time - INTERVAL '1' MINUTE
-) WITH ('connector' = 'filesystem', 'path' = 'file://{folder}/{name}', 'format' = 'json')
-"""
-FIRST = """
-CREATE TEMPORARY VIEW {name} AS SELECT * FROM (
-  SELECT *, ROW_NUMBER() OVER (PARTITION BY event_id ORDER BY seen ASC) AS copy FROM {name}_log
-) WHERE copy = 1
-"""
-SINK = """
-CREATE TABLE joined (
-  event_id STRING, primary_id STRING, event_time TIMESTAMP_LTZ(3),
-  `position` BIGINT, click_payload STRING, results BIGINT, query_payload STRING
-) WITH ('connector' = 'filesystem', 'path' = 'file://{out}', 'format' = 'parquet')
-"""
-JOIN = """
-INSERT INTO joined
-SELECT c.event_id, c.query_id, c.event_time, c.`position`, c.payload, q.results, q.payload
-FROM clicks c JOIN queries q ON c.query_id = q.event_id
-  AND c.event_time BETWEEN q.event_time AND q.event_time + INTERVAL '2' HOUR
-"""
-COLUMNS = {"queries": "results BIGINT", "clicks": "query_id STRING, `position` BIGINT"}
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
-    """Join the logs of a folder. `order`: folders `logs`, `out`, `work`; `state`, `managed` (memory), `port`.
+    """Run one streaming job on bounded tables to its end.
 
-    Returns `seconds` from the first statement until the job has ended and all is committed, and `progress`: how many
-    lines had left the sources at which of these seconds.
+    `order`: SQL `before` (a list) and `insert`; `settings` of Flink's; folder `work`; `port` for its own API. Returns
+    `seconds` from the first statement until the job has ended and all is committed, and `progress`: how many lines had
+    left the sources at which of these seconds.
     """
     start = time.perf_counter()
-    tables = TableEnvironment.create(
-        EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(_settings(order)).build()
-    )
-    for name, columns in COLUMNS.items():
-        tables.execute_sql(SOURCE.format(name=name, columns=columns, folder=order["logs"]))
-        tables.execute_sql(FIRST.format(name=name))
-    tables.execute_sql(SINK.format(out=order["out"]))
+    settings = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(_settings(order)).build()
+    tables = TableEnvironment.create(settings)
+    for statement in order["before"]:
+        tables.execute_sql(statement)
     over = threading.Event()
     progress: list[tuple[float, int]] = []
     watch = threading.Thread(target=_watch, args=(order["port"], start, progress, over), daemon=True)
     watch.start()
     try:
-        tables.execute_sql(JOIN).wait()
+        tables.execute_sql(order["insert"]).wait()
         seconds = time.perf_counter() - start
     finally:
         over.set()
@@ -76,18 +48,13 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
 def _settings(order: dict[str, Any]) -> Configuration:
     settings = {
         "parallelism.default": "2",
-        "state.backend.type": order["state"],
         "execution.checkpointing.interval": CHECKPOINT,
         "execution.checkpointing.mode": "EXACTLY_ONCE",
         "execution.checkpointing.storage": "filesystem",
         "execution.checkpointing.dir": f"file://{order['work']}/checkpoints",
-        "io.tmp.dirs": f"{order['work']}/local",
         "execution.checkpointing.incremental": "true",
-        "table.exec.state.ttl": "3 h",
+        "io.tmp.dirs": f"{order['work']}/local",
         "pipeline.object-reuse": "true",
-        "taskmanager.memory.managed.size": order["managed"],
-        "taskmanager.memory.network.min": "64mb",
-        "taskmanager.memory.network.max": "64mb",
         "rest.bind-address": "127.0.0.1",
         "rest.address": "127.0.0.1",
         "rest.bind-port": str(order["port"]),
@@ -96,7 +63,7 @@ def _settings(order: dict[str, Any]) -> Configuration:
         "metrics.fetcher.update-interval": "200",
     }
     configuration = Configuration()
-    for key, value in settings.items():
+    for key, value in (settings | order["settings"]).items():
         configuration.set_string(key, value)
     return configuration
 

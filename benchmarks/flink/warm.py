@@ -1,13 +1,11 @@
-"""Flink's Java, kept warm in a process of its own, and what it makes of the logs."""
+"""Flink's Java, kept warm in a process of its own."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,21 +16,21 @@ import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
 from benchmarks.flink.setting import PYTHON, class_path
-from benchmarks.throughput.work import STREAMS, Seen, Work, check
 
 JOB = Path(__file__).with_name("job.py")
-LANES = 2
 # Off the heap, beside `memory`: RocksDB's own; the heap needs none.
-STATES = {"rocksdb": ("rocksdb", "1g"), "heap": ("hashmap", "64m")}
+STATES = {
+    "rocksdb": {"state.backend.type": "rocksdb", "taskmanager.memory.managed.size": "1g"},
+    "heap": {"state.backend.type": "hashmap", "taskmanager.memory.managed.size": "64m"},
+}
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A job that has ended: seconds from submission to its end, lines a second in its steady part, what it made."""
+class Done:
+    """A job that has ended: seconds from its first statement to its end, and lines read at which of them."""
 
     seconds: float
-    steady: float
-    seen: Seen
+    progress: list[tuple[float, int]]
 
 
 class Flink:
@@ -69,19 +67,11 @@ class Flink:
         for process in left:
             process.kill()
 
-    def join(self, work: Work, state: str) -> Ended:
-        """Run the job on logs as `lanes` lays them. Errors: SystemExit where it failed, lost or doubled an event."""
-        folder = Path(tempfile.mkdtemp(dir=self._folder))
-        kind, managed = STATES[state]
-        answer = self._ask(
-            {"logs": str(_lanes(work)), "out": str(folder / "out"), "work": str(folder / "work"), "state": kind,
-             "managed": managed, "port": _free_port()}
-        )  # fmt: skip
-        seen = _checked(work, folder / "out", folder / "delta")
-        shutil.rmtree(folder)
-        if not seen.exactly_once:
-            raise SystemExit(f"Flink SQL with {state} state is not exactly once, so there are no figures: {seen}")
-        return Ended(answer["seconds"], steady(answer["progress"], work.events), seen)
+    def run(self, before: list[str], insert: str, settings: dict[str, str], folder: Path) -> Done:
+        """Run SQL to its end, with its checkpoints in `folder`. Errors: SystemExit where it failed."""
+        work = {"work": str(folder / "work"), "port": _free_port()}
+        answer = self._ask({"before": before, "insert": insert, "settings": settings} | work)
+        return Done(answer["seconds"], [(at, lines) for at, lines in answer["progress"]])
 
     def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin
@@ -95,22 +85,7 @@ class Flink:
         return dict(json.loads(line))
 
 
-def lay(work: Work) -> None:
-    """Lay the same lines beside the logs as Flink can follow them: a file of the whole day for each reader.
-
-    Flink hands the files of a folder to its readers in no order, so parts that follow one another in time would come
-    hours late; partitions of a log, which is what it is made for, each grow in time.
-    """
-    for stream in STREAMS:
-        parts = sorted((work.folder / stream).glob("*.jsonl"))
-        lines = [line for part in parts for line in part.read_bytes().splitlines(keepends=True)]
-        folder = _lanes(work) / stream
-        folder.mkdir(parents=True)
-        for lane in range(LANES):
-            (folder / f"{lane}.jsonl").write_bytes(b"".join(lines[lane::LANES]))
-
-
-def steady(progress: list[list[float]], lines: int) -> float:
+def steady(progress: list[tuple[float, int]], lines: int) -> float:
     """Lines a second between the first and the last tenth of all lines; 0 where that went by unseen."""
     begun, done = (next((at for at in progress if at[1] >= lines * share), None) for share in (0.1, 0.9))
     if not begun or not done or done[0] <= begun[0]:
@@ -118,15 +93,14 @@ def steady(progress: list[list[float]], lines: int) -> float:
     return (done[1] - begun[1]) / (done[0] - begun[0])
 
 
-def _lanes(work: Work) -> Path:
-    return work.folder / "lanes"
+def committed(out: Path, table: Path) -> str:
+    """Make a Delta table of the ids that a job committed to Parquet, without Flink or Spark; returns its path.
 
-
-def _checked(work: Work, out: Path, scratch: Path) -> Seen:
-    """What was committed (names of other files begin with a dot), held against the truth without Spark or Flink."""
+    Files that were not committed have names that begin with a dot.
+    """
     files = [path for path in out.rglob("*") if path.is_file() and not path.name.startswith((".", "_"))]
-    write_deltalake(str(scratch), pq.read_table(files, columns=["event_id", "primary_id"]))
-    return check(work, str(scratch))
+    write_deltalake(str(table), pq.read_table(files, columns=["event_id", "primary_id"]))
+    return str(table)
 
 
 def _free_port() -> int:

@@ -9,32 +9,29 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
-from pyspark.sql import functions as F
 
+from benchmarks.flink.setting import ensure
+from benchmarks.flink.warm import Flink, committed
 from benchmarks.latency_machine import machine
-from benchmarks.nexmark.adapter import CATEGORY
+from benchmarks.nexmark.contenders import clickjoin, flink, plain
 from benchmarks.nexmark.logs import build, make
-from benchmarks.throughput.contenders import _tell
 from benchmarks.throughput.work import Work, check
 from bootstrap import ROOT
-from clickjoin.config import load
-from clickjoin.engine import Engine
 from clickjoin.session import in_process
-from demo.running import write_pipeline
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+Contender = Callable[[Work, Path], Path]
 
 WARM = 100_000
 CORES = 2
-FLINK_A_CORE = 19_000  # events a second a core, as Nexmark's own page says of q20
-AUCTION, BID = "id STRING, category INT", "id STRING, auction STRING, date_time BIGINT"
+FLINK_A_CORE = 19_000  # events a second of a core in use, as Nexmark's own page says of q20
 
 
 @dataclass(frozen=True)
@@ -47,50 +44,14 @@ class Run:
     seen: dict[str, int]
 
 
-def plain(spark: SparkSession, work: Work, out: Path) -> str:
-    """Batch join and append: no state, no guarantee."""
-    auctions = _lines(spark, work, "auctions", AUCTION).where(F.col("r.category") == CATEGORY)
-    auctions = auctions.select(F.col("r.id").alias("primary_id"), F.col("value").alias("auction"))
-    bids = _lines(spark, work, "bids", BID).select(
-        F.col("r.id").alias("event_id"), F.col("r.auction").alias("primary_id"),
-        F.timestamp_millis("r.date_time").alias("event_time"), F.col("value").alias("bid"),
-    )  # fmt: skip
-    bids.join(auctions, "primary_id").write.format("delta").mode("append").save(str(out / "joined"))
-    return str(out / "joined")
-
-
-def clickjoin(spark: SparkSession, work: Work, out: Path) -> str:
-    """This project: bids are foreign, auctions primary, looked for in the hour before, as a bid does not say when."""
-    file = out / "q20.yaml"
-    source = {"kind": "files"}
-    write_pipeline(
-        file, out / "lake", Path(work.glob("auctions")), Path(work.glob("bids")),
-        primary={"source": dict(source), "event_id": "id", "event_time": "date_time"},
-        foreign={"source": dict(source), "event_id": "id", "event_time": "as_of", "primary_id": "auction",
-                 "primary_time": {"within": "1h"}},
-        registry={"retention": "3d", "bucket": "1h", "shards": 4},
-        retry={"first_delay": "1h"},
-        batch={"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
-        adapter="benchmarks.nexmark.adapter:Category",
-    )  # fmt: skip
-    Engine(spark, load(file)).drain(_tell)
-    return str(out / "lake/q20/joined")
-
-
-CONTENDERS: dict[str, Callable[[SparkSession, Work, Path], str]] = {
-    "plain join and append": plain,
-    "clickjoin": clickjoin,
-}
-
-
-def once(spark: SparkSession, name: str, work: Work, folder: Path) -> Run:
+def once(name: str, contender: Contender, work: Work, folder: Path) -> Run:
     """Run a contender. Errors: SystemExit where it lost, doubled or invented a pair."""
     out = Path(tempfile.mkdtemp(dir=folder)) / "out"
-    spark.catalog.clearCache()
     start, spent = time.perf_counter(), _processor_seconds()
-    table = CONTENDERS[name](spark, work, out)
+    made = contender(work, out)
     seconds, spent = time.perf_counter() - start, _processor_seconds() - spent
-    seen = check(work, table)
+    delta = (made / "_delta_log").exists()
+    seen = check(work, str(made) if delta else committed(made, out / "delta"))
     shutil.rmtree(out.parent)
     if not seen.exactly_once:
         raise SystemExit(f"{name} is not exactly once, so there are no figures: {seen}")
@@ -100,7 +61,7 @@ def once(spark: SparkSession, name: str, work: Work, folder: Path) -> Run:
 def compared(runs: list[Run], events: int) -> dict[str, Any]:
     """Medians of each contender. A core's share: of the machine's, and of the processor time that was used."""
     found = {}
-    for name in CONTENDERS:
+    for name in dict.fromkeys(run.name for run in runs):
         own = [run for run in runs if run.name == name]
         seconds, busy = (statistics.median(getattr(run, what) for run in own) for what in ("seconds", "busy"))
         found[name] = {
@@ -126,9 +87,23 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.nexmark", description="Nexmark q20")
     parser.add_argument("--events", type=int, default=1_000_000, help="persons, auctions and bids together")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--memory", default="3g", help="heap of Java (default %(default)s)")
+    parser.add_argument("--memory", default="3g", help="heap of each Java (default %(default)s)")
+    parser.add_argument("--flink", action="store_true", help="Flink SQL on this machine, too")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/nexmark.json")
     return parser.parse_args(arguments)
+
+
+@contextmanager
+def ready(chosen: argparse.Namespace, folder: Path) -> Iterator[dict[str, Contender]]:
+    """Those who compete, by name, on sessions that end with the context."""
+    with ExitStack() as stack:
+        spark = in_process(cores=str(CORES), memory=chosen.memory)
+        stack.callback(spark.stop)
+        contenders: dict[str, Contender] = {"plain join and append": partial(plain, spark)}
+        if chosen.flink:
+            ensure()
+            contenders["Flink SQL, RocksDB state"] = partial(flink, stack.enter_context(Flink(folder, chosen.memory)))
+        yield contenders | {"clickjoin": partial(clickjoin, spark)}
 
 
 def contest(chosen: argparse.Namespace, folder: Path) -> tuple[Work, list[Run]]:
@@ -136,17 +111,14 @@ def contest(chosen: argparse.Namespace, folder: Path) -> tuple[Work, list[Run]]:
     program = build()
     warm, work = make(program, folder / "warm", WARM), make(program, folder / "logs", chosen.events)
     runs = []
-    spark = in_process(cores=str(CORES), memory=chosen.memory)
-    try:
-        for name in CONTENDERS:
-            once(spark, name, warm, folder)
+    with ready(chosen, folder) as contenders:
+        for name, contender in contenders.items():
+            once(name, contender, warm, folder)
         for turn in range(chosen.turns):
-            for name in CONTENDERS:
-                run = once(spark, name, work, folder)
+            for name, contender in contenders.items():
+                run = once(name, contender, work, folder)
                 print(f"turn {turn + 1}: {name}: {run.seconds:.1f} s, {run.busy:.1f} s of a core", flush=True)
                 runs.append(run)
-    finally:
-        spark.stop()
     return work, runs
 
 
@@ -167,14 +139,13 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _lines(spark: SparkSession, work: Work, stream: str, schema: str) -> Any:
-    return spark.read.text(work.glob(stream)).select("value", F.from_json("value", schema).alias("r"))
-
-
 def _processor_seconds() -> float:
     """Of this process and its children, those that have ended included."""
-    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    return sum(sum(process.cpu_times()[:4]) for process in family)
+    spent = 0.0
+    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        with suppress(psutil.Error):  # it ends just now, and its parent has its time
+            spent += sum(process.cpu_times()[:4])
+    return spent
 
 
 if __name__ == "__main__":
