@@ -19,7 +19,7 @@ from benchmarks.latency_machine import machine
 from benchmarks.throughput.__main__ import WARM, Run, compared, once
 from benchmarks.throughput.contenders import FLOOR
 from benchmarks.throughput.work import Work, make
-from bootstrap import ROOT
+from bootstrap import ROOT, Problem
 from clickjoin.session import in_process
 
 if TYPE_CHECKING:
@@ -138,4 +138,7 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Problem as problem:
+        sys.exit(f"clickjoin: {problem}")

@@ -54,21 +54,20 @@ def _packages() -> None:
 
 def _jars(wanted: list[Jar]) -> None:
     JARS.mkdir(exist_ok=True)
-    for jar in wanted:
-        answer = subprocess.run(_ivy(jar), capture_output=True, text=True)
-        if answer.returncode:
-            print("\n".join((answer.stdout + answer.stderr).splitlines()[-20:]))
-            raise Problem(f"{jar.file} could not be fetched: see above, check network and proxy")
+    answer = subprocess.run(_ivy(), capture_output=True, text=True)
+    if answer.returncode:
+        print("\n".join((answer.stdout + answer.stderr).splitlines()[-20:]))
+        raise Problem("Flink's JARs could not be fetched: see above, check network and proxy")
     shutil.rmtree(JARS / ".ivy")
     verify(JARS, wanted)
 
 
-def _ivy(jar: Jar) -> list[str]:
-    """Have the Ivy that comes with Spark fetch one JAR, without what it names in turn."""
+def _ivy() -> list[str]:
+    """Have the Ivy that comes with Spark fetch what ivy.xml names."""
     proxy = urlsplit(getproxies().get("https", ""))
     options = [f"-Dhttps.proxyHost={proxy.hostname}", f"-Dhttps.proxyPort={proxy.port or 80}"] if proxy.hostname else []
     options.append(f"-Dclickjoin.ivy.cache={JARS / '.ivy'}")
-    what = ["-settings", str(INFRA / "ivysettings.xml"), "-dependency", *jar.coordinate.split(":"), "-notransitive"]
+    what = ["-settings", str(INFRA / "ivysettings.xml"), "-ivy", str(HERE / "ivy.xml")]
     to = ["-retrieve", f"{JARS}/[artifact]-[revision].[ext]", "-overwriteMode", "always"]
     return [find_java()[0], *options, "-cp", f"{_spark()}/*", "org.apache.ivy.Main", *what, *to]
 

@@ -24,7 +24,7 @@ from benchmarks.latency_machine import machine
 from benchmarks.nexmark.contenders import clickjoin, flink, plain
 from benchmarks.nexmark.logs import build, make
 from benchmarks.throughput.work import Work, check
-from bootstrap import ROOT
+from bootstrap import ROOT, Problem
 from clickjoin.session import in_process
 
 Contender = Callable[[Work, Path], Path]
@@ -149,4 +149,7 @@ def _processor_seconds() -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Problem as problem:
+        sys.exit(f"clickjoin: {problem}")
