@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
 from pyspark.sql import functions as F
 
 from benchmarks.flink.warm import STATES, Flink
@@ -16,7 +17,6 @@ from benchmarks.throughput.contenders import _tell
 from benchmarks.throughput.work import Work
 from clickjoin.config import load
 from clickjoin.engine import Engine
-from demo.running import write_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,18 +64,20 @@ def plain(spark: SparkSession, work: Work, out: Path) -> Path:
 
 def clickjoin(spark: SparkSession, work: Work, out: Path) -> Path:
     """This project: auctions are primary, and looked for in the hour before a bid, which does not say when."""
-    file = out / "q20.yaml"
-    write_pipeline(
-        file, out / "lake", Path(work.glob("auctions")), Path(work.glob("bids")),
-        primary={"source": {"kind": "files"}, "event_id": "id", "event_time": "date_time"},
-        foreign={"source": {"kind": "files"}, "event_id": "id", "event_time": "as_of", "primary_id": "auction",
-                 "primary_time": {"within": "1h"}},
-        registry={"retention": "3d", "bucket": "1h", "shards": 4},
-        retry={"first_delay": "1h"},
-        batch={"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
-        adapter="benchmarks.nexmark.adapter:Category",
-    )  # fmt: skip
-    Engine(spark, load(file)).drain(_tell)
+    pipeline = {
+        "pipeline": "q20", "lake": str(out / "lake"),
+        "primary": {"source": {"kind": "files", "path": work.glob("auctions")},
+                    "event_id": "id", "event_time": "date_time"},
+        "foreign": {"source": {"kind": "files", "path": work.glob("bids")}, "event_id": "id", "event_time": "as_of",
+                    "primary_id": "auction", "primary_time": {"within": "1h"}},
+        "registry": {"retention": "3d", "bucket": "1h", "shards": 4},
+        "retry": {"first_delay": "1h"},  # bids on auctions that never come: none falls due
+        "batch": {"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
+        "adapter": "benchmarks.nexmark.adapter:Category",
+    }  # fmt: skip
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "q20.yaml").write_text(yaml.safe_dump(pipeline, sort_keys=False), encoding="utf-8")
+    Engine(spark, load(out / "q20.yaml")).drain(_tell)
     return out / "lake/q20/joined"
 
 
