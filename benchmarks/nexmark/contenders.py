@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.flink.warm import STATES, Flink
 from benchmarks.nexmark.adapter import CATEGORY
-from benchmarks.throughput.contenders import _tell
+from benchmarks.throughput.contenders import tell
 from benchmarks.throughput.work import Work
 from clickjoin.config import load
 from clickjoin.engine import Engine
@@ -77,7 +77,7 @@ def clickjoin(spark: SparkSession, work: Work, out: Path) -> Path:
     }  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     (out / "q20.yaml").write_text(yaml.safe_dump(pipeline, sort_keys=False), encoding="utf-8")
-    Engine(spark, load(out / "q20.yaml")).drain(_tell)
+    Engine(spark, load(out / "q20.yaml")).drain(tell)
     return out / "lake/q20/joined"
 
 
