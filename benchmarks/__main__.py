@@ -30,8 +30,10 @@ QUICK = {
     "cluster": "--clicks 20000 100000 --turns 1 --warm 5000",
 }
 WHOLE = {
-    "throughput": "--clicks 1000000 --queries 400000 --turns 2",
-    "flatness": "--counts 1000000 10000000 --turns 3",
+    "throughput": "--clicks 1000000 --queries 400000 --turns 2 --held 10000000",
+    "flink": "--clicks 1000000 --queries 400000 --turns 2",
+    "nexmark": "--events 1000000 --turns 2",
+    "flatness": "--counts 1000000 10000000 --turns 5",
     "registry": "--small 1000000 --large 10000000",
     "replicas": "--seconds 60 --rate 500",
     "latency": "--rate 1000 --seconds 180",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import sys
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.latency_machine import machine
 from benchmarks.memory import columns, emptied, highest, line, watched
-from benchmarks.throughput.contenders import CONTENDERS, FLOOR
+from benchmarks.throughput.contenders import CONTENDERS, FLOOR, LARGE, held
 from benchmarks.throughput.work import Work, check, make
 from bootstrap import ROOT
 from clickjoin.session import configured, in_process
@@ -42,9 +43,14 @@ def warming(folder: Path, clicks: int) -> Work:
     return make(folder / "warm", clicks, clicks // 2, 1)
 
 
-def once(spark: SparkSession, name: str, work: Work, folder: Path) -> Run:
-    """Run a contender. Errors: SystemExit where it lost or doubled an event, unless it promises nothing."""
+def once(spark: SparkSession, name: str, work: Work, folder: Path, there: Path | None = None) -> Run:
+    """Run a contender. Errors: SystemExit where it lost or doubled an event, unless it promises nothing.
+
+    `there`: an output that is there already.
+    """
     out = Path(tempfile.mkdtemp(dir=folder)) / "out"
+    if there:
+        shutil.copytree(there, out / "joined", copy_function=os.link)
     configured(spark).conf.unset("spark.sql.codegen.wholeStage")
     spark.conf.unset("spark.sql.codegen.factoryMode")
     spark.catalog.clearCache()
@@ -99,6 +105,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--queries", type=int, default=400_000)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--warm", type=int, default=WARM, help="clicks that warm it up (default %(default)s)")
+    parser.add_argument("--held", type=int, default=0, help="rows of an output that one more contender finds there")
     parser.add_argument("--memory", default="3g", help="heap of Java (default %(default)s)")
     parser.add_argument("--only", choices=sorted(CONTENDERS), action="append", help="these alone")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/throughput.json")
@@ -108,17 +115,19 @@ def options(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     """Make the logs, warm up, run in turns, print; figures as JSON."""
     chosen, about = options(arguments), machine()
-    names = chosen.only or list(CONTENDERS)
+    names = chosen.only or [name for name in CONTENDERS if chosen.held or name != LARGE]
     folder = Path(tempfile.mkdtemp(prefix="clickjoin-throughput-"))
     spark = in_process(cores="2", memory=chosen.memory)
     try:
         warm, work = warming(folder, chosen.warm), make(folder / "logs", chosen.clicks, chosen.queries, 2)
-        for name in names:
+        for name in (name for name in names if name != LARGE):
             once(spark, name, warm, folder)
+        if LARGE in names:
+            held(spark, folder / "held", chosen.held)
         runs = []
         for turn in range(chosen.turns):
             for name in names:
-                runs.append(once(spark, name, work, folder))
+                runs.append(once(spark, name, work, folder, folder / "held" if name == LARGE else None))
                 print(f"turn {turn + 1}: {name}: {runs[-1].seconds:.1f} s, {line(runs[-1].memory)}", flush=True)
     finally:
         spark.stop()

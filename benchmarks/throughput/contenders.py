@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from benchmarks.throughput.work import Work
+from benchmarks.throughput.work import HELD, Work
 from clickjoin.config import load
 from clickjoin.engine import Engine, Settled
 from demo.running import write_pipeline
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FILES_A_BATCH = 2
 WITHIN = "2 hours"
+OUTPUT = "event_id STRING, primary_id STRING, event_time TIMESTAMP, foreign STRING, primary STRING"
+IDS = ("event_id", "primary_id")
 QUERY, CLICK = "event_id STRING", "event_id STRING, query_id STRING"
 STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -35,8 +37,8 @@ def merge(spark: SparkSession, work: Work, out: Path) -> str:
     """`foreachBatch` with a MERGE into the whole output, queries appended to a table of their own first."""
     joined, queries = str(out / "joined"), str(out / "queries")
     _run(_queries(_stream(spark, work, "queries")), out / "a", lambda rows, _: _append(rows, queries))
-    names = "event_id STRING, primary_id STRING, event_time TIMESTAMP, foreign STRING, primary STRING"
-    spark.createDataFrame([], names).write.format("delta").save(joined)
+    if not (out / "joined").exists():
+        spark.createDataFrame([], OUTPUT).write.format("delta").save(joined)
 
     def upsert(rows: DataFrame, _: int) -> None:
         known = spark.read.format("delta").load(queries).dropDuplicates(["primary_id"])
@@ -47,6 +49,17 @@ def merge(spark: SparkSession, work: Work, out: Path) -> str:
 
     _run(_clicks(_stream(spark, work, "clicks")), out / "b", upsert)
     return joined
+
+
+def held(spark: SparkSession, path: Path, rows: int) -> None:
+    """An output that holds so many rows already, of the days before: not timed."""
+    at = F.col("id") * 100_000 + 1_700_000_000_000_000
+    ids = [
+        F.concat(F.lit(f"{HELD}{host}:1:"), at.cast("string")).alias(name) for host, name in zip("cq", IDS, strict=True)
+    ]
+    texts = [F.concat(F.lit('{"event_id":"'), F.md5(name), F.md5(F.lit(name)), F.lit('"}')) for name in IDS]
+    made = spark.range(0, rows, 1, 8).select(*ids, F.timestamp_micros(at).alias("event_time"))
+    made.select("*", texts[0].alias("foreign"), texts[1].alias("primary")).write.format("delta").save(str(path))
 
 
 def stream_stream(spark: SparkSession, work: Work, out: Path) -> str:
@@ -116,6 +129,7 @@ def _run(rows: DataFrame, state: Path, each: Any) -> None:
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
-CONTENDERS = {"plain join and append": plain, "foreachBatch and MERGE": merge, "stream-stream join": stream_stream,
+LARGE = "the same, into an output that holds many rows"
+CONTENDERS = {"plain join and append": plain, "foreachBatch and MERGE": merge, LARGE: merge, "stream-stream join": stream_stream,
               "clickjoin": clickjoin}  # fmt: skip
 FLOOR = "plain join and append"
