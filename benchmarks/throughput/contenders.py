@@ -130,6 +130,8 @@ def _run(rows: DataFrame, state: Path, each: Any) -> None:
 
 
 LARGE = "the same, into an output that holds many rows"
-CONTENDERS = {"plain join and append": plain, "foreachBatch and MERGE": merge, LARGE: merge, "stream-stream join": stream_stream,
-              "clickjoin": clickjoin}  # fmt: skip
+CONTENDERS = {
+    "plain join and append": plain, "foreachBatch and MERGE": merge, LARGE: merge, "stream-stream join": stream_stream,
+    "clickjoin": clickjoin,
+}  # fmt: skip
 FLOOR = "plain join and append"

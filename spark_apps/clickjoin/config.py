@@ -85,6 +85,7 @@ class Batch(_Strict):
     local: SizeOrZero = Field(
         16_000_000, description="so much of a stream is parsed, and so much is written, without Spark"
     )
+    tasks: int = Field(8, ge=1, description="tasks that a large batch is cut into; no fewer than Spark has cores")
     catch_up: float = Field(
         0.5, gt=0, le=1, description="share of its time that a replica works while it is behind and another is not"
     )

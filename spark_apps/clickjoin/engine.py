@@ -64,7 +64,8 @@ class Engine:
         self.adapter = load_adapter(pipeline.adapter)
         initialise(pipeline)
         self.lake = Lake(spark, pipeline.root)
-        own = {"primary": FilesSource(pipeline.primary.source), "foreign": FilesSource(pipeline.foreign.source)}
+        sides, tasks = {"primary": pipeline.primary, "foreign": pipeline.foreign}, pipeline.batch.tasks
+        own = {stream: FilesSource(side.source, tasks=tasks) for stream, side in sides.items()}
         self.sources: dict[str, Source] = dict(sources or own)
         self.clock = clock
         self.join = Dispatcher(pipeline, self.lake.small, replica, "join", self.sources, clock)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from clickjoin.lake.written import Target, Written
-from tests.simulator import rust
+from tests.simulator import clock, rust
 
 
 def write(target: Target, rows: Any, order: str = "") -> list[Written]:
@@ -18,10 +18,12 @@ def write(target: Target, rows: Any, order: str = "") -> list[Written]:
     assert table
     held = [dict.fromkeys(table.columns) | row for row in rows.select(target.schema.names).to_pylist()]
     made = lake.write(table, held)
-    return [
-        Written(file.path, 1000 * len(file.rows), len(file.rows), {k: str(v) for k, v in file.values.items()}, "{}")
-        for file in made
-    ]
+    return [_told(file) for file in made]
+
+
+def _told(file: Any) -> Written:
+    values = {name: str(value) for name, value in file.values.items()}
+    return Written(file.path, 1000 * len(file.rows), len(file.rows), values, "{}", clock.now())
 
 
 def whole(root: str, files: Sequence[str], schema: Any) -> Any:

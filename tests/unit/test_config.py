@@ -91,6 +91,7 @@ def test_contract(tmp_path: Path) -> None:
         "lease": 60,
         "every": 1,
         "local": 16_000_000,
+        "tasks": 8,
         "catch_up": 0.5,
     }
 

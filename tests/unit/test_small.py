@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
 
+import pyarrow as pa
 import pytest
 
-from clickjoin.errors import LakeError
+from clickjoin.errors import BatchError, LakeError
 from clickjoin.lake import SmallTables, Txn
-from clickjoin.lake.types import delta_type
+from clickjoin.lake.types import arrow_schema, delta_type
+from clickjoin.lake.written import Target, Written, write
 from clickjoin.tables import BOUNDARY, METRICS, PENDING
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 123456, UTC)
@@ -164,3 +166,23 @@ def test_types(kind: str, name: str) -> None:
 def test_no_types(kind: str) -> None:
     with pytest.raises(LakeError, match=r"is not supported for a column\. Use one of"):
         delta_type(kind)
+
+
+def written(small: SmallTables, age: float = 0.0) -> list[Written]:
+    """A file with one entry, beside the table's own."""
+    target = Target(small.path("boundary"), arrow_schema(BOUNDARY))
+    files = write(target, pa.Table.from_pylist([entry(7)], schema=arrow_schema(BOUNDARY)))
+    return [file._replace(at=file.at - age) for file in files]
+
+
+def test_files_are_added_once(small: SmallTables) -> None:
+    assert small.add("boundary", written(small), Txn("a", 1))
+    assert not small.add("boundary", written(small), Txn("a", 1))
+    assert shards(small) == [7]
+
+
+def test_files_that_vacuum_may_have_removed_are_not_added(small: SmallTables) -> None:
+    """A process that was stopped for hours between writing and committing."""
+    with pytest.raises(BatchError, match=r"more than half an hour ago.*Run the batch again"):
+        small.add("boundary", written(small, 2000), Txn("a", 1))
+    assert (shards(small), small.settled_txn("boundary", "a")) == ([], -1)

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _ROWS_A_PART = 200_000
 _ROWS_A_TASK, _FILES_A_TASK = 40_000, 256
-_MOST_TASKS = 8
 _RESULT = f"{FOREIGN.ddl}, status STRING, done STRING"
 
 
@@ -71,7 +70,8 @@ def resolve(ctx: Context, work: Work) -> Resolved:
     claims = ctx.lake.small.files("registry")
     carry(sys.modules[__name__], arrays, events, resolving, merging, picking, prune, written, extents)
     merging.carry_adapter(ctx.adapter)  # type: ignore[arg-type]
-    tasks = _tasks(ctx.lake.small.path("registry"), _cells(ctx, work.own, claims))
+    cells = _cells(ctx, work.own, claims)
+    tasks = _tasks(ctx.lake.small.path("registry"), cells, ctx.pipeline.batch.tasks)
     each = resolving.work_of(_job(ctx, work), tasks)
     rows = ctx.lake.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(each, _RESULT).localCheckpoint(eager=False)
     done = _done(ctx, rows)
@@ -167,13 +167,13 @@ def _split(shards: Sequence[int], rows: int) -> list[tuple[int, ...]]:
     return [()] if count <= 1 else [tuple(shards[at::count]) for at in range(count)]
 
 
-def _tasks(root: str, cells: Sequence[_Cell]) -> list[list[Part]]:
-    """Cells dealt out to tasks of about the same cost, in order; what a task can do in one go is one part.
+def _tasks(root: str, cells: Sequence[_Cell], most: int) -> list[list[Part]]:
+    """Cells dealt out to `most` tasks of about the same cost, in order; what a task can do in one go is one part.
 
     Events of many buckets may name primary events of the same files, which each part reads anew.
     """
     costs = [cell.cost for cell in cells]
-    count = max(1, min(_MOST_TASKS, round(sum(costs)), len(cells)))
+    count = max(1, min(most, round(sum(costs)), len(cells)))
     dealt: list[list[_Cell]] = [[] for _ in range(count)]
     for cell, middle in zip(cells, np.cumsum(costs) - np.array(costs) / 2, strict=True):
         dealt[min(int(middle * count / sum(costs)), count - 1)].append(cell)

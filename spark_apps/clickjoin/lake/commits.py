@@ -11,13 +11,14 @@ from deltalake import CommitProperties, DeltaTable, Transaction, WriterPropertie
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
-from clickjoin.errors import LakeError
+from clickjoin.errors import BatchError, LakeError
 from clickjoin.lake.txn import Txn
 from clickjoin.lake.types import arrow_type
 
 if TYPE_CHECKING:
     from clickjoin.lake.written import Written
 
+_STALE = 1800.0  # seconds; VACUUM leaves files alone for an hour at least (keep.files)
 _PACKED = WriterProperties(compression="ZSTD")
 
 
@@ -38,9 +39,15 @@ def write(table: DeltaTable, data: pa.Table, properties: CommitProperties | None
 
 
 def add(table: DeltaTable, files: Sequence[Written], properties: CommitProperties | None) -> None:
-    """Add files that lie beside the table's own, or none: a txn alone. Errors: as of `write`."""
-    now = int(time.time() * 1000)
-    adds: list[Any] = [AddAction(file.path, file.size, file.values, now, True, file.stats) for file in files]
+    """Add files that lie beside the table's own, or none: a txn alone. Errors: as of `write`, BatchError."""
+    now = time.time()
+    if files and now - min(file.at for file in files) > _STALE:
+        raise BatchError(
+            f"{table.table_uri}: files that wait to be added were written more than half an hour ago; VACUUM may have "
+            "removed them",
+            remedy="Run the batch again: it writes others",
+        )
+    adds: list[Any] = [AddAction(f.path, f.size, f.values, int(now * 1000), True, f.stats) for f in files]
     try:
         table.create_write_transaction(adds, "append", table.schema(), commit_properties=properties)
     except CommitFailedError as error:

@@ -6,6 +6,7 @@ A file that is never committed is nobody's, and VACUUM takes it away. Runs on wo
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -34,13 +35,17 @@ class Target(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A file beside a table's own: its path below the table, bytes, rows, partition values, and statistics as JSON."""
+    """A file beside a table's own: its path below the table, bytes, rows, partition values, and statistics as JSON.
+
+    `at`: when it was written, in seconds since 1970.
+    """
 
     path: str
     size: int
     rows: int
     values: dict[str, str]
     stats: str
+    at: float
 
 
 def write(target: Target, rows: pa.Table, order: str = "") -> list[Written]:
@@ -85,7 +90,7 @@ def _write(target: Target, values: dict[str, str], rows: pa.Table, order: str) -
     data = sink.getvalue()
     with system.open_output_stream(f"{root}/{path}") as out:
         out.write(data)
-    return Written(path, data.size, rows.num_rows, values, _stats(rows, target))
+    return Written(path, data.size, rows.num_rows, values, _stats(rows, target), time.time())
 
 
 def _stats(rows: pa.Table, target: Target) -> str:

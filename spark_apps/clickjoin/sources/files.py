@@ -33,15 +33,15 @@ _UNPACKED = 8  # times as long as packed, for sharing out work
 
 
 class FilesSource:
-    """The files that a glob names. `now`: seconds since 1970; `parallelism`: tasks that Spark runs at a time.
+    """The files that a glob names. `now`: seconds since 1970; `tasks`: how many read a large batch.
 
     A file that is renamed or packed within its folder is followed wherever the glob reaches; but let the glob cover
     the names of rotated files if one may come and be rotated away between two plans.
     """
 
-    def __init__(self, source: Files, *, now: Callable[[], float] = time.time, parallelism: int = 4) -> None:
+    def __init__(self, source: Files, *, now: Callable[[], float] = time.time, tasks: int = 8) -> None:
         self._pattern, self._format = source.path, source.format
-        self._now, self._parallelism = now, parallelism
+        self._now, self._tasks = now, tasks
 
     def plan(self, positions: Mapping[str, Position], budget: Budget) -> SourcePlan:
         """Say what a batch shall read next; see base.Source. An unfinished last line is no backlog.
@@ -65,7 +65,7 @@ class FilesSource:
     ) -> DataFrame:
         """What `each` makes of the records that a worker reads. See base.Source."""
         chunks, sizes = self._chunks(slices)
-        work = spread(chunks, sizes, self._parallelism)
+        work = spread(chunks, sizes, self._tasks)
         carry(sys.modules[__name__], arrays, errors, events, contents, records, tasks, *_PARSING)
         frame = spark.range(0, len(work), 1, len(work))
         return frame.mapInArrow(_reader(work, spec, each), ddl)

@@ -31,10 +31,10 @@ class Chunk(NamedTuple):
     lost: str = ""
 
 
-def spread(chunks: Sequence[Chunk], sizes: Sequence[int], parallelism: int) -> list[tuple[Chunk, ...]]:
-    """Tasks of about equal size, in order; big slices are cut. `sizes` in bytes, estimated where the end is open."""
+def spread(chunks: Sequence[Chunk], sizes: Sequence[int], most: int) -> list[tuple[Chunk, ...]]:
+    """At most so many tasks of about equal size, in order; big slices are cut. `sizes`: bytes, open ends estimated."""
     total = sum(sizes)
-    count = 1 if total < SMALL else max(min(2 * parallelism, total // PIECE), 1)
+    count = 1 if total < SMALL else max(min(most, total // PIECE), 1)
     target = -(-total // count) or 1
     tasks: list[list[Chunk]] = [[] for _ in range(count)]
     done = 0
