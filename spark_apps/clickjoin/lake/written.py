@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from clickjoin.arrays import mask, plain
 from clickjoin.events import moment
 
-_ROWS_A_GROUP = 100_000
+_ROWS_A_GROUP = 50_000
+_LONGEST = 64  # characters of a text in a file's statistics
 # A column of few values is written as a dictionary; to try that with ids and records costs time and saves nothing.
 _FEW_VALUES = ("batch", "replica", "landed_at", "path", "generation", "token", "outcome", "published_at", "shard")
 
@@ -108,6 +109,8 @@ def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
     is_time = pa.types.is_timestamp(column.type)
     found = pc.min_max(column.cast(pa.int64()) if is_time else column)
     ends = found["min"].as_py(), found["max"].as_py()
+    if isinstance(ends[0], str):  # a log is no place for ids of megabytes
+        return ends[0][:_LONGEST], ends[1] if len(ends[1]) <= _LONGEST else None
     if not is_time or ends[0] is None:
         return ends
     low, high = (moment(micros).isoformat(timespec="microseconds").replace("+00:00", "Z") for micros in ends)

@@ -1,0 +1,85 @@
+"""Files that workers write: what Delta's log is told of them, and that it is what Spark would tell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from clickjoin.events import moment
+from clickjoin.lake import SmallTables, Txn
+from clickjoin.lake.types import arrow_schema
+from clickjoin.lake.written import Target, write
+from clickjoin.tables import PENDING, REGISTRY
+
+
+def claims(*given: tuple[str, int, str, int]) -> pa.Table:
+    """Rows of the registry: id, time (microseconds), bucket, shard."""
+    rows = [
+        {
+            "event_id": name,
+            "event_time": moment(at),
+            "bucket": bucket,
+            "shard": shard,
+            "token": "t",
+            "outcome": "joined",
+        }
+        for name, at, bucket, shard in given
+    ]
+    return pa.Table.from_pylist(rows, schema=arrow_schema(REGISTRY))
+
+
+def target(folder: Path) -> Target:
+    """The registry below a folder."""
+    return Target(str(folder / "registry"), arrow_schema(REGISTRY), REGISTRY.partitions, REGISTRY.statistics)
+
+
+def test_a_file_for_each_partition_sorted(tmp_path: Path) -> None:
+    files = write(target(tmp_path), claims(("b", 7, "x", 1), ("a", 3, "x", 1), ("c", 5, "y", 0)), "event_time")
+    assert sorted((file.rows, file.values["bucket"], file.values["shard"]) for file in files) == [
+        (1, "y", "0"),
+        (2, "x", "1"),
+    ]
+    (two,) = (file for file in files if file.rows == 2)
+    path = tmp_path / "registry" / two.path
+    assert (two.path.startswith("bucket=x/shard=1/part-"), two.size) == (True, path.stat().st_size)
+    assert pq.ParquetFile(path).read()["event_id"].to_pylist() == ["a", "b"]
+    assert json.loads(two.stats) == {
+        "numRecords": 2,
+        "minValues": {"event_time": "1970-01-01T00:00:00.000003Z", "event_id": "a", "token": "t"},
+        "maxValues": {"event_time": "1970-01-01T00:00:00.000007Z", "event_id": "b", "token": "t"},
+        "nullCount": {"event_time": 0, "event_id": 0, "token": 0},
+    }
+
+
+def test_added_to_a_table(tmp_path: Path) -> None:
+    small = SmallTables(str(tmp_path))
+    small.create(REGISTRY)
+    rows = claims(("b", 7, "x", 1), ("a", 3, "x", 1), ("c", 5, "y", 0))
+    assert small.add("registry", write(target(tmp_path), rows), Txn("a", 1))
+    found = small.read("registry").sort_by("event_id")
+    assert found.select(rows.column_names).to_pylist() == rows.sort_by("event_id").to_pylist()
+    actions = DeltaTable(small.path("registry")).get_add_actions(flatten=True)
+    known: dict[str, Any] = {name: pa.table(actions)[name].to_pylist() for name in ("num_records", "max.event_time")}
+    assert sorted(known["num_records"]) == [1, 2]
+    assert sorted(known["max.event_time"]) == [moment(5), moment(7)]
+
+
+def test_long_texts_are_cut(tmp_path: Path) -> None:
+    files = write(target(tmp_path), claims(("a" * 5_000_000, 7, "x", 1)))
+    stats = json.loads(files[0].stats)
+    assert (stats["minValues"]["event_id"], "event_id" in stats["maxValues"]) == ("a" * 64, False)
+
+
+def test_nulls_and_no_partitions(tmp_path: Path) -> None:
+    schema = arrow_schema(PENDING)
+    row = dict.fromkeys(schema.names) | {"event_id": "a", "event_time": moment(1)}
+    place = Target(str(tmp_path / "pending"), schema, PENDING.partitions, PENDING.statistics)
+    (file,) = write(place, pa.Table.from_pylist([row], schema=schema))
+    stats = json.loads(file.stats)
+    assert (file.values, stats["nullCount"]["due_at"], "due_at" in stats["minValues"]) == ({}, 1, False)
+    assert write(place, schema.empty_table()) == []
