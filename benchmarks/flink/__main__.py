@@ -42,7 +42,7 @@ class Contest:
         runs = [once(self._spark, FLOOR, work, self._folder)]
         for state in self._states:
             ended = join(self._flink, work, state, self._folder)
-            runs.append(Run(f"Flink SQL, {state} state", ended.seconds, 0, asdict(ended.seen)))
+            runs.append(Run(f"Flink SQL, {state} state", ended.seconds, {}, asdict(ended.seen)))
             self.steady.setdefault(runs[-1].name, []).append(ended.steady)
         runs.append(once(self._spark, PRODUCT, work, self._folder))
         for run in runs if told else []:
