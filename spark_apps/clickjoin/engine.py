@@ -17,7 +17,7 @@ from clickjoin.dispatcher.plan import BatchPlan, TableSlice
 from clickjoin.events import MICROS
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake import Lake
-from clickjoin.pace import IDLE_SECONDS, wait
+from clickjoin.pace import IDLE_SECONDS, HalfTime, wait
 from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.replicas import replica_name
@@ -72,6 +72,7 @@ class Engine:
         self.retry = Dispatcher(pipeline, self.lake.small, replica, "retry", clock=clock)
         self.redriver = Dispatcher(pipeline, self.lake.small, replica, "redrive", clock=clock)
         self._looked: tuple[int, Waiting] | None = None
+        self._half = HalfTime()
         self._floods: dict[str, Problem | None] = {}
 
     def copy(
@@ -169,7 +170,9 @@ class Engine:
             self.finish_redrive()
         while not stop() and (end is None or time.monotonic() < end):
             begun = time.monotonic()
-            settled = [self.join_once(), self.retry_once() if retries else None]
+            joined = self.join_once()
+            behind = joined is not None and joined.plan.backlog_events > 0
+            settled = [joined, self._half.of(self.retry_once, behind) if retries else None]
             problems(self.problems())
             for item in settled:
                 if item:

@@ -1,10 +1,12 @@
-"""Waiting between two batches: in short naps, so that whoever wants it to end is heard."""
+"""When what is run: waiting between two batches in short naps, and one kind of work that gives way to another."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
+T = TypeVar("T")
 IDLE_SECONDS = 0.2
 
 
@@ -13,3 +15,19 @@ def wait(until: float, stop: Callable[[], bool], end: float | None) -> None:
     until = until if end is None else min(until, end)
     while (left := until - time.monotonic()) > 0 and not stop():
         time.sleep(min(left, IDLE_SECONDS))
+
+
+class HalfTime:
+    """Leaves work aside while something else waits and it has had half of the time: a retry of many takes long."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    def of(self, work: Callable[[], T | None], waits: bool) -> T | None:
+        """Do the work, or leave it for now. `waits`: something else does."""
+        begun = time.monotonic()
+        if waits and begun < self._until:
+            return None
+        done, ended = work(), time.monotonic()
+        self._until = 2 * ended - begun
+        return done

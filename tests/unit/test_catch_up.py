@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from clickjoin import engine as module
+from clickjoin import pace
 from clickjoin.engine import MOST_PAUSE, Engine
+from clickjoin.pace import HalfTime
 
 
 @pytest.fixture
@@ -61,3 +63,20 @@ def test_begins_a_batch_every_so_often(
     Engine._pace(this, item, now[0], lambda: True, None)
     Engine._pace(this, item, now[0], lambda: False, now[0])
     assert now[0] - 1000 == pytest.approx(paused)
+
+
+def test_retries_take_half_of_the_time_while_records_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, begun = [1000.0], []
+    monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
+
+    def retry() -> None:
+        begun.append(now[0])
+        now[0] += 12
+
+    half = HalfTime()
+    for _ in range(20):
+        now[0] += 2  # the join
+        half.of(retry, waits=True)
+    assert [at - begun[0] for at in begun] == [0, 24, 48, 72]
+    half.of(retry, waits=False)
+    assert len(begun) == 5
