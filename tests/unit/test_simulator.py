@@ -22,6 +22,7 @@ FOUND = {
     "boundary-order": "94,36,124",
     "timeline-fence": "196,31,191",
     "next-version": "0,1,2",
+    "look-again": "43",
 }
 
 

@@ -49,10 +49,13 @@ def waiting(lake: Lake, replica: str, version: int | None = None) -> DataFrame:
 
 
 def look_ahead(lake: Lake, replica: str, version: int, now: datetime) -> Waiting:
-    """What there is to retry, as of one version of the table."""
+    """What there is to retry, as of one version of the table: told from what a state needs, and no records."""
     due = f"due_at <= {timestamp(now)}"
+    rows = lake.read("pending", version).where(F.col("replica") == replica)
+    states = rows.groupBy(*_KEY).agg(F.max_by(F.struct("state", "due_at"), newest()).alias("newest"))
     row = (
-        waiting(lake, replica, version)
+        states.select("newest.*")
+        .where("state = 'waiting'")
         .agg(
             F.count(F.lit(1)).alias("n"),
             F.expr(f"count_if({due})").alias("due"),
