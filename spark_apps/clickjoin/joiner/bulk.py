@@ -23,7 +23,7 @@ from clickjoin.errors import AdapterError
 from clickjoin.events import MICROS, moment
 from clickjoin.joiner import merging, resolving
 from clickjoin.joiner.adapter import ArrowAdapter, needs_spark
-from clickjoin.joiner.classify import Classified, Tally, Work
+from clickjoin.joiner.classify import MOST_ROWS, Classified, Tally, Work
 from clickjoin.joiner.resolving import Files, Job, Part
 from clickjoin.lake import extent as extents
 from clickjoin.lake import picking, prune, written
@@ -106,7 +106,8 @@ def _done(ctx: Context, rows: DataFrame) -> list[dict[str, Any]]:
 
 def _is_little(ctx: Context, tallies: dict[str, Tally]) -> bool:
     left = [tallies[name] for name in ("pending", "expired") if name in tallies]
-    return sum(tally.extent.rows for tally in left) <= 50_000 and sum(t.size for t in left) <= ctx.pipeline.batch.local
+    rows, size = sum(tally.extent.rows for tally in left), sum(tally.size for tally in left)
+    return rows <= MOST_ROWS and size <= ctx.pipeline.batch.local
 
 
 def _job(ctx: Context, work: Work) -> Job:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CLAIMED = ("joined", "filtered", "unjoinable")
 OUT = "out_"  # before the names of the adapter's columns: those of the batch's own rows must stay apart
 _KEY = ("event_id", "event_time")
-_MOST_ROWS = 50_000  # that one process writes
+MOST_ROWS = 50_000  # that one process writes
 _PREPARED_IN = (*_KEY, "primary_id", "primary_time", "payload")
 
 
@@ -85,7 +85,7 @@ def classify(ctx: Context, work: Work, *, fixed: bool) -> Classified:
     held = whole.withColumn("status", status).localCheckpoint(eager=False)
     tallies = _tally(held, _texts(ctx))
     rows, size = sum(tally.extent.rows for tally in tallies.values()), sum(tally.size for tally in tallies.values())
-    return Classified(held, tallies, rows <= _MOST_ROWS and size <= ctx.pipeline.batch.local)
+    return Classified(held, tallies, rows <= MOST_ROWS and size <= ctx.pipeline.batch.local)
 
 
 def adapt(ctx: Context, screened: DataFrame, work: Work, floor: datetime | None = None) -> DataFrame:

@@ -145,15 +145,18 @@ def work_of(job: Job, tasks: Sequence[Sequence[Part]]) -> Any:
 
 
 def _own(job: Job, part: Part) -> pa.Table:
-    rows = pa.concat_tables([_of_bucket(job, *held) for held in part.foreign])
+    files = [(bucket, file) for bucket, some in part.foreign for file in some]
+    rows = pa.concat_tables([_of_file(job, part.shards, *file) for file in files])
+    return _first(rows.combine_chunks(), _KEY, ("generation", "offset"))
+
+
+def _of_file(job: Job, shards: Sequence[int], bucket: str, file: str) -> pa.Table:
+    """The batch's own rows: file by file, since those of other shards may be many times as many."""
+    rows = whole(job.foreign, [file], job.columns)
     keep = pc.and_(pc.equal(rows["batch"], ints([job.batch])[0]), pc.equal(rows["replica"], scalar(job.replica)))
-    if part.shards:
-        keep = pc.and_(keep, pc.is_in(rows["shard"], value_set=numbers(part.shards, pa.int32())))
-    return _first(rows.filter(keep).combine_chunks(), _KEY, ("generation", "offset"))
-
-
-def _of_bucket(job: Job, bucket: str, files: Sequence[str]) -> pa.Table:
-    rows = whole(job.foreign, files, job.columns)
+    if shards:
+        keep = pc.and_(keep, pc.is_in(rows["shard"], value_set=numbers(shards, pa.int32())))
+    rows = rows.filter(keep)
     return rows.set_column(rows.schema.get_field_index("bucket"), "bucket", pa.repeat(scalar(bucket), rows.num_rows))
 
 
