@@ -146,8 +146,12 @@ def work_of(job: Job, tasks: Sequence[Sequence[Part]]) -> Any:
 
 def _own(job: Job, part: Part) -> pa.Table:
     files = [(bucket, file) for bucket, some in part.foreign for file in some]
-    rows = pa.concat_tables([_of_file(job, part.shards, *file) for file in files])
+    rows = pa.concat_tables([_of_file(job, part.shards, *file) for file in files] or [_none(job)])
     return _first(rows.combine_chunks(), _KEY, ("generation", "offset"))
+
+
+def _none(job: Job) -> pa.Table:
+    return pa.Table.from_batches([], job.columns)
 
 
 def _of_file(job: Job, shards: Sequence[int], bucket: str, file: str) -> pa.Table:
