@@ -15,12 +15,12 @@ ROOT = Path(__file__).parents[2]
 # Seeds that showed it when this was written; should none of them any more, it must be found among the first thousand.
 FOUND = {
     "token": "0,2,4",
-    "txn": "8,4,5",
-    "fix": "597,203,611",
-    "rerun": "13,14,20",
-    "journal": "13,19,56",
+    "txn": "12,8,4",
+    "fix": "237,597,203",
+    "rerun": "53,13,14",
+    "journal": "19,13,56",
     "boundary-order": "94,36,124",
-    "timeline-fence": "196,31,191",
+    "timeline-fence": "16,196,31",
     "next-version": "0,1,2",
     "look-again": "43",
 }
