@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 FOUND = {
     "token": "0,2,4",
     "txn": "12,8,4",
-    "fix": "237,597,203",
+    "fix": "361,597,203",
     "rerun": "53,13,14",
     "journal": "19,13,56",
     "boundary-order": "94,36,124",
