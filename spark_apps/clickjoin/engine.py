@@ -99,7 +99,8 @@ class Engine:
         known = self._looked
         if known and known[0] == version and not (known[1].next_due and known[1].next_due <= now):
             return known[1]
-        self._looked = (version, look_ahead(self.lake, self.replica, version, now))
+        some = self.lake.small.rows("pending")
+        self._looked = (version, look_ahead(self.lake, self.replica, version, now) if some else Waiting(0, 0, None))
         return self._looked[1]
 
     def retry_once(self) -> Settled | None:
