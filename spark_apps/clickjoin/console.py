@@ -15,8 +15,8 @@ from rich.table import Table
 from clickjoin import tables
 from clickjoin.report.status import batch_text, problem_text
 
-_out = Console(highlight=False)
-_err = Console(stderr=True, highlight=False)
+_out = Console(highlight=False, emoji=False)
+_err = Console(stderr=True, highlight=False, emoji=False)
 
 
 def say(text: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Column, Table
 
-_out = Console(highlight=False)
+_out = Console(highlight=False, emoji=False)
 _COUNTS = ("accepted", "joined", "pending", "unjoinable", "expired", "filtered", "faults", "failed", "warned")
 _ALWAYS = ("accepted", "joined")
 _COLORS = {"closed": "green", "failing": "red", "open": "yellow"}

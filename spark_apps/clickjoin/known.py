@@ -19,6 +19,9 @@ _SYSTEM = re.compile(r"Read-only file system|Permission denied|Not a directory|N
 # What a client hears when its server is gone, or has come back without the client's session.
 _GONE = ("UNAVAILABLE", "SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED", "Connection refused",
          "Connection reset", "Socket closed", "stopped SparkContext")  # fmt: skip
+# What Spark says when one of its Python workers has been killed: the worker's own end, or a pipe that is closed.
+_WORKER = "org.apache.spark.api.python"
+_ENDED = ("Python worker exited unexpectedly", "Stream closed", "java.io.EOFException", "Broken pipe")
 
 
 def known(error: BaseException) -> ClickjoinError | None:
@@ -35,6 +38,11 @@ def known(error: BaseException) -> ClickjoinError | None:
         )
     for one in chain:
         text = str(one)
+        if _module(one) in ("pyspark", "py4j") and _WORKER in text and any(mark in text for mark in _ENDED):
+            return ServerLost(
+                "a Python worker of Spark has ended, or was killed (for want of memory?)",
+                remedy="Run it again: the batch that was cut short goes first, and nothing is lost or doubled",
+            )
         if any(mark in text for mark in _REFUSED):
             place, why = _PLACE.search(text), _SYSTEM.search(text)
             return LakeError(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin import cli
+from clickjoin import cli, console, console_dates
 from clickjoin.apps import APPS
 from clickjoin.config import load
 from clickjoin.dates.ledger import require_run
@@ -328,3 +328,10 @@ def test_dates_shows_what_is_not_zero(run, file: Path, monkeypatch: pytest.Monke
     _, out, _ = run("dates", "-c", file)
     assert all(word in out for word in ("2026-03-01", "failing", "faults", "joined", "main/1"))
     assert "unjoinable" not in out
+
+
+def test_ids_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """`:100:` and `:x:` are codes of pictures elsewhere, and parts of ids and adapters' names here."""
+    for out in (console._out, console_dates._out):
+        out.print("10.1.0.1:100:1795345839691993 shop.nope:x:")
+        assert capsys.readouterr().out == "10.1.0.1:100:1795345839691993 shop.nope:x:\n"

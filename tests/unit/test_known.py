@@ -56,3 +56,23 @@ def test_a_server_that_is_gone() -> None:
 @pytest.mark.parametrize("error", [ValueError("no"), KeyError("UNAVAILABLE"), ConnectionRefusedError("elsewhere")])
 def test_other_errors_are_not_ours(error: Any) -> None:
     assert known(raised(error)) is None
+
+
+class Py4JJavaError(Exception):
+    """As py4j raises it: what Java said is its text."""
+
+    __module__ = "py4j.protocol"
+
+
+def test_a_python_worker_that_was_killed() -> None:
+    text = (
+        "Task 1 in stage 47.0 failed: java.io.IOException: Stream closed\n\tat org.apache.spark.api.python.PythonRunner"
+    )
+    found = known(raised(Py4JJavaError(text)))
+    assert isinstance(found, ServerLost)
+    assert found.retryable
+    assert str(found).startswith(
+        "a Python worker of Spark has ended, or was killed (for want of memory?). Run it again"
+    )
+    assert known(raised(Py4JJavaError("java.io.IOException: Stream closed"))) is None
+    assert known(raised(OSError(text))) is None
