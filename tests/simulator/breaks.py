@@ -144,8 +144,11 @@ def _next_version() -> None:
     """What was looked up is claimed as whatever version comes next."""
     from clickjoin.lake import SmallTables
 
-    SmallTables.append_next = lambda self, name, table, data, txn: self.append_table(name, data, txn)  # type: ignore[method-assign]
-    SmallTables.add_next = lambda self, table, files, txn: self.add("registry", files, txn)  # type: ignore[method-assign]
+    def add_next(self: Any, table: Any, files: Any, txn: Any) -> bool:
+        return bool(self.add(table._table.name, files, txn))
+
+    SmallTables.append_next = lambda self, table, data, txn: self.append_table("registry", data, txn)  # type: ignore[method-assign]
+    SmallTables.add_next = add_next  # type: ignore[method-assign]
 
 
 def _look_again() -> None:

@@ -137,6 +137,8 @@ def test_a_feature_that_only_spark_can_write(make: Any) -> None:
     bench.clicks(click("a", 2, Q), click("b", 3, LATE))
     assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "pending": 1}
     assert bench.places() == {"joined": ["a"], "pending": ["b"]}
+    ((foreign, primary),) = bench.rows("joined", "foreign", "primary")
+    assert (json.loads(foreign)["query_id"], json.loads(primary)["event_id"]) == (Q["event_id"], Q["event_id"])
 
 
 class Near(ArrowAdapter):

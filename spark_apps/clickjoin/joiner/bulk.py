@@ -173,11 +173,12 @@ def _tasks(root: str, cells: Sequence[_Cell], most: int) -> list[list[Part]]:
 
     Events of many buckets may name primary events of the same files, which each part reads anew.
     """
-    costs = [cell.cost for cell in cells]
-    count = max(1, min(most, round(sum(costs)), len(cells)))
+    costs = np.array([cell.cost for cell in cells])
+    whole = float(costs.sum())
+    count = max(1, min(most, round(whole), len(cells)))
     dealt: list[list[_Cell]] = [[] for _ in range(count)]
-    for cell, middle in zip(cells, np.cumsum(costs) - np.array(costs) / 2, strict=True):
-        dealt[min(int(middle * count / sum(costs)), count - 1)].append(cell)
+    for cell, middle in zip(cells, np.cumsum(costs) - costs / 2, strict=True):
+        dealt[min(int(middle * count / whole), count - 1)].append(cell)
     return [[_part(root, some) for some in _together(task)] for task in dealt if task]
 
 

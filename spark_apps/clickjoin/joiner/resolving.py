@@ -18,15 +18,14 @@ import pyarrow.compute as pc
 from clickjoin.arrays import ints, mask, numbers, pairs, plain, scalar, texts
 from clickjoin.joiner.adapter import ArrowAdapter
 from clickjoin.joiner.merging import GIVEN, merged
-from clickjoin.lake.picking import Stretches, pick, whole
+from clickjoin.lake.picking import KEYS, Stretches, pick, whole
 from clickjoin.lake.prune import Ends, near
 from clickjoin.lake.written import Target, write
 
 _TIME = pa.timestamp("us", "UTC")
 _KEY = ("event_id", "event_time")
-_KEYS = pa.schema([("event_id", pa.string()), ("event_time", _TIME)])
 _LANDED = ("landed_at", "replica", "generation", "offset")  # of primary records with one name the first counts
-_HELD = pa.schema([*_KEYS, ("landed_at", _TIME), ("replica", pa.string()), ("generation", pa.string()),
+_HELD = pa.schema([*KEYS, ("landed_at", _TIME), ("replica", pa.string()), ("generation", pa.string()),
                    ("offset", pa.int64()), ("payload", pa.string())])  # fmt: skip
 _POINTS = 200
 
@@ -85,7 +84,7 @@ def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
     Columns out: those of table `foreign`, and status (pending | expired).
     """
     rows = _own(job, part)
-    taken = _among(rows, part.claims.rows(rows["event_id"], Stretches(np.unique(_times(rows))), _KEYS))
+    taken = _among(rows, part.claims.rows(rows["event_id"], Stretches(np.unique(_times(rows))), KEYS))
     expired = ~taken & _before(rows, job.boundary)
     new = rows.filter(mask(~taken & ~expired))
     at, found = _found(job, new)

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from clickjoin.arrays import plain
 from clickjoin.lake import prune
 from clickjoin.lake.commits import Unwritable
-from clickjoin.lake.picking import Stretches, pick, whole
+from clickjoin.lake.picking import KEYS, Stretches, pick, whole
 from clickjoin.lake.types import arrow_type
 from clickjoin.tables import REGISTRY
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from pyspark.sql import DataFrame
 
     from clickjoin.lake.lake import Lake
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from clickjoin.lake.txn import Txn
     from clickjoin.lake.written import Written
 
-_KEY = ["event_id", "event_time"]
-_KEYS = pa.schema([("event_id", pa.string()), ("event_time", pa.timestamp("us", "UTC"))])
+_KEY = KEYS.names
 _MOST_FILES, _MOST_HELD = 2_000, 20_000_000  # read in seconds, where a MERGE sorts them
 _READERS = 8
 
@@ -70,17 +70,22 @@ def insert_new(lake: Lake, rows: pa.Table, txn: Txn) -> int | None:
 
 def _insert(small: SmallTables, rows: pa.Table, txn: Txn) -> int | None:
     table = small.open(REGISTRY.name)
-    held = table.transaction_version(txn.app_id)
-    if held is not None and int(held) >= txn.version:
+    if _is_held(table, txn):
         return None
     files = prune.holding(pa.table(table.get_add_actions(flatten=True)), rows)
     if files.num_rows > _MOST_FILES or prune.rows(files) > _MOST_HELD:
         raise TooMany(f"{files.num_rows} files")
     taken = claims_of(small.path(REGISTRY.name), prune.paths(files), rows)
     new = rows.join(taken, _KEY, join_type="left anti") if taken.num_rows else rows
-    if new.num_rows and not small.append_next(REGISTRY.name, table, new.select(rows.column_names), txn):
+    if new.num_rows and not small.append_next(table, new.select(rows.column_names), txn):
         raise Overtaken(small.path(REGISTRY.name))
     return int(new.num_rows)
+
+
+def _is_held(table: DeltaTable, txn: Txn) -> bool:
+    """Whether the very version that a handle shows holds a txn."""
+    held = table.transaction_version(txn.app_id)
+    return held is not None and int(held) >= txn.version
 
 
 def insert_written(lake: Lake, files: Sequence[Written], seen: Set[str], txn: Txn) -> int | None:
@@ -94,8 +99,7 @@ def insert_written(lake: Lake, files: Sequence[Written], seen: Set[str], txn: Tx
 
 def _add(small: SmallTables, files: Sequence[Written], seen: Set[str], txn: Txn) -> int | None:
     table = small.open(REGISTRY.name)
-    held = table.transaction_version(txn.app_id)
-    if held is not None and int(held) >= txn.version:
+    if _is_held(table, txn):
         return None
     since: dict[tuple[str, ...], list[str]] = defaultdict(list)
     actions = pa.table(table.get_add_actions(flatten=True))
@@ -114,7 +118,7 @@ def _add(small: SmallTables, files: Sequence[Written], seen: Set[str], txn: Txn)
 def _require_free(root: str, file: Written, others: list[str]) -> None:
     if not others:
         return
-    mine = whole(root, [file.path], _KEYS)
+    mine = whole(root, [file.path], KEYS)
     taken = claims_of(root, others, mine)
     if taken.num_rows and mine.join(taken, _KEY, join_type="left semi").num_rows:
         raise Taken(file.path)
@@ -123,4 +127,4 @@ def _require_free(root: str, file: Written, others: list[str]) -> None:
 def claims_of(root: str, files: list[str], events: pa.Table) -> pa.Table:
     """Ids and times of the claims in some files of the registry that some events may have. Columns in: both."""
     when = Stretches(np.unique(plain(events["event_time"].cast(pa.int64()))))
-    return pick(root, files, pc.unique(events["event_id"]), when, _KEYS, _READERS)
+    return pick(root, files, pc.unique(events["event_id"]), when, KEYS, _READERS)

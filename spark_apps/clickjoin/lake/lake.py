@@ -95,11 +95,11 @@ class Lake:
             return rows
         return rows.join(keys.hint("broadcast"), list(keys.columns), "left_semi").select(*rows.columns)
 
-    def _read(self, name: str, files: list[str]) -> DataFrame:
-        table, root = BY_NAME[name], self.small.path(name)
+    def _read(self, name: str, files: list[str], ddl: str = "") -> DataFrame:
+        ddl, root = ddl or BY_NAME[name].ddl, self.small.path(name)
         if not files:
-            return self.spark.createDataFrame([], table.ddl)
-        reader = self.spark.read.schema(table.ddl).option("basePath", root)
+            return self.spark.createDataFrame([], ddl)
+        reader = self.spark.read.schema(ddl).option("basePath", root)
         return reader.parquet(*(f"{root}/{file}" for file in files))
 
     def append(self, name: str, rows: DataFrame | pa.Table, txn: Txn) -> None:
@@ -128,8 +128,9 @@ class Lake:
             self.append(name, self.written(name, files), txn)
 
     def written(self, name: str, files: Sequence[Written]) -> DataFrame:
-        """Rows of files that workers have written, committed or not."""
-        return self._read(name, [file.path for file in files])
+        """Rows of files that workers have written, committed or not: with all columns that the table has."""
+        columns = ", ".join(f"`{column}` {kind}" for column, kind in self.small.columns(name).items())
+        return self._read(name, [file.path for file in files], columns)
 
     def target(self, table: Table, schema: pa.Schema | None = None) -> Target:
         """A table for workers to write files of: all of its columns, or those of a schema."""

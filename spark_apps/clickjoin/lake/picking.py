@@ -21,6 +21,7 @@ from clickjoin.lake.prune import EVER, Ends, near
 _ID, _TIME = "event_id", "event_time"
 _FEW_VALUES = ["generation", "replica"]  # to copy their texts for each row costs more than all the rest
 _MICROS = pa.timestamp("us", "UTC")
+KEYS = pa.schema([(_ID, pa.string()), (_TIME, _MICROS)])  # what an event is known by
 
 
 class Stretches(NamedTuple):

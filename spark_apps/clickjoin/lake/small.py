@@ -5,7 +5,8 @@ Also what can be known of any table from its log alone. A commit costs about 10 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -159,72 +160,51 @@ class SmallTables:
 
     def append_table(self, name: str, data: pa.Table, txn: Txn | None = None) -> bool:
         """The same with an Arrow table, columns as arrow_schema has them."""
-        for _ in range(_RACES):
-            table = self.open(name)
-            if txn and self.settled_txn(name, txn.app_id) >= txn.version:
-                return False
-            try:
-                commits.write(table, data, carrying(txn))
-            except CommitFailedError:
-                continue  # another writer of this txn came first, and the next look will see it
-            return True
-        raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
-
-    def append_next(self, name: str, table: DeltaTable, data: pa.Table, txn: Txn) -> bool:
-        """Append rows as the very next version after the one that a handle shows; False if another commit came first.
-
-        Columns as arrow_schema.
-        """
-        try:
-            commits.write(table, data, very_next(txn))
-        except CommitFailedError:
-            return False
-        return True
+        return self._once(name, txn, lambda table: commits.write(table, data, carrying(txn)))
 
     def add(self, name: str, files: Sequence[Written], txn: Txn) -> bool:
         """Commit files that lie beside a table's own already; False if the table already holds this txn."""
-        for _ in range(_RACES):
-            table = self.open(name)
-            if self.settled_txn(name, txn.app_id) >= txn.version:
-                return False
-            try:
-                commits.add(table, files, carrying(txn))
-            except CommitFailedError:
-                continue
-            return True
-        raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
-
-    def add_next(self, table: DeltaTable, files: Sequence[Written], txn: Txn) -> bool:
-        """Commit files as the very next version after the one that a handle shows; False if another came first."""
-        try:
-            commits.add(table, files, very_next(txn))
-        except CommitFailedError:
-            return False
-        return True
+        return self._once(name, txn, lambda table: commits.add(table, files, carrying(txn)))
 
     def fix(self, name: str, txn: Txn) -> bool:
         """Commit a txn without rows, so that no late copy of the same batch can commit rows under it.
 
         False if the table holds the txn already.
         """
+        return self.add(name, [], txn)
+
+    def _once(self, name: str, txn: Txn | None, commit: Callable[[DeltaTable], None]) -> bool:
         for _ in range(_RACES):
             table = self.open(name)
-            if self.settled_txn(name, txn.app_id) >= txn.version:
+            if txn and self.settled_txn(name, txn.app_id) >= txn.version:
                 return False
-            try:
-                commits.add(table, [], carrying(txn))
-            except CommitFailedError:
-                continue
-            return True
+            if _done(
+                partial(commit, table)
+            ):  # else another writer of this txn came first, and the next look will see it
+                return True
         raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
+
+    def append_next(self, table: DeltaTable, data: pa.Table, txn: Txn) -> bool:
+        """Append rows as the very next version after the one that a handle shows; False if another commit came first.
+
+        Columns as arrow_schema.
+        """
+        return _done(lambda: commits.write(table, data, very_next(txn)))
+
+    def add_next(self, table: DeltaTable, files: Sequence[Written], txn: Txn) -> bool:
+        """Commit files as the very next version after the one that a handle shows; False if another came first."""
+        return _done(lambda: commits.add(table, files, very_next(txn)))
 
     def commit_next(self, name: str, version: int, txn: Txn) -> bool:
         """Commit a txn without rows as the very next version after one; False if another commit came first."""
         table = self.open(name)
-        if int(table.version()) != version:
-            return False
-        try:
-            commits.add(table, [], very_next(txn))
-        except CommitFailedError:
-            return False
-        return True
+        return int(table.version()) == version and self.add_next(table, [], txn)
+
+
+def _done(commit: Callable[[], None]) -> bool:
+    """Whether a commit was taken."""
+    try:
+        commit()
+    except CommitFailedError:
+        return False
+    return True
