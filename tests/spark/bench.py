@@ -7,9 +7,11 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
 
 from clickjoin.batch import run_batch
@@ -26,6 +28,8 @@ from clickjoin.tables import ALL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from clickjoin.lake import Lake
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 # Read from the machine's clock, or measured: no two runs agree on them.
@@ -167,6 +171,23 @@ class Bench:
         """The sums, without zeros."""
         found = account(self.engine.lake, replicas(self.engine.lake.small)).to_dict()
         return {name: value for name, value in found.items() if value}
+
+
+@contextmanager
+def crash_at(lake: Lake, table: str, *, after: bool) -> Iterator[None]:
+    """What is done inside ends, as if killed, just before or just after the table is appended to."""
+
+    def stop(commit: Any, name: str, *more: Any) -> None:
+        if after or name != table:
+            commit(name, *more)
+        if name == table:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        for way in ("append", "add"):
+            patch.setattr(lake, way, partial(stop, getattr(lake, way)))
+        with pytest.raises(KeyboardInterrupt):
+            yield
 
 
 def counts(metrics: Mapping[str, Any]) -> dict[str, int]:

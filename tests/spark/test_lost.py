@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from clickjoin.lake import Lake
-from tests.spark.bench import Bench, click, query
+from tests.spark.bench import Bench, click, crash_at, query
 
 Q = query("q")
 
@@ -43,22 +42,10 @@ def test_lost_and_found(make: Any, local: str) -> None:
     comes_back(bench, bring_back)
 
 
-@pytest.mark.parametrize("crash", ["before", "after"])
-def test_a_crash_around_quarantine_forgets_nothing(
-    make: Any, monkeypatch: pytest.MonkeyPatch, crash: str, local: str
-) -> None:
+@pytest.mark.parametrize("after", [False, True])
+def test_a_crash_around_quarantine_forgets_nothing(make: Any, after: bool, local: str) -> None:
     bench, bring_back = planned_and_gone(make, local)
-    append = Lake.append
-
-    def stop(lake: Lake, name: str, *rest: Any) -> None:
-        if name != "quarantine" or crash == "after":
-            append(lake, name, *rest)
-        if name == "quarantine":
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Lake, "append", stop)
-        with pytest.raises(KeyboardInterrupt):
-            bench.join()
+    with crash_at(bench.engine.lake, "quarantine", after=after):
+        bench.join()
     assert bench.replica("main").join_once().metrics["primary_in"] == 1
     comes_back(bench, bring_back)

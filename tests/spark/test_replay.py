@@ -15,7 +15,7 @@ from clickjoin.lake import Txn
 from clickjoin.registry.boundary import advance
 from clickjoin.registry.claim import is_fixed
 from clickjoin.tables import REGISTRY
-from tests.spark.bench import Bench, click, event_id, query
+from tests.spark.bench import Bench, click, crash_at, event_id, query
 
 Q, LATE = query("q"), query("late", 1)
 Hook = Callable[[str, Callable[[], None]], None]
@@ -79,18 +79,8 @@ def test_bad_records_are_counted_by_whoever_settles(make: Any, after: bool, loca
     bench = make(limits={"max_record": "6MB"}, batch={"local": local})
     bench.queries(Q, "{broken")
     bench.clicks(click("a", 2, Q), "x" * 9_000_000, "[]")  # the long one takes three rows, and counts once
-    append = bench.engine.lake.append
-
-    def cut_short(name: str, *more: Any) -> None:
-        if after or name != "quarantine":
-            append(name, *more)
-        if name == "quarantine":
-            crash()
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bench.engine.lake, "append", cut_short)
-        with pytest.raises(KeyboardInterrupt):
-            bench.join()
+    with crash_at(bench.engine.lake, "quarantine", after=after):
+        bench.join()
     assert bench.join() == {"primary_in": 1, "events_in": 1, "joined": 1, "quarantined": 3}
     assert len(bench.rows("quarantine")) == 5
     assert bench.engine.lake.small.read("metrics", columns=["quarantined"])["quarantined"].to_pylist() == [3]

@@ -22,7 +22,7 @@ from clickjoin.lake.types import arrow_schema
 from clickjoin.lake.written import Target
 from clickjoin.sources.base import RECORDS_DDL
 from clickjoin.sources.files import _unchanged
-from clickjoin.tables import PRIMARY
+from clickjoin.tables import PRIMARY, QUARANTINE
 from clickjoin.travel import carry
 from tests.unit.resolving_bench import job, part
 from tests.unit.sources_bench import Feed, event, spec
@@ -77,13 +77,15 @@ def test_nor_to_land(tmp_path: Path) -> None:
     feed = Feed(tmp_path, "*.jsonl")
     carry(local, arrays, events, placing, written)
     target = Target(str(tmp_path / "primary"), arrow_schema(PRIMARY), PRIMARY.partitions, PRIMARY.statistics)
-    place = Place(3600, (), (4,), 7, "main", 1, False)
+    quarantine = Target(str(tmp_path / "quarantine"), arrow_schema(QUARANTINE), (), QUARANTINE.statistics)
+    each = local._lander(target, quarantine, Place(3600, (), (4,), 7, "main", 1, "primary"))
     worker: Any = Worker()
-    work = feed.source.read_through(worker, feed.plan().slices, spec(), local._lander(target, place), "done STRING")
+    work = feed.source.read_through(worker, feed.plan().slices, spec(), each, "done STRING")
     said = run(work)
     assert said[:2] == ["1", "[]"]
     done = json.loads(ast.literal_eval(said[2])[0])
-    assert (done["facts"]["good"], done["facts"]["bad"], [file[2] for file in done["files"]]) == (2, 1, [2])
+    assert (done["facts"]["good"], done["facts"]["bad"]) == (2, 1)
+    assert {name: [file[2] for file in done[name]] for name in ("good", "bad")} == {"good": [2], "bad": [1]}
 
 
 def test_nor_to_join(tmp_path: Path) -> None:

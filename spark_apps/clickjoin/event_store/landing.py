@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
+    from clickjoin.lake import Txn
+
 
 @dataclass(frozen=True)
 class Landed:
@@ -116,28 +118,34 @@ def own_rows(ctx: Context, stream: str, own: Extent) -> DataFrame:
 
 def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, Any]) -> int:
     """Put the batch's bad records of a stream aside; returns how many lie there, whichever copy has put them there."""
-    # Unknown (-1) after a crash between the two commits: the slices are read again for their bad records alone.
     if facts["bad"] == 0:
         return 0
     txn = ctx.plan.txn
     own = type(txn)(f"{txn.app_id}/{stream}", txn.version)
-    held = ctx.lake.small.settled_txn("quarantine", own.app_id) >= own.version
-    few = None if held else facts["records"] if "records" in facts else _few(ctx, stream, source)
-    if few is not None:
-        local.append_bad(ctx, stream, few, own)
-    elif not held:
-        records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
-        bad = records.where("reason IS NOT NULL").withColumns(
-            {
-                "stream": F.lit(stream),
-                "batch": F.lit(ctx.plan.number).cast("bigint"),
-                "replica": F.lit(ctx.plan.replica),
-                "at": F.lit(ctx.plan.planned_at),
-            }
-        )
-        ctx.lake.append("quarantine", bad, own)
+    if "aside" in facts:
+        ctx.lake.add("quarantine", facts["aside"], own)
+    elif ctx.lake.small.settled_txn("quarantine", own.app_id) < own.version:
+        _put_aside(ctx, stream, source, facts.get("records"), own)
     parts = own_quarantine(ctx, stream, ["part"]).to_pylist()
     return sum(1 for row in parts if not row["part"])  # a record too long for one row counts once
+
+
+def _put_aside(ctx: Context, stream: str, source: Source, few: pa.Table | None, txn: Txn) -> None:
+    """Where the records are not known any more, after a crash between the two commits, the slices are read again."""
+    few = _few(ctx, stream, source) if few is None else few
+    if few is not None:
+        local.append_bad(ctx, stream, few, txn)
+        return
+    records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
+    bad = records.where("reason IS NOT NULL").withColumns(
+        {
+            "stream": F.lit(stream),
+            "batch": F.lit(ctx.plan.number).cast("bigint"),
+            "replica": F.lit(ctx.plan.replica),
+            "at": F.lit(ctx.plan.planned_at),
+        }
+    )
+    ctx.lake.append("quarantine", bad, txn)
 
 
 def _landed(facts: Mapping[str, Any], lost: tuple[Slice, ...], bad: int) -> Landed:

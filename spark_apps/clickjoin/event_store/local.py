@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from clickjoin import arrays, events
 from clickjoin.arrays import texts
 from clickjoin.event_store import placing
-from clickjoin.event_store.placing import Place, placed
+from clickjoin.event_store.placing import Place, aside, placed
 from clickjoin.events import MICROS
 from clickjoin.lake import Txn, written
 from clickjoin.lake.types import arrow_schema
@@ -43,24 +42,27 @@ def append_good(ctx: Context, stream: str, records: pa.Table) -> dict[str, Any]:
 
 
 def append_many(ctx: Context, stream: str, source: Source) -> dict[str, Any]:
-    """Have the workers read, place and write the good records of a batch's slices, and commit what they have written.
+    """Have the workers read, place and write the records of a batch's slices, and commit the good ones.
 
-    Returns facts as append_good does.
+    Returns facts as append_good does, and `aside`: the files of bad records, not committed yet.
     """
     carry(sys.modules[__name__], arrays, events, placing, written)
-    each = _lander(ctx.lake.target(BY_NAME[stream]), _place(ctx, stream))
+    each = _lander(ctx.lake.target(BY_NAME[stream]), ctx.lake.target(QUARANTINE), _place(ctx, stream))
     spec = ctx.pipeline.spec(stream, ctx.plan.planned)
     rows = source.read_through(ctx.lake.spark, ctx.plan.slices[stream], spec, each, "done STRING").collect()
     parts = [json.loads(row["done"]) for row in rows]
-    ctx.lake.add(stream, [Written(*file) for part in parts for file in part["files"]], ctx.plan.txn)
-    return placing.merged([part["facts"] for part in parts])
+    good, bad = ([Written(*file) for part in parts for file in part[name]] for name in ("good", "bad"))
+    ctx.lake.add(stream, good, ctx.plan.txn)
+    return placing.merged([part["facts"] for part in parts]) | {"aside": bad}
 
 
-def _lander(target: Target, place: Place) -> Work:
+def _lander(target: Target, quarantine: Target, place: Place) -> Work:
     def land(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for held in _gathered(batches):
-            good, facts = placed(pa.Table.from_batches(held), place)
-            done = json.dumps({"files": written.write(target, good), "facts": facts})
+            records = pa.Table.from_batches(held)
+            good, facts = placed(records, place)
+            files = {"good": written.write(target, good), "bad": written.write(quarantine, aside(records, place))}
+            done = json.dumps(files | {"facts": facts})
             yield pa.RecordBatch.from_arrays([texts([done], pa.string())], ["done"])
 
     return land
@@ -81,19 +83,12 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch
 
 def append_bad(ctx: Context, stream: str, records: pa.Table, txn: Txn) -> None:
     """Put the bad records aside. Columns in: those of RECORDS_DDL."""
-    bad = records.filter(pc.is_valid(records["reason"]))
-    made = {
-        "stream": pa.repeat(stream, bad.num_rows),
-        "batch": pa.repeat(pa.scalar(ctx.plan.number, pa.int64()), bad.num_rows),
-        "replica": pa.repeat(ctx.plan.replica, bad.num_rows),
-        "at": pa.repeat(pa.scalar(ctx.plan.planned_at, pa.timestamp("us", "UTC")), bad.num_rows),
-    }
     schema = arrow_schema(QUARANTINE)
-    columns = [made[name] if name in made else bad[name] for name in schema.names]
-    ctx.lake.append(QUARANTINE.name, pa.table(columns, schema=schema), txn)
+    rows = aside(records, _place(ctx, stream))
+    ctx.lake.append(QUARANTINE.name, rows.select(schema.names).cast(schema), txn)
 
 
 def _place(ctx: Context, stream: str) -> Place:
     since, counts = ctx.timeline.steps
     at = round(ctx.plan.planned_at.timestamp() * MICROS)
-    return Place(ctx.bucket_seconds, since, counts, ctx.plan.number, ctx.plan.replica, at, stream == "foreign")
+    return Place(ctx.bucket_seconds, since, counts, ctx.plan.number, ctx.plan.replica, at, stream)

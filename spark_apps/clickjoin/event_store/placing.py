@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from clickjoin.arrays import ints, numbers, plain, scalar, texts
 from clickjoin.events import MICROS, bucket_of, crc_of
+from clickjoin.lake.extent import MINUTE
 
-_MINUTE = 60 * MICROS
 _TIME = pa.timestamp("us", "UTC")
 
 
@@ -28,7 +28,7 @@ class Place(NamedTuple):
     batch: int
     replica: str
     planned_at: int
-    named: bool  # records name primary events
+    stream: str
 
 
 def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
@@ -40,18 +40,35 @@ def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
     good = records.filter(pc.is_null(records["reason"]))
     count = good.num_rows
     facts = {"good": count, "bad": _count_bad(records)} | _span(place.bucket_seconds, good, "event_time", "")
-    if place.named:
+    if place.stream == "foreign":
         facts |= _span(place.bucket_seconds, good, "primary_time", "named_")
     made = {
         "bucket": buckets_of(good["event_time"], place.bucket_seconds),
         "shard": numbers(_shards(good, place), pa.int32()),
+    }
+    return _with(good, made | _by(place, count, "landed_at")), facts
+
+
+def aside(records: pa.Table, place: Place) -> pa.Table:
+    """The bad records with the columns that table `quarantine` has besides. Columns in: those of RECORDS_DDL."""
+    bad = records.filter(pc.is_valid(records["reason"]))
+    made = {"stream": pa.repeat(scalar(place.stream), bad.num_rows)}
+    return _with(bad, made | _by(place, bad.num_rows, "at"))
+
+
+def _by(place: Place, count: int, at: str) -> dict[str, Any]:
+    """Which batch it was, and when that was planned."""
+    return {
         "batch": ints(np.full(count, place.batch)),
         "replica": pa.repeat(scalar(place.replica), count),
-        "landed_at": numbers(np.full(count, place.planned_at), _TIME),
+        at: numbers(np.full(count, place.planned_at), _TIME),
     }
-    for name, column in made.items():
-        good = good.append_column(name, column)
-    return good, facts
+
+
+def _with(rows: pa.Table, columns: dict[str, Any]) -> pa.Table:
+    for name, column in columns.items():
+        rows = rows.append_column(name, column)
+    return rows
 
 
 def merged(found: list[dict[str, Any]]) -> dict[str, Any]:
@@ -98,6 +115,6 @@ def _count_bad(records: pa.Table) -> int:
 def _span(width_seconds: int, good: pa.Table, time: str, prefix: str) -> dict[str, Any]:
     micros = plain(good[time].cast(pa.int64()).drop_null())
     buckets = pc.unique(buckets_of(good[time], width_seconds).drop_null()).to_pylist()
-    minutes = (np.unique(micros // _MINUTE) * _MINUTE).tolist()
+    minutes = (np.unique(micros // MINUTE) * MINUTE).tolist()
     ends = {"low": int(micros.min()), "high": int(micros.max())} if len(micros) else {"low": None, "high": None}
     return {f"{prefix}{name}": fact for name, fact in (ends | {"buckets": buckets, "minutes": minutes}).items()}
