@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[2]
 FOUND = {
     "token": "0,2,4",
     "txn": "12,8,4",
-    "fix": "361,597,203",
-    "rerun": "53,13,14",
-    "journal": "19,13,56",
-    "boundary-order": "94,36,124",
-    "timeline-fence": "16,196,31",
+    "fix": "57,361,597,203",
+    "rerun": "15,53,13,14",
+    "journal": "51,19,13,56",
+    "boundary-order": "238,256,94",
+    "timeline-fence": "214,16,196,31",
     "next-version": "0,1,2",
     "look-again": "43",
 }
