@@ -1,6 +1,7 @@
-"""How long from written to readable, through Airflow, at a steady rate of live events.
+"""How long from written to readable, through Airflow or `clickjoin run`, at a steady rate of live events.
 
     .venv/bin/python -m benchmarks.latency --rate 1000 --seconds 180
+    .venv/bin/python -m benchmarks.latency --rate 5000 --seconds 300 --through run
 
 A generator writes queries and clicks; an id's time is the moment of its writing. A click is readable once the commit
 that added its joined row is in the table's log. Before a figure is printed, the oracle of the tests has counted every
@@ -14,8 +15,8 @@ import json
 import multiprocessing
 import sys
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from benchmarks.latency_machine import machine
+from benchmarks.live import Alone, alone
 from benchmarks.memory import Memory, line, watched
 from bootstrap import ROOT, Problem
 from clickjoin.generate import Traffic, generate
@@ -47,6 +49,7 @@ class Load:
     clicks: float
     warm: float
     seed: int
+    through: str
 
     def traffic(self, seconds: float, seed: int) -> Traffic:
         """Live traffic of so many seconds. Clicks follow soon, so their rate is steady after the first seconds."""
@@ -73,13 +76,13 @@ class Bench:
         self.readable = Readable(self.lake.folder / "joined")
         self.memory = Memory()
 
-    def run(self, stack: Running, screen: Screen) -> None:
+    def run(self, stack: Running | Alone, screen: Screen) -> None:
         """Warm up, then run. Errors: Problem if what was written is not joined in time."""
         self._write("warm", self.load.warm, self.load.seed + 1, stack, screen)
         with watched(rest="benchmark") as self.memory:
             self._write("run", self.load.seconds, self.load.seed, stack, screen)
 
-    def _write(self, name: str, seconds: float, seed: int, stack: Running, screen: Screen) -> None:
+    def _write(self, name: str, seconds: float, seed: int, stack: Running | Alone, screen: Screen) -> None:
         # In a process of its own: what is looked at here must not make the writer late.
         work = (self.logs / name, self.load.traffic(seconds, seed))
         writer = multiprocessing.get_context("spawn").Process(target=write_live, args=work, daemon=True)
@@ -102,10 +105,10 @@ class Bench:
         clicks = sum(truth["joinable"] for truth in truths) - len(self.readable.moments)
         return f"{lines} lines, {clicks} clicks" if lines or clicks else ""
 
-    def facts(self, stack: Running) -> dict[str, str]:
+    def facts(self, stack: Running | Alone) -> dict[str, str]:
         """How far everything is."""
         names = ("primary", "foreign", "joined", "metrics")
-        return {name: f"{self.lake.rows(name):,}" for name in names} | {"DAG run": stack.runs()}
+        return {name: f"{self.lake.rows(name):,}" for name in names} | {self.load.through: stack.runs()}
 
     def result(self) -> dict[str, Any]:
         """All figures of the run; durations in seconds."""
@@ -180,22 +183,34 @@ def report(result: dict[str, Any], console: Console) -> None:
 def options(arguments: list[str]) -> argparse.Namespace:
     """What was asked for."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.latency", description="Latency from written to readable, through Airflow"
+        prog="python -m benchmarks.latency", description="Latency from written to readable"
     )
     parser.add_argument("--rate", type=float, default=1000, help="events a second (default %(default)s)")
     parser.add_argument("--seconds", type=float, default=180, help="length of the run (default %(default)s)")
     parser.add_argument("--clicks", type=float, default=0.1, help="part of the events that are clicks (%(default)s)")
     parser.add_argument("--warm", type=float, default=30, help="seconds of warm-up traffic (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--through", choices=["airflow", "run"], default="airflow", help="who joins (%(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/latency.json")
     return parser.parse_args(arguments)
+
+
+@contextmanager
+def started(bench: Bench, screen: Screen) -> Iterator[Running | Alone]:
+    """What joins the pipeline, until the end of the block."""
+    if bench.load.through == "run":
+        with alone(bench.folder / "run", bench.pipeline) as command:
+            yield command
+        return
+    with running(bench.folder / "stack", bench.pipeline, screen.waiting("starting")) as stack:
+        stack.unpause()
+        yield stack
 
 
 def measure(bench: Bench, console: Console) -> dict[str, Any]:
     """Run it all and check it. Errors: Problem unless every click is joined, and exactly once."""
     with Screen(console) as screen:
-        with running(bench.folder / "stack", bench.pipeline, screen.waiting("starting")) as stack:
-            stack.unpause()
+        with started(bench, screen) as stack:
             bench.run(stack, screen)
         screen.show({"phase": "counting every id"})
         logs = bench.logs
@@ -208,7 +223,7 @@ def measure(bench: Bench, console: Console) -> dict[str, Any]:
 def main(arguments: list[str]) -> int:
     """Run the benchmark; 1 if anything was lost, doubled or too late."""
     chosen, console, about = options(arguments), Console(), machine()
-    load = Load(chosen.rate, chosen.seconds, chosen.clicks, chosen.warm, chosen.seed)
+    load = Load(chosen.rate, chosen.seconds, chosen.clicks, chosen.warm, chosen.seed, chosen.through)
     bench = Bench(ROOT / ".run/benchmarks" / time.strftime("latency-%Y%m%d-%H%M%S"), load)
     try:
         result = measure(bench, console)

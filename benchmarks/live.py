@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -75,6 +76,25 @@ def heed_sigterm() -> None:
 def joining(config: Path) -> list[str]:
     """The command of `clickjoin run`, with its own Spark in it."""
     return [sys.executable, "-m", "clickjoin.cli", "run", "--config", str(config)]
+
+
+class Alone:
+    """A pipeline joined by `clickjoin run` instead of Airflow."""
+
+    def __init__(self, servers: Servers, pipeline: Path) -> None:
+        self.logs = servers.home.logs
+        self._server = servers.start("run", joining(pipeline))
+
+    def runs(self) -> str:
+        """Whether it runs."""
+        return "running" if self._server.alive() else "ended"
+
+
+@contextmanager
+def alone(home: Path, pipeline: Path) -> Iterator[Alone]:
+    """Join a pipeline until the end of the block."""
+    with Servers(home) as servers:
+        yield Alone(servers, pipeline)
 
 
 class Writer:
