@@ -50,6 +50,7 @@ class Load:
     warm: float
     seed: int
     through: str
+    delay: float
 
     def traffic(self, seconds: float, seed: int) -> Traffic:
         """Live traffic of so many seconds. Clicks follow soon, so their rate is steady after the first seconds."""
@@ -57,7 +58,7 @@ class Load:
         clicks = round(events * self.clicks)
         return Traffic(
             clicks=clicks, queries=max(round(events) - clicks, 1), rate=self.rate, seed=seed,
-            click_delay=2.0, click_spread=0.5, click_delay_max=5.0,
+            click_delay=self.delay, click_spread=0.5, click_delay_max=2.5 * self.delay,
         )  # fmt: skip
 
 
@@ -189,6 +190,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=180, help="length of the run (default %(default)s)")
     parser.add_argument("--clicks", type=float, default=0.1, help="part of the events that are clicks (%(default)s)")
     parser.add_argument("--warm", type=float, default=30, help="seconds of warm-up traffic (default %(default)s)")
+    parser.add_argument("--delay", type=float, default=2, help="median seconds from a query to its click (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--through", choices=["airflow", "run"], default="airflow", help="who joins (%(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/latency.json")
@@ -223,7 +225,7 @@ def measure(bench: Bench, console: Console) -> dict[str, Any]:
 def main(arguments: list[str]) -> int:
     """Run the benchmark; 1 if anything was lost, doubled or too late."""
     chosen, console, about = options(arguments), Console(), machine()
-    load = Load(chosen.rate, chosen.seconds, chosen.clicks, chosen.warm, chosen.seed, chosen.through)
+    load = Load(chosen.rate, chosen.seconds, chosen.clicks, chosen.warm, chosen.seed, chosen.through, chosen.delay)
     bench = Bench(ROOT / ".run/benchmarks" / time.strftime("latency-%Y%m%d-%H%M%S"), load)
     try:
         result = measure(bench, console)
