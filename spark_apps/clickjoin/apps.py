@@ -147,7 +147,7 @@ def gc(
     wait: float = 60.0,
     begun: bool = False,
 ) -> dict[str, Any]:
-    """Collect old claims, rows and history, then rewrite closed buckets; `wait`: seconds for batches under way.
+    """Collect old claims, rows and history, then rewrite buckets of many files; `wait`: seconds for batches under way.
 
     `begun`: see _engine.
     """

@@ -1,4 +1,4 @@
-"""Housekeeping that changes no row: closed buckets are rewritten into few files, and files that nobody reads go."""
+"""Housekeeping that changes no row: small files are rewritten into few, and files that nobody reads go."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clickjoin.lake import Lake, SmallTables
 
 FEWEST_IN_BUCKET = 4
+FEWEST_IN_OPEN = 256  # each batch adds one more, and each look at a table's log costs by the file
 FEWEST_IN_TABLE = 50
 
 
@@ -29,13 +30,19 @@ class Maintained:
     busy: int = 0
 
 
-def maintain(pipeline: Pipeline, lake: Lake, now: datetime, say: Callable[[str], None]) -> Maintained:
-    """Rewrite and vacuum every table of a pipeline. Safe beside joins: a bucket is rewritten once it is closed."""
+def maintain(
+    pipeline: Pipeline, lake: Lake, now: datetime, say: Callable[[str], None], crowd: int = FEWEST_IN_OPEN
+) -> Maintained:
+    """Rewrite and vacuum every table of a pipeline. Safe beside joins.
+
+    `crowd`: files of a partition from which on a bucket that is still open is rewritten. A claim that a rewriting came
+    before looks once more; a MERGE is run once more.
+    """
     done = Maintained()
     for table in ALL:
         if not lake.small.exists(table.name):
             continue
-        results = [lake.rewrite(table.name, bucket) for bucket in _due(pipeline, lake.small, table, now)]
+        results = [lake.rewrite(table.name, bucket) for bucket in _due(pipeline, lake.small, table, now, crowd)]
         files = done.rewritten[table.name] = sum(result or 0 for result in results)
         done.busy += results.count(None)
         done.removed[table.name] = vacuum(lake.small, table.name, pipeline.keep.files / 3600, dry_run=False)
@@ -44,10 +51,14 @@ def maintain(pipeline: Pipeline, lake: Lake, now: datetime, say: Callable[[str],
     return done
 
 
-def _due(pipeline: Pipeline, small: SmallTables, table: Table, now: datetime) -> Sequence[str | None]:
+def _due(pipeline: Pipeline, small: SmallTables, table: Table, now: datetime, crowd: int) -> Sequence[str | None]:
     """Buckets to rewrite; one None for a table without buckets that has many files."""
     if "bucket" in table.partitions:
-        return crowded(small, table.name, FEWEST_IN_BUCKET, closed(pipeline, small, table.name, now))
+        done, every = closed(pipeline, small, table.name, now), sizes(small, table.name)
+        return [
+            *crowded(small, table.name, FEWEST_IN_BUCKET, done),
+            *crowded(small, table.name, crowd, set(every) - set(done)),
+        ]
     return [None] if small.files(table.name).num_rows >= FEWEST_IN_TABLE else []
 
 

@@ -92,7 +92,7 @@ class Cast:
         return True
 
     def collector(self, times: int, patience: float) -> Callable[[Process], None]:
-        """GC, some times, and the rewriting of closed buckets after it."""
+        """GC, some times, and the rewriting of buckets after it, open ones too."""
         left = [times]
 
         def collect(engine: Engine, process: Process) -> bool:
@@ -100,7 +100,7 @@ class Cast:
             work = Collector(self.pipeline, engine.lake, now, engine.finish, self.world.note, patience=patience)
             work.collect()
             if self.world.random.random() < 0.5:
-                maintain(self.pipeline, engine.lake, now, self.world.note)
+                maintain(self.pipeline, engine.lake, now, self.world.note, crowd=2)
             left[0] -= 1
             self.world.sleep(self.world.random.uniform(1, 90))
             return left[0] <= 0

@@ -273,13 +273,23 @@ def test_closed_buckets_are_rewritten_and_no_row_changes(make: Callable[..., Ben
     assert bench.accounts()["agree"]
 
 
-def test_an_open_bucket_is_left_alone(make: Callable[..., Bench]) -> None:
+def test_an_open_bucket_is_rewritten_once_it_is_crowded(make: Callable[..., Bench]) -> None:
     bench = make(**SMALL)
+    small, now = bench.engine.lake.small, datetime.fromtimestamp(NOON + HOUR, UTC)
+    held = []
     for n in range(4):
-        joined(bench, f"c{n}", 0)
+        held.append(joined(bench, f"c{n}", 0))
         bench.join()
-    maintain(bench.pipeline, bench.engine.lake, datetime.fromtimestamp(NOON + HOUR, UTC), print)
-    assert bench.engine.lake.small.files("joined").num_rows == 4
+    maintain(bench.pipeline, bench.engine.lake, now, print)
+    assert small.files("joined").num_rows == 4
+    before = bench.all_tables()
+    maintain(bench.pipeline, bench.engine.lake, now, print, crowd=4)
+    assert small.files("joined").num_rows == 1
+    assert bench.all_tables() == before
+    bench.clicks(held[2])  # its claim lies in a file that was rewritten
+    joined(bench, "c9", 0)
+    assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "repeats": 1}
+    assert bench.accounts()["agree"]
 
 
 def test_two_that_rewrite_the_same_files_double_nothing(make: Callable[..., Bench]) -> None:

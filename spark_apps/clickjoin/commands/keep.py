@@ -20,7 +20,7 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would go, and change nothing")] = False,
     wait: Annotated[float, typer.Option(min=0, help="seconds to wait for batches that are under way")] = 60.0,
 ) -> None:
-    """Drop claims older than the retention, and old rows, history and files; rewrite closed buckets into few files."""
+    """Drop claims older than the retention, and old rows, history and files; rewrite buckets of many files into few."""
     pipeline = load(config)
     say = console.batch_line(as_json)
     done = apps.gc(connected(remote), pipeline, replica, say, dry_run=dry_run, wait=wait)
