@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clickjoin.joiner import resolving
 from clickjoin.joiner.adapter import ArrowAdapter
 from clickjoin.joiner.merging import Faulty
 from clickjoin.joiner.resolving import resolve
@@ -57,11 +58,13 @@ def seen(job_: Any, done: dict[str, Any], left: pa.Table) -> dict[str, set[Any]]
 @given(
     clicks, queries, st.lists(st.tuples(st.sampled_from("abcdefg"), times), max_size=5, unique=True),
     st.sampled_from([(), (0, 2), (1,)]), bounds, st.none() | times, st.none() | st.integers(0, 20), st.booleans(),
+    st.sampled_from([0, 200]),
 )  # fmt: skip
 def test_every_click_has_its_status(
-    some: Any, asked: Any, claims: Any, shards: Any, boundary: Any, floor: Any, within: Any, known: bool
+    some: Any, asked: Any, claims: Any, shards: Any, boundary: Any, floor: Any, within: Any, known: bool, few: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resolving, "_FEW_A_FILE", few)  # then columns that only those that are double need come later
         made = part(Path(name), some, asked, claims, shards, known)
         work = job(Path(name), boundary=boundary, floor=floor, within=within)
         done, left = resolve(work, made)

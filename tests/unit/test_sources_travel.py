@@ -15,7 +15,7 @@ import pytest
 from clickjoin import arrays, events
 from clickjoin.event_store import local, placing
 from clickjoin.event_store.placing import Place
-from clickjoin.joiner import bulk, merging, resolving
+from clickjoin.joiner import bulk, keys, merging, resolving
 from clickjoin.joiner.adapter import Merge
 from clickjoin.lake import extent, picking, prune, written
 from clickjoin.lake.types import arrow_schema
@@ -89,7 +89,7 @@ def test_nor_to_land(tmp_path: Path) -> None:
 
 
 def test_nor_to_join(tmp_path: Path) -> None:
-    carry(bulk, arrays, events, resolving, merging, picking, prune, written, extent)
+    carry(bulk, arrays, events, resolving, keys, merging, picking, prune, written, extent)
     merging.carry_adapter(Merge())
     clicks = [("c1", 5, "q1", 1), ("c1", 5, "q1", 1), ("c2", 6, "q9", 2)]
     made = part(tmp_path, clicks, queries=[("q1", 1)])

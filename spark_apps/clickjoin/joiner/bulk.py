@@ -21,7 +21,7 @@ from clickjoin import arrays, events
 from clickjoin.config import Within
 from clickjoin.errors import AdapterError
 from clickjoin.events import MICROS, moment
-from clickjoin.joiner import merging, resolving
+from clickjoin.joiner import keys, merging, resolving
 from clickjoin.joiner.adapter import ArrowAdapter, needs_spark
 from clickjoin.joiner.classify import MOST_ROWS, Classified, Tally, Work
 from clickjoin.joiner.resolving import Files, Job, Part
@@ -68,7 +68,7 @@ def resolve(ctx: Context, work: Work) -> Resolved:
     Errors: AdapterError.
     """
     claims = ctx.lake.small.files("registry")
-    carry(sys.modules[__name__], arrays, events, resolving, merging, picking, prune, written, extents)
+    carry(sys.modules[__name__], arrays, events, resolving, keys, merging, picking, prune, written, extents)
     merging.carry_adapter(ctx.adapter)  # type: ignore[arg-type]
     cells = _cells(ctx, work.own, claims)
     tasks = _tasks(ctx.lake.small.path("registry"), cells, ctx.pipeline.batch.tasks)

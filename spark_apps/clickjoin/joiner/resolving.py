@@ -17,16 +17,18 @@ import pyarrow.compute as pc
 
 from clickjoin.arrays import ints, mask, numbers, pairs, plain, scalar, texts
 from clickjoin.joiner.adapter import ArrowAdapter
+from clickjoin.joiner.keys import doubled, first_of, found_among, lie_before, micros
 from clickjoin.joiner.merging import GIVEN, merged
 from clickjoin.lake.picking import KEYS, Stretches, pick, whole
 from clickjoin.lake.prune import Ends, near
 from clickjoin.lake.written import Target, write
 
 _TIME = pa.timestamp("us", "UTC")
-_KEY = ("event_id", "event_time")
 _LANDED = ("landed_at", "replica", "generation", "offset")  # of primary records with one name the first counts
-_HELD = pa.schema([*KEYS, ("landed_at", _TIME), ("replica", pa.string()), ("generation", pa.string()),
-                   ("offset", pa.int64()), ("payload", pa.string())])  # fmt: skip
+_BARE = pa.schema([*KEYS, ("payload", pa.string())])
+_HELD = pa.schema([*_BARE, ("landed_at", _TIME), ("replica", pa.string()), ("generation", pa.string()),
+                   ("offset", pa.int64())])  # fmt: skip
+_FEW_A_FILE = 200  # events: of so few each column costs more than its rows
 _POINTS = 200
 
 
@@ -37,12 +39,16 @@ class Files(NamedTuple):
     paths: tuple[str, ...]
     ends: Ends
 
+    def near(self, when: Stretches) -> list[str]:
+        """Those that can hold such times."""
+        if not len(when.starts) or not self.paths:
+            return []
+        return [self.paths[at] for at in np.flatnonzero(near(self.ends, when.starts, when.length))]
+
     def rows(self, ids: pa.ChunkedArray, when: Stretches, schema: pa.Schema) -> pa.Table:
         """Rows with one of these ids, from the files that can hold them; see picking.pick."""
-        if not len(when.starts) or not self.paths:
-            return pa.Table.from_batches([], schema)
-        files = [self.paths[at] for at in np.flatnonzero(near(self.ends, when.starts, when.length))]
-        return pick(self.root, files, pc.unique(ids), when, schema)
+        files = self.near(when)
+        return pick(self.root, files, pc.unique(ids), when, schema) if files else pa.Table.from_batches([], schema)
 
 
 class Part(NamedTuple):
@@ -84,8 +90,8 @@ def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
     Columns out: those of table `foreign`, and status (pending | expired).
     """
     rows = _own(job, part)
-    taken = _among(rows, part.claims.rows(rows["event_id"], Stretches(np.unique(_times(rows))), KEYS))
-    expired = ~taken & _before(rows, job.boundary)
+    taken = found_among(rows, part.claims.rows(rows["event_id"], Stretches(np.unique(micros(rows))), KEYS))
+    expired = ~taken & lie_before(rows, job.boundary)
     new = rows.filter(mask(~taken & ~expired))
     at, found = _found(job, new)
     waits = np.ones(new.num_rows, np.bool_)
@@ -146,7 +152,7 @@ def work_of(job: Job, tasks: Sequence[Sequence[Part]]) -> Any:
 def _own(job: Job, part: Part) -> pa.Table:
     files = [(bucket, file) for bucket, some in part.foreign for file in some]
     rows = pa.concat_tables([_of_file(job, part.shards, *file) for file in files] or [_none(job)])
-    return _first(rows.combine_chunks(), _KEY, ("generation", "offset"))
+    return first_of(rows.combine_chunks(), ("generation", "offset"))
 
 
 def _none(job: Job) -> pa.Table:
@@ -167,14 +173,12 @@ def _found(job: Job, new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
     """Which of some events have a primary event, and the primary events, in the same order."""
     if not new.num_rows:
         return np.zeros(0, np.int64), pa.Table.from_batches([], _HELD)
-    named = _times(new) - job.within if job.within is not None else _times(new, "primary_time")
-    held = job.primary.rows(new["primary_id"], Stretches(np.unique(named), job.within or 0), _HELD)
+    named = micros(new) - job.within if job.within is not None else micros(new, "primary_time")
+    held = _primaries(job, new["primary_id"], Stretches(np.unique(named), job.within or 0))
     if job.floor is not None:
-        held = held.filter(mask(_times(held) >= job.floor))
-    if job.within is None:
-        held = _first(held, _KEY, _LANDED)
+        held = held.filter(mask(micros(held) >= job.floor))
     one, other = pairs(new["primary_id"], held["event_id"])
-    wanted, at = _times(new, "event_time" if job.within is not None else "primary_time")[one], _times(held)[other]
+    wanted, at = micros(new, "event_time" if job.within is not None else "primary_time")[one], micros(held)[other]
     if job.within is None:
         fits = at == wanted
         return one[fits], held.take(ints(other[fits]))
@@ -185,45 +189,23 @@ def _found(job: Job, new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
     return rows, some.take(ints(first)).drop_columns("row")
 
 
-def _first(rows: pa.Table, key: tuple[str, str], order: Sequence[str]) -> pa.Table:
-    """Of rows with the same key (an id and a time) the first in an order."""
-    if not rows.num_rows:
-        return rows
-    codes = plain(rows[key[0]].combine_chunks().dictionary_encode().indices)
-    again = np.bincount(codes)[codes] > 1
+def _primaries(job: Job, ids: pa.ChunkedArray, when: Stretches) -> pa.Table:
+    """Primary events with these ids; where their time is known, the first of each that landed."""
+    if job.within is not None:
+        return job.primary.rows(ids, when, _HELD)
+    if len(ids) > _FEW_A_FILE * len(job.primary.near(when)):
+        return first_of(job.primary.rows(ids, when, _HELD), _LANDED)
+    held = job.primary.rows(ids, when, _BARE)
+    again = doubled(held["event_id"])
     if not again.any():
-        return rows
-    more = rows.filter(mask(again))
-    more = more.take(pc.sort_indices(more, sort_keys=[(name, "ascending") for name in (*key, *order)]))
-    names, times = plain(more[key[0]].combine_chunks().dictionary_encode().indices), _times(more, key[1])
-    new = np.ones(more.num_rows, np.bool_)
-    new[1:] = (names[1:] != names[:-1]) | (times[1:] != times[:-1])
-    return pa.concat_tables([rows.filter(mask(~again)), more.filter(mask(new))])
-
-
-def _among(rows: pa.Table, keys: pa.Table) -> np.ndarray[Any, Any]:
-    """Which rows have one of these keys."""
-    found = np.zeros(rows.num_rows, np.bool_)
-    if not keys.num_rows:
-        return found
-    known = set(zip(keys["event_id"].to_pylist(), _times(keys).tolist(), strict=True))
-    maybe = np.flatnonzero(plain(pc.is_in(rows["event_id"], value_set=pc.unique(keys["event_id"]))))
-    held = rows.select(_KEY).take(ints(maybe))
-    pairs = zip(held["event_id"].to_pylist(), _times(held).tolist(), strict=True)
-    found[maybe] = np.fromiter((pair in known for pair in pairs), np.bool_, len(maybe))
-    return found
-
-
-def _before(rows: pa.Table, boundary: dict[int, int]) -> np.ndarray[Any, Any]:
-    times, shards = _times(rows), plain(rows["shard"])
-    found = np.zeros(rows.num_rows, np.bool_)
-    for shard, limit in boundary.items():
-        found |= (shards == shard) & (times < limit)
-    return found
+        return held
+    twice = held.filter(mask(again))
+    twice = job.primary.rows(twice["event_id"], Stretches(np.unique(micros(twice))), _HELD)
+    return pa.concat_tables([held.filter(mask(~again)), first_of(twice, _LANDED).select(_BARE.names)])
 
 
 def _tally(rows: pa.Table, points: int = 0) -> dict[str, Any]:
-    times = np.sort(_times(rows))
+    times = np.sort(micros(rows))
     some = times[np.linspace(0, len(times) - 1, min(points, len(times))).astype(np.int64)] if len(times) else times
     size = pc.sum(pc.binary_length(rows["payload"])).as_py() or 0
     return {
@@ -231,7 +213,3 @@ def _tally(rows: pa.Table, points: int = 0) -> dict[str, Any]:
         "low": int(times[0]) if len(times) else None, "high": int(times[-1]) if len(times) else None,
         "buckets": pc.unique(rows["bucket"]).to_pylist(), "times": some.tolist(),
     }  # fmt: skip
-
-
-def _times(rows: pa.Table, name: str = "event_time") -> np.ndarray[Any, Any]:
-    return plain(rows[name].cast(pa.int64()))

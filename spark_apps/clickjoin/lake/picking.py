@@ -91,9 +91,9 @@ def _of_groups(
     sizes = [file.metadata.row_group(number).num_rows for number in groups.tolist()]
     group = np.repeat(np.arange(len(groups)), sizes)
     hit = np.bincount(group[keep], minlength=len(groups)) > 0
-    names = [name for name in schema.names if name in file.schema_arrow.names]
-    rows = file.read_row_groups(groups[hit].tolist(), columns=names, use_threads=False)
-    rows = rows.filter(mask(keep[hit[group]]))
+    more = [name for name in schema.names if name in file.schema_arrow.names and name != first]
+    rows = file.read_row_groups(groups[hit].tolist(), columns=more, use_threads=False).filter(mask(keep[hit[group]]))
+    rows = rows.append_column(first, found.filter(mask(keep)))
     return _shaped(rows if times is None else rows.filter(pc.is_in(rows[_ID], value_set=ids)), schema)
 
 
