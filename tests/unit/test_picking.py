@@ -8,9 +8,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clickjoin.lake import picking
 from clickjoin.lake.picking import KEYS, Stretches, pick
 
 SCHEMA = pa.schema([*KEYS, ("payload", pa.string()), ("more", pa.int64())])
@@ -23,14 +25,16 @@ ROW = st.tuples(st.integers(0, 30), st.integers(0, 60))  # an id, and its time: 
     st.integers(1, 7),
     st.sampled_from([0, 5]),
     st.booleans(),
+    st.sampled_from([0, 1_000]),
 )
 def test_as_one_by_one(
-    held: list[tuple[int, int]], wanted: list[tuple[int, int]], size: int, length: int, in_order: bool
+    held: list[tuple[int, int]], wanted: list[tuple[int, int]], size: int, length: int, in_order: bool, hold: int
 ) -> None:
     held = sorted(held, key=lambda row: row[1]) if in_order else held
     starts = sorted({time for _, time in wanted})
     known = {f"id{number}" for number, _ in wanted}
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(picking, "_ROWS_TO_HOLD", hold)
         _write(Path(folder) / "one.parquet", held, size)
         when = Stretches(np.array(starts, np.int64), length)
         found = pick(f"file://{folder}", ["one.parquet"], pa.array(sorted(known), pa.string()), when, SCHEMA)

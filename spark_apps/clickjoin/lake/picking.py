@@ -5,7 +5,7 @@ Few rows share a microsecond, and times cost a tenth of what ids cost. Runs on w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -16,12 +16,13 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from clickjoin.arrays import mask, numbers, plain
-from clickjoin.lake.prune import EVER, Ends, near
+from clickjoin.lake.prune import EVER, Ends, between, near
 
 _ID, _TIME = "event_id", "event_time"
 _FEW_VALUES = ["generation", "replica"]  # to copy their texts for each row costs more than all the rest
 _MICROS = pa.timestamp("us", "UTC")
 _GROUPS_AT_ONCE = 16  # a call for each costs more than the rows; all of a file may be more than there is memory
+_ROWS_TO_HOLD = 1_000  # until all are held against the ids at once: of times that many events share they are many
 KEYS = pa.schema([(_ID, pa.string()), (_TIME, _MICROS)])  # what an event is known by
 
 
@@ -41,20 +42,18 @@ def pick(
     both; unknown ones null. Errors: FileNotFoundError where a file has gone.
     """
     folder = _folder(root)
-    times = None if when.length else numbers(when.starts, _MICROS)
 
     def one(file: str) -> list[pa.RecordBatch]:
         with folder.open_input_file(file) as opened:
             known = pq.read_metadata(opened)
             few = [name for name in _FEW_VALUES if name in known.schema.names]
             found = pq.ParquetFile(opened, metadata=known, read_dictionary=few)
-            groups = _groups(known, when)
-            some = (groups[at : at + _GROUPS_AT_ONCE] for at in range(0, len(groups), _GROUPS_AT_ONCE))
-            parts = (_of_groups(found, each, ids, times, schema) for each in some)
+            parts = (_of_groups(found, groups, ids, times, schema) for groups, times in _groups(known, when))
             return [batch for part in parts for batch in part.to_batches()]
 
     with ThreadPoolExecutor(readers) as pool:
-        return pa.Table.from_batches([batch for held in pool.map(one, files) for batch in held], schema=schema)
+        rows = pa.Table.from_batches([batch for held in pool.map(one, files) for batch in held], schema=schema)
+    return rows.filter(pc.is_in(rows[_ID], value_set=ids))
 
 
 def whole(root: str, files: Sequence[str], schema: pa.Schema) -> pa.Table:
@@ -73,13 +72,20 @@ def _folder(root: str) -> pafs.FileSystem:
     return pafs.SubTreeFileSystem(base, system)
 
 
-def _groups(metadata: Any, when: Stretches) -> np.ndarray[Any, Any]:
-    """The row groups that can hold such a time: in a file that is sorted, or grew, each is a short stretch."""
+def _groups(metadata: Any, when: Stretches) -> Iterator[tuple[np.ndarray[Any, Any], pa.Array | None]]:
+    """Some row groups at a time that can hold a time that is looked for, and those times; none for stretches.
+
+    In a file that is sorted, or grew, each group is a short stretch.
+    """
     column = next(n for n in range(metadata.num_columns) if metadata.schema.column(n).path == _TIME)
     known = [metadata.row_group(number).column(column).statistics for number in range(metadata.num_row_groups)]
     ends = [(s.min_raw, s.max_raw) if s is not None and s.has_min_max else (-EVER, EVER) for s in known]
     least, most = (np.array([end[side] for end in ends], np.int64) for side in (0, 1))
-    return np.flatnonzero(near(Ends(least, most), when.starts, when.length))
+    groups = np.flatnonzero(near(Ends(least, most), when.starts, when.length))
+    for at in range(0, len(groups), _GROUPS_AT_ONCE):
+        some = groups[at : at + _GROUPS_AT_ONCE]
+        times = None if when.length else numbers(between(when.starts, least[some].min(), most[some].max()), _MICROS)
+        yield some, times
 
 
 def _of_groups(
@@ -94,7 +100,9 @@ def _of_groups(
     more = [name for name in schema.names if name in file.schema_arrow.names and name != first]
     rows = file.read_row_groups(groups[hit].tolist(), columns=more, use_threads=False).filter(mask(keep[hit[group]]))
     rows = rows.append_column(first, found.filter(mask(keep)))
-    return _shaped(rows if times is None else rows.filter(pc.is_in(rows[_ID], value_set=ids)), schema)
+    if times is not None and rows.num_rows > _ROWS_TO_HOLD:
+        rows = rows.filter(pc.is_in(rows[_ID], value_set=ids))
+    return _shaped(rows, schema)
 
 
 def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -108,6 +108,12 @@ def near(files: Ends, starts: np.ndarray[Any, Any], length: int) -> np.ndarray[A
     return inside & (first < len(starts))
 
 
+def between(starts: np.ndarray[Any, Any], least: int, most: int) -> np.ndarray[Any, Any]:
+    """Those of some sorted times that a file of such ends can hold, in microseconds."""
+    low, high = np.searchsorted(starts, [least - _SLACK, most + _SLACK + 1])
+    return starts[low:high]
+
+
 def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
     return times.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
 
