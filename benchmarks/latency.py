@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -226,7 +227,7 @@ def main(arguments: list[str]) -> int:
     """Run the benchmark; 1 if anything was lost, doubled or too late."""
     chosen, console, about = options(arguments), Console(), machine()
     load = Load(chosen.rate, chosen.seconds, chosen.clicks, chosen.warm, chosen.seed, chosen.through, chosen.delay)
-    bench = Bench(ROOT / ".run/benchmarks" / time.strftime("latency-%Y%m%d-%H%M%S"), load)
+    bench = Bench(ROOT / ".run/benchmarks" / f"{time.strftime('latency-%Y%m%d-%H%M%S')}-{os.getpid()}", load)
     try:
         result = measure(bench, console)
     except Problem as problem:
