@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks import goals
 from benchmarks.latency_machine import machine
 from benchmarks.plots import draw
 from bootstrap import ROOT
@@ -79,7 +80,8 @@ def main(arguments: list[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     about = machine()
     (folder / "machine.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    page, failed = [head(about)], []
+    page: list[str] = []
+    failed: list[str] = []
     for name, options in (QUICK if quick else WHOLE).items():
         print(f"\n== {name} {options}", flush=True)
         for old in folder.glob(f"{name}.*"):  # or a failed run would show another one's figures
@@ -88,7 +90,10 @@ def main(arguments: list[str]) -> int:
         code, text = run(name, options, folder)
         failed += [name] if code else []
         page.append(section(f"{name} {options}", code, time.monotonic() - begun, text, draw(folder / f"{name}.json")))
-        (folder / "README.md").write_text("\n".join(page), encoding="utf-8")
+        asked = [] if quick else [f"## Goals\n{goals.table(folder)}\n"]
+        (folder / "README.md").write_text("\n".join([head(about), *asked, *page]), encoding="utf-8")
+    if not quick:
+        print(f"\n{goals.table(folder)}")
     print(f"\n{folder / 'README.md'}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
 

@@ -1,0 +1,100 @@
+"""One table: what is asked of the join, and what one run of the benchmarks has found.
+
+PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.goals benchmarks/results/whole
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Found = Mapping[str, Any]
+MEMORY = ("throughput", "flatness", "latency", "catchup", "cluster")
+GIB = (1 << 30) / 1e6
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is asked: of which benchmark's result, a figure, and the least or the most that it may be."""
+
+    what: str
+    of: str
+    figure: Callable[[Found], float]
+    least: float | None = None
+    most: float | None = None
+
+    def row(self, found: Found | None) -> str:
+        """As a line of Markdown."""
+        asked = f"at least {self.least:,}" if self.least is not None else f"at most {self.most:,}"
+        if found is None:
+            return f"| {self.what} | {asked} | not measured | |"
+        seen = self.figure(found)
+        reached = (self.least is None or seen >= self.least) and (self.most is None or seen <= self.most)
+        told = f"{seen:,.0f}" if seen >= 1000 else f"{seen:.2f}"
+        return f"| {self.what} | {asked} | {told} | {'yes' if reached else 'no'} |"
+
+
+def _against(peer: str) -> Callable[[Found], float]:
+    def ratio(found: Found) -> float:
+        each = found["found"]
+        return float(each["clickjoin"]["events_a_second"] / each[peer]["events_a_second"])
+
+    return ratio
+
+
+def _grown(kind: str) -> Callable[[Found], float]:
+    return lambda found: float(list(found["found"][kind].values())[-1]["ratio"])
+
+
+def _flink(state: str) -> Callable[[Found], float]:
+    return lambda found: float(found["found"][f"Flink SQL, {state} state"]["clickjoin_is_faster_by"])
+
+
+GOALS = (
+    Goal("throughput, against a plain join and append", "throughput", _against("plain join and append"), least=0.6),
+    Goal("… against the stream-stream join", "throughput", _against("stream-stream join"), least=4),
+    Goal(
+        "… against `foreachBatch` and MERGE into an output of many rows", "throughput",
+        _against("the same, into an output that holds many rows"), least=4,
+    ),
+    Goal("… against Flink SQL, RocksDB state", "flink", _flink("rocksdb"), least=3),
+    Goal("… against Flink SQL, heap state", "flink", _flink("heap"), least=1.7),
+    Goal("a fresh batch beside the most rows, against the fewest", "flatness", _grown("fresh"), most=1.2),
+    Goal("a batch spread over all of the history, the same", "flatness", _grown("spread"), most=3),
+    Goal("bytes an id on disk", "registry", lambda found: float(found["bytes_an_id"]["large"]), most=20),
+    Goal(
+        "p90 through Airflow, seconds", "latency", lambda found: float(found["written_to_readable"]["p90"]), most=3
+    ),
+    Goal(
+        "Nexmark q20, events a second of a core", "nexmark",
+        lambda found: float(found["found"]["clickjoin"]["events_a_second_of_a_core"]), least=38_000,
+    ),
+)  # fmt: skip
+
+
+def table(folder: Path) -> str:
+    """As Markdown, from the JSON files of a folder."""
+    found = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*.json")}
+    lines = ["| | goal | this run | reached |", "| --- | --- | --- | --- |"]
+    lines += [goal.row(found.get(goal.of)) for goal in GOALS]
+    drivers = {name: _driver(found[name]) for name in MEMORY if name in found}
+    memory = Goal("the driver's memory, GiB", "", lambda held: max(held.values(), default=0) / GIB, most=4)
+    return "\n".join([*lines, memory.row(drivers or None)])
+
+
+def _driver(found: Found) -> int:
+    """The highest of clickjoin's own runs, MB."""
+    runs = found.get("found", {})
+    if isinstance(runs, list):  # a cluster's
+        held = [run["memory_mb"] for run in runs if run["name"] == "clickjoin"]
+    else:
+        held = [found["memory_mb"] if "memory_mb" in found else runs["clickjoin"]["memory_mb"]]
+    return max(int(each.get("driver", 0)) for each in held)
+
+
+if __name__ == "__main__":
+    print(table(Path(sys.argv[1])))
