@@ -63,7 +63,7 @@ def make(folder: Path, clicks: int, queries: int, seed: int) -> Work:
         for part in range(PARTS):
             file = folder / stream / f"{part}.jsonl"
             file.write_bytes(b"".join(lines[len(lines) * part // PARTS : len(lines) * (part + 1) // PARTS]))
-            os.utime(file, (1_000_000_000 + 10 * part + number,) * 2)  # streams take the oldest file first
+            os.utime(file, (1_000_000_000 + DAY / PARTS * part + number,) * 2)  # each when its part of the day was over
     return Work(folder, json.loads((folder / "truth.json").read_text(encoding="utf-8")))
 
 

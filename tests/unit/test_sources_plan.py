@@ -56,13 +56,29 @@ def test_budget_by_bytes_and_oldest_first(tmp_path: Path) -> None:
     size = len(events(0, 1000))
     for at, name in enumerate("cab"):
         (tmp_path / f"{name}.jsonl").write_bytes(events(0, 1000))
-        age(tmp_path / f"{name}.jsonl", 1000 - at)
+        age(tmp_path / f"{name}.jsonl", 20 - at)
     plan = feed.plan(Budget(10**6, size // 10))
     taken = {piece.path[-7]: piece.end - piece.start for piece in plan.slices}
     assert list(taken) == ["c", "a", "b"]
     assert sum(taken.values()) <= size // 10
     assert min(taken.values()) > size // 40
     assert plan.backlog_bytes == 3 * size - sum(taken.values())
+
+
+def test_a_backlog_is_read_file_by_file_and_a_file_that_grows_beside_it(tmp_path: Path) -> None:
+    feed = Feed(tmp_path)
+    size = len(events(0, 1000))
+    for at, name in enumerate("cabd"):
+        (tmp_path / f"{name}.jsonl").write_bytes(events(0, 1000))
+        if name != "d":
+            age(tmp_path / f"{name}.jsonl", 4000 - 1000 * at)
+    batches = []
+    while (plan := feed.plan(Budget(10**6, size // 2))).slices:
+        batches.append("".join(piece.path[-7] for piece in plan.slices))
+    assert [batch.endswith("d") for batch in batches[:4]] == [True] * 4
+    old = "".join(batches).replace("d", "")
+    assert old == "".join(sorted(old, key="cab".index))
+    assert set(old) == set("cab")
 
 
 def test_one_record_is_taken_even_if_it_is_longer_than_the_budget(tmp_path: Path) -> None:

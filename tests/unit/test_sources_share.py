@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clickjoin.sources.base import Budget
-from clickjoin.sources.share import DOUBT, Cut, Taken, Want, share, spend
+from clickjoin.sources.share import DOUBT, Cut, Taken, Want, share, spend, waves
 
 # A file is the lengths of its lines; the last may be unfinished.
 files = st.lists(
@@ -20,8 +22,11 @@ budgets = st.builds(Budget, st.integers(1, 200), st.integers(1, 5000))
 
 
 def wants_of(lengths: list[tuple[list[int], int]]) -> list[Want]:
-    """What the files want, by their true mean."""
-    return [Want(sum(lines) + rest, (sum(lines) or rest or 1) / max(len(lines), 1)) for lines, rest in lengths]
+    """What the files want, by their true mean; every third grows, the others are of two waves."""
+    return [
+        Want(sum(lines) + rest, (sum(lines) or rest or 1) / max(len(lines), 1), wave=at % 3)
+        for at, (lines, rest) in enumerate(lengths)
+    ]
 
 
 def cutter(lengths: list[tuple[list[int], int]]) -> Cut:
@@ -79,12 +84,25 @@ def test_each_file_gets_its_fair_share_by_bytes_and_events(
         byte_cost = max(1 / budget.max_bytes, 1 / (max(want.mean, 1) * budget.max_events))
         # Rounding up the cost of a byte takes less than max_events / max_bytes of the share, and cutting one byte.
         cost = byte_cost + 1 / (budget.max_bytes * budget.max_events)
-        assert room >= min(want.unread, 1 / len(wants) / cost - 2)
+        assert want.wave or room >= min(want.unread, 1 / len(wants) / cost - 2)
 
 
 def test_small_files_are_taken_whole_and_the_oldest_gets_the_rest() -> None:
     wants = [Want(10**9, 100), Want(10**9, 100), Want(500, 100), Want(700, 100)]
     assert share(wants, Budget(10**9, 10_000)) == [10_000 - 2500 - 500 - 700, 2500, 500, 700]
+
+
+def test_a_backlog_goes_wave_by_wave_beside_files_that_grow() -> None:
+    first, second = Want(6000, 100, wave=1), Want(6000, 100, wave=2)
+    budget = Budget(10**9, 10_000)
+    assert share([first, second, Want(10**9, 100), Want(700, 100)], budget) == [6000, 800, 2500, 700]
+    assert share([first, first, second, Want(10**9, 100)], budget) == [3750, 3750, 0, 2500]
+    assert share([first, replace(first, unread=100), second], budget) == [6000, 100, 3900]
+
+
+def test_files_rotated_away_together_are_one_wave() -> None:
+    assert waves([7500, 0, 7210, 3700, 59, 3601, 61]) == [1, 0, 1, 2, 0, 2, 3]
+    assert waves([]) == []
 
 
 def test_a_packed_file_is_taken_whole_or_not_and_never_waits_for_ever() -> None:

@@ -12,7 +12,7 @@ from clickjoin.sources.cut import cut
 from clickjoin.sources.identity import Match, adopt, follow, unchanged, unread
 from clickjoin.sources.listing import Found, Listing, list_files, unreadable
 from clickjoin.sources.probe import FileProbe, Work
-from clickjoin.sources.share import Taken, spend
+from clickjoin.sources.share import Taken, spend, waves
 
 STALE_SECONDS = 60  # half a line that has not grown for this long is worth a word
 
@@ -112,7 +112,9 @@ class _Draft:
                 return Taken(0, 0, True)
             return taken
 
-        for at, taken in enumerate(spend([work.want for work in works], budget, take_one)):
+        of_wave = waves([self.probe.now - work.file.mtime_ns / 1e9 for work in works])
+        wants = [replace(work.want, wave=wave) for work, wave in zip(works, of_wave, strict=True)]
+        for at, taken in enumerate(spend(wants, budget, take_one)):
             self._note(works[at], taken, pieces.get(at))
 
     def _note(self, work: Work, taken: Taken, piece: _Piece | None) -> None:

@@ -1,24 +1,30 @@
-"""How one batch's budget is shared between files: oldest first, and fair. Pure."""
+"""How one batch's budget is shared between files: a backlog oldest first, and fair to those that grow. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 
 from clickjoin.sources.base import Budget
 
 # Estimates come from one block of a file, so records are counted wherever four times the estimate is too much.
 DOUBT = 4
+QUIET_SECONDS = 60.0  # without a write, and what a file holds is a backlog
+WAVE_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
 class Want:
-    """What one file has to be read: bytes, mean bytes of a record, and whether it is all or nothing (a .gz)."""
+    """What one file has to be read: bytes, mean bytes of a record, and whether it is all or nothing (a .gz).
+
+    `wave`: 0 where it grows. What nobody has written to for a while is a backlog, and goes wave by wave: 1, 2, …
+    """
 
     unread: int
     mean: float
     whole: bool = False
+    wave: int = 0
 
 
 @dataclass(frozen=True)
@@ -34,24 +40,44 @@ class Taken:
 Cut = Callable[[int, int, int | None, bool], Taken]
 
 
+def waves(ages: Sequence[float]) -> list[int]:
+    """The wave of each file, by the seconds since its last write: those rotated away at about the same time are one."""
+    number, first, found = 0, inf, [0] * len(ages)
+    for at in sorted(range(len(ages)), key=lambda at: -ages[at]):
+        if ages[at] > QUIET_SECONDS:
+            if first - ages[at] > WAVE_SECONDS:
+                number, first = number + 1, ages[at]
+            found[at] = number
+    return found
+
+
 def share(wants: Sequence[Want], budget: Budget) -> list[int]:
     """Bytes that each file (oldest first) may take, within both limits by estimate.
 
-    Every one of n files is sure of 1/n of the budget; what the small ones leave goes to the oldest. What is whole
-    gets all or nothing, and the oldest such file that does not fit is taken all the same, or it might wait for ever.
+    Each of n files that grow is sure of 1/n of the budget. What is left goes to the oldest: of a backlog to one wave
+    after the other, to all files of a wave alike, so that it is read in the order of its events, and a click not long
+    before its query. What is whole gets all or nothing, and the oldest such file that does not fit is taken all the
+    same, or it might wait for ever.
     """
     # One unit is 1 / (max_bytes * max_events) of the budget, so that all of this is exact.
     costs = [max(budget.max_events, ceil(budget.max_bytes / max(want.mean, 1))) for want in wants]
     needs = [want.unread * cost for want, cost in zip(wants, costs, strict=True)]
-    pot = budget.max_bytes * budget.max_events
-    fair = pot // max(len(wants), 1)
-    given = [0 if want.whole and need > fair else min(need, fair) for want, need in zip(wants, needs, strict=True)]
-    pot -= sum(given)
-    for at, want in enumerate(wants):
-        more = min(needs[at] - given[at], pot)
-        if not want.whole or given[at] + more == needs[at]:
-            given[at] += more
-            pot -= more
+    pot, given = budget.max_bytes * budget.max_events, [0] * len(wants)
+
+    def give(files: Sequence[int], each: int) -> None:
+        nonlocal pot
+        for at in files:
+            more = min(needs[at] - given[at], each, pot)
+            if not wants[at].whole or given[at] + more == needs[at]:
+                given[at] += more
+                pot -= more
+
+    give([at for at, want in enumerate(wants) if not want.wave], pot // max(len(wants), 1))
+    for wave in sorted({want.wave for want in wants} - {0}):
+        files = [at for at, want in enumerate(wants) if want.wave == wave]
+        give(files, pot // len(files))
+        give(files, pot)
+    give(range(len(wants)), pot)
     rooms = [units // cost for units, cost in zip(given, costs, strict=True)]
     for at, want in enumerate(wants):
         if want.whole and rooms[at] < want.unread:
