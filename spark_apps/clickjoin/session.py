@@ -29,8 +29,7 @@ SETTINGS = {
     "spark.databricks.delta.merge.materializeSource": "none",  # the source is persisted, and insert-only reads it once
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # has statistics in the file itself, INT96 has none
     "spark.sql.parquet.compression.codec": "zstd",  # records as text: half of what snappy leaves, in the same time
-    "parquet.block.size": str(1 << 20),  # row groups are short: who looks for few of many records reads few
-    "parquet.block.row.count.limit": "2048",
+    "parquet.block.size": str(1 << 20),  # row groups of some 4,000 records: who looks for few of them reads few
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",  # hundreds of files are not worth a task each
     "spark.databricks.delta.stats.collect.using.tableSchema": "true",
 }

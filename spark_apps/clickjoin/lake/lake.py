@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from clickjoin.errors import CommitConflict, LakeError
 from clickjoin.lake import prune
 from clickjoin.lake.commits import Unwritable
+from clickjoin.lake.short import short_groups
 from clickjoin.lake.small import SmallTables, settings
 from clickjoin.lake.txn import Txn
 from clickjoin.lake.types import arrow_schema
@@ -140,7 +141,9 @@ class Lake:
         """Create a table under some name with its rows, sorted by event time within partitions, in one commit."""
         spread = rows.repartition(*(F.col(column) for column in table.partitions))
         writer = spread.sortWithinPartitions(*table.partitions, "event_time").write.format("delta")
-        writer.partitionBy(*table.partitions).options(**settings(table)).mode("error").save(self.small.path(name))
+        writer = writer.partitionBy(*table.partitions).options(**settings(table)).mode("error")
+        with short_groups(self.spark, table.name):
+            writer.save(self.small.path(name))
 
     def fix(self, name: str, txn: Txn) -> bool:
         """Commit a txn without rows (see SmallTables.fix)."""
@@ -209,8 +212,10 @@ class Lake:
         where = f" WHERE bucket = '{bucket}'" if bucket else ""
         order = " ZORDER BY (event_time)" if name == "registry" else ""
         self.spark.conf.set(_SORTED, "true")
+        sql = f"OPTIMIZE delta.`{self.small.path(name)}`{where}{order}"
         try:
-            metrics = self.spark.sql(f"OPTIMIZE delta.`{self.small.path(name)}`{where}{order}").collect()[0]["metrics"]
+            with short_groups(self.spark, name):
+                metrics = self.spark.sql(sql).collect()[0]["metrics"]
         except Exception as error:
             if not is_conflict(error):
                 raise

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from clickjoin.arrays import mask, plain
 from clickjoin.events import moment
 
-_ROWS_A_GROUP = 2_048  # as Spark is told to: who looks for few rows reads little beside them
+_ROWS_A_GROUP = 4_096  # who looks for few rows reads little beside them
 _LONGEST = 64  # characters of a text in a file's statistics
 # A column of few values is written as a dictionary; to try that with ids and records costs time and saves nothing.
 _FEW_VALUES = ("batch", "replica", "landed_at", "path", "generation", "token", "outcome", "published_at", "shard")
