@@ -10,14 +10,16 @@ from pathlib import Path
 from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 from clickjoin.errors import CommitConflict, LakeError
 from clickjoin.events import MICROS, bucket_of, moment
 from clickjoin.lake import Lake, SmallTables, Txn, is_conflict
 from clickjoin.lake.extent import Extent
 from clickjoin.session import configured
-from clickjoin.tables import ALL, REGISTRY
+from clickjoin.tables import ALL, BY_NAME, REGISTRY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,6 +127,23 @@ def test_append_once(lake: Lake) -> None:
     assert owners(lake) == {"e1": "a", "e2": "b"}
     lake.append("registry", claims(lake.spark, "c", []), Txn("c", 3))
     assert lake.small.settled_txn("registry", "c") == 3
+
+
+@pytest.mark.parametrize(("name", "most"), [("primary", 2048), ("joined", 5000)])
+def test_rewritten_primary_events_lie_in_short_row_groups(
+    lake: Lake, spark: SparkSession, name: str, most: int
+) -> None:
+    columns = {column.name: F.lit(None).cast(column.type) for column in BY_NAME[name].columns}
+    known = {"event_id": F.concat(F.lit("e"), F.col("id")), "event_time": F.timestamp_micros(F.col("id") + START)}
+    known |= {"bucket": F.lit(bucket_of(START, 3600)), "batch": F.lit(1).cast("bigint")}
+    rows = spark.range(0, 2500, 1, 1).withColumns(columns | known).drop("id")
+    for version in (1, 2):
+        lake.append(name, rows, Txn("test", version))
+    assert lake.rewrite(name) == 2
+    file = lake.small.files(name)["path"].to_pylist()[0]
+    found = pq.read_metadata(f"{lake.small.path(name)}/{file}")
+    assert max(found.row_group(number).num_rows for number in range(found.num_row_groups)) == most
+    assert spark.conf.get("parquet.block.row.count.limit", "none") == "none"
 
 
 def test_delete_matched(lake: Lake) -> None:
