@@ -19,7 +19,10 @@ GIB = (1 << 30) / 1e6
 
 @dataclass(frozen=True)
 class Goal:
-    """What is asked: of which benchmark's result, a figure, and the least or the most that it may be."""
+    """What is asked: of which benchmark's result, a figure, and the least or the most that it may be.
+
+    `what` may name the `fewest` and the `most` rows that there were.
+    """
 
     what: str
     of: str
@@ -30,12 +33,21 @@ class Goal:
     def row(self, found: Found | None) -> str:
         """As a line of Markdown."""
         asked = f"at least {self.least:,}" if self.least is not None else f"at most {self.most:,}"
+        what = self.what.format(**_rows(found or {}))
         if found is None:
-            return f"| {self.what} | {asked} | not measured | |"
+            return f"| {what} | {asked} | not measured | |"
         seen = self.figure(found)
         reached = (self.least is None or seen >= self.least) and (self.most is None or seen <= self.most)
         told = f"{seen:,.0f}" if seen >= 1000 else f"{seen:.2f}"
-        return f"| {self.what} | {asked} | {told} | {'yes' if reached else 'no'} |"
+        return f"| {what} | {asked} | {told} | {'yes' if reached else 'no'} |"
+
+
+def _rows(found: Found) -> dict[str, str]:
+    counts = [f"{int(count):,}" for count in dict(found.get("found", {})).get("fresh", ())] or [
+        "the fewest",
+        "the most",
+    ]
+    return {"fewest": counts[0], "most": counts[-1]}
 
 
 def _against(peer: str) -> Callable[[Found], float]:
@@ -63,8 +75,8 @@ GOALS = (
     ),
     Goal("… against Flink SQL, RocksDB state", "flink", _flink("rocksdb"), least=3),
     Goal("… against Flink SQL, heap state", "flink", _flink("heap"), least=1.7),
-    Goal("a fresh batch beside the most rows, against the fewest", "flatness", _grown("fresh"), most=1.2),
-    Goal("a batch spread over all of the history, the same", "flatness", _grown("spread"), most=3),
+    Goal("a fresh batch beside {most} rows, against {fewest}", "flatness", _grown("fresh"), most=1.2),
+    Goal("a batch spread over all of the history beside {most} rows, the same", "flatness", _grown("spread"), most=3),
     Goal("bytes an id on disk", "registry", lambda found: float(found["bytes_an_id"]["large"]), most=20),
     Goal(
         "p90 through Airflow, seconds", "latency", lambda found: float(found["written_to_readable"]["p90"]), most=3

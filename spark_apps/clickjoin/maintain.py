@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.events import bucket_at
-from clickjoin.lake.upkeep import crowded, sizes, vacuum
+from clickjoin.lake.upkeep import crowds, vacuum
 from clickjoin.tables import ALL, Table
 
 if TYPE_CHECKING:
@@ -54,17 +54,16 @@ def maintain(
 def _due(pipeline: Pipeline, small: SmallTables, table: Table, now: datetime, crowd: int) -> Sequence[str | None]:
     """Buckets to rewrite; one None for a table without buckets that has many files."""
     if "bucket" in table.partitions:
-        done, every = closed(pipeline, small, table.name, now), sizes(small, table.name)
-        return [
-            *crowded(small, table.name, FEWEST_IN_BUCKET, done),
-            *crowded(small, table.name, crowd, set(every) - set(done)),
-        ]
+        open_from = first_open(pipeline, now)
+        return sorted(
+            bucket
+            for bucket, files in crowds(small, table.name).items()
+            if files >= (FEWEST_IN_BUCKET if bucket < open_from else crowd)
+        )
     return [None] if small.files(table.name).num_rows >= FEWEST_IN_TABLE else []
 
 
-def closed(pipeline: Pipeline, small: SmallTables, name: str, now: datetime) -> list[str]:
-    """Buckets that fresh events no longer go to. A retry may: it then commits once more."""
+def first_open(pipeline: Pipeline, now: datetime) -> str:
+    """The oldest bucket that fresh events may go to. A retry may go to older ones: it then commits once more."""
     width = int(pipeline.registry.bucket)
-    end = now - timedelta(seconds=width + pipeline.limits.max_skew + pipeline.retry.first_delay)
-    open_from = bucket_at(end, width)
-    return sorted(bucket for bucket in sizes(small, name) if bucket < open_from)
+    return bucket_at(now - timedelta(seconds=width + pipeline.limits.max_skew + pipeline.retry.first_delay), width)

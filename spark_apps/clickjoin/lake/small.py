@@ -178,9 +178,8 @@ class SmallTables:
             table = self.open(name)
             if txn and self.settled_txn(name, txn.app_id) >= txn.version:
                 return False
-            if _done(
-                partial(commit, table)
-            ):  # else another writer of this txn came first, and the next look will see it
+            # Where another writer of this txn came first, the next look will see it.
+            if _done(partial(commit, table)):
                 return True
         raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
 

@@ -94,15 +94,17 @@ def _delete(small: SmallTables, name: str, where: str) -> dict[str, Any]:
     raise LakeError(f"{small.path(name)}: lost {_RACES} commits in a row", remedy="Collect again, at a quieter time")
 
 
-def crowded(small: SmallTables, name: str, fewest: int, buckets: Iterable[str]) -> list[str]:
-    """Those buckets of which some partition has at least `fewest` files."""
+def crowds(small: SmallTables, name: str) -> dict[str, int]:
+    """Of each bucket how many files its fullest partition has."""
     actions = small.files(name)
     if not actions.num_rows:
-        return []
+        return {}
     keys = [column for column in actions.schema.names if column.startswith("partition.")]
-    groups = actions.group_by(keys).aggregate([("path", "count")]).to_pylist()
-    found = {row["partition.bucket"] for row in groups if row["path_count"] >= fewest}
-    return sorted(found & set(buckets))
+    found: dict[str, int] = {}
+    for row in actions.group_by(keys).aggregate([("path", "count")]).to_pylist():
+        bucket = row["partition.bucket"]
+        found[bucket] = max(found.get(bucket, 0), row["path_count"])
+    return found
 
 
 def vacuum(small: SmallTables, name: str, hours: float, *, dry_run: bool) -> int:
