@@ -14,7 +14,7 @@ from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.dispatcher.trim import KEPT_BATCHES, trim
 from clickjoin.events import MICROS
 from clickjoin.lake import SmallTables, Txn
-from clickjoin.lake.upkeep import Size, crowded, drop_buckets, sizes, vacuum
+from clickjoin.lake.upkeep import Size, crowds, drop_buckets, sizes, vacuum
 from clickjoin.sources.base import Position
 from clickjoin.tables import BATCHES, FOREIGN
 
@@ -81,12 +81,11 @@ def test_what_lands_while_it_looks_stays(small: SmallTables) -> None:
     assert buckets(small) == {"a": 4}
 
 
-def test_crowded(small: SmallTables) -> None:
-    assert crowded(small, "foreign", 1, ["a"]) == []
+def test_crowds(small: SmallTables) -> None:
+    assert crowds(small, "foreign") == {}
     for batch, bucket in enumerate("aaabbc", 1):
         land(small, bucket, batch)
-    assert crowded(small, "foreign", 2, ["a", "b", "c"]) == ["a", "b"]
-    assert crowded(small, "foreign", 3, ["b", "c"]) == []
+    assert crowds(small, "foreign") == {"a": 3, "b": 2, "c": 1}
 
 
 def test_vacuum(small: SmallTables) -> None:
