@@ -97,7 +97,7 @@ def watched(*pids: int, rest: str = "client") -> Iterator[Memory]:
 
 def emptied(spark: SparkSession) -> int:
     """Have Java and Arrow give back what nobody needs, or what comes next is charged with it; MB of heap in use."""
-    gc.collect()
+    gc.collect()  # type: ignore[attr-defined]  # mypy takes it for the app of this name
     pa.default_memory_pool().release_unused()
     java: Any = spark.sparkContext._jvm
     java.System.gc()

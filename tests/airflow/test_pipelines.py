@@ -48,7 +48,8 @@ def test_a_broken_file_takes_no_good_ones_name(
     write_pipeline(tmp_path, "clicks", file="other.yaml")
     (tmp_path / "clicks.yaml").write_text("pipeline: [")
     found = pipelines.find(tmp_path)
-    assert [file.name for file in (*found.good, *found.broken)] == ["clicks", "clicks.yaml"]
+    assert [file.name for file in found.good] == ["clicks"]
+    assert [file.name for file in found.broken] == ["clicks.yaml"]
 
 
 def test_a_name_that_several_files_have_is_nobodys(

@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from deltalake import DeltaTable
 
@@ -70,6 +71,6 @@ def by_day(pipeline: Pipeline) -> dict[str, set[bool]]:
     return found
 
 
-def output(pipeline: Pipeline) -> list[dict[str, object]]:
+def output(pipeline: Pipeline) -> list[dict[str, Any]]:
     """Rows of the output."""
     return DeltaTable(str(pipeline.folder / "lake/p/joined")).to_pyarrow_table().to_pylist()

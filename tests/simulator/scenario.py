@@ -169,7 +169,8 @@ def run(seed: int, *, verbose: bool = False) -> Outcome:
     world.now = START
     clock.install(world.clock, world.sleep)
     until = rng.choice([-10, 120, 300])
-    streams = logs.draw(rng, *(bent.span or (-240, until)), bent.late)
+    first, last = bent.span or (-240, until)
+    streams = logs.draw(rng, first, last, bent.late)
     world.complete = streams.last
     world.grow = lambda: streams.grow(world.random, world.now, all_of_it=not world.live)
     cast = Cast(world, pipeline(adapter, rng.randint(1, bent.most), bent.delay), streams)

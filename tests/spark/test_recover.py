@@ -31,7 +31,7 @@ def settled(bench: Bench) -> dict[str, Any]:
 def sound(hand: Hand) -> dict[str, Any]:
     """How it must be in the end: as before the damage, but for what no program should decide, and u waits anew."""
     bench = hand.bench
-    whole = {
+    whole: dict[str, Any] = {
         "joined": bench.rows("joined", "event_id", "primary_id", "foreign"),
         "claims": bench.rows("registry", "event_id", "shard", "bucket", "outcome"),
         "places": bench.places(),
