@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from benchmarks.plots import draw
 from bootstrap import ROOT
 
 RESULTS = ROOT / "benchmarks/results"
+# What follows a dash tells two runs of one benchmark apart.
 QUICK = {
     "throughput": "--clicks 100000 --queries 40000 --turns 1 --warm 10000",
     "flatness": "--counts 100000 1000000 --warm 1 --turns 1",
@@ -32,12 +34,12 @@ QUICK = {
 }
 WHOLE = {
     "throughput": "--clicks 1000000 --queries 400000 --turns 2 --held 10000000",
+    "throughput-5M": "--clicks 5000000 --queries 2000000 --turns 1 --only 'plain join and append' --only clickjoin",
     "flink": "--clicks 1000000 --queries 400000 --turns 2",
     "nexmark": "--events 1000000 --turns 2",
-    "flatness": "--counts 1000000 10000000 --turns 5",
+    "flatness": "--counts 1000000 100000000 --turns 5",
     "registry": "--small 1000000 --large 10000000",
-    "replicas": "--seconds 60 --rate 500",
-    "latency": "--rate 1000 --seconds 180",
+    "latency": "--rate 1000 --seconds 300",
     "catchup": "--outage 1800 --rate 1000",
     "cluster": "--clicks 250000 1000000 --turns 2",
 }
@@ -45,7 +47,8 @@ WHOLE = {
 
 def run(name: str, options: str, folder: Path) -> tuple[int, str]:
     """Run one in a process of its own, showing what it prints; returns its exit code and that text."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", *options.split(), "--out", str(folder / f"{name}.json")]
+    module = f"benchmarks.{name.partition('-')[0]}"
+    command = [sys.executable, "-m", module, *shlex.split(options), "--out", str(folder / f"{name}.json")]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout
     lines = []

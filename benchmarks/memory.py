@@ -25,6 +25,7 @@ ROLES = {
     "org.apache.spark.deploy.master.Master": "master",
     "org.apache.spark.deploy.worker.Worker": "workers",
     "org.apache.spark.executor.CoarseGrainedExecutorBackend": "executors",
+    "org.apache.flink.client.python.PythonGatewayServer": "Flink",
     "pyspark.daemon": "Python workers",
     "pyspark.worker": "Python workers",
     "clickjoin.cli": "client",
@@ -116,6 +117,11 @@ def highest(peaks: Iterable[dict[str, int]]) -> dict[str, int]:
 def line(peaks: Mapping[str, int]) -> str:
     """As one line of text."""
     return "peak MB: " + ", ".join(f"{name} {size:,}" for name, size in sorted(peaks.items(), key=lambda one: one[1]))
+
+
+def own(peaks: Mapping[str, int], flink: bool) -> dict[str, int]:
+    """Of a run beside whom another one's Java waits, warm: what is its own. Flink's is that of all its runs so far."""
+    return {role: size for role, size in peaks.items() if role != TOGETHER and (role == "Flink") == flink}
 
 
 def columns(peaks: Mapping[str, int], names: tuple[str, ...]) -> str:

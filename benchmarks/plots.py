@@ -186,13 +186,14 @@ DRAWN: dict[str, Callable[[dict[str, Any]], Picture]] = {
 
 def draw(source: Path) -> Path | None:
     """Draw the picture of a benchmark's JSON beside it; None where there is no such file, or no picture of its kind."""
-    if source.stem not in DRAWN or not source.exists():
+    kind = source.stem.partition("-")[0]
+    if kind not in DRAWN or not source.exists():
         return None
-    picture = DRAWN[source.stem](json.loads(source.read_text(encoding="utf-8")))
+    picture = DRAWN[kind](json.loads(source.read_text(encoding="utf-8")))
     source.with_suffix(".svg").write_text(picture.svg(), encoding="utf-8")
     return source.with_suffix(".svg")
 
 
 if __name__ == "__main__":
-    for name in DRAWN:
-        print(draw(Path(sys.argv[1]) / f"{name}.json") or f"nothing of {name}")
+    for file in sorted(Path(sys.argv[1]).glob("*.json")):
+        print(draw(file) or f"{file}: no picture of this kind")

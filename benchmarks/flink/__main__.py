@@ -16,6 +16,7 @@ from benchmarks.flink.setting import ensure
 from benchmarks.flink.shop import join, lay
 from benchmarks.flink.warm import STATES, Flink
 from benchmarks.latency_machine import machine
+from benchmarks.memory import columns, own, watched
 from benchmarks.throughput.__main__ import WARM, Run, compared, once
 from benchmarks.throughput.contenders import FLOOR
 from benchmarks.throughput.work import Work, make
@@ -25,7 +26,7 @@ from clickjoin.session import in_process
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PRODUCT = "clickjoin"
+PRODUCT, MEMORY = "clickjoin", ("Flink", "driver", "Python workers")
 VERSION = "2.3.0"
 
 
@@ -41,8 +42,9 @@ class Contest:
         """Each contender once. Errors: SystemExit where one lost or doubled an event."""
         runs = [once(self._spark, FLOOR, work, self._folder)]
         for state in self._states:
-            ended = join(self._flink, work, state, self._folder)
-            runs.append(Run(f"Flink SQL, {state} state", ended.seconds, {}, asdict(ended.seen)))
+            with watched() as memory:
+                ended = join(self._flink, work, state, self._folder)
+            runs.append(Run(f"Flink SQL, {state} state", ended.seconds, memory.peaks, asdict(ended.seen)))
             self.steady.setdefault(runs[-1].name, []).append(ended.steady)
         runs.append(once(self._spark, PRODUCT, work, self._folder))
         for run in runs if told else []:
@@ -51,10 +53,10 @@ class Contest:
         self.runs += runs
 
     def found(self, events: int) -> dict[str, Any]:
-        """Medians, ratios, and what Flink does when steady. Memory is not told: two Javas share this machine."""
+        """Medians, ratios, memory (MB), and what Flink does when steady."""
         found = compared(self.runs, events)
         for name, part in found.items():
-            del part["memory_mb"]
+            part["memory_mb"] = own(part["memory_mb"], flink=name.startswith("Flink"))
             part["clickjoin_is_faster_by"] = round(part["median"] / found[PRODUCT]["median"], 2)
             if all(self.steady.get(name, [0.0])):
                 part["steady_events_a_second"] = round(statistics.median(self.steady[name]))
@@ -66,15 +68,14 @@ class Contest:
 
 def table(found: dict[str, Any]) -> str:
     """As Markdown."""
-    lines = [
-        "| | seconds | events/s | of the floor | events/s when steady | clickjoin against it | … when steady |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    heads = ("seconds", "events/s", "of the floor", "events/s when steady", "clickjoin against it", "… when steady")
+    lines = [f"| | {' | '.join(heads)} | MB: {' | '.join(MEMORY)} |", "| --- " * (1 + len(heads + MEMORY)) + "|"]
     for name, part in found.items():
         steady = f"{part['steady_events_a_second']:,}" if "steady_events_a_second" in part else ""
         lines.append(
             f"| {name} | {part['median']:.1f} | {part['events_a_second']:,} | {part['of_the_floor']} | {steady} | "
-            f"{part['clickjoin_is_faster_by']} | {part.get('clickjoin_against_steady', '')} |"
+            f"{part['clickjoin_is_faster_by']} | {part.get('clickjoin_against_steady', '')} | "
+            f"{columns(part['memory_mb'], MEMORY)} |"
         )
     return "\n".join(lines)
 

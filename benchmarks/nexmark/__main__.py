@@ -21,6 +21,7 @@ import psutil
 from benchmarks.flink.setting import ensure
 from benchmarks.flink.warm import Flink, committed
 from benchmarks.latency_machine import machine
+from benchmarks.memory import columns, highest, own, watched
 from benchmarks.nexmark.contenders import clickjoin, flink, plain
 from benchmarks.nexmark.logs import build, make
 from benchmarks.throughput.work import Work, check
@@ -31,54 +32,62 @@ Contender = Callable[[Work, Path], Path]
 
 WARM = 100_000
 CORES = 2
+FLINK, MEMORY = "Flink SQL, RocksDB state", ("Flink", "driver", "Python workers")
 FLINK_A_CORE = 19_000  # events a second of a core in use, as Nexmark's own page says of q20
 
 
 @dataclass(frozen=True)
 class Run:
-    """One contender, once: seconds, seconds of processor time of Python and Java together, and what it made."""
+    """One contender, once: seconds, seconds of processor time of Python and Java together, highest memory by role
+    (MB), and what it made."""
 
     name: str
     seconds: float
     busy: float
+    memory: dict[str, int]
     seen: dict[str, int]
 
 
 def once(name: str, contender: Contender, work: Work, folder: Path) -> Run:
     """Run a contender. Errors: SystemExit where it lost, doubled or invented a pair."""
     out = Path(tempfile.mkdtemp(dir=folder)) / "out"
-    start, spent = time.perf_counter(), _processor_seconds()
-    made = contender(work, out)
-    seconds, spent = time.perf_counter() - start, _processor_seconds() - spent
+    with watched() as memory:
+        start, spent = time.perf_counter(), _processor_seconds()
+        made = contender(work, out)
+        seconds, spent = time.perf_counter() - start, _processor_seconds() - spent
     delta = (made / "_delta_log").exists()
     seen = check(work, str(made) if delta else committed(made, out / "delta"))
     shutil.rmtree(out.parent)
     if not seen.exactly_once:
         raise SystemExit(f"{name} is not exactly once, so there are no figures: {seen}")
-    return Run(name, seconds, spent, asdict(seen))
+    return Run(name, seconds, spent, memory.peaks, asdict(seen))
 
 
 def compared(runs: list[Run], events: int) -> dict[str, Any]:
     """Medians of each contender. A core's share: of the machine's, and of the processor time that was used."""
     found = {}
     for name in dict.fromkeys(run.name for run in runs):
-        own = [run for run in runs if run.name == name]
-        seconds, busy = (statistics.median(getattr(run, what) for run in own) for what in ("seconds", "busy"))
+        runs_of = [run for run in runs if run.name == name]
+        seconds, busy = (statistics.median(getattr(run, what) for run in runs_of) for what in ("seconds", "busy"))
         found[name] = {
-            "seconds": [round(run.seconds, 2) for run in own], "median": round(seconds, 2),
+            "seconds": [round(run.seconds, 2) for run in runs_of], "median": round(seconds, 2),
             "events_a_second": round(events / seconds), "events_a_second_a_core": round(events / seconds / CORES),
             "events_a_second_of_a_core": round(events / busy), "of_flink": round(events / busy / FLINK_A_CORE, 2),
-            "seen": own[-1].seen,
+            "memory_mb": own(highest(run.memory for run in runs_of), flink=name == FLINK), "seen": runs_of[-1].seen,
         }  # fmt: skip
     return found
 
 
 def table(found: dict[str, Any]) -> str:
     """As Markdown."""
-    lines = ["| | seconds | events/s | … a core of the machine | … a core in use |", "| --- | --- | --- | --- | --- |"]
+    lines = [
+        f"| | seconds | events/s | … a core of the machine | … a core in use | MB: {' | '.join(MEMORY)} |",
+        f"|{' --- |' * (5 + len(MEMORY))}",
+    ]
     for name, part in found.items():
         cells = (part[f"events_a_second{kind}"] for kind in ("", "_a_core", "_of_a_core"))
-        lines.append(f"| {name} | {part['median']:.1f} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
+        lines.append(f"| {name} | {part['median']:.1f} | " + " | ".join(f"{cell:,}" for cell in cells))
+        lines[-1] += f" | {columns(part['memory_mb'], MEMORY)} |"
     return "\n".join(lines)
 
 
@@ -102,7 +111,7 @@ def ready(chosen: argparse.Namespace, folder: Path) -> Iterator[dict[str, Conten
         contenders: dict[str, Contender] = {"plain join and append": partial(plain, spark)}
         if chosen.flink:
             ensure()
-            contenders["Flink SQL, RocksDB state"] = partial(flink, stack.enter_context(Flink(folder, chosen.memory)))
+            contenders[FLINK] = partial(flink, stack.enter_context(Flink(folder, chosen.memory)))
         yield contenders | {"clickjoin": partial(clickjoin, spark)}
 
 
