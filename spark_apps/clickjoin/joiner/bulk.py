@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from clickjoin.context import Context
 
 _ROWS_A_PART = 200_000
-_ROWS_A_TASK, _FILES_A_TASK = 40_000, 256
+_ROWS_A_TASK, _FILES_A_TASK = 40_000, 512
 _RESULT = f"{FOREIGN.ddl}, status STRING, done STRING"
 
 

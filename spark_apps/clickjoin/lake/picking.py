@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from clickjoin.arrays import mask, numbers, plain
+from clickjoin.arrays import ints, mask, plain
 from clickjoin.lake.prune import EVER, Ends, between, near
 
 _ID, _TIME = "event_id", "event_time"
@@ -72,7 +72,7 @@ def _folder(root: str) -> pafs.FileSystem:
     return pafs.SubTreeFileSystem(base, system)
 
 
-def _groups(metadata: Any, when: Stretches) -> Iterator[tuple[np.ndarray[Any, Any], pa.Array | None]]:
+def _groups(metadata: Any, when: Stretches) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]]:
     """Some row groups at a time that can hold a time that is looked for, and those times; none for stretches.
 
     In a file that is sorted, or grew, each group is a short stretch.
@@ -84,25 +84,43 @@ def _groups(metadata: Any, when: Stretches) -> Iterator[tuple[np.ndarray[Any, An
     groups = np.flatnonzero(near(Ends(least, most), when.starts, when.length))
     for at in range(0, len(groups), _GROUPS_AT_ONCE):
         some = groups[at : at + _GROUPS_AT_ONCE]
-        times = None if when.length else numbers(between(when.starts, least[some].min(), most[some].max()), _MICROS)
-        yield some, times
+        yield some, None if when.length else between(when.starts, least[some].min(), most[some].max())
 
 
 def _of_groups(
-    file: pq.ParquetFile, groups: np.ndarray[Any, Any], ids: pa.Array, times: pa.Array | None, schema: pa.Schema
+    file: pq.ParquetFile,
+    groups: np.ndarray[Any, Any],
+    ids: pa.Array,
+    times: np.ndarray[Any, Any] | None,
+    schema: pa.Schema,
 ) -> pa.Table:
-    first, wanted = (_ID, ids) if times is None else (_TIME, times)
+    first = _ID if times is None else _TIME
     found = file.read_row_groups(groups.tolist(), columns=[first], use_threads=False)[first]
-    keep = plain(pc.is_in(found.cast(wanted.type), value_set=wanted))
-    sizes = [file.metadata.row_group(number).num_rows for number in groups.tolist()]
-    group = np.repeat(np.arange(len(groups)), sizes)
-    hit = np.bincount(group[keep], minlength=len(groups)) > 0
+    at = np.flatnonzero(plain(pc.is_in(found, value_set=ids))) if times is None else _where(found, times)
+    if not len(at):
+        return pa.Table.from_batches([], schema)
+    sizes = np.array([file.metadata.row_group(number).num_rows for number in groups.tolist()])
+    ends = np.cumsum(sizes)
+    hit, group = np.unique(np.searchsorted(ends, at, "right"), return_inverse=True)
+    keep = np.zeros(sizes[hit].sum(), np.bool_)
+    keep[at - (ends[hit] - np.cumsum(sizes[hit]))[group]] = True
     more = [name for name in schema.names if name in file.schema_arrow.names and name != first]
-    rows = file.read_row_groups(groups[hit].tolist(), columns=more, use_threads=False).filter(mask(keep[hit[group]]))
-    rows = rows.append_column(first, found.filter(mask(keep)))
+    rows = file.read_row_groups(groups[hit].tolist(), columns=more, use_threads=False).filter(mask(keep))
+    rows = rows.append_column(first, found.take(ints(at)))
     if times is not None and rows.num_rows > _ROWS_TO_HOLD:
         rows = rows.filter(pc.is_in(rows[_ID], value_set=ids))
     return _shaped(rows, schema)
+
+
+def _where(found: pa.ChunkedArray, times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where a time is one of some sorted ones. In a sorted file these are looked for, and no row is looked at."""
+    micros = found.cast(_MICROS).cast(pa.int64())
+    held = plain(micros) if not found.null_count else None
+    if held is None or (held[1:] < held[:-1]).any():
+        return np.flatnonzero(plain(pc.is_in(micros, value_set=ints(times))))
+    first, last = (np.searchsorted(held, times, side) for side in ("left", "right"))
+    count = last - first
+    return np.repeat(last - np.cumsum(count), count) + np.arange(count.sum())
 
 
 def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
