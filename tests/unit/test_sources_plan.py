@@ -75,10 +75,25 @@ def test_a_backlog_is_read_file_by_file_and_a_file_that_grows_beside_it(tmp_path
     batches = []
     while (plan := feed.plan(Budget(10**6, size // 2))).slices:
         batches.append("".join(piece.path[-7] for piece in plan.slices))
-    assert [batch.endswith("d") for batch in batches[:4]] == [True] * 4
+    assert [batch.startswith("d") for batch in batches[:5]] == [True] * 4 + [False]  # it is sure of a half
     old = "".join(batches).replace("d", "")
     assert old == "".join(sorted(old, key="cab".index))
     assert set(old) == set("cab")
+
+
+def test_a_file_without_a_line_to_give_keeps_no_other_waiting(tmp_path: Path) -> None:
+    feed, budget = Feed(tmp_path), Budget(50, 10**6)
+    (tmp_path / "k.jsonl").write_bytes(events(0, 1000))
+    age(tmp_path / "k.jsonl", 9000)
+    assert len(feed.step(budget)) > 40
+    (tmp_path / "k.jsonl").write_bytes(events(0, 1100))  # half read, and written to for longer than the other
+    age(tmp_path / "k.jsonl", 1000)
+    (tmp_path / "j.jsonl").write_bytes(b"\0" * 2 * 10**6)  # what a loss of power leaves
+    age(tmp_path / "j.jsonl", 5000)
+    plan = feed.plan(budget)
+    assert [piece.path[-7] for piece in plan.slices] == ["k"]
+    assert sum(piece.events for piece in plan.slices) > 40
+    assert [(problem.kind, problem.path[-7]) for problem in plan.problems] == [("unfinished-line", "j")]
 
 
 def test_one_record_is_taken_even_if_it_is_longer_than_the_budget(tmp_path: Path) -> None:

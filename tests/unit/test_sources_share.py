@@ -95,8 +95,10 @@ def test_small_files_are_taken_whole_and_the_oldest_gets_the_rest() -> None:
 def test_a_backlog_goes_wave_by_wave_beside_files_that_grow() -> None:
     first, second = Want(6000, 100, wave=1), Want(6000, 100, wave=2)
     budget = Budget(10**9, 10_000)
-    assert share([first, second, Want(10**9, 100), Want(700, 100)], budget) == [6000, 800, 2500, 700]
-    assert share([first, first, second, Want(10**9, 100)], budget) == [3750, 3750, 0, 2500]
+    assert share([Want(10**9, 100), Want(700, 100), first, second], budget) == [3333, 700, 5966, 0]
+    assert share([Want(10**9, 100), first, first, second], budget) == [5000, 2500, 2500, 0]
+    assert share([Want(1000, 100), first, second, second], budget) == [1000, 6000, 1500, 1500]
+    assert share([Want(10**9, 100), *([first] * 2000)], budget)[0] == 5000
     assert share([first, replace(first, unread=100), second], budget) == [6000, 100, 3900]
 
 

@@ -97,7 +97,11 @@ class _Draft:
         return replace(work, position=self.changed[name])
 
     def take(self, works: Sequence[Work], budget: Budget) -> None:
-        """Share the budget between files, oldest first."""
+        """Share the budget between files: those that grow first, then a backlog wave by wave; oldest first in each."""
+        of_wave = waves([self.probe.now - work.file.mtime_ns / 1e9 for work in works])
+        order = sorted(range(len(works)), key=lambda at: of_wave[at])
+        works = [works[at] for at in order]
+        wants = [replace(works[n].want, wave=of_wave[at]) for n, at in enumerate(order)]
         pieces: dict[int, _Piece] = {}
 
         def take_one(at: int, room: int, limit: int | None, must: bool) -> Taken:
@@ -112,8 +116,6 @@ class _Draft:
                 return Taken(0, 0, True)
             return taken
 
-        of_wave = waves([self.probe.now - work.file.mtime_ns / 1e9 for work in works])
-        wants = [replace(work.want, wave=wave) for work, wave in zip(works, of_wave, strict=True)]
         for at, taken in enumerate(spend(wants, budget, take_one)):
             self._note(works[at], taken, pieces.get(at))
 

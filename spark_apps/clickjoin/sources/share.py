@@ -52,12 +52,12 @@ def waves(ages: Sequence[float]) -> list[int]:
 
 
 def share(wants: Sequence[Want], budget: Budget) -> list[int]:
-    """Bytes that each file (oldest first) may take, within both limits by estimate.
+    """Bytes that each file (by wave, then oldest first) may take, within both limits by estimate.
 
-    Each of n files that grow is sure of 1/n of the budget. What is left goes to the oldest: of a backlog to one wave
-    after the other, to all files of a wave alike, so that it is read in the order of its events, and a click not long
-    before its query. What is whole gets all or nothing, and the oldest such file that does not fit is taken all the
-    same, or it might wait for ever.
+    Each of n files that grow is sure of 1/n of the budget, of 1/(n + 1) beside a backlog. What is left goes to the
+    backlog's waves, one after the other and to all files of one alike, so that it is read in the order of its events,
+    and a click not long before its query; then to the oldest. What is whole gets all or nothing, and the oldest such
+    file that does not fit is taken all the same, or it might wait for ever.
     """
     # One unit is 1 / (max_bytes * max_events) of the budget, so that all of this is exact.
     costs = [max(budget.max_events, ceil(budget.max_bytes / max(want.mean, 1))) for want in wants]
@@ -72,24 +72,29 @@ def share(wants: Sequence[Want], budget: Budget) -> list[int]:
                 given[at] += more
                 pot -= more
 
-    give([at for at, want in enumerate(wants) if not want.wave], pot // max(len(wants), 1))
-    for wave in sorted({want.wave for want in wants} - {0}):
-        files = [at for at, want in enumerate(wants) if want.wave == wave]
+    of_wave: dict[int, list[int]] = {0: []}
+    for at, want in enumerate(wants):
+        of_wave.setdefault(want.wave, []).append(at)
+    growing = of_wave.pop(0)
+    give(growing, pot // max(len(growing) + bool(of_wave), 1))
+    for _, files in sorted(of_wave.items()):
+        if not pot:
+            break
         give(files, pot // len(files))
         give(files, pot)
-    give(range(len(wants)), pot)
+    give(growing, pot)
     rooms = [units // cost for units, cost in zip(given, costs, strict=True)]
-    for at, want in enumerate(wants):
-        if want.whole and rooms[at] < want.unread:
-            rooms[at] = want.unread
+    for at in sorted(range(len(wants)), key=lambda at: wants[at].wave or inf):
+        if wants[at].whole and rooms[at] < wants[at].unread:
+            rooms[at] = wants[at].unread
             break
     return rooms
 
 
 def spend(wants: Sequence[Want], budget: Budget, cut: Cut) -> list[Taken]:
-    """Take from each file (oldest first) what its share allows, with `cut`, which ends at the end of a line.
+    """Take from each file (by wave, then oldest first) what its share allows, with `cut`, which ends where a line does.
 
-    What one file does not use (half a line) goes on to the next. If not even one record fits, one is taken all the
+    What one file does not use (half a line) goes on to the next, so one with no line to give keeps nobody waiting. If not even one record fits, one is taken all the
     same: a batch always gets on, and goes over its limit by no more than that record (or one whole file).
     """
     rooms = share(wants, budget)
