@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.events import bucket_at
-from clickjoin.lake.upkeep import crowds, vacuum
+from clickjoin.lake.upkeep import Heap, heaps, vacuum
 from clickjoin.tables import ALL, Table
 
 if TYPE_CHECKING:
@@ -53,14 +53,23 @@ def maintain(
 
 def _due(pipeline: Pipeline, small: SmallTables, table: Table, now: datetime, crowd: int) -> Sequence[str | None]:
     """Buckets to rewrite; one None for a table without buckets that has many files."""
-    if "bucket" in table.partitions:
-        open_from = first_open(pipeline, now)
-        return sorted(
-            bucket
-            for bucket, files in crowds(small, table.name).items()
-            if files >= (FEWEST_IN_BUCKET if bucket < open_from else crowd)
-        )
-    return [None] if small.files(table.name).num_rows >= FEWEST_IN_TABLE else []
+    found = heaps(small, table.name)
+    if "bucket" not in table.partitions:
+        return [None] if sum(heap.files for heap in found) >= FEWEST_IN_TABLE else []
+    open_from = first_open(pipeline, now)
+    return sorted({
+        heap.bucket
+        for heap in found
+        if heap.bucket and (heap.files >= crowd or (heap.bucket < open_from and _is_worth_it(heap)))
+    })  # fmt: skip
+
+
+def _is_worth_it(heap: Heap) -> bool:
+    """Whether a closed partition's new files hold a quarter of its bytes: a late row has not all of them written again.
+
+    So a row is written a few times in all, however often retries add to its bucket.
+    """
+    return heap.files >= FEWEST_IN_BUCKET and heap.largest * 4 <= heap.bytes * 3
 
 
 def first_open(pipeline: Pipeline, now: datetime) -> str:

@@ -54,7 +54,7 @@ def always() -> None:
     landing.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
     written.write = resolving.write = workers.write
     resolving.pick = few.pick = workers.pick
-    resolving.whole = few.whole = workers.whole
+    resolving.of_batch, few.whole = workers.of_batch, workers.whole
     bulk.carry = local.carry = merging.carry = lambda *_: None
     # Some batches by Spark's operators: an adapter may need them, and a copy of a batch may take the other way.
     can = bulk.can_resolve

@@ -32,6 +32,12 @@ def whole(root: str, files: Sequence[str], schema: Any) -> Any:
     return pa.Table.from_pylist(_rows(root, files, schema), schema=schema)
 
 
+def of_batch(root: str, file: str, batch: int, schema: Any) -> Any:
+    """Rows of a batch."""
+    rows = [row for row in _rows(root, [file], schema) if row["batch"] == batch]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
 def pick(root: str, files: Sequence[str], ids: Any, when: Any, schema: Any, readers: int = 2) -> Any:
     """Rows that have one of some ids."""
     wanted = set(ids.to_pylist())

@@ -150,6 +150,21 @@ def test_a_batch_that_has_not_claimed_is_fenced(
     assert bench.join() == {"events_in": 1, "repeats": 1}
 
 
+def test_where_nothing_is_to_go_no_batch_is_fenced(make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = make(**SMALL)
+    joined(bench, "old", 0)
+    crash_at(monkeypatch, bench, "looked-up")
+    west = bench.replica("west")
+    joined(bench, "new", 1)
+    assert west.join_once()
+    before, done = bench.claims(), gc(bench, hours=1.5)
+    assert done.boundary
+    assert (done.stragglers, done.dropped["registry"].rows, bench.claims()) == ({}, 0, before)
+    bench.engine = bench.replica("main")
+    assert bench.join()["repeats"] == 2
+    assert bench.hosts("joined") == ["new", "old"]
+
+
 def test_a_late_copy_with_the_older_boundary_claims_nothing(
     make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +304,26 @@ def test_an_open_bucket_is_rewritten_once_it_is_crowded(make: Callable[..., Benc
     bench.clicks(held[2])  # its claim lies in a file that was rewritten
     joined(bench, "c9", 0)
     assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "repeats": 1}
+    assert bench.accounts()["agree"]
+
+
+@pytest.mark.parametrize("local", ["0B", "4MB"])
+def test_landed_rows_are_rewritten_before_they_are_looked_up(
+    make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, local: str
+) -> None:
+    bench = make(**SMALL | {"batch": {"local": local}})
+    now, seen = datetime.fromtimestamp(NOON + HOUR, UTC), []
+
+    def reach(name: str) -> None:
+        if name == "landed":
+            maintain(bench.pipeline, bench.engine.lake, now, print, crowd=2)
+            seen.append(bench.engine.lake.small.files("foreign").num_rows)
+
+    monkeypatch.setattr(faults, "reach", reach)
+    for n in range(3):
+        joined(bench, f"c{n}", 0)
+        assert bench.join() == {"primary_in": 1, "events_in": 1, "joined": 1}
+    assert seen == [1, 1, 1]
     assert bench.accounts()["agree"]
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.lake import picking
-from clickjoin.lake.picking import KEYS, Stretches, pick
+from clickjoin.lake.picking import KEYS, Stretches, of_batch, pick
 
 SCHEMA = pa.schema([*KEYS, ("payload", pa.string()), ("more", pa.int64())])
 ROW = st.tuples(st.integers(0, 30), st.integers(0, 60))  # an id, and its time: many share one of them
@@ -47,6 +47,18 @@ def test_as_one_by_one(
     else:  # rows of other times may be among them
         assert set(near) <= set(got) <= set(every)
         assert len(got) == len(set(got))
+
+
+@given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 7), st.integers(0, 9), st.booleans())
+def test_a_batchs_rows_of_a_file_of_many(batches: list[int], size: int, wanted: int, told: bool) -> None:
+    columns = {"batch": pa.array(batches, pa.int64()), "payload": [f"p{at}" for at in range(len(batches))]}
+    schema = pa.schema([("payload", pa.string()), ("batch", pa.int64()), ("more", pa.int64())])
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "one.parquet"
+        pq.write_table(pa.table(columns), file, row_group_size=size, write_statistics=told)
+        found = of_batch(f"file://{folder}", file.name, wanted, schema)
+    assert found.schema == schema
+    assert found["payload"].to_pylist() == [f"p{at}" for at, batch in enumerate(batches) if batch == wanted]
 
 
 def _write(path: Path, held: list[tuple[int, int]], size: int) -> None:

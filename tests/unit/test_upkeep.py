@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from clickjoin import maintain
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.dispatcher.trim import KEPT_BATCHES, trim
 from clickjoin.events import MICROS
-from clickjoin.lake import SmallTables, Txn
-from clickjoin.lake.upkeep import Size, crowds, drop_buckets, sizes, vacuum
+from clickjoin.lake import SmallTables, Txn, upkeep
+from clickjoin.lake.upkeep import LARGE, Heap, Size, drop_buckets, heaps, sizes, vacuum
 from clickjoin.sources.base import Position
 from clickjoin.tables import BATCHES, FOREIGN
 
@@ -81,11 +82,37 @@ def test_what_lands_while_it_looks_stays(small: SmallTables) -> None:
     assert buckets(small) == {"a": 4}
 
 
-def test_crowds(small: SmallTables) -> None:
-    assert crowds(small, "foreign") == {}
+def test_heaps(small: SmallTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert heaps(small, "foreign") == []
     for batch, bucket in enumerate("aaabbc", 1):
-        land(small, bucket, batch)
-    assert crowds(small, "foreign") == {"a": 3, "b": 2, "c": 1}
+        land(small, bucket, batch, 2 if batch < 6 else 2000)
+    found = {heap.bucket: heap for heap in heaps(small, "foreign")}
+    assert {bucket: heap.files for bucket, heap in found.items()} == {"a": 3, "b": 2, "c": 1}
+    assert all(heap.largest <= heap.bytes <= heap.largest * heap.files < LARGE for heap in found.values())
+    monkeypatch.setattr(upkeep, "LARGE", found["c"].bytes)
+    assert sorted(heap.bucket or "" for heap in heaps(small, "foreign")) == ["a", "b"]
+    assert heaps(small, "batches") == []
+    small.append("batches", [{"replica": "r", "sequence": "join", "batch": 1, "at": DAY}], Txn("t", 1))
+    assert [(heap.bucket, heap.files) for heap in heaps(small, "batches")] == [(None, 1)]
+
+
+@pytest.mark.parametrize(
+    ("heap", "due"),
+    [
+        (Heap("2026-01-01-00", 4, 400, 100), True),
+        (Heap("2026-01-01-00", 3, 300, 100), False),
+        (Heap("2026-01-01-00", 9, 1000, 900), False),  # few rows came late
+        (Heap("2026-01-01-00", 256, 1000, 900), True),
+        (Heap("2026-01-01-11", 255, 255, 1), False),  # it is open yet
+        (Heap("2026-01-01-11", 256, 256, 1), True),
+    ],
+)
+def test_what_is_rewritten(monkeypatch: pytest.MonkeyPatch, heap: Heap, due: bool) -> None:
+    now, config = datetime(2026, 1, 1, 11, 30, tzinfo=UTC), maintain.FEWEST_IN_OPEN
+    monkeypatch.setattr(maintain, "heaps", lambda *_: [heap])
+    monkeypatch.setattr(maintain, "first_open", lambda *_: "2026-01-01-10")
+    found = maintain._due(None, None, FOREIGN, now, config)  # type: ignore[arg-type]
+    assert list(found) == ([heap.bucket] if due else [])
 
 
 def test_vacuum(small: SmallTables) -> None:

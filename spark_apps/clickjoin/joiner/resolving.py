@@ -19,7 +19,7 @@ from clickjoin.arrays import ints, mask, numbers, pairs, plain, scalar, texts
 from clickjoin.joiner.adapter import ArrowAdapter
 from clickjoin.joiner.keys import doubled, first_of, found_among, lie_before, micros
 from clickjoin.joiner.merging import GIVEN, merged
-from clickjoin.lake.picking import KEYS, Stretches, pick, whole
+from clickjoin.lake.picking import KEYS, Stretches, of_batch, pick
 from clickjoin.lake.prune import Ends, near
 from clickjoin.lake.written import Target, write
 
@@ -161,8 +161,8 @@ def _none(job: Job) -> pa.Table:
 
 def _of_file(job: Job, shards: Sequence[int], bucket: str, file: str) -> pa.Table:
     """The batch's own rows: file by file, since those of other shards may be many times as many."""
-    rows = whole(job.foreign, [file], job.columns)
-    keep = pc.and_(pc.equal(rows["batch"], ints([job.batch])[0]), pc.equal(rows["replica"], scalar(job.replica)))
+    rows = of_batch(job.foreign, file, job.batch, job.columns)
+    keep = pc.equal(rows["replica"], scalar(job.replica))
     if shards:
         keep = pc.and_(keep, pc.is_in(rows["shard"], value_set=numbers(shards, pa.int32())))
     rows = rows.filter(keep)

@@ -17,6 +17,7 @@ from clickjoin.lake.short import short_groups
 from clickjoin.lake.small import SmallTables, settings
 from clickjoin.lake.txn import Txn
 from clickjoin.lake.types import arrow_schema
+from clickjoin.lake.upkeep import LARGE, SORTED
 from clickjoin.lake.written import Target, Written
 from clickjoin.session import compile_code
 from clickjoin.tables import BY_NAME, REGISTRY, Table
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _TXN_APP = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
+_MOST_BYTES = "spark.databricks.delta.optimize.minFileSize"
 _RERUNS = 30
 _MOST_KEYS, _LEAST_HELD, _PER_KEY = 200_000, 100_000, 4
 _WORTH_COMPILING = 500_000  # rows that are passed over, or joined to; of rows to join, a tenth is enough (session.suit)
@@ -204,14 +206,15 @@ class Lake:
         self.rerun(name, lambda: self.spark.sql(sql).collect())
 
     def rewrite(self, name: str, bucket: str | None = None) -> int | None:
-        """Rewrite a table's (or a bucket's) small files into few, sorted by event time in the registry.
+        """Rewrite a table's (or a bucket's) files below 32 MB into few; in the registry all, sorted by event time.
 
         Returns the number of files that went, or None where another writer was busy in them: they are left as they are.
         By Spark, never by delta-rs: two rewritings of the same files by that one both commit, and every row is double.
         """
         where = f" WHERE bucket = '{bucket}'" if bucket else ""
-        order = " ZORDER BY (event_time)" if name == "registry" else ""
+        order = " ZORDER BY (event_time)" if name == SORTED else ""
         self.spark.conf.set(_SORTED, "true")
+        self.spark.conf.set(_MOST_BYTES, str(LARGE))
         sql = f"OPTIMIZE delta.`{self.small.path(name)}`{where}{order}"
         try:
             with short_groups(self.spark, name):

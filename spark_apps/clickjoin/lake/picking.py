@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from clickjoin.arrays import ints, mask, plain
 from clickjoin.lake.prune import EVER, Ends, between, near
 
-_ID, _TIME = "event_id", "event_time"
+_ID, _TIME, _BATCH = "event_id", "event_time", "batch"
 _FEW_VALUES = ["generation", "replica"]  # to copy their texts for each row costs more than all the rest
 _MICROS = pa.timestamp("us", "UTC")
 _GROUPS_AT_ONCE = 16  # a call for each costs more than the rows; all of a file may be more than there is memory
@@ -67,6 +67,22 @@ def whole(root: str, files: Sequence[str], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
 
 
+def of_batch(root: str, file: str, batch: int, schema: pa.Schema) -> pa.Table:
+    """A batch's rows of a file, which may be one that many batches' files were rewritten into since.
+
+    Columns out: the schema's, which names `batch`; unknown ones null.
+    """
+    parts = [pa.Table.from_batches([], schema)]
+    with _folder(root).open_input_file(file) as opened:
+        found = pq.ParquetFile(opened)
+        names = [name for name in schema.names if name in found.schema_arrow.names]
+        ends = _ends(found.metadata, _BATCH)
+        for group in np.flatnonzero((ends.least <= batch) & (ends.most >= batch)).tolist():
+            rows = _shaped(found.read_row_group(group, columns=names, use_threads=False), schema)
+            parts.append(rows.filter(pc.equal(rows[_BATCH], ints([batch])[0])))
+    return pa.concat_tables(parts)
+
+
 def _folder(root: str) -> pafs.FileSystem:
     system, base = pafs.FileSystem.from_uri(root)
     return pafs.SubTreeFileSystem(base, system)
@@ -77,14 +93,20 @@ def _groups(metadata: Any, when: Stretches) -> Iterator[tuple[np.ndarray[Any, An
 
     In a file that is sorted, or grew, each group is a short stretch.
     """
-    column = next(n for n in range(metadata.num_columns) if metadata.schema.column(n).path == _TIME)
+    ends = _ends(metadata, _TIME)
+    groups = np.flatnonzero(near(ends, when.starts, when.length))
+    for at in range(0, len(groups), _GROUPS_AT_ONCE):
+        some = groups[at : at + _GROUPS_AT_ONCE]
+        yield some, None if when.length else between(when.starts, ends.least[some].min(), ends.most[some].max())
+
+
+def _ends(metadata: Any, name: str) -> Ends:
+    """Of each row group the least and the greatest value of a column."""
+    column = next(n for n in range(metadata.num_columns) if metadata.schema.column(n).path == name)
     known = [metadata.row_group(number).column(column).statistics for number in range(metadata.num_row_groups)]
     ends = [(s.min_raw, s.max_raw) if s is not None and s.has_min_max else (-EVER, EVER) for s in known]
     least, most = (np.array([end[side] for end in ends], np.int64) for side in (0, 1))
-    groups = np.flatnonzero(near(Ends(least, most), when.starts, when.length))
-    for at in range(0, len(groups), _GROUPS_AT_ONCE):
-        some = groups[at : at + _GROUPS_AT_ONCE]
-        yield some, None if when.length else between(when.starts, least[some].min(), most[some].max())
+    return Ends(least, most)
 
 
 def _of_groups(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake.exceptions import CommitFailedError
 
 from clickjoin.errors import LakeError
@@ -14,6 +15,8 @@ from clickjoin.errors import LakeError
 if TYPE_CHECKING:
     from clickjoin.lake.small import SmallTables
 
+LARGE = 32 << 20  # bytes of a file that is left as it is: old rows are not written again for the sake of a few new ones
+SORTED = "registry"  # its partitions are sorted anew as a whole
 _RACES = 10
 
 
@@ -94,17 +97,28 @@ def _delete(small: SmallTables, name: str, where: str) -> dict[str, Any]:
     raise LakeError(f"{small.path(name)}: lost {_RACES} commits in a row", remedy="Collect again, at a quieter time")
 
 
-def crowds(small: SmallTables, name: str) -> dict[str, int]:
-    """Of each bucket how many files its fullest partition has."""
+class Heap(NamedTuple):
+    """Files of one partition that a rewriting would take, and the bytes of all and of the largest."""
+
+    bucket: str | None
+    files: int
+    bytes: int
+    largest: int
+
+
+def heaps(small: SmallTables, name: str) -> list[Heap]:
+    """Of each partition what Lake.rewrite would take; one without a bucket where the table has none."""
     actions = small.files(name)
+    if name != SORTED and actions.num_rows:
+        actions = actions.filter(pc.less(actions["size_bytes"], LARGE))
     if not actions.num_rows:
-        return {}
+        return []
     keys = [column for column in actions.schema.names if column.startswith("partition.")]
-    found: dict[str, int] = {}
-    for row in actions.group_by(keys).aggregate([("path", "count")]).to_pylist():
-        bucket = row["partition.bucket"]
-        found[bucket] = max(found.get(bucket, 0), row["path_count"])
-    return found
+    groups = actions.group_by(keys).aggregate([("path", "count"), ("size_bytes", "sum"), ("size_bytes", "max")])
+    return [
+        Heap(row.get("partition.bucket"), row["path_count"], row["size_bytes_sum"], row["size_bytes_max"])
+        for row in groups.to_pylist()
+    ]
 
 
 def vacuum(small: SmallTables, name: str, hours: float, *, dry_run: bool) -> int:

@@ -1,8 +1,8 @@
 """Collecting what joins no longer need (Photon, section 2.3): first the boundary moves, then whole partitions go.
 
 The order is what keeps it safe. The boundary is committed; batches that were planned before that, and so may have read
-the older one, are waited for, fenced or carried through; only then are partitions below the boundary dropped. Cut short
-anywhere and begun again, it does the rest.
+the older one, are waited for, fenced or carried through; only then are partitions below the boundary dropped. Where
+there are none of them, no batch is waited for. Cut short anywhere and begun again, it does the rest.
 """
 
 from __future__ import annotations
@@ -136,6 +136,9 @@ class Collector:
         # Now, not later: of another collector's next boundary the stragglers have not been seen to.
         boundary, floor = load_bounds(small)
         faults.reach("boundary-moved")
+        if not (self._below("registry", min(boundary.values())) or self._below("primary", floor)):
+            done.dropped |= {"registry": Size(), "primary": Size()}
+            return None  # nothing is to go, so no batch under way is waited for or fenced
         handled = stragglers.handle(small, self.pipeline, self.patience, self.finish, self.sleep)
         done.stragglers = {name: tokens for name, tokens in asdict(handled).items() if tokens}
         for name, tokens in done.stragglers.items():
@@ -144,6 +147,10 @@ class Collector:
         self._drop("registry", min(boundary.values()), done)
         faults.reach("claims-dropped")
         return floor
+
+    def _below(self, name: str, before: datetime | None) -> bool:
+        bucket = bucket_at(before, self.pipeline.registry.bucket) if before else ""
+        return any(key < bucket for key in sizes(self.lake.small, name))
 
     def _drop(self, name: str, before: datetime | None, done: Collected) -> None:
         if before is None:

@@ -83,7 +83,10 @@ def share(wants: Sequence[Want], budget: Budget) -> list[int]:
         give(files, pot // len(files))
         give(files, pot)
     give(growing, pot)
-    rooms = [units // cost for units, cost in zip(given, costs, strict=True)]
+    return _with_one_whole(wants, [units // cost for units, cost in zip(given, costs, strict=True)])
+
+
+def _with_one_whole(wants: Sequence[Want], rooms: list[int]) -> list[int]:
     for at in sorted(range(len(wants)), key=lambda at: wants[at].wave or inf):
         if wants[at].whole and rooms[at] < wants[at].unread:
             rooms[at] = wants[at].unread
@@ -94,8 +97,9 @@ def share(wants: Sequence[Want], budget: Budget) -> list[int]:
 def spend(wants: Sequence[Want], budget: Budget, cut: Cut) -> list[Taken]:
     """Take from each file (by wave, then oldest first) what its share allows, with `cut`, which ends where a line does.
 
-    What one file does not use (half a line) goes on to the next, so one with no line to give keeps nobody waiting. If not even one record fits, one is taken all the
-    same: a batch always gets on, and goes over its limit by no more than that record (or one whole file).
+    What one file does not use (half a line) goes on to the next, so one with no line to give keeps nobody waiting. If
+    not even one record fits, one is taken all the same: a batch always gets on, and goes over its limit by no more than
+    that record (or one whole file).
     """
     rooms = share(wants, budget)
     # What one file leaves may go to the one with the shortest records, and one record may be taken beyond all room.
