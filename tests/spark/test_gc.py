@@ -161,7 +161,7 @@ def test_where_nothing_is_to_go_no_batch_is_fenced(make: Callable[..., Bench], m
     assert done.boundary
     assert (done.stragglers, done.dropped["registry"].rows, bench.claims()) == ({}, 0, before)
     bench.engine = bench.replica("main")
-    assert bench.join()["repeats"] == 2
+    assert [bench.join()["repeats"] for _ in range(2)] == [1, 1]  # the batch goes on where it was
     assert bench.hosts("joined") == ["new", "old"]
 
 
