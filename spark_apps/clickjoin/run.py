@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.apps import Say, Summary
@@ -11,7 +12,7 @@ from clickjoin.engine import Engine, Settled
 from clickjoin.errors import ClickjoinError
 from clickjoin.event_store.flood import FLOOD
 from clickjoin.known import lost_jvm
-from clickjoin.report.accounts import account
+from clickjoin.report.accounts import account, kept_since
 from clickjoin.report.status import replicas
 from clickjoin.sources.base import Problem
 
@@ -76,7 +77,8 @@ def drained(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, che
     next_due = str(left.next_due) if left.next_due else None
     result |= {"seconds": round(seconds, 3), "waiting": left.all, "next_due": next_due}
     if check:
-        result["accounts"] = account(engine.lake, replicas(engine.lake.small)).to_dict()
+        since = kept_since(pipeline, engine.lake, datetime.fromtimestamp(engine.clock(), UTC))
+        result["accounts"] = account(engine.lake, replicas(engine.lake.small), since).to_dict()
     blocking = [p for p in result["problems"] if p["kind"] in ("missing", "unreadable", "lost-tail", FLOOD)]
     result["ok"] = not blocking and (not check or result["accounts"]["agree"])
     return result

@@ -22,7 +22,7 @@ from clickjoin.engine import Engine
 from clickjoin.events import MICROS
 from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
-from clickjoin.report.accounts import account
+from clickjoin.report.accounts import account, kept_since
 from clickjoin.report.status import open_pending, replicas
 from clickjoin.tables import ALL
 
@@ -169,7 +169,8 @@ class Bench:
 
     def accounts(self) -> dict[str, int | bool]:
         """The sums, without zeros."""
-        found = account(self.engine.lake, replicas(self.engine.lake.small)).to_dict()
+        since = kept_since(self.pipeline, self.engine.lake, datetime.fromtimestamp(self.clock.now, UTC))
+        found = account(self.engine.lake, replicas(self.engine.lake.small), since).to_dict()
         return {name: value for name, value in found.items() if value}
 
 

@@ -269,6 +269,16 @@ def test_history_of_what_waits_no_longer_goes(make: Callable[..., Bench]) -> Non
     assert bench.places() == {"joined": ["given-up", "joins"]}
 
 
+def test_the_sums_agree_after_records_were_collected(make: Callable[..., Bench]) -> None:
+    bench = make(**SMALL)
+    for host, hours in (("old", 0), ("new", 9)):
+        joined(bench, host, hours)
+        bench.join()
+    assert gc(bench, hours=9.5).dropped["foreign"].rows == 1
+    found = bench.accounts()
+    assert (found["agree"], found["collected"], found["accepted"], found["joined"]) == (True, 1, 1, 1)
+
+
 def test_closed_buckets_are_rewritten_and_no_row_changes(make: Callable[..., Bench]) -> None:
     bench = make(**SMALL)
     for n in range(5):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.sources_bench import BASE, Feed, numbers
+from tests.unit.sources_bench import BASE, Feed, age, numbers
 
 
 def read(folder: Path, data: bytes, name: str = "a.csv", **more: Any) -> list[dict[str, Any]]:
@@ -82,6 +82,16 @@ def test_growing_and_packed_and_by_format(tmp_path: Path) -> None:
     assert feed.step() == list(range(30, 40))
     (tmp_path / "plain.log").write_bytes(b"id,x,y\n" + good(7))
     assert Feed(tmp_path, "*.log", format="csv").step() == [7]
+
+
+def test_a_damaged_gzip_is_one_bad_record(tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress(b"id,x,y\n" + b"".join(map(good, range(300)))))
+    whole[len(whole) // 2] ^= 255
+    (tmp_path / "a.csv.gz").write_bytes(whole)
+    age(tmp_path / "a.csv.gz", 60)
+    feed = Feed(tmp_path, "*.gz")
+    assert [row["reason"] for row in feed.read(feed.plan().slices)] == ["broken-gzip"]
+    assert feed.plan().slices == ()
 
 
 def test_header_alone_is_no_record(tmp_path: Path) -> None:

@@ -176,6 +176,23 @@ def test_damaged_gzip_is_read_as_far_as_it_goes(feed: Feed, tmp_path: Path) -> N
     assert [row["reason"] for row in rows if row["reason"]][-1] == "broken-gzip"
 
 
+def test_gzip_that_cannot_be_unpacked_is_one_bad_record(feed: Feed, tmp_path: Path) -> None:
+    packed, whole = tmp_path / "x.jsonl.gz", bytearray(gzip.compress(events(0, 300)))
+    middle = len(whole) // 2
+    whole[middle : middle + 40] = bytes(255 - byte for byte in whole[middle : middle + 40])
+    whole[-4:] = b"\xff\xff\xff\xee"  # says that it unpacks to four billion bytes
+    packed.write_bytes(whole)
+    (tmp_path / "y.jsonl").write_bytes(events(0, 5))
+    age(packed, 60)
+    plan = feed.plan(Budget(100, 10**6))
+    assert sum(piece.events for piece in plan.slices) < 100 * len(whole)
+    rows = feed.read(plan.slices)
+    assert numbers(rows) == list(range(5))
+    found = [row for row in rows if row["reason"]]
+    assert [(row["reason"], row["path"], row["offset"]) for row in found] == [("broken-gzip", str(packed), 0)]
+    assert feed.plan().slices == ()
+
+
 def test_plain_file_named_gz_is_plain(feed: Feed, tmp_path: Path) -> None:
     (tmp_path / "x.jsonl.gz").write_bytes(events(0, 5))
     assert feed.step() == [0, 1, 2, 3, 4]

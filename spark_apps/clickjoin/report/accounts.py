@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from clickjoin.lake.extent import timestamp
 from clickjoin.retry.due import waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from clickjoin.config import Pipeline
     from clickjoin.lake import Lake
 
 _KEY = ("event_id", "event_time")
@@ -23,7 +26,8 @@ class Accounts:
     """Counts over all of a pipeline's tables. Records are lines of input; events are distinct ids.
 
     foreign_records = accepted + repeats + foreign_quarantined, and accepted = joined + filtered + unjoinable + expired
-    + pending, hold unless `lost` or `doubled` is above zero.
+    + pending, hold unless `lost` or `doubled` is above zero. `doubled` are ids of two output rows, or of one and no
+    record; `collected` such of one row whose record GC may have dropped, by `keep.foreign`.
     """
 
     primary_records: int
@@ -41,6 +45,7 @@ class Accounts:
     pending: int
     lost: int
     doubled: int
+    collected: int
 
     @property
     def agree(self) -> bool:
@@ -53,8 +58,17 @@ class Accounts:
         return {**asdict(self), "agree": self.agree}
 
 
-def account(lake: Lake, replicas: list[str]) -> Accounts:
-    """Count everything, id by id, in two jobs. Reads ids only."""
+def kept_since(pipeline: Pipeline, lake: Lake, now: datetime) -> datetime:
+    """The event time from which on no record can have been dropped from `foreign` by GC (see registry.horizon)."""
+    actions = lake.small.files("registry")
+    times = actions["max.event_time"].to_pylist() if actions.num_rows else []
+    newest = max((time for time in times if time), default=now)
+    ahead = timedelta(seconds=pipeline.limits.max_skew)
+    return min(now, newest) - timedelta(seconds=pipeline.kept("foreign")) + ahead
+
+
+def account(lake: Lake, replicas: list[str], kept_since: datetime) -> Accounts:
+    """Count everything, id by id, in two jobs. Reads ids only. `kept_since`: see there."""
     quarantined = {
         row["stream"]: row["n"]
         for row in lake.read("quarantine")
@@ -70,6 +84,7 @@ def account(lake: Lake, replicas: list[str]) -> Accounts:
         .agg(F.count("*").alias("ids"), F.sum("count").alias("n"))
         .collect()[0]
     )
+    kept = f"event_time >= {timestamp(kept_since)}"
     row = (
         _events(lake, replicas)
         .agg(
@@ -77,7 +92,8 @@ def account(lake: Lake, replicas: list[str]) -> Accounts:
             F.sum("records").alias("records"),
             *[F.count_if(F.expr(f"landed AND outcome = '{name}'")).alias(name) for name in OUTCOMES],
             F.count_if(F.expr("landed AND outcome IS NULL")).alias("lost"),
-            F.count_if(F.expr("outputs > 1 OR (outputs > 0 AND NOT landed)")).alias("doubled"),
+            F.count_if(F.expr(f"outputs > 1 OR (outputs > 0 AND NOT landed AND {kept})")).alias("doubled"),
+            F.count_if(F.expr(f"outputs = 1 AND NOT landed AND NOT ({kept})")).alias("collected"),
         )
         .collect()[0]
     )
@@ -95,11 +111,12 @@ def account(lake: Lake, replicas: list[str]) -> Accounts:
         **{name: row[name] for name in OUTCOMES},
         lost=row["lost"],
         doubled=row["doubled"],
+        collected=row["collected"],
     )
 
 
 def _events(lake: Lake, replicas: list[str]) -> DataFrame:
-    """One row an id: landed, records, outputs (rows in joined), outcome (the first of OUTCOMES that holds)."""
+    """One row an id: its time, landed, records, outputs (in joined), outcome (the first of OUTCOMES that holds)."""
     parts = [lake.read("foreign").select(*_KEY, F.lit("foreign").alias("place"))]
     parts += [lake.read(name).select(*_KEY, F.lit(name).alias("place")) for name in OUTCOMES[:-1]]
     parts += [waiting(lake, replica).select(*_KEY, F.lit("pending").alias("place")) for replica in replicas]
@@ -112,4 +129,6 @@ def _events(lake: Lake, replicas: list[str]) -> DataFrame:
         *[F.bool_or(F.expr(f"place = '{name}'")).alias(name) for name in OUTCOMES],
     )
     outcome = F.coalesce(*[F.when(F.col(name), F.lit(name)) for name in OUTCOMES])
-    return ids.select("records", "outputs", (F.col("records") > 0).alias("landed"), outcome.alias("outcome"))
+    return ids.select(
+        "event_time", "records", "outputs", (F.col("records") > 0).alias("landed"), outcome.alias("outcome")
+    )

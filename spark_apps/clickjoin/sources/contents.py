@@ -163,9 +163,14 @@ def packed_blocks(fd: int, begin: int, end: int, proof: Proof, path: str, size: 
         raise changed(path, max(begin, end, proof.offset))
 
 
+def has_head(fd: int, packed: bool, proof: Proof) -> bool:
+    """Whether the file's head is the known one."""
+    return fingerprint(head_of(fd, packed, proof.head_length) if proof.head_length else b"") == proof.head_hash
+
+
 def holds(fd: int, packed: bool, proof: Proof, path: str) -> bool:
     """Whether the file's head, and the bytes before the offset, are the known ones. Errors: BrokenGzip."""
-    if fingerprint(head_of(fd, packed, proof.head_length) if proof.head_length else b"") != proof.head_hash:
+    if not has_head(fd, packed, proof):
         return False
     if packed:
         return has_tail(fd, proof, path) is not None

@@ -27,6 +27,7 @@ from clickjoin.sources.listing import Found, unreadable
 from clickjoin.sources.share import Want
 
 SETTLE_SECONDS = 10  # a .gz whose last write is older than this is taken as complete
+TIGHTEST = 1032  # bytes that one byte of a .gz can stand for at most
 QUICK = 4 << 20  # a .gz up to this size (packed) is unpacked to see whether it is complete
 
 
@@ -133,8 +134,11 @@ def _want(sample: bytes, length: int) -> Want:
 
 
 def _packed_want(fd: int, file: Found, position: Position) -> Want:
-    """The unpacked length is told by the last four bytes, up to a multiple of 4 GB; 0 if nothing follows the offset."""
-    told = int.from_bytes(os.pread(fd, 4, max(file.size - 4, 0)), "little")
+    """The unpacked length is told by the last four bytes, up to a multiple of 4 GB; 0 if nothing follows the offset.
+
+    Of a damaged file they tell anything: never more is believed than can be packed so tight.
+    """
+    told = min(int.from_bytes(os.pread(fd, 4, max(file.size - 4, 0)), "little"), file.size * TIGHTEST)
     length, sample = max(told - position.offset, file.size, 1), b""
     try:
         if position.offset and not has_tail(fd, proof_of(position), file.path):
