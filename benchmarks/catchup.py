@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.live import heed_sigterm
 from benchmarks.memory import line
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
     print(f"\n{report(result)}\nevery click joined exactly once")
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     chosen.out.write_text(json.dumps(result | {"machine": about}, indent=2) + "\n", encoding="utf-8")
-    shutil.rmtree(run.folder)
+    remove(run.folder)
     return 0
 
 

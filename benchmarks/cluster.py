@@ -13,7 +13,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 
+from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.live import Servers, heed_sigterm
 from benchmarks.memory import TOGETHER, columns, emptied, highest, line, watched
@@ -220,7 +220,7 @@ def main(arguments: list[str]) -> int:
         with Servers(folder / "servers") as servers:
             rows = measured(Cluster(servers, sizes), sizes, warm, works, chosen.turns, folder)
     finally:
-        shutil.rmtree(folder)
+        remove(folder)
     print(f"\nHeaps: driver {sizes.driver} MB, executors {sizes.executor} MB each\n\n{table(rows)}")
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     result = {"found": rows, "heaps": vars(sizes), "machine": about}

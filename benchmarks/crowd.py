@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import statistics
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.registry import NOON
 from bootstrap import ROOT
@@ -131,7 +131,7 @@ def main(arguments: list[str]) -> int:
         found = measured(Live(spark, folder), sorted(chosen.batches), chosen.turns)
     finally:
         spark.stop()
-        shutil.rmtree(folder)
+        remove(folder)
     print(f"\n{table(found)}")
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     chosen.out.write_text(json.dumps({"found": found, "machine": about}, indent=2) + "\n", encoding="utf-8")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import shutil
 import statistics
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import emptied, line, watched
 from benchmarks.registry import DAYS, NOON, ids
@@ -158,7 +158,7 @@ def main(arguments: list[str]) -> int:
             raise SystemExit(f"{doubled} clicks are joined twice, so there are no figures")
     finally:
         spark.stop()
-        shutil.rmtree(folder)
+        remove(folder)
     print(f"\nA batch of {BATCH:,} clicks, seconds\n\n{table(found)}\n\n{line(memory.peaks)}")
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     result = {"found": found, "memory_mb": memory.peaks, "machine": about}

@@ -5,12 +5,14 @@ PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.goals benchmarks/re
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from bootstrap import ROOT
 
 Found = Mapping[str, Any]
 MEMORY = ("throughput", "throughput-5M", "nexmark", "flatness", "latency", "catchup", "cluster")
@@ -34,9 +36,10 @@ class Goal:
         """As a line of Markdown."""
         asked = f"at least {self.least:,}" if self.least is not None else f"at most {self.most:,}"
         what = self.what.format(**_rows(found or {}))
-        if found is None:
+        try:
+            seen = self.figure(found or {})
+        except KeyError:  # it did not run, or not with all contenders
             return f"| {what} | {asked} | not measured | |"
-        seen = self.figure(found)
         reached = (self.least is None or seen >= self.least) and (self.most is None or seen <= self.most)
         told = f"{seen:,.0f}" if seen >= 1000 else f"{seen:.2f}"
         return f"| {what} | {asked} | {told} | {'yes' if reached else 'no'} |"
@@ -110,4 +113,8 @@ def _driver(found: Found) -> int:
 
 
 if __name__ == "__main__":
-    print(table(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.goals", description="What is asked, and what was found")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=ROOT / "benchmarks/results/whole", help="with JSON files"
+    )
+    print(table(parser.parse_args().folder))

@@ -195,7 +195,10 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--through", choices=["airflow", "run"], default="airflow", help="who joins (%(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/latency.json")
-    return parser.parse_args(arguments)
+    chosen = parser.parse_args(arguments)
+    if min(chosen.rate, chosen.seconds, chosen.clicks) <= 0 or chosen.clicks > 1 or min(chosen.warm, chosen.delay) < 0:
+        parser.error("--rate, --seconds and --clicks are above 0, --clicks at most 1, --warm and --delay not below 0")
+    return chosen
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import statistics
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import emptied, line, watched
 from clickjoin.event_store.landing import bucket_sql, measured
@@ -168,7 +168,7 @@ def main(arguments: list[str]) -> int:
         found = compared(spark, folder, {"small": chosen.small, "large": chosen.large}, chosen.turns)
     finally:
         spark.stop()
-        shutil.rmtree(folder)
+        remove(folder)
     print(table(found))
     if chosen.out:
         chosen.out.write_text(json.dumps(found | {"machine": about}, indent=2) + "\n", encoding="utf-8")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import statistics
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.flink.setting import ensure
 from benchmarks.flink.shop import join, lay
 from benchmarks.flink.warm import STATES, Flink
+from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import columns, own, watched
 from benchmarks.throughput.__main__ import WARM, Run, compared, once
@@ -125,7 +125,7 @@ def main(arguments: list[str]) -> int:
     try:
         found = contest(chosen, folder)
     finally:
-        shutil.rmtree(folder)
+        remove(folder)
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     result = {
         "clicks": chosen.clicks,

@@ -20,6 +20,7 @@ import psutil
 
 from benchmarks.flink.setting import ensure
 from benchmarks.flink.warm import Flink, committed
+from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import columns, highest, own, watched
 from benchmarks.nexmark.contenders import clickjoin, flink, plain
@@ -138,7 +139,7 @@ def main(arguments: list[str]) -> int:
     try:
         work, runs = contest(chosen, folder)
     finally:
-        shutil.rmtree(folder)
+        remove(folder)
     found, lines = compared(runs, work.events), {stream: work.truth[stream]["lines"] for stream in work.truth}
     counted = f"{lines['clicks']:,} bids on {lines['queries']:,} auctions"
     print(f"\n{work.events:,} lines: {counted}\n\n{table(found)}")

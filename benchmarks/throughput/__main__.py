@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import columns, emptied, highest, line, watched
 from benchmarks.throughput.contenders import CONTENDERS, FLOOR, LARGE, held
@@ -134,7 +135,7 @@ def main(arguments: list[str]) -> int:
                 print(f"turn {turn + 1}: {name}: {runs[-1].seconds:.1f} s, {line(runs[-1].memory)}", flush=True)
     finally:
         spark.stop()
-        shutil.rmtree(folder)
+        remove(folder)
     found = compared(runs, work.events)
     print(
         f"\n{work.events:,} lines: {chosen.clicks:,} clicks on {chosen.queries:,} queries of one day\n\n{table(found)}"
