@@ -1,4 +1,4 @@
-"""Every benchmark after the other, and one page of what they print, with pictures.
+"""The join's benchmarks one after the other, and one page of what they print, with pictures.
 
     make bench          # under 40 minutes on 2 cores
     make bench-quick    # under 5: small inputs, one turn; shows that it runs, not how fast it is

@@ -1,10 +1,10 @@
 """### Collects what joins no longer need
 
 Every ten minutes: moves the registry's boundary forward (never back) by `registry.retention`, `max_rows` and
-`max_bytes`, waits for batches from before that, drops whole partitions below it, then rows of `primary` and `foreign`
-beyond `keep`, settled history of `pending`, old journal and metrics. Then buckets of many small files are rewritten
-into few (of the hour that is open, each batch makes one more), and files that no version within `keep.files` needs are
-removed. Events older than the boundary go to table `expired` from then on.
+`max_bytes`, waits for batches from before that where something is to go, drops whole partitions below it, then rows of
+`primary` and `foreign` beyond `keep`, settled history of `pending`, old journal and metrics. Then buckets of many small
+files are rewritten into few (of the hour that is open, each batch makes one more), and files that no version within
+`keep.files` needs are removed. Events older than the boundary go to table `expired` from then on.
 
 **The task** returns what it dropped, by table, as XCom `return_value`. **If it fails:** cut short anywhere, the next
 run does the rest. **By hand:** trigger it with `dry_run` in the form to see what would go.

@@ -89,3 +89,9 @@ def age(path: Path, seconds: float) -> None:
     """Make a file look as if it was last written some time ago."""
     past = time.time() - seconds
     os.utime(path, (past, past))
+
+
+def append(path: Path, data: bytes) -> None:
+    """Let a file grow."""
+    with path.open("ab") as file:
+        file.write(data)

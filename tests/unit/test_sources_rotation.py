@@ -1,4 +1,4 @@
-"""Files that are rotated, copied, packed, truncated and deleted: nothing is skipped, what is lost is told."""
+"""Files that are rotated, copied, truncated and deleted: nothing is skipped, what is lost is told."""
 
 from __future__ import annotations
 
@@ -11,22 +11,7 @@ import pytest
 
 from clickjoin.errors import SourceError
 from clickjoin.sources.base import Budget
-from tests.unit.sources_bench import Feed, age, event, events, numbers
-
-
-@pytest.fixture
-def feed(tmp_path: Path) -> Feed:
-    return Feed(tmp_path)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "a.jsonl"
-
-
-def append(path: Path, data: bytes) -> None:
-    with path.open("ab") as file:
-        file.write(data)
+from tests.unit.sources_bench import Feed, append, event, events, numbers
 
 
 def test_growing_file_is_read_once_in_slices(feed: Feed, log: Path) -> None:
@@ -114,92 +99,6 @@ def test_same_head_but_other_content_before_the_offset_is_a_new_generation(feed:
     assert feed.step() == [*range(60), *range(200, 240)]
 
 
-def test_gzip_with_unread_tail_goes_on_in_it(feed: Feed, log: Path) -> None:
-    append(log, events(0, 50))
-    feed.step()
-    append(log, events(50, 60))
-    packed = log.with_name("a.jsonl.1.gz")
-    packed.write_bytes(gzip.compress(log.read_bytes()))
-    log.unlink()
-    assert feed.step() == list(range(50, 60))
-    assert [position.state for position in feed.positions.values()] == ["done"]
-    plan = feed.plan()
-    assert (plan.slices, plan.positions) == ((), ())
-    packed.rename(log.with_name("a.jsonl.2.gz"))
-    assert feed.step() == []
-
-
-def test_gzip_without_a_tail_needs_no_slice(tmp_path: Path, log: Path) -> None:
-    feed = Feed(tmp_path, "*.jsonl")
-    append(log, events(0, 50))
-    feed.step()
-    log.with_name("a.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes()))
-    log.unlink()
-    plan = feed.plan()
-    assert (plan.slices, plan.problems) == ((), ())
-    assert [position.state for position in feed.positions.values()] == ["done"]
-
-
-def test_gzip_being_written_is_waited_for(feed: Feed, log: Path) -> None:
-    append(log, events(0, 50))
-    feed.step()
-    append(log, events(50, 60))
-    whole = gzip.compress(log.read_bytes())
-    packed = log.with_name("a.jsonl.1.gz")
-    packed.write_bytes(whole[:-20])
-    log.unlink()
-    plan = feed.plan()
-    assert (plan.slices, plan.problems) == ((), ())
-    assert plan.backlog_bytes > 0
-    packed.write_bytes(whole)
-    assert feed.step() == list(range(50, 60))
-
-
-def test_new_gzip_is_read_whole_and_again_if_it_changes(feed: Feed, tmp_path: Path) -> None:
-    packed = tmp_path / "x.jsonl.gz"
-    packed.write_bytes(gzip.compress(events(0, 20)) + gzip.compress(events(20, 30)))
-    plan = feed.plan()
-    assert plan.slices[0].end == -1
-    assert numbers(feed.read(plan.slices, tasks=4, size=100)) == list(range(30))
-    packed.write_bytes(gzip.compress(events(0, 40)))
-    assert feed.step() == list(range(40))
-
-
-def test_damaged_gzip_is_read_as_far_as_it_goes(feed: Feed, tmp_path: Path) -> None:
-    packed = tmp_path / "x.jsonl.gz"
-    packed.write_bytes(gzip.compress(events(0, 500))[:-100])
-    age(packed, 60)
-    rows = feed.read(feed.plan().slices)
-    good = numbers(rows)
-    assert good == list(range(len(good)))
-    assert len(good) > 100
-    assert [row["reason"] for row in rows if row["reason"]][-1] == "broken-gzip"
-
-
-def test_gzip_that_cannot_be_unpacked_is_one_bad_record(feed: Feed, tmp_path: Path) -> None:
-    packed, whole = tmp_path / "x.jsonl.gz", bytearray(gzip.compress(events(0, 300)))
-    middle = len(whole) // 2
-    whole[middle : middle + 40] = bytes(255 - byte for byte in whole[middle : middle + 40])
-    whole[-4:] = b"\xff\xff\xff\xee"  # says that it unpacks to four billion bytes
-    packed.write_bytes(whole)
-    (tmp_path / "y.jsonl").write_bytes(events(0, 5))
-    age(packed, 60)
-    plan = feed.plan(Budget(100, 10**6))
-    assert sum(piece.events for piece in plan.slices) < 100 * len(whole)
-    rows = feed.read(plan.slices)
-    assert numbers(rows) == list(range(5))
-    found = [row for row in rows if row["reason"]]
-    assert [(row["reason"], row["path"], row["offset"]) for row in found] == [("broken-gzip", str(packed), 0)]
-    assert feed.plan().slices == ()
-
-
-def test_plain_file_named_gz_is_plain(feed: Feed, tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl.gz").write_bytes(events(0, 5))
-    assert feed.step() == [0, 1, 2, 3, 4]
-    append(tmp_path / "x.jsonl.gz", events(5, 7))
-    assert feed.step() == [5, 6]
-
-
 def test_deleted_with_unread_tail_is_told_once_and_read_if_it_comes_back(feed: Feed, log: Path, tmp_path: Path) -> None:
     append(log, events(0, 40))
     first = feed.step(Budget(10, 1 << 20))
@@ -250,14 +149,6 @@ def test_half_a_line_that_is_deleted_is_a_lost_tail(feed: Feed, log: Path) -> No
     log.unlink()
     (problem,) = feed.plan().problems
     assert (problem.kind, problem.length) == ("lost-tail", 5)
-
-
-def test_half_a_line_in_a_rotated_gzip_is_read(feed: Feed, log: Path) -> None:
-    append(log, events(0, 50) + event(50).rstrip())
-    feed.step()
-    log.with_name("a.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes()))
-    log.unlink()
-    assert feed.step() == [50]
 
 
 def test_empty_file_is_nothing(feed: Feed, log: Path) -> None:
@@ -366,13 +257,6 @@ def test_lost_and_found_slices(feed: Feed, log: Path, tmp_path: Path) -> None:
     assert (row["reason"], row["offset"], row["length"], row["raw"]) == ("source-lost", 0, len(events(0, 40)), None)
     log.write_bytes(events(0, 40))
     assert feed.source.lost(slices) == {}
-
-
-def test_lost_gzip_is_found_by_its_head(feed: Feed, tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(events(0, 50)))
-    slices = feed.plan().slices
-    (tmp_path / "x.jsonl.gz").rename(tmp_path / "y.gz")
-    assert numbers(feed.read(slices)) == list(range(50))
 
 
 def test_position_set_back_by_the_journal_is_read_again(feed: Feed, log: Path) -> None:

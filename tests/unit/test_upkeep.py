@@ -108,10 +108,10 @@ def test_heaps(small: SmallTables, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_is_rewritten(monkeypatch: pytest.MonkeyPatch, heap: Heap, due: bool) -> None:
-    now, config = datetime(2026, 1, 1, 11, 30, tzinfo=UTC), maintain.FEWEST_IN_OPEN
+    now = datetime(2026, 1, 1, 11, 30, tzinfo=UTC)
     monkeypatch.setattr(maintain, "heaps", lambda *_: [heap])
     monkeypatch.setattr(maintain, "first_open", lambda *_: "2026-01-01-10")
-    found = maintain._due(None, None, FOREIGN, now, config)  # type: ignore[arg-type]
+    found = maintain._due(None, None, FOREIGN, now, maintain.FEWEST_IN_OPEN)  # type: ignore[arg-type]
     assert list(found) == ([heap.bucket] if due else [])
 
 

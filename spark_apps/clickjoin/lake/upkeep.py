@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -47,6 +48,13 @@ def _sizes(actions: pa.Table, by: str) -> dict[str, Size]:
         str(row[f"partition.{by}"]): Size(row["path_count"], row["num_records_sum"] or 0, row["size_bytes_sum"] or 0)
         for row in groups.to_pylist()
     }
+
+
+def newest(small: SmallTables, name: str) -> datetime | None:
+    """The latest event time of a table's rows, from the log alone."""
+    actions = small.files(name)
+    times = actions["max.event_time"].to_pylist() if actions.num_rows else []
+    return max((time for time in times if time), default=None)
 
 
 def drop_buckets(

@@ -19,6 +19,7 @@ from clickjoin import faults
 from clickjoin.config import Within
 from clickjoin.dispatcher.trim import trim
 from clickjoin.events import bucket_at, moment
+from clickjoin.lake import upkeep
 from clickjoin.lake.upkeep import Size, drop_buckets, sizes
 from clickjoin.registry import stragglers
 from clickjoin.registry.boundary import advance, lift_floor, load_boundary, load_bounds
@@ -56,14 +57,12 @@ class Collected:
 
 def facts(pipeline: Pipeline, lake: Lake, now: datetime) -> Facts:
     """What GC decides from, as of now."""
-    actions = lake.small.files("registry")
-    times = actions["max.event_time"].to_pylist() if actions.num_rows else []
     boundary = load_boundary(lake.small)
     waiting, wanted = _oldest_waiting(pipeline, lake)
     open_ = stragglers.unsettled(lake.small, pipeline)
     return Facts(
         now=now,
-        newest=max((time for time in times if time), default=None),
+        newest=upkeep.newest(lake.small, "registry"),
         boundary=min(boundary.values()) if boundary else None,
         waiting=waiting,
         wanted=wanted,

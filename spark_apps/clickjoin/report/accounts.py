@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clickjoin.lake.extent import timestamp
+from clickjoin.lake.upkeep import newest
 from clickjoin.retry.due import waiting
 
 if TYPE_CHECKING:
@@ -60,15 +61,12 @@ class Accounts:
 
 def kept_since(pipeline: Pipeline, lake: Lake, now: datetime) -> datetime:
     """The event time from which on no record can have been dropped from `foreign` by GC (see registry.horizon)."""
-    actions = lake.small.files("registry")
-    times = actions["max.event_time"].to_pylist() if actions.num_rows else []
-    newest = max((time for time in times if time), default=now)
     ahead = timedelta(seconds=pipeline.limits.max_skew)
-    return min(now, newest) - timedelta(seconds=pipeline.kept("foreign")) + ahead
+    return min(now, newest(lake.small, "registry") or now) - timedelta(seconds=pipeline.kept("foreign")) + ahead
 
 
-def account(lake: Lake, replicas: list[str], kept_since: datetime) -> Accounts:
-    """Count everything, id by id, in two jobs. Reads ids only. `kept_since`: see there."""
+def account(lake: Lake, replicas: list[str], since: datetime) -> Accounts:
+    """Count everything, id by id, in two jobs. Reads ids only. `since`: see kept_since."""
     quarantined = {
         row["stream"]: row["n"]
         for row in lake.read("quarantine")
@@ -84,7 +82,7 @@ def account(lake: Lake, replicas: list[str], kept_since: datetime) -> Accounts:
         .agg(F.count("*").alias("ids"), F.sum("count").alias("n"))
         .collect()[0]
     )
-    kept = f"event_time >= {timestamp(kept_since)}"
+    kept = f"event_time >= {timestamp(since)}"
     row = (
         _events(lake, replicas)
         .agg(

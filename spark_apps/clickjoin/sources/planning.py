@@ -99,7 +99,7 @@ class _Draft:
     def take(self, works: Sequence[Work], budget: Budget) -> None:
         """Share the budget between files: those that grow first, then a backlog wave by wave; oldest first in each."""
         of_wave = waves([self.probe.now - work.file.mtime_ns / 1e9 for work in works])
-        order = sorted(range(len(works)), key=lambda at: of_wave[at])
+        order = sorted(range(len(works)), key=of_wave.__getitem__)
         works = [works[at] for at in order]
         wants = [replace(works[n].want, wave=of_wave[at]) for n, at in enumerate(order)]
         pieces: dict[int, _Piece] = {}

@@ -87,10 +87,10 @@ def share(wants: Sequence[Want], budget: Budget) -> list[int]:
 
 
 def _with_one_whole(wants: Sequence[Want], rooms: list[int]) -> list[int]:
-    for at in sorted(range(len(wants)), key=lambda at: wants[at].wave or inf):
-        if wants[at].whole and rooms[at] < wants[at].unread:
-            rooms[at] = wants[at].unread
-            break
+    left = [at for at, want in enumerate(wants) if want.whole and rooms[at] < want.unread]
+    if left:
+        oldest = min(left, key=lambda at: wants[at].wave or inf)
+        rooms[oldest] = wants[oldest].unread
     return rooms
 
 

@@ -1,0 +1,110 @@
+"""Packed files: waited for while they are written, read whole or not, and found again after a rotation."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from clickjoin.sources.base import Budget
+from tests.unit.sources_bench import Feed, age, append, event, events, numbers
+
+
+def test_gzip_with_unread_tail_goes_on_in_it(feed: Feed, log: Path) -> None:
+    append(log, events(0, 50))
+    feed.step()
+    append(log, events(50, 60))
+    packed = log.with_name("a.jsonl.1.gz")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    assert feed.step() == list(range(50, 60))
+    assert [position.state for position in feed.positions.values()] == ["done"]
+    plan = feed.plan()
+    assert (plan.slices, plan.positions) == ((), ())
+    packed.rename(log.with_name("a.jsonl.2.gz"))
+    assert feed.step() == []
+
+
+def test_gzip_without_a_tail_needs_no_slice(tmp_path: Path, log: Path) -> None:
+    feed = Feed(tmp_path, "*.jsonl")
+    append(log, events(0, 50))
+    feed.step()
+    log.with_name("a.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    plan = feed.plan()
+    assert (plan.slices, plan.problems) == ((), ())
+    assert [position.state for position in feed.positions.values()] == ["done"]
+
+
+def test_gzip_being_written_is_waited_for(feed: Feed, log: Path) -> None:
+    append(log, events(0, 50))
+    feed.step()
+    append(log, events(50, 60))
+    whole = gzip.compress(log.read_bytes())
+    packed = log.with_name("a.jsonl.1.gz")
+    packed.write_bytes(whole[:-20])
+    log.unlink()
+    plan = feed.plan()
+    assert (plan.slices, plan.problems) == ((), ())
+    assert plan.backlog_bytes > 0
+    packed.write_bytes(whole)
+    assert feed.step() == list(range(50, 60))
+
+
+def test_new_gzip_is_read_whole_and_again_if_it_changes(feed: Feed, tmp_path: Path) -> None:
+    packed = tmp_path / "x.jsonl.gz"
+    packed.write_bytes(gzip.compress(events(0, 20)) + gzip.compress(events(20, 30)))
+    plan = feed.plan()
+    assert plan.slices[0].end == -1
+    assert numbers(feed.read(plan.slices, tasks=4, size=100)) == list(range(30))
+    packed.write_bytes(gzip.compress(events(0, 40)))
+    assert feed.step() == list(range(40))
+
+
+def test_damaged_gzip_is_read_as_far_as_it_goes(feed: Feed, tmp_path: Path) -> None:
+    packed = tmp_path / "x.jsonl.gz"
+    packed.write_bytes(gzip.compress(events(0, 500))[:-100])
+    age(packed, 60)
+    rows = feed.read(feed.plan().slices)
+    good = numbers(rows)
+    assert good == list(range(len(good)))
+    assert len(good) > 100
+    assert [row["reason"] for row in rows if row["reason"]][-1] == "broken-gzip"
+
+
+def test_gzip_that_cannot_be_unpacked_is_one_bad_record(feed: Feed, tmp_path: Path) -> None:
+    packed, whole = tmp_path / "x.jsonl.gz", bytearray(gzip.compress(events(0, 300)))
+    middle = len(whole) // 2
+    whole[middle : middle + 40] = bytes(255 - byte for byte in whole[middle : middle + 40])
+    whole[-4:] = b"\xff\xff\xff\xee"  # says that it unpacks to four billion bytes
+    packed.write_bytes(whole)
+    (tmp_path / "y.jsonl").write_bytes(events(0, 5))
+    age(packed, 60)
+    plan = feed.plan(Budget(100, 10**6))
+    assert sum(piece.events for piece in plan.slices) < 100 * len(whole)
+    rows = feed.read(plan.slices)
+    assert numbers(rows) == list(range(5))
+    found = [row for row in rows if row["reason"]]
+    assert [(row["reason"], row["path"], row["offset"]) for row in found] == [("broken-gzip", str(packed), 0)]
+    assert feed.plan().slices == ()
+
+
+def test_plain_file_named_gz_is_plain(feed: Feed, tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl.gz").write_bytes(events(0, 5))
+    assert feed.step() == [0, 1, 2, 3, 4]
+    append(tmp_path / "x.jsonl.gz", events(5, 7))
+    assert feed.step() == [5, 6]
+
+
+def test_half_a_line_in_a_rotated_gzip_is_read(feed: Feed, log: Path) -> None:
+    append(log, events(0, 50) + event(50).rstrip())
+    feed.step()
+    log.with_name("a.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    assert feed.step() == [50]
+
+
+def test_lost_gzip_is_found_by_its_head(feed: Feed, tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(events(0, 50)))
+    slices = feed.plan().slices
+    (tmp_path / "x.jsonl.gz").rename(tmp_path / "y.gz")
+    assert numbers(feed.read(slices)) == list(range(50))
