@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from . import Problem, doctor, environment, jars, locks
+from . import Problem, doctor, environment, jars, locks, logstore
 from .once import exclusive
 
 
@@ -14,6 +14,7 @@ def setup() -> None:
     with exclusive():
         environment.ensure()
         jars.ensure()
+        logstore.ensure()
 
 
 def main(arguments: list[str]) -> int:

@@ -33,11 +33,23 @@ SETTINGS = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",  # hundreds of files are not worth a task each
     "spark.databricks.delta.stats.collect.using.tableSchema": "true",
 }
-_IN_PROCESS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+# Delta's own log store for local files renames over a commit that came first; a server must be started with these.
+LOG_STORES = {"spark.delta.logStore.file.impl": "clickjoin.storage.LocalLogStore"}
+# Of a Spark that is one process: loopback alone, and a secret that it makes for itself at each start, so that no other
+# user of the machine can give it orders. With another master both are the cluster's, and the user's to set.
+ALONE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.authenticate": "true",
+}
+_DELTA = {
+    **LOG_STORES,
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_IN_PROCESS = {
+    **_DELTA,
+    **ALONE,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "3g",
@@ -63,11 +75,11 @@ def connect(url: str) -> SparkSession:
 
     Errors: ConfigError for a URL that can only hang, ServerLost where nothing answers.
     """
-    if "token=" in url and "use_ssl" not in url and not url.startswith("sc://localhost"):
+    host, port = _address(url)
+    if "token=" in url and "use_ssl" not in url and host != "localhost":
         raise ConfigError(
             "a token needs TLS or the host name `localhost`", remedy="Add use_ssl=true, or use sc://localhost"
         )
-    host, port = _address(url)
     try:
         socket.create_connection((host, port), timeout=10).close()
         os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # pyspark.sql.functions looks here for which kind to build
@@ -151,6 +163,22 @@ def in_process(cores: str = "*", memory: str | None = None) -> SparkSession:
     return configured(builder.getOrCreate())
 
 
+def submitted(name: str) -> SparkSession:
+    """The session of a program that spark-submit runs; what it was given there goes before what is set here."""
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf()
+    for key, value in (_DELTA | (ALONE if is_alone(conf.get("spark.master", "")) else {})).items():
+        conf.setIfMissing(key, value)
+    return configured(SparkSession.builder.config(conf=conf).appName(name).getOrCreate())
+
+
+def is_alone(master: str | None) -> bool:
+    """Whether Spark with this master is one process, on this machine."""
+    return re.fullmatch(r"local(\[[^\]]*\])?", master or "") is not None
+
+
 def _hush() -> None:
     """Keep quiet about a Java process that is gone: what is called next raises, and that is said in one message."""
     from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
@@ -172,7 +200,29 @@ def _scratch() -> str:
 
 
 def configured(session: SparkSession) -> SparkSession:
-    """Give a session the settings that clickjoin relies on."""
+    """Give a session the settings that clickjoin relies on. Errors: as of require_log_stores."""
+    require_log_stores(session)
     for key, value in SETTINGS.items():
         session.conf.set(key, value)
     return session
+
+
+def require_log_stores(session: SparkSession) -> None:
+    """Check that a session commits by log stores that never overwrite. Errors: ConfigError, with what to set."""
+    general = _server_setting(session, "spark.delta.logStore.class")
+    wrong = [name for name, value in LOG_STORES.items() if general or _server_setting(session, name) != value]
+    if wrong:
+        settings = " ".join(f"--conf {name}={LOG_STORES[name]}" for name in wrong)
+        without = " and without spark.delta.logStore.class" if general else ""
+        raise ConfigError(
+            f"this Spark's commits can overwrite those of others: {', '.join(wrong)} is not set when it starts",
+            remedy=f"Start it with {settings}{without}, and clickjoin-logstore.jar (made by `make setup`) in --jars",
+        )
+
+
+def _server_setting(session: SparkSession, name: str) -> str | None:
+    """A setting as Spark was started with it; on a Connect server, as the session has it."""
+    if is_remote(session):
+        return session.conf.get(name, None)
+    found: str | None = session.sparkContext.getConf().get(name)
+    return found

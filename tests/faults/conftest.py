@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,9 +73,12 @@ class Pipeline:
         """The queries that some clicks wait for are written now."""
         self.append("queries/late.jsonl", self.late)
 
-    def start(self, command: str, *options: str, fault: str = "") -> subprocess.Popen[bytes]:
-        env = {**os.environ, "CLICKJOIN_FAULT": fault, "PYTHONPATH": str(ROOT / "spark_apps")}
-        line = [sys.executable, "-m", "clickjoin.cli", command, "--config", str(self.config), "--remote", self.remote]
+    def start(
+        self, command: str, *options: str, fault: str = "", environment: Mapping[str, str] = os.environ
+    ) -> subprocess.Popen[bytes]:
+        env = {**environment, "CLICKJOIN_FAULT": fault, "PYTHONPATH": str(ROOT / "spark_apps")}
+        env["CLICKJOIN_REMOTE"] = self.remote  # not an option: some commands need no Spark
+        line = [sys.executable, "-m", "clickjoin.cli", command, "--config", str(self.config)]
         with self.log.open("a") as log:
             log.write(f"--- {command} {options} fault={fault}\n")
             log.flush()

@@ -10,7 +10,7 @@ from threading import Barrier
 import pyarrow as pa
 import pytest
 
-from clickjoin.errors import BatchError, LakeError
+from clickjoin.errors import FilesGone, LakeError
 from clickjoin.lake import SmallTables, Txn
 from clickjoin.lake.types import arrow_schema, delta_type
 from clickjoin.lake.written import Target, Written, write
@@ -168,11 +168,10 @@ def test_no_types(kind: str) -> None:
         delta_type(kind)
 
 
-def written(small: SmallTables, age: float = 0.0) -> list[Written]:
+def written(small: SmallTables) -> list[Written]:
     """A file with one entry, beside the table's own."""
     target = Target(small.path("boundary"), arrow_schema(BOUNDARY))
-    files = write(target, pa.Table.from_pylist([entry(7)], schema=arrow_schema(BOUNDARY)))
-    return [file._replace(at=file.at - age) for file in files]
+    return write(target, pa.Table.from_pylist([entry(7)], schema=arrow_schema(BOUNDARY)))
 
 
 def test_files_are_added_once(small: SmallTables) -> None:
@@ -181,8 +180,20 @@ def test_files_are_added_once(small: SmallTables) -> None:
     assert shards(small) == [7]
 
 
-def test_files_that_vacuum_may_have_removed_are_not_added(small: SmallTables) -> None:
-    """A process that was stopped for hours between writing and committing."""
-    with pytest.raises(BatchError, match=r"more than half an hour ago.*Run the batch again"):
-        small.add("boundary", written(small, 2000), Txn("a", 1))
+def test_files_that_are_gone_are_not_added(small: SmallTables) -> None:
+    """A collector whose clock was wrong, or a VACUUM by hand, came between writing and committing."""
+    files = written(small) + written(small)
+    Path(small.path("boundary"), files[1].path).unlink()
+    with pytest.raises(FilesGone, match=rf"boundary/: 1 of 2 files .* gone: {files[1].path}; .*is run again"):
+        small.add("boundary", files, Txn("a", 1))
     assert (shards(small), small.settled_txn("boundary", "a")) == ([], -1)
+    assert small.add("boundary", written(small), Txn("a", 1))
+    assert shards(small) == [7]
+
+
+def test_files_that_were_cut_short_are_not_added(small: SmallTables) -> None:
+    file = written(small)[0]
+    Path(small.path("boundary"), file.path).write_bytes(b"PAR1")
+    with pytest.raises(FilesGone, match=rf"{file.path} \(4 bytes, not {file.size}\)"):
+        small.add("boundary", [file], Txn("a", 1))
+    assert shards(small) == []

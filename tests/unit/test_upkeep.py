@@ -15,7 +15,7 @@ from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.dispatcher.trim import KEPT_BATCHES, trim
 from clickjoin.events import MICROS
 from clickjoin.lake import SmallTables, Txn, upkeep
-from clickjoin.lake.upkeep import LARGE, Heap, Size, drop_buckets, heaps, sizes, vacuum
+from clickjoin.lake.upkeep import LARGE, Heap, Size, drop_buckets, heaps, sizes
 from clickjoin.sources.base import Position
 from clickjoin.tables import BATCHES, FOREIGN
 
@@ -113,16 +113,6 @@ def test_what_is_rewritten(monkeypatch: pytest.MonkeyPatch, heap: Heap, due: boo
     monkeypatch.setattr(maintain, "first_open", lambda *_: "2026-01-01-10")
     found = maintain._due(None, None, FOREIGN, now, maintain.FEWEST_IN_OPEN)  # type: ignore[arg-type]
     assert list(found) == ([heap.bucket] if due else [])
-
-
-def test_vacuum(small: SmallTables) -> None:
-    land(small, "a", 1)
-    land(small, "b", 2)
-    drop_buckets(small, "foreign", "b")
-    assert vacuum(small, "foreign", 1, dry_run=False) == 0
-    assert vacuum(small, "foreign", 0, dry_run=True) == 1
-    assert vacuum(small, "foreign", 0, dry_run=False) == 1
-    assert len(small.read("foreign")) == 2
 
 
 def test_journal_keeps_what_positions_are_rebuilt_from(small: SmallTables) -> None:

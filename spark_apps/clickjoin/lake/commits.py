@@ -1,70 +1,107 @@
-"""Commits of delta-rs: rows, or files that lie there already, under a transaction of the product's own."""
+"""Commits of delta-rs: files that lie beside a table's own, or none, under a transaction of the product's own.
+
+Each is the very next version after the one that a handle shows, or none at all; whoever loses looks at the table again.
+Each carries a nonce, by which a writer whose answer was lost finds out whether the commit that is there is its own.
+"""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
-from deltalake.exceptions import CommitFailedError
+import pyarrow.fs as pafs
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
-from clickjoin.errors import BatchError, LakeError
+from clickjoin.errors import CommitStateUnknown, FilesGone, LakeError
+from clickjoin.lake.durable import flush_commit, flush_recent, local_folder
+from clickjoin.lake.storage import absent
 from clickjoin.lake.txn import Txn
-from clickjoin.lake.types import arrow_type
 
 if TYPE_CHECKING:
     from clickjoin.lake.written import Written
 
-_STALE = 1800.0  # seconds; VACUUM leaves files alone for an hour at least (keep.files)
-_PACKED = WriterProperties(compression="ZSTD")
+_NAMED = 3
+_NONCE = "clickjoinNonce"  # a key of commitInfo
 
 
 class Unwritable(LakeError):
     """Somebody has given a table a feature that only Spark can write."""
 
 
-def write(table: DeltaTable, data: pa.Table, properties: CommitProperties | None) -> None:
-    """Append rows. Errors: CommitFailedError where the commit is refused, Unwritable."""
-    for field in table.schema().fields:  # columns that a later version, or an earlier adapter, has added
-        if field.name not in data.column_names:
-            data = data.append_column(field.name, pa.nulls(data.num_rows, arrow_type(str(field.type.type))))
+def add(table: DeltaTable, files: Sequence[Written], txn: Txn | None) -> None:
+    """Commit files as the very next version after the one that a handle shows, and return once that is on disk.
+
+    Each file is looked for first: a commit of what is not there could never be read, nor taken back by a retry.
+    Errors: CommitFailedError where another commit came first, CommitStateUnknown, Unwritable, FilesGone.
+    """
+    _require_there(table.table_uri, files)
+    now = int(time.time() * 1000)
+    adds: list[Any] = [AddAction(f.path, f.size, f.values, now, True, f.stats) for f in files]
+    nonce, version = uuid.uuid4().hex, int(table.version()) + 1
     try:
-        write_deltalake(table, data, mode="append", commit_properties=properties, writer_properties=_PACKED)
-    except CommitFailedError as error:
-        _raise_unwritable(table, error)
-        raise
+        table.create_write_transaction(adds, "append", table.schema(), commit_properties=_carrying(txn, nonce))
+    except (DeltaError, OSError) as error:
+        if "Unsupported table features" in str(error):
+            remedy = "Take the feature away from the table again"
+            raise Unwritable(f"{table.table_uri}: {error}", remedy=remedy) from error
+        if not _landed(table.table_uri, version, nonce, error):
+            raise
+    _flush(table.table_uri, version)
 
 
-def add(table: DeltaTable, files: Sequence[Written], properties: CommitProperties | None) -> None:
-    """Add files that lie beside the table's own, or none: a txn alone. Errors: as of `write`, BatchError."""
-    now = time.time()
-    if files and now - min(file.at for file in files) > _STALE:
-        raise BatchError(
-            f"{table.table_uri}: files that wait to be added were written more than half an hour ago; VACUUM may have "
-            "removed them",
-            remedy="Run the batch again: it writes others",
+def _require_there(uri: str, files: Sequence[Written]) -> None:
+    if files and (gone := absent(uri, {file.path: file.size for file in files})):
+        raise FilesGone(
+            f"{uri}: {len(gone)} of {len(files)} files that were to be added are gone: "
+            f"{', '.join(gone[:_NAMED])}{' …' if len(gone) > _NAMED else ''}; nothing was added",
+            remedy="The batch is run again and writes others; if it happens again, look who removes files there "
+            "(a VACUUM by hand? a host whose clock is ahead?)",
         )
-    adds: list[Any] = [AddAction(f.path, f.size, f.values, int(now * 1000), True, f.stats) for f in files]
+
+
+def _carrying(txn: Txn | None, nonce: str) -> CommitProperties:
+    transactions = [Transaction(txn.app_id, txn.version)] if txn else None
+    return CommitProperties(custom_metadata={_NONCE: nonce}, max_commit_retries=0, app_transactions=transactions)
+
+
+def _landed(uri: str, version: int, nonce: str, error: Exception) -> bool:
+    """Whether the commit that was answered by an error is in the log all the same."""
+    system, root = pafs.FileSystem.from_uri(uri)
     try:
-        table.create_write_transaction(adds, "append", table.schema(), commit_properties=properties)
-    except CommitFailedError as error:
-        _raise_unwritable(table, error)
-        raise
+        with system.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as file:
+            return nonce.encode() in file.read()
+    except FileNotFoundError:
+        if isinstance(error, CommitFailedError) and "already exists" in str(error):
+            raise _unknown(uri, version, error) from error
+        return False
+    except OSError as unread:
+        raise _unknown(uri, version, unread) from error
 
 
-def _raise_unwritable(table: DeltaTable, error: CommitFailedError) -> None:
-    if "Unsupported table features" in str(error):
-        raise Unwritable(f"{table.table_uri}: {error}", remedy="Take the feature away from the table again") from error
+def ensure_durable(table: DeltaTable) -> None:
+    """Return once the newest commits that a handle shows are on disk, whoever made them. Errors: CommitStateUnknown."""
+    _flush(table.table_uri, int(table.version()), flush_recent)
 
 
-def very_next(txn: Txn) -> CommitProperties:
-    """For a commit that carries a txn, as the very next version or not at all."""
-    return CommitProperties(max_commit_retries=0, app_transactions=[Transaction(txn.app_id, txn.version)])
+def _flush(uri: str, version: int, flush: Callable[[Path, int], None] = flush_commit) -> None:
+    folder = local_folder(uri)
+    if folder is None:
+        return
+    try:
+        flush(folder, version)
+    except OSError as error:
+        raise _unknown(uri, version, error) from error
 
 
-def carrying(txn: Txn | None) -> CommitProperties | None:
-    """For a commit that carries a txn, where there is one."""
-    return CommitProperties(app_transactions=[Transaction(txn.app_id, txn.version)]) if txn else None
+def _unknown(uri: str, version: int, error: Exception) -> CommitStateUnknown:
+    detail = f"{os.strerror(error.errno)}" if isinstance(error, OSError) and error.errno else str(error)
+    return CommitStateUnknown(
+        f"{uri}: version {version} may or may not be on disk ({detail})",
+        remedy="Check the disk. Run it again: what landed is found by its transaction, and nothing is done twice",
+    )

@@ -77,7 +77,7 @@ def _insert(small: SmallTables, rows: pa.Table, txn: Txn) -> int | None:
         raise TooMany(f"{files.num_rows} files")
     taken = claims_of(small.path(REGISTRY.name), prune.paths(files), rows)
     new = rows.join(taken, _KEY, join_type="left anti") if taken.num_rows else rows
-    if new.num_rows and not small.append_next(table, new.select(rows.column_names), txn):
+    if new.num_rows and not small.append_next(table, REGISTRY.name, new.select(rows.column_names), txn):
         raise Overtaken(small.path(REGISTRY.name))
     return int(new.num_rows)
 

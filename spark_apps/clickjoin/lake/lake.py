@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from clickjoin.errors import CommitConflict, LakeError
+from clickjoin.errors import CommitConflict, CommitStateUnknown, LakeError
 from clickjoin.lake import prune
-from clickjoin.lake.commits import Unwritable
+from clickjoin.lake.commits import Unwritable, ensure_durable
+from clickjoin.lake.parts import BadFile, passing_over
 from clickjoin.lake.short import short_groups
 from clickjoin.lake.small import SmallTables, settings
 from clickjoin.lake.txn import Txn
@@ -49,12 +51,18 @@ _CONFLICTS = (
     "ProtocolChangedException",
     "Overtaken",
 )
+_UNKNOWN = "clickjoin.storage.CommitStateUnknownException"  # of infra/logstore
 
 
 def is_conflict(error: Exception) -> bool:
     """Whether a failed commit was refused because another writer came first, so that a rerun can succeed."""
     text = f"{type(error).__name__} {error}"
     return any(mark in text for mark in _CONFLICTS)
+
+
+def is_unknown(error: Exception) -> bool:
+    """Whether a commit may have landed, as far as its writer was answered."""
+    return isinstance(error, CommitStateUnknown) or _UNKNOWN in str(error)
 
 
 class Lake:
@@ -65,6 +73,17 @@ class Lake:
         self.small = SmallTables(root)
         self.conflict_reruns = 0
         self.sleep = sleep
+        self._unread: frozenset[tuple[str, str]] = frozenset()
+
+    @contextmanager
+    def without(self, bad: Iterable[BadFile]) -> Iterator[None]:
+        """Read tables as if files that cannot be read held no rows."""
+        self._unread = frozenset((file.table, file.path) for file in bad)
+        try:
+            with passing_over(self.spark, bool(self._unread)):
+                yield
+        finally:
+            self._unread = frozenset()
 
     def read(self, name: str, version: int | None = None) -> DataFrame:
         """A table as a DataFrame, at its newest version or at the one given."""
@@ -100,6 +119,7 @@ class Lake:
 
     def _read(self, name: str, files: list[str], ddl: str = "") -> DataFrame:
         ddl, root = ddl or BY_NAME[name].ddl, self.small.path(name)
+        files = [file for file in files if (name, file) not in self._unread]
         if not files:
             return self.spark.createDataFrame([], ddl)
         reader = self.spark.read.schema(ddl).option("basePath", root)
@@ -122,6 +142,7 @@ class Lake:
             writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(self.small.path(name))
 
         self.rerun(name, write)
+        self.small.noted.saw(name, txn.app_id, txn.version)
 
     def add(self, name: str, files: Sequence[Written], txn: Txn) -> None:
         """Add files that workers have written to a table, in one commit, once a txn."""
@@ -226,15 +247,29 @@ class Lake:
         return int(metrics["numFilesRemoved"])
 
     def rerun(self, name: str, commit: Callable[[], T]) -> T:
-        """Commit to a table, again where another writer came first. Errors: CommitConflict after many refusals."""
+        """Commit to a table, again where another writer came first or the answer was lost: a rerun finds what landed.
+
+        Errors: CommitConflict after many refusals, CommitStateUnknown after as many lost answers, LakeReplaced.
+        """
+        unknown: Exception | None = None
         for attempt in range(_RERUNS):
+            self.small.require_same()
             try:
-                return commit()
+                done = commit()
+                self.small.require_same()  # Spark opens the table by itself: see docs/backup.md
+                if unknown:
+                    ensure_durable(self.small.open(name))
+                return done
             except Exception as error:
-                if not is_conflict(error):
+                if not (is_unknown(error) or is_conflict(error)):
                     raise
+                unknown = error if is_unknown(error) else unknown
                 self.conflict_reruns += 1
                 self.sleep(random.uniform(0.01, 0.05 * 2 ** min(attempt, 6)))
+        if unknown:
+            raise CommitStateUnknown(
+                f"{self.small.path(name)}: no answer to {_RERUNS} commits ({unknown})"[:500], remedy="Check the disk"
+            ) from unknown
         raise CommitConflict(
             f"{self.small.path(name)}: refused {_RERUNS} times in a row",
             remedy="Too many writers in one bucket: use more shards, or fewer replicas",

@@ -46,6 +46,9 @@ class ReadableTables(SmallTables):
         with readable(self._root, name):
             return super().read(name, filters, columns)
 
+    def require_same(self) -> None:
+        """Nothing: whoever only reads takes what is there now, whichever lake that is."""
+
 
 def missing(root: str, name: str) -> LakeError:
     """Why a table that is looked for is not there."""

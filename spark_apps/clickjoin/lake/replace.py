@@ -27,6 +27,7 @@ def replace_rows(lake: Lake, name: str, where: str, rows: DataFrame, txn: Txn) -
         writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(lake.small.path(name))
 
     lake.rerun(name, write)
+    lake.small.noted.saw(name, txn.app_id, txn.version)
 
 
 def drop_before(small: SmallTables, name: str, column: str, before: datetime) -> bool:

@@ -5,9 +5,10 @@ Also what can be known of any table from its log alone. A commit costs about 10 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -16,25 +17,26 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.schema import PrimitiveType
 
 from clickjoin.errors import LakeError
-from clickjoin.lake import commits
-from clickjoin.lake.commits import carrying, very_next
+from clickjoin.lake import commits, restored, written
+from clickjoin.lake.noted import Noted, Shown
 from clickjoin.lake.txn import Txn
 from clickjoin.lake.types import arrow_schema, delta_type
+from clickjoin.lake.written import Target, Written
 from clickjoin.tables import BY_NAME, Table
-
-if TYPE_CHECKING:
-    from clickjoin.lake.written import Written
 
 # A batch every few seconds makes tens of thousands of versions a day: few checkpoints, a short log.
 _SETTINGS = {
     "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": "interval 3 days",
+    # Whoever writes a checkpoint would clean up by its own clock, however wrong; GC does it by the lake's.
+    "delta.enableExpiredLogCleanup": "false",
     # Not longer than the log: time travel needs both.
     "delta.deletedFileRetentionDuration": "interval 3 days",
     "delta.enableChangeDataFeed": "false",
     "delta.enableDeletionVectors": "false",
 }
-_RACES = 20
+_RACES = 100
+_PAUSE = 0.02  # seconds, at most, times the number of lost races
 
 
 def settings(table: Table) -> dict[str, str]:
@@ -52,6 +54,8 @@ class SmallTables:
         self._root = root
         self._options = storage_options
         self._open: dict[str, DeltaTable] = {}
+        self._mark = restored.mark(root)
+        self.noted = Noted()
 
     def path(self, name: str) -> str:
         """Where a table lies."""
@@ -82,7 +86,7 @@ class SmallTables:
         return True
 
     def open(self, name: str) -> DeltaTable:
-        """The table at its newest version. Errors: LakeError where it does not exist."""
+        """The table at its newest version. Errors: LakeError where it does not exist, LakeReplaced."""
         try:
             if name in self._open:
                 self._open[name].update_incremental()
@@ -95,7 +99,15 @@ class SmallTables:
                 if name == "registry" and self.exists("joined")
                 else "Check that the lake is mounted, else run `clickjoin init` with this pipeline",
             ) from error
+        except DeltaError:
+            self.require_same()  # what it can make nothing of may be another lake's
+            raise
+        self.require_same()
         return self._open[name]
+
+    def require_same(self) -> None:
+        """Check that no backup has been restored since this was made. Errors: LakeReplaced."""
+        restored.require_same(self._root, self._mark)
 
     def forget(self, name: str) -> None:
         """Look at a table anew the next time: another may lie in its place."""
@@ -108,7 +120,16 @@ class SmallTables:
     def settled_txn(self, name: str, app_id: str) -> int:
         """Highest `txnVersion` that a table holds of one `txnAppId`; -1 if none."""
         found = self.open(name).transaction_version(app_id)
+        self.noted.saw(name, app_id, int(found or 0))
         return -1 if found is None else int(found)
+
+    def shown(self) -> Shown:
+        """Id and version of each table as it was last opened; versions that were lost count."""
+        lost = self.noted.lost
+        return {
+            name: (str(table.metadata().id), int(table.version()) + lost.get(name, 0))
+            for name, table in self._open.items()
+        }
 
     def rows(self, name: str) -> int:
         """Number of rows, from the log's statistics alone."""
@@ -160,11 +181,17 @@ class SmallTables:
 
     def append_table(self, name: str, data: pa.Table, txn: Txn | None = None) -> bool:
         """The same with an Arrow table, columns as arrow_schema has them."""
-        return self._once(name, txn, lambda table: commits.write(table, data, carrying(txn)))
+        held = txn is not None and self.settled_txn(name, txn.app_id) >= txn.version
+        return self._once(name, [] if held else self._files(name, data), txn)
 
     def add(self, name: str, files: Sequence[Written], txn: Txn) -> bool:
         """Commit files that lie beside a table's own already; False if the table already holds this txn."""
-        return self._once(name, txn, lambda table: commits.add(table, files, carrying(txn)))
+        return self._once(name, files, txn)
+
+    def _files(self, name: str, data: pa.Table) -> list[Written]:
+        table = BY_NAME[name]
+        target = Target(self.path(name), data.schema, table.partitions, table.statistics or tuple(table.names))
+        return written.write(target, data)
 
     def fix(self, name: str, txn: Txn) -> bool:
         """Commit a txn without rows, so that no late copy of the same batch can commit rows under it.
@@ -173,26 +200,30 @@ class SmallTables:
         """
         return self.add(name, [], txn)
 
-    def _once(self, name: str, txn: Txn | None, commit: Callable[[DeltaTable], None]) -> bool:
-        for _ in range(_RACES):
+    def _once(self, name: str, files: Sequence[Written], txn: Txn | None) -> bool:
+        for race in range(_RACES):
             table = self.open(name)
             if txn and self.settled_txn(name, txn.app_id) >= txn.version:
+                commits.ensure_durable(table)  # a copy of this batch may have been killed before it could
                 return False
             # Where another writer of this txn came first, the next look will see it.
-            if _done(partial(commit, table)):
+            if _taken(table, files, txn):
+                if txn:
+                    self.noted.saw(name, txn.app_id, txn.version)
                 return True
+            time.sleep(random.uniform(0, _PAUSE * min(race, 20)))
         raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
 
-    def append_next(self, table: DeltaTable, data: pa.Table, txn: Txn) -> bool:
+    def append_next(self, table: DeltaTable, name: str, data: pa.Table, txn: Txn) -> bool:
         """Append rows as the very next version after the one that a handle shows; False if another commit came first.
 
         Columns as arrow_schema.
         """
-        return _done(lambda: commits.write(table, data, very_next(txn)))
+        return _taken(table, self._files(name, data), txn)
 
     def add_next(self, table: DeltaTable, files: Sequence[Written], txn: Txn) -> bool:
         """Commit files as the very next version after the one that a handle shows; False if another came first."""
-        return _done(lambda: commits.add(table, files, very_next(txn)))
+        return _taken(table, files, txn)
 
     def commit_next(self, name: str, version: int, txn: Txn) -> bool:
         """Commit a txn without rows as the very next version after one; False if another commit came first."""
@@ -200,10 +231,10 @@ class SmallTables:
         return int(table.version()) == version and self.add_next(table, [], txn)
 
 
-def _done(commit: Callable[[], None]) -> bool:
-    """Whether a commit was taken."""
+def _taken(table: DeltaTable, files: Sequence[Written], txn: Txn | None) -> bool:
+    """Whether a commit was taken, and not refused for another that came first."""
     try:
-        commit()
+        commits.add(table, files, txn)
     except CommitFailedError:
         return False
     return True

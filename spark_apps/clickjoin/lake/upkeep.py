@@ -127,13 +127,3 @@ def heaps(small: SmallTables, name: str) -> list[Heap]:
         Heap(row.get("partition.bucket"), row["path_count"], row["size_bytes_sum"], row["size_bytes_max"])
         for row in groups.to_pylist()
     ]
-
-
-def vacuum(small: SmallTables, name: str, hours: float, *, dry_run: bool) -> int:
-    """Remove files that no version within `hours` needs, and the log's own leftovers. Returns how many files."""
-    table = small.open(name)
-    files = table.vacuum(retention_hours=int(hours), dry_run=dry_run, enforce_retention_duration=False, full=True)
-    if not dry_run:
-        table.create_checkpoint()
-        table.cleanup_metadata()
-    return len(files)

@@ -1,14 +1,17 @@
 """Data files that Spark's workers write themselves; one commit then adds them, and no row passes through the driver.
 
-A file that is never committed is nobody's, and VACUUM takes it away. Runs on workers, which need no clickjoin.
+A file is on disk before it is handed on. One that is never committed is nobody's, and VACUUM takes it away. Runs on
+workers, which need no clickjoin.
 """
 
 from __future__ import annotations
 
 import json
-import time
+import math
 import uuid
 from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +22,7 @@ import pyarrow.parquet as pq
 
 from clickjoin.arrays import mask, plain
 from clickjoin.events import moment
+from clickjoin.lake.durable import flush_data
 
 _ROWS_A_GROUP = 4_096  # who looks for few rows reads little beside them
 _LONGEST = 64  # characters of a text in a file's statistics
@@ -36,17 +40,13 @@ class Target(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A file beside a table's own: its path below the table, bytes, rows, partition values, and statistics as JSON.
-
-    `at`: when it was written, in seconds since 1970.
-    """
+    """A file beside a table's own: its path below the table, bytes, rows, partition values, and statistics as JSON."""
 
     path: str
     size: int
     rows: int
     values: dict[str, str]
     stats: str
-    at: float
 
 
 def write(target: Target, rows: pa.Table, order: str = "") -> list[Written]:
@@ -91,7 +91,9 @@ def _write(target: Target, values: dict[str, str], rows: pa.Table, order: str) -
     data = sink.getvalue()
     with system.open_output_stream(f"{root}/{path}") as out:
         out.write(data)
-    return Written(path, data.size, rows.num_rows, values, _stats(rows, target), time.time())
+    if isinstance(system, pafs.LocalFileSystem):
+        flush_data(Path(root), path)
+    return Written(path, data.size, rows.num_rows, values, _stats(rows, target))
 
 
 def _stats(rows: pa.Table, target: Target) -> str:
@@ -109,9 +111,19 @@ def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
     is_time = pa.types.is_timestamp(column.type)
     found = pc.min_max(column.cast(pa.int64()) if is_time else column)
     ends = found["min"].as_py(), found["max"].as_py()
-    if isinstance(ends[0], str):  # a log is no place for ids of megabytes
-        return ends[0][:_LONGEST], ends[1] if len(ends[1]) <= _LONGEST else None
-    if not is_time or ends[0] is None:
+    if ends[0] is None:
         return ends
-    low, high = (moment(micros).isoformat(timespec="microseconds").replace("+00:00", "Z") for micros in ends)
-    return low, high
+    if is_time:
+        low, high = (moment(micros).isoformat(timespec="microseconds").replace("+00:00", "Z") for micros in ends)
+        return low, high
+    return _as_json(ends[0], False), _as_json(ends[1], True)
+
+
+def _as_json(value: Any, is_upper: bool) -> Any:
+    """An end as JSON has it; None, which says nothing of the file, where it cannot."""
+    if isinstance(value, str):  # a log is no place for ids of megabytes
+        return value if len(value) <= _LONGEST else None if is_upper else value[:_LONGEST]
+    if isinstance(value, date):
+        return value.isoformat()
+    is_plain = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_plain else None

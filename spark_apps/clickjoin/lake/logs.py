@@ -1,0 +1,135 @@
+"""A table's Delta log, read by hand: its transactions, and entries that no writer can have left as they are.
+
+Both committers create an entry whole; what is empty, cut short or missing between others was left so by a disk. An
+engine takes an empty entry for a commit of nothing, and so does not notice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:[0-9a-f-]{36}\.)?(?:(\d{10})\.(\d{10})\.)?parquet")
+_LOOKS, _PAUSE = 3, 0.05
+_GONE, _EMPTY, _CUT = "is missing", "is empty", "is cut short"
+
+
+@dataclass(frozen=True)
+class Torn:
+    """An entry of a log, or a checkpoint, that is not what a writer wrote: its name, and what is wrong with it."""
+
+    file: str
+    why: str
+    version: int
+    checkpoint: bool = False
+
+
+@dataclass(frozen=True)
+class TableLog:
+    """What a log says: newest version, the table's id and settings, the newest transaction of each application."""
+
+    version: int = -1
+    table_id: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    txns: Mapping[str, int] = field(default_factory=dict)
+    torn: tuple[Torn, ...] = ()
+
+
+@dataclass
+class _State:
+    table_id: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    txns: dict[str, int] = field(default_factory=dict)
+
+    def take(self, action: Mapping[str, Any]) -> None:
+        if txn := action.get("txn"):
+            self.txns[txn["appId"]] = max(int(txn["version"]), self.txns.get(txn["appId"], -1))
+        if meta := action.get("metaData"):
+            self.table_id, self.settings = meta["id"], dict(meta["configuration"] or ())
+
+
+def read_log(path: str) -> TableLog:
+    """The log of the table at a path, from its newest readable checkpoint on; an empty TableLog where there is none."""
+    found = TableLog()
+    for _ in range(_LOOKS):
+        try:
+            found = _Log(path).read()
+        except FileNotFoundError:  # cleaned up between the look at the folder and the look at the file
+            continue
+        if not found.torn:
+            break
+        time.sleep(_PAUSE)  # a listing may miss an entry that was added beside it
+    return found
+
+
+class _Log:
+    def __init__(self, path: str) -> None:
+        self._files, root = pafs.FileSystem.from_uri(path)
+        self._root = f"{root}/_delta_log"
+        self.commits: dict[int, int] = {}  # bytes, by version
+        self.checkpoints: dict[int, list[str]] = {}
+        infos = self._files.get_file_info(pafs.FileSelector(self._root, allow_not_found=True))
+        for name, size in sorted((info.base_name, info.size) for info in infos):
+            if match := COMMIT.fullmatch(name):
+                self.commits[int(match[1])] = size
+            elif match := _CHECKPOINT.fullmatch(name):
+                self.checkpoints.setdefault(int(match[1]), []).append(name)
+
+    def read(self) -> TableLog:
+        state, torn = _State(), []
+        begin = -1
+        for version in sorted(self.checkpoints, reverse=True):
+            try:
+                for name in self.checkpoints[version]:
+                    self._checkpoint(name, state)
+            except (pa.ArrowInvalid, OSError) as error:
+                if isinstance(error, FileNotFoundError):
+                    raise
+                torn += [Torn(name, "cannot be read", version, True) for name in self.checkpoints[version]]
+                state = _State()
+            else:
+                begin = version
+                break
+        last = max([begin, *self.commits])
+        for version in range(begin + 1, last + 1):
+            why = self._commit(version, state)
+            torn += [Torn(f"{version:020}.json", why, version)] if why else []
+        return TableLog(last, state.table_id, state.settings, state.txns, tuple(torn))
+
+    def _checkpoint(self, name: str, state: _State) -> None:
+        with self._files.open_input_file(f"{self._root}/{name}") as file:
+            rows = pq.read_table(file, columns=["txn", "metaData"])
+        for column in rows.column_names:
+            for value in rows[column].drop_null().to_pylist():
+                state.take({column: value})
+
+    def _commit(self, version: int, state: _State) -> str:
+        """Take an entry in; returns what is wrong with it, or nothing."""
+        if version not in self.commits:
+            return _GONE
+        with self._files.open_input_stream(f"{self._root}/{version:020}.json") as file:
+            data = file.read()
+        lines = [line for line in data.splitlines() if line.strip(b"\0 \t")]
+        if not lines:
+            return _EMPTY
+        try:
+            found = [json.loads(line) for line in _telling(lines)]
+        except ValueError:
+            return _CUT
+        for action in found:
+            state.take(action)
+        return ""
+
+
+def _telling(lines: list[bytes]) -> Iterable[bytes]:
+    """The lines that hold a transaction or settings, and the last: if that is whole, all are."""
+    return [line for line in lines[:-1] if line[:24].find(b'"txn"') >= 0 or b'"metaData"' in line[:24]] + lines[-1:]

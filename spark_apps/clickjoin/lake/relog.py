@@ -1,0 +1,65 @@
+"""The log of a restored table: no version that was ever committed in its place can be committed again.
+
+A process that slept through a restore holds a handle at some version of the table that is gone, and commits as the next
+one. In a log that ends earlier that would leave a gap, or be taken for a version that it is not. So the restored log
+goes on after the newest version that the old one had: those between are commits that no writer and no reader can get
+past, and after them stands a checkpoint of what was restored. Readers start at the checkpoint and never see them; a
+handle of the old table finds its next version taken and its table changed beyond use.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from clickjoin.lake.pinned import LOG
+from clickjoin.lake.readable import readable
+
+UNKNOWN = 1_000  # versions that are taken where nothing of the old log is left to tell its newest
+_FEATURE = "clickjoinRestored"  # a table feature that nobody has
+_LINKS = 10_000  # names a file may have: file systems allow 65,000 and fewer
+
+
+def continue_after(root: str, name: str, newest: int, at: int) -> int:
+    """Have a restored table's log go on after version `newest`; returns the version that it is at then.
+
+    `at`: microseconds since 1970, when. The versions up to the restored one stay as they are, for plans that name them.
+    """
+    with readable(root, name):
+        table = DeltaTable(f"{root}/{name}")
+        table.create_checkpoint()
+    log, held = Path(root, name, LOG), int(table.version())
+    last = max(newest, held) + 2
+    info = {"timestamp": at // 1000, "operation": "RESTORE", "operationParameters": {"version": str(held)}}
+    feature = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [_FEATURE], "writerFeatures": [_FEATURE]}
+    _fill(log, range(held + 1, last), _lines({"commitInfo": info}, {"protocol": feature}))
+    (log / f"{held:020}.checkpoint.parquet").replace(log / f"{last:020}.checkpoint.parquet")
+    (log / f"{last:020}.json").write_text(_lines({"commitInfo": info}), encoding="utf-8")
+    hint = log / "_last_checkpoint"
+    hint.write_text(json.dumps(json.loads(hint.read_text(encoding="utf-8")) | {"version": last}), encoding="utf-8")
+    return last
+
+
+def _lines(*actions: dict[str, object]) -> str:
+    return "".join(f"{json.dumps(action)}\n" for action in actions)
+
+
+def _fill(log: Path, versions: range, text: str) -> None:
+    first = log
+    for at, version in enumerate(versions):
+        file = log / f"{version:020}.json"
+        if at % _LINKS and _linked(first, file):
+            continue
+        file.write_text(text, encoding="utf-8")
+        first = file
+
+
+def _linked(first: Path, file: Path) -> bool:
+    try:
+        os.link(first, file)
+    except OSError:  # a file system without links
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""A process that commits when it is asked to: a JSON line in, a JSON line out. Arguments: spark | delta-rs, a lake.
+
+Run with a Disk preloaded, so that its calls can be held, made to fail, or answered by an error although they were done.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from clickjoin.lake import Lake, SmallTables, Txn, few
+from clickjoin.lake.extent import Extent
+from clickjoin.lake.types import arrow_schema
+from clickjoin.tables import REGISTRY
+
+AT = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
+BUCKET = "2026-01-01T0000Z"
+
+
+def rows(ids: str, token: str) -> list[tuple[Any, ...]]:
+    """Claims, one a letter."""
+    return [(name, AT, BUCKET, 0, token, "joined") for name in ids]
+
+
+def _table(ids: str, token: str) -> pa.Table:
+    named = [dict(zip(REGISTRY.names, row, strict=True)) for row in rows(ids, token)]
+    return pa.Table.from_pylist(named, schema=arrow_schema(REGISTRY))
+
+
+class DeltaRs:
+    """Commits of delta-rs."""
+
+    def __init__(self, root: str) -> None:
+        self.small = SmallTables(root)
+
+    def append(self, ids: str, txn: Txn) -> bool:
+        """An append, once a txn."""
+        return self.small.append_table("registry", _table(ids, txn.app_id), txn)
+
+    def claim(self, ids: str, txn: Txn) -> int | None:
+        """An insert of what is not claimed yet."""
+        return few._insert(self.small, _table(ids, txn.app_id), txn)
+
+    def plain(self, ids: str, txn: Txn) -> bool:
+        """An append without a txn."""
+        return self.small.append_table("registry", _table(ids, txn.app_id))
+
+
+class OnSpark:
+    """Commits of Spark's Delta."""
+
+    def __init__(self, root: str) -> None:
+        from clickjoin.session import in_process
+
+        self.lake = Lake(in_process("1", "1g"), root)
+
+    def _frame(self, ids: str, txn: Txn) -> Any:
+        return self.lake.spark.createDataFrame(rows(ids, txn.app_id), REGISTRY.ddl)
+
+    def append(self, ids: str, txn: Txn) -> None:
+        """An append, once a txn."""
+        self.lake.append("registry", self._frame(ids, txn), txn)
+
+    def claim(self, ids: str, txn: Txn) -> int | None:
+        """An insert-only MERGE."""
+        self._frame(ids, txn).createOrReplaceTempView("claims")
+        return self.lake.insert_new("claims", Extent(len(ids), (BUCKET,), AT, AT).sql("t", {0}), txn)
+
+    def pack(self, ids: str, txn: Txn) -> int | None:
+        """OPTIMIZE; the files that went, None where another writer was in them."""
+        return self.lake.rewrite("registry", BUCKET)
+
+
+def main(kind: str, root: str) -> None:
+    """Serve until the input ends."""
+    writer: Any = OnSpark(root) if kind == "spark" else DeltaRs(root)
+    print(json.dumps("ready"), flush=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        do: Callable[[str, Txn], Any] = getattr(writer, asked["do"])
+        try:
+            answer = do(asked.get("ids", ""), Txn(asked.get("app", "a"), asked.get("number", 1)))
+        except Exception as error:
+            answer = f"{type(error).__name__}: {error}"[:2000]
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,100 @@
+"""A log that goes on after the versions of the one it replaces: a handle from before can commit nothing to it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from clickjoin.errors import LakeReplaced
+from clickjoin.lake import SmallTables, Txn
+from clickjoin.lake.pinned import look
+from clickjoin.lake.relog import UNKNOWN, continue_after
+from clickjoin.lake.restored import MARK
+from tests.unit.lakes import Batches, ids, pipeline, tree
+
+HELD, NEWEST = 5, 9
+
+
+@pytest.fixture
+def batches(tmp_path: Path) -> Batches:
+    return Batches(pipeline(tmp_path))
+
+
+def put_back(batches: Batches, copy: Path) -> None:
+    """The copy in the lake's place, with a log that goes on after the lake's."""
+    root = Path(batches.pipeline.root)
+    for name in ("registry", "joined", "batches"):
+        seen = look(str(root), name)
+        assert seen
+        assert continue_after(str(copy), name, seen.version, 0) == seen.version + 2
+    root.rename(f"{root}.aside")
+    (copy / MARK).write_text("first")
+    copy.rename(root)
+
+
+@pytest.mark.parametrize("slept_at", [3, HELD, HELD + 1, NEWEST])
+def test_a_handle_from_before_commits_nothing(batches: Batches, tmp_path: Path, slept_at: int) -> None:
+    root, copy, handles = Path(batches.pipeline.root), tmp_path / "copy", {}
+    for number in range(1, NEWEST + 1):
+        batches.claim(number)
+        if number == HELD:
+            shutil.copytree(root, copy)
+        handles[number] = DeltaTable(str(root / "registry"))
+    put_back(batches, copy)
+    before = tree(root / "registry/_delta_log")
+    sleeper = handles[slept_at]
+    small = SmallTables(str(root))
+    assert not small.add_next(sleeper, [], Txn("p/other/join", 7))
+    with pytest.raises(Exception, match=r"[Ff]ailed to commit"):
+        sleeper.create_write_transaction([], "append", sleeper.schema())  # with delta-rs's own fifteen attempts
+    assert tree(root / "registry/_delta_log") == before
+    assert ids(root, "registry") == [f"e{n}" for n in range(1, HELD + 1)]
+    assert (small.version("registry"), small.settled_txn("registry", "p/main/join")) == (NEWEST + 2, HELD)
+
+
+def test_a_process_from_before_is_stopped(batches: Batches, tmp_path: Path) -> None:
+    root, copy = Path(batches.pipeline.root), tmp_path / "copy"
+    batches.run(1, HELD)
+    shutil.copytree(root, copy)
+    batches.run(HELD + 1, NEWEST)
+    put_back(batches, copy)
+    with pytest.raises(LakeReplaced, match="was restored while this process worked on it"):
+        batches.claim(NEWEST + 1)
+    with pytest.raises(LakeReplaced):
+        batches.publish(NEWEST + 1)
+    again = Batches(batches.pipeline)
+    again.run(HELD + 1, HELD + 2)
+    assert ids(root, "registry") == ids(root, "joined") == [f"e{n}" for n in range(1, HELD + 3)]
+
+
+def test_older_versions_stay_readable(batches: Batches, tmp_path: Path) -> None:
+    """A plan under way names a version."""
+    root, copy = Path(batches.pipeline.root), tmp_path / "copy"
+    for number in range(1, HELD + 1):
+        batches.claim(number)
+    shutil.copytree(root, copy)
+    put_back(batches, copy)
+    held = DeltaTable(str(root / "registry"), version=HELD - 1)
+    assert (held.version(), held.to_pyarrow_table().num_rows) == (HELD - 1, HELD - 1)
+    assert DeltaTable(str(root / "registry")).to_pyarrow_table().num_rows == HELD
+
+
+def test_nothing_is_left_to_tell_the_newest(batches: Batches) -> None:
+    batches.claim(1)
+    root = batches.pipeline.root
+    assert continue_after(root, "registry", 1 + UNKNOWN, 0) == UNKNOWN + 3
+    batches.small.forget("registry")
+    batches.claim(2)
+    assert (ids(root, "registry"), SmallTables(root).version("registry")) == (["e1", "e2"], UNKNOWN + 4)
+
+
+def test_more_versions_than_a_file_has_names(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clickjoin.lake.relog._LINKS", 10)
+    batches.claim(1)
+    continue_after(batches.pipeline.root, "registry", 35, 0)
+    log = Path(batches.pipeline.root, "registry/_delta_log")
+    assert [len(set(log.glob(f"{v:020}.json"))) for v in range(38)] == [1] * 38
+    assert max(place.stat().st_nlink for place in log.glob("*.json")) == 10
