@@ -48,18 +48,20 @@ def batch_line(as_json: bool) -> Callable[[str], None]:
 def generated(folder: Path, truth: Mapping[str, Any]) -> None:
     """Print what the generator wrote."""
     lines = {f"{part} {name}": n for part in ("queries", "clicks") for name, n in truth[part].items()}
-    _pairs(f"written to {folder}", {
+    pairs(f"written to {folder}", {
         **{name: f"{number:,}" for name, number in lines.items()},
         "joinable clicks": f"{truth['joinable']:,}", "clicks without a query": f"{truth['orphans']:,}",
         "all of it": "yes" if truth["complete"] else "no, it was stopped",
     })  # fmt: skip
 
 
-def _json(data: Any) -> None:
+def print_json(data: Any) -> None:
+    """Print data as JSON."""
     print(json.dumps(data, indent=2, default=str))
 
 
-def _pairs(title: str, data: dict[str, Any]) -> None:
+def pairs(title: str, data: dict[str, Any]) -> None:
+    """Print names and values under a title."""
     table = Table(title=title, title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -70,7 +72,7 @@ def _pairs(title: str, data: dict[str, Any]) -> None:
 
 def summary(data: dict[str, Any], as_json: bool) -> None:
     """Print the summary of a run."""
-    _json(data) if as_json else _flows_and_state(data)
+    print_json(data) if as_json else _flows_and_state(data)
 
 
 _STATE = ("backlog_events", "lag_seconds", "latency_p90", "waiting", "next_due")
@@ -79,8 +81,8 @@ _STATE = ("backlog_events", "lag_seconds", "latency_p90", "waiting", "next_due")
 def _flows_and_state(data: dict[str, Any]) -> None:
     """What this run did, and apart from that how things stand after it."""
     short = _short(data)
-    _pairs("done in this run", {key: value for key, value in short.items() if key not in (*_STATE, "ok")})
-    _pairs("as it stands now", {key: value for key, value in short.items() if key in _STATE})
+    pairs("done in this run", {key: value for key, value in short.items() if key not in (*_STATE, "ok")})
+    pairs("as it stands now", {key: value for key, value in short.items() if key in _STATE})
 
 
 def _short(data: dict[str, Any]) -> dict[str, Any]:
@@ -94,12 +96,12 @@ def _short(data: dict[str, Any]) -> dict[str, Any]:
 def drained(data: dict[str, Any], as_json: bool) -> None:
     """Print what a drain did, its problems, and whether the sums agree."""
     if as_json:
-        return _json(data)
+        return print_json(data)
     _flows_and_state(data)
     for problem in data["problems"]:
         say(problem_text(**problem))
     if "accounts" in data:
-        _pairs("accounts of all runs: every record and every event", data["accounts"])
+        pairs("accounts of all runs: every record and every event", data["accounts"])
     _out.print("[green]the sums agree[/]" if data["ok"] else "[red]something is wrong: see above[/]")
     return None
 
@@ -107,7 +109,7 @@ def drained(data: dict[str, Any], as_json: bool) -> None:
 def verified(data: dict[str, Any], as_json: bool) -> None:
     """Print what a verification found and repaired."""
     if as_json:
-        return _json(data)
+        return print_json(data)
     table = Table("kind", "found", "repaired", title=f"verified: {data['from']} to {data['to']}", title_justify="left")
     for kind, count in data["found"].items():
         table.add_row(kind.replace("_", " "), str(count), str(data["repaired"].get(kind, 0)))
@@ -126,7 +128,7 @@ def verified(data: dict[str, Any], as_json: bool) -> None:
 def graded(data: dict[str, Any], as_json: bool) -> None:
     """Print what a run of the quality suites found; the checks that are red have been said."""
     if as_json:
-        return _json(data)
+        return print_json(data)
     say(f"report: {data['report']}/index.html")
     _out.print(f"[{'green' if data['ok'] else 'red'}]{data['verdict']}[/]")
     return None
@@ -135,7 +137,7 @@ def graded(data: dict[str, Any], as_json: bool) -> None:
 def findings(config: Path, problems: list[str], as_json: bool) -> None:
     """Print what validation found."""
     if as_json:
-        return _json({"file": str(config), "ok": not problems, "problems": problems})
+        return print_json({"file": str(config), "ok": not problems, "problems": problems})
     for problem in problems:
         say(f"{config}: {problem}")
     if not problems:
@@ -146,10 +148,10 @@ def findings(config: Path, problems: list[str], as_json: bool) -> None:
 def status(name: str, data: dict[str, Any], as_json: bool) -> None:
     """Print how a pipeline stands."""
     if as_json:
-        return _json(data)
-    _pairs(f"{name}: rows", {**data["rows"], "pending now": data["pending"]})
+        return print_json(data)
+    pairs(f"{name}: rows", {**data["rows"], "pending now": data["pending"]})
     for replica, part in data["replicas"].items():
-        _pairs(f"replica {replica}", _short(part) | part["totals"])
+        pairs(f"replica {replica}", _short(part) | part["totals"])
         for problem in part["problems"]:
             say(problem_text(**problem))
         _batches(part["last"])
@@ -165,7 +167,7 @@ def _batches(rows: list[dict[str, Any]]) -> None:
 def explained(data: dict[str, Any], as_json: bool) -> None:
     """Print an event's state and its whole way."""
     if as_json:
-        return _json(data)
+        return print_json(data)
     say(f"{data['event_id']}: {data['state']}" + (f". {data['remedy']}" if data["remedy"] else ""))
     for step in data["history"]:
         _out.print(f"[bold]{step['table']}[/]")
@@ -178,7 +180,7 @@ def explained(data: dict[str, Any], as_json: bool) -> None:
 def exported(out: Path, data: dict[str, Any], as_json: bool) -> None:
     """Print what was written of the quarantine."""
     if as_json:
-        return _json({"file": str(out), **data})
+        return print_json({"file": str(out), **data})
     reasons = ", ".join(f"{reason} {count}" for reason, count in data["reasons"].items())
     say(f"{out}: {data['records']} records, {data['bytes']:,} bytes" + (f" ({reasons})" if reasons else ""))
     if data["without_bytes"]:
@@ -189,7 +191,7 @@ def exported(out: Path, data: dict[str, Any], as_json: bool) -> None:
 def schema(as_json: bool) -> None:
     """Print every table's columns."""
     if as_json:
-        return _json(
+        return print_json(
             {t.name: [{"name": c.name, "type": c.type, "meaning": c.meaning} for c in t.columns] for t in tables.ALL}
         )
     for item in tables.ALL:
@@ -203,8 +205,8 @@ def schema(as_json: bool) -> None:
 def collected(data: dict[str, Any], as_json: bool) -> None:
     """Print what a collection did, or would do."""
     if as_json:
-        return _json(data)
-    _pairs(
+        return print_json(data)
+    pairs(
         "would collect" if data["dry_run"] else "collected",
         {
             "boundary": f"{data['boundary_before'] or 'none'} → {data['boundary'] or 'none'}",
@@ -223,7 +225,7 @@ def collected(data: dict[str, Any], as_json: bool) -> None:
 def shards(data: dict[str, Any], as_json: bool) -> None:
     """Print the timeline of shards, and what each holds."""
     if as_json:
-        return _json(data)
+        return print_json(data)
     timeline = Table("events from", "shards", "added", title="timeline", title_justify="left")
     for entry in data["timeline"]:
         since = "ever" if entry["since"].startswith("1970-01-01T00:00:00") else entry["since"]
@@ -238,11 +240,11 @@ def shards(data: dict[str, Any], as_json: bool) -> None:
 def rebuilt(what: str, data: dict[str, Any], as_json: bool) -> None:
     """Print what a rebuilding found."""
     if as_json:
-        return _json(data)
+        return print_json(data)
     flat = {
         key: ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
         for key, value in data.items()
     }
-    _pairs(f"{what} rebuilt", flat)
+    pairs(f"{what} rebuilt", flat)
     _out.print("now run [bold]clickjoin verify --repair[/]: it finds what was under way when it was lost")
     return None

@@ -151,6 +151,12 @@ def test_raw_logs_of_the_past_are_read_and_only_these(bench: Bench, tmp_path: Pa
     for stream, record in (("q", query("old", -50)), ("c", click("o", -40, query("old", -50)))):
         (tmp_path / f"{stream}.jsonl").write_text(json.dumps(record) + "\n")
     logs, batches = RawLogs(str(tmp_path / "q.jsonl"), str(tmp_path / "c.jsonl")), []
+    with pytest.raises(ConfigError, match="raw logs are taken only below"):
+        land(bench.engine, logs, batches.append)
+    assert bench.engine.lake.small.rows("quarantine") == 0
+    with bench.file.open("a") as file:
+        file.write(f"backfill: {{roots: [{tmp_path}]}}\n")
+    bench.reload()
     assert land(bench.engine, logs, batches.append) == 2
     assert (bench.hosts("joined"), len(batches)) == (["a", "o"], 1)
     assert land(bench.engine, logs, batches.append) == 0

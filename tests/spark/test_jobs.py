@@ -10,8 +10,8 @@ import pytest
 from clickjoin import apps
 from clickjoin.errors import ConfigError, SourceError
 from clickjoin.report.status import replicas
-from clickjoin.run import drained
-from tests.spark.bench import Bench, event_id
+from clickjoin.run import counted, drained
+from tests.spark.bench import Bench, crash_at, event_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +59,28 @@ def test_redriven_and_retried(spark: SparkSession, bench: Bench) -> None:
     assert json.dumps([joined, retried])
 
 
+def test_a_batch_of_another_copy_is_waited_for(make: Any) -> None:
+    """What it has landed and not published is in no place, and is not lost."""
+    bench: Bench = make()
+    bench.queries({"event_id": event_id("q", 0)})
+    bench.clicks({"event_id": event_id("c", 1), "query_id": event_id("q", 0)})
+    west = bench.replica("west")
+    with crash_at(west.lake, "joined", after=False):
+        west.join_once()
+    bench.join()
+    assert not counted(bench.engine, lambda _: None, patience=-1).agree
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        bench.replica("west").join_once()
+
+    assert counted(bench.engine, say).agree
+    assert said == [
+        "the sums do not agree yet: counting again, as others were at work (bench/west/join/1)",
+    ]
+
+
 def test_a_missing_folder_is_said(spark: SparkSession, bench: Bench) -> None:
     """It fails the job, after all else has been done, and a drain is not all right."""
     (bench.folder / "foreign").rename(bench.folder / "elsewhere")
@@ -81,3 +103,25 @@ def test_a_replica_that_never_joined(spark: SparkSession, bench: Bench, app: Any
     assert bench.engine.lake.small.version("batches") == before
     assert apps.retry(spark, bench.pipeline, "new", print, may_be_new=True)["batches"] == 0
     assert replicas(bench.engine.lake.small) == ["main"]
+
+
+def test_what_is_told_once_stands_in_a_drains_report(spark: SparkSession, make: Any) -> None:
+    bench: Bench = make()
+    queries = [{"event_id": event_id(f"q{n}", -n)} for n in range(4)]
+    bench.queries(*queries)
+    clicks = [{"event_id": event_id(f"c{n}", n), "query_id": queries[n % 4]["event_id"]} for n in range(40)]
+    bench.clicks(*clicks[:20], clicks[0])
+    first = drained(spark, bench.pipeline, "main", lambda _: None, check=True)
+    assert (first["joined"], first["problems"]) == (20, [])
+    log = bench.folder / "foreign" / "0.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    lines[10] = lines[10].replace(b"c10", b"x10")
+    log.write_bytes(b"".join(lines))
+    result = drained(spark, bench.pipeline, "main", lambda _: None, check=True)
+    assert [(problem["kind"], problem["path"]) for problem in result["problems"]] == [("rewritten", str(log))]
+    assert (result["joined"], result["accounts"]["agree"], result["ok"]) == (1, True, True)
+    log.write_bytes(log.read_bytes() + b'{"half')
+    assert drained(spark, bench.pipeline, "main", lambda _: None, check=True)["problems"] == []
+    log.unlink()
+    result = drained(spark, bench.pipeline, "main", lambda _: None, check=True)
+    assert ([problem["kind"] for problem in result["problems"]], result["ok"]) == (["lost-tail"], False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
-from clickjoin.lake import Lake, SmallTables, commits
+from clickjoin.lake import Lake, SmallTables
 from clickjoin.session import configured, suit
 from clickjoin.tables import REGISTRY
 from tests.simulator.cases import CASES, Case
 from tests.simulator.matrix import perform, reason, seen
+from tests.spark.whole import some
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -91,7 +91,7 @@ def _spark(lake: Lake, other: Lake, case: Case, folder: Path, refused: list[str]
 def _light(lake: Lake, other: Lake, case: Case, patch: pytest.MonkeyPatch, refused: list[str]) -> Any:
     """`first` by delta-rs, held by its handle; `second` from within."""
     left = [case.second] if case.second else []
-    opened, write = SmallTables.open, commits.write_deltalake
+    opened = SmallTables.open
 
     def before() -> None:
         if left:
@@ -101,13 +101,8 @@ def _light(lake: Lake, other: Lake, case: Case, patch: pytest.MonkeyPatch, refus
         table = opened(self, name)
         return _Held(table, before, refused) if self is lake.small else table
 
-    def late(table: Any, *args: Any, **more: Any) -> None:
-        inner = table.table if isinstance(table, _Held) else table
-        (_Held(inner, before, refused)._late(write) if inner is not table else write)(inner, *args, **more)
-
     with patch.context() as inside:
         inside.setattr(SmallTables, "open", held)
-        inside.setattr(commits, "write_deltalake", late)
         return perform(lake, case.first)
 
 
@@ -120,11 +115,8 @@ def sessions(spark: SparkSession) -> list[SparkSession]:
     return made
 
 
-# All of them take minutes on real Delta: `make matrix`. The model is held against all of them in every run.
-WHOLE = os.environ.get("CLICKJOIN_MATRIX") == "all"
-
-
-@pytest.mark.parametrize("case", CASES if WHOLE else CASES[::5], ids=lambda case: case.name)
+# The model is compared with all of them in every run.
+@pytest.mark.parametrize("case", some(CASES, 5), ids=lambda case: case.name)
 def test_interleaving(
     case: Case, sessions: list[SparkSession], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,8 +55,8 @@ def backfill(
     since: Annotated[str, typer.Option("--from", help="first date, such as 2026-03-01")],
     until: Annotated[str, typer.Option("--to", help="last date; default: the first")] = "",
     mode: Annotated[str, typer.Option(help="fill: join what is missing; rebuild: run the adapter anew")] = "fill",
-    primary: Annotated[str, typer.Option(help="glob of raw logs of queries to take up first")] = "",
-    foreign: Annotated[str, typer.Option(help="glob of raw logs of clicks to take up first")] = "",
+    primary: Annotated[str, typer.Option(help="glob of raw logs of queries, below backfill.roots")] = "",
+    foreign: Annotated[str, typer.Option(help="glob of raw logs of clicks, below backfill.roots")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be done to each date")] = False,
     jobs: Annotated[int, typer.Option(min=1, max=16, help="dates at a time")] = 1,
     run: Annotated[str, typer.Option(help="go on with this run: the dates that it has closed are passed over")] = "",
@@ -67,10 +67,12 @@ def backfill(
     """Fill or rebuild the output of some dates, beside joins that run; exit code 1 if one is not closed afterwards."""
     from clickjoin.dates import jobs as work
     from clickjoin.dates import ledger
+    from clickjoin.dates.backfill import RawLogs
     from clickjoin.dates.day import days
 
     days(since, until or since, datetime.now(UTC))  # said before Spark takes its time to start
     pipeline = load(config) if dry_run else writable(config)
+    RawLogs(primary, foreign).require(pipeline)
     if run:
         ledger.require_run(small_tables(pipeline), run)
     done = work.backfill(

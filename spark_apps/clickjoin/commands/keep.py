@@ -62,8 +62,15 @@ def rebuild_registry(
 
 
 @journal.command(name="rebuild")
-def rebuild_journal(config: Config, remote: Remote = "", as_json: Json = False) -> None:
+def rebuild_journal(
+    config: Config,
+    remote: Remote = "",
+    as_json: Json = False,
+    replace: Annotated[bool, typer.Option("--replace", help="put a journal that is there aside first")] = False,
+) -> None:
     """Make a lost journal anew from outputs and landed tables. Stop joins first, and verify after."""
     pipeline = load(config)
     say = console.batch_line(as_json)
-    console.rebuilt("journal", apps.rebuild(connected(remote), pipeline, "", say, what="journal"), as_json)
+    console.rebuilt(
+        "journal", apps.rebuild(connected(remote), pipeline, "", say, what="journal", replace=replace), as_json
+    )

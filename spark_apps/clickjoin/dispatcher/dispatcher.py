@@ -148,6 +148,8 @@ class Dispatcher:
 
     def settled(self, plan: BatchPlan, lost: Mapping[str, list[dict[str, object]]]) -> None:
         """Note that a batch is done."""
-        self.journal.settle(plan.number, dict(lost), datetime.fromtimestamp(self._clock(), UTC))
-        clean = self._state and self._state.last == plan.number and not lost
-        self._state = replace(self._state, unsettled=None) if clean and self._state else None
+        state = self._known()
+        held = self.journal.seen(state.held)
+        self.journal.settle(plan.number, dict(lost), datetime.fromtimestamp(self._clock(), UTC), held)
+        clean = state.last == plan.number and not lost
+        self._state = replace(state, unsettled=None, held=held) if clean else None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from clickjoin.dispatcher.held import Held
 from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.lake import Txn
 from clickjoin.sources.base import Position, Slice
@@ -21,15 +22,20 @@ if TYPE_CHECKING:
 
 SNAPSHOT_EVERY = 100
 Positions = dict[str, dict[str, Position]]
+_NOTHING = Held()
 
 
 @dataclass(frozen=True)
 class JournalState:
-    """Last batch planned (0 if none), that batch if it is not settled yet, and how far each stream has been planned."""
+    """Last batch planned (0 if none), that batch if it is not settled yet, and how far each stream has been planned.
+
+    `held`: what its batches have seen committed.
+    """
 
     last: int = 0
     unsettled: BatchPlan | None = None
     positions: Positions = field(default_factory=dict)
+    held: Held = field(default_factory=Held)
 
 
 def fold(positions: Positions, changed: dict[str, Sequence[Position]]) -> None:
@@ -44,8 +50,9 @@ def give_back(positions: Positions, stream: str, lost: Iterable[Slice]) -> None:
         known = positions.get(stream, {}).get(piece.generation)
         if known and known.offset > piece.start:
             positions[stream][piece.generation] = replace(
-                known, offset=piece.start, state="gone", anchor_length=0, anchor_hash="", size=piece.start
-            )
+                known, offset=piece.start, state="gone", anchor_length=0, anchor_hash="", size=piece.start,
+                proven=0, prints=piece.before,
+            )  # fmt: skip
 
 
 def is_settled(small: SmallTables, plan: BatchPlan) -> bool:
@@ -62,6 +69,11 @@ def sequences(small: SmallTables) -> list[tuple[str, str]]:
     return sorted(set(pairs))
 
 
+def settled_json(lost: dict[str, list[dict[str, Any]]], held: Held, app_id: str) -> str:
+    """What column `plan` of a settled row holds."""
+    return json.dumps({"lost": lost, "held": held.to_plain(app_id)}, separators=(",", ":"))
+
+
 class Journal:
     """The journal of one sequence of one replica."""
 
@@ -69,6 +81,10 @@ class Journal:
         self._small = small
         self._key = {"replica": replica, "sequence": sequence}
         self._app = f"{pipeline}/{replica}/{sequence}"
+
+    def seen(self, held: Held) -> Held:
+        """What was held, and what this process has seen committed since."""
+        return held.plus(self._small.noted.of(self._app), self._small.shown())
 
     def planned(self) -> int:
         """Highest batch number that has been planned, from the log alone; 0 if none."""
@@ -93,15 +109,16 @@ class Journal:
         return self._state(last, plans, max(snapshots, default=1), rows)
 
     def _state(self, last: int, plans: dict[int, Any], first: int, rows: list[dict[str, Any]]) -> JournalState:
-        lost = {row["batch"]: json.loads(row["plan"])["lost"] for row in rows if row["state"] == "settled"}
+        told = {row["batch"]: json.loads(row["plan"]) for row in rows if row["state"] == "settled"}
+        held = Held.from_plain(told[max(told)].get("held", {}), self._app) if told else Held()
         positions: Positions = {}
         newest: BatchPlan | None = None
         for number in range(first, last + 1):
             newest = BatchPlan.from_json(plans[number]["plan"])
             fold(positions, dict(newest.positions))
-            for stream, items in lost.get(number, {}).items():
+            for stream, items in told.get(number, {"lost": {}})["lost"].items():
                 give_back(positions, stream, [Slice(**item) for item in items])
-        return JournalState(last, newest if self.settled() < last else None, positions)
+        return JournalState(last, newest if self.settled() < last else None, positions, held)
 
     def _rows(self, more: list[Any]) -> list[dict[str, Any]]:
         filters = [(name, "=", value) for name, value in self._key.items()]
@@ -119,14 +136,17 @@ class Journal:
         }
         return self._small.append("batches", [row], Txn(f"{self._app}/planned", plan.number))
 
-    def settle(self, number: int, lost: dict[str, list[dict[str, Any]]], at: datetime) -> bool:
-        """Write down that a batch is done, and which of its slices were lost; False if that is written already."""
+    def settle(self, number: int, lost: dict[str, list[dict[str, Any]]], at: datetime, held: Held = _NOTHING) -> bool:
+        """Write down that a batch is done, which of its slices were lost, and what it and those before it have seen.
+
+        False if that is written already.
+        """
         row = {
             **self._key,
             "batch": number,
             "state": "settled",
             "at": at,
             "snapshot": False,
-            "plan": json.dumps({"lost": lost}),
+            "plan": settled_json(lost, held, self._app),
         }
         return self._small.append("batches", [row], Txn(f"{self._app}/settled", number))

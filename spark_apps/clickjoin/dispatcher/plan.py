@@ -20,7 +20,7 @@ class TableSlice:
 
     `due` in microseconds since 1970: rows due by then. At most `limit` rows, oldest due first. `since` and `until`
     (microseconds): only events from `since` to before `until`. `primary`: only events whose primary event is in this
-    version of table `primary`.
+    version of table `primary`. `far`: rows due after it are taken up too (a clock that was ahead has put them off).
     """
 
     table: str
@@ -30,6 +30,13 @@ class TableSlice:
     since: int | None = None
     until: int | None = None
     primary: int | None = None
+    far: int | None = None
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The version that it names of each table: it has to stay readable until the batch is settled."""
+        named = {self.table: self.version} if self.table in ("pending", "unjoinable") else {}
+        return named if self.primary is None else named | {"primary": self.primary}
 
     @property
     def where(self) -> str:

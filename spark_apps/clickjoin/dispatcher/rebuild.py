@@ -14,67 +14,86 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from clickjoin.agreement.facts import Facts, gather
+from clickjoin.dispatcher.held import Held
+from clickjoin.dispatcher.journal import settled_json
 from clickjoin.dispatcher.plan import STREAMS, BatchPlan
 from clickjoin.errors import ConfigError
 from clickjoin.events import EPOCH, MICROS
 from clickjoin.lake import Txn
 from clickjoin.lake.extent import timestamp
+from clickjoin.lake.folders import put_aside
+from clickjoin.lake.logs import read_log
 from clickjoin.registry.shards import Timeline, fence
 from clickjoin.sources.base import Position
 from clickjoin.sources.resume import Landed, resume
-from clickjoin.tables import ALL, BATCHES
+from clickjoin.tables import BATCHES
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.lake import Lake, SmallTables
 
-SEQUENCES = ("join", "retry", "redrive", "recover")
 _Positions = dict[str, tuple[Position, ...]]
 
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """Newest batch by `replica/sequence`, files that go on or are read again, entries of the timeline in force."""
+    """Newest batch by `replica/sequence`, files that go on or are read again, entries of the timeline in force.
+
+    `old`: where a journal that was there has been put.
+    """
 
     batches: dict[str, int]
     resumed: int
     again: int
     timeline: int
+    old: str | None = None
 
 
-def rebuild_journal(pipeline: Pipeline, lake: Lake, now: datetime) -> Rebuilt:
-    """Write table `batches` anew. No join may run meanwhile. Errors: ConfigError where a journal is there."""
+def rebuild_journal(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> Rebuilt:
+    """Write table `batches` anew. No join may run meanwhile.
+
+    Errors: ConfigError where a journal is there, and `replace` was not asked for.
+    """
     small = lake.small
-    if small.exists("batches") and small.rows("batches"):
-        raise ConfigError(
-            f"{small.path('batches')}: the journal is there, and holds {small.rows('batches')} rows",
-            remedy="Nothing is to be done; to begin it anew all the same, move that folder away first",
-        )
-    small.create(BATCHES)
+    facts, old = gather(small, pipeline.pipeline), _make_way(small, now, replace)
     places = _places(lake)
-    numbers = {
-        (replica, sequence): number
-        for replica in places
-        for sequence in SEQUENCES
-        if (number := newest(small, f"{pipeline.pipeline}/{replica}/{sequence}"))
-    }
+    small.create(BATCHES)
+    seen = {key: _seen(facts, key) for key in facts.sequences}
+    numbers = {key: max(held.txns.values()) for key, held in sorted(seen.items()) if held.txns}
     resumed = again = 0
-    for (replica, sequence), number in sorted(numbers.items()):
+    for (replica, sequence), number in numbers.items():
         positions: _Positions = {}
         if sequence == "join":
-            found = {stream: [resume(last) for last in places[replica].get(stream, ())] for stream in STREAMS}
+            found = {stream: [resume(last) for last in places.get(replica, {}).get(stream, ())] for stream in STREAMS}
             positions = {stream: tuple(p for p in items if p) for stream, items in found.items()}
             resumed += sum(len(items) for items in positions.values())
             again += sum(items.count(None) for items in found.values())
-        _write(small, BatchPlan(pipeline.pipeline, replica, sequence, number, int(now.timestamp() * MICROS),
-                                positions=positions, snapshot=True))  # fmt: skip
-    return Rebuilt({"/".join(key): number for key, number in numbers.items()}, resumed, again, _fence(lake))
+        plan = BatchPlan(pipeline.pipeline, replica, sequence, number, int(now.timestamp() * MICROS),
+                         positions=positions, snapshot=True)  # fmt: skip
+        _write(small, plan, seen[replica, sequence])
+    return Rebuilt({"/".join(key): number for key, number in numbers.items()}, resumed, again, _fence(lake), old)
 
 
-def newest(small: SmallTables, app_id: str) -> int:
-    """The highest batch number that any table has committed under a sequence's name; 0 if none."""
-    names = [table.name for table in ALL if table.name != "batches" and small.exists(table.name)]
-    return max([0, *(small.settled_txn(name, app_id) for name in names)])
+def _make_way(small: SmallTables, now: datetime, replace: bool) -> str | None:
+    """Put a journal aside that is there; returns where it is then. One that holds nothing is written on."""
+    log = read_log(small.path("batches"))
+    if log.version < 1 and not log.torn:
+        return None
+    if not replace:
+        raise ConfigError(
+            f"{small.path('batches')}: the journal is there, and ends with version {log.version}",
+            remedy="Nothing is to be done, unless it is older than the other tables, or damaged: then put it aside "
+            "and begin anew with --replace",
+        )
+    return put_aside(small, "batches", now)
+
+
+def _seen(facts: Facts, key: tuple[str, str]) -> Held:
+    """What the tables themselves hold of a sequence."""
+    txns = [facts.txns(name, key) for name in facts.logs if name != "batches"]
+    tables = {name: (log.table_id, facts.version(name)) for name, log in facts.logs.items()}
+    return Held({name: number for found in txns for name, number in found.items()}, tables).known()
 
 
 def _places(lake: Lake) -> Mapping[str, Mapping[str, list[Landed]]]:
@@ -91,11 +110,11 @@ def _places(lake: Lake) -> Mapping[str, Mapping[str, list[Landed]]]:
     return found
 
 
-def _write(small: SmallTables, plan: BatchPlan) -> None:
+def _write(small: SmallTables, plan: BatchPlan, held: Held) -> None:
     key: dict[str, Any] = {"replica": plan.replica, "sequence": plan.sequence, "batch": plan.number}
     key["at"] = plan.planned_at
     planned = {**key, "state": "planned", "snapshot": True, "plan": plan.to_json()}
-    settled = {**key, "state": "settled", "snapshot": False, "plan": '{"lost": {}}'}
+    settled = {**key, "state": "settled", "snapshot": False, "plan": settled_json({}, held, plan.txn.app_id)}
     small.append("batches", [planned, settled], Txn(f"{plan.txn.app_id}/planned", plan.number))
     small.fix("batches", Txn(f"{plan.txn.app_id}/settled", plan.number))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from clickjoin.agreement.account import account
 from clickjoin.dispatcher.journal import Journal, sequences
 from clickjoin.errors import ConfigError
 from clickjoin.events import bucket_at, bucket_start
@@ -68,6 +69,7 @@ def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = Fa
         advance(small, load_timeline(small).most, since, now)
     old = put_aside(small, "registry", now) if there else None
     rename(small, _BESIDE, "registry")
+    account(small, pipeline.pipeline, ("boundary", "timeline"))  # claims were placed, and reach back, as these say now
     counts = lake.read("registry").groupBy("outcome").count().collect()
     return Rebuilt({row["outcome"]: row["count"] for row in counts}, since, old)
 
@@ -110,7 +112,8 @@ def _fixed(pipeline: Pipeline, small: SmallTables) -> list[Txn]:
     for replica, sequence in sequences(small):
         journal = Journal(small, pipeline.pipeline, replica, sequence)
         app = f"{pipeline.pipeline}/{replica}/{sequence}"
-        written = max(small.settled_txn(name, app) for name in _OUTPUTS)
+        # A redrive writes to `pending` once the claims are gone.
+        written = max(small.settled_txn(name, app) for name in (*_OUTPUTS, *(("pending",) * (sequence == "redrive"))))
         last = max(journal.settled(), written)
         if last > 0:
             found.append(Txn(app, last))

@@ -13,6 +13,7 @@ from clickjoin.event_store.landing import extents
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.events import moment
 from clickjoin.lake.extent import timestamp
+from clickjoin.retry.afresh import claimed_before, is_gone
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -48,34 +49,55 @@ def waiting(lake: Lake, replica: str, version: int | None = None) -> DataFrame:
     return state.select(*_KEY, "payload", "newest.*").where("state = 'waiting'")
 
 
-def look_ahead(lake: Lake, replica: str, version: int, now: datetime) -> Waiting:
-    """What there is to retry, as of one version of the table: told from what a state needs, and no records."""
-    due = f"due_at <= {timestamp(now)}"
+def look_ahead(lake: Lake, replica: str, version: int, now: datetime, far: datetime | None = None) -> Waiting:
+    """What there is to retry, as of one version of the table: told from what a state needs, and no records.
+
+    `far`: what falls due after it is due now.
+    """
     rows = lake.read("pending", version).where(F.col("replica") == replica)
     states = rows.groupBy(*_KEY).agg(F.max_by(F.struct("state", "due_at"), newest()).alias("newest"))
+    put_off = (
+        F.col("due_at") if far is None else F.when(F.col("due_at") > F.lit(far), F.lit(now)).otherwise(F.col("due_at"))
+    )
     row = (
         states.select("newest.*")
         .where("state = 'waiting'")
         .agg(
             F.count(F.lit(1)).alias("n"),
-            F.expr(f"count_if({due})").alias("due"),
-            F.min(F.unix_micros("due_at")).alias("next"),
+            F.expr(f"count_if({_due_sql(now, far)})").alias("due"),
+            F.min(F.unix_micros(put_off)).alias("next"),
         )
         .collect()[0]
     )
     return Waiting(row["n"], row["due"], moment(row["next"]) if row["next"] else None)
 
 
-def due_work(ctx: Context) -> Work:
-    """The events that a retry batch takes up: always the same ones, since the plan names a version of the table."""
-    from clickjoin.joiner.classify import Work
+def _due_sql(now: datetime, far: datetime | None) -> str:
+    due = f"due_at <= {timestamp(now)}"
+    return due if far is None else f"({due} OR due_at > {timestamp(far)})"
 
+
+def due_work(ctx: Context) -> Work:
+    """The events that a retry batch takes up: always the same ones, since the plan names a version of the table.
+
+    Where that version is gone, those that the batch has claimed (see afresh).
+    """
     part = ctx.plan.pending
     if part is None:
         raise ValueError("a retry batch without a slice of `pending`")
-    due = timestamp(moment(part.due))
-    rows = waiting(ctx.lake, ctx.plan.replica, part.version).where(f"due_at <= {due} AND {part.where}")
-    rows = rows.orderBy("due_at", *_KEY).limit(part.limit)
+    due = _due_sql(moment(part.due), None if part.far is None else moment(part.far))
+    try:
+        rows = waiting(ctx.lake, ctx.plan.replica, part.version).where(f"{due} AND {part.where}")
+        return _work(ctx, rows.orderBy("due_at", *_KEY).limit(part.limit))
+    except Exception as error:
+        if not is_gone(ctx, part, error):
+            raise
+    return _work(ctx, claimed_before(ctx, waiting(ctx.lake, ctx.plan.replica).where(part.where)))
+
+
+def _work(ctx: Context, rows: DataFrame) -> Work:
+    from clickjoin.joiner.classify import Work
+
     rows = rows.withColumns({"generation": F.lit(""), "offset": F.lit(0)}).localCheckpoint(eager=False)
     own, named = extents(rows, ctx.bucket_seconds)
     return Work(lambda: rows, own, primary_extent(ctx, own, named))

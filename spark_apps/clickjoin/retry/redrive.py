@@ -15,9 +15,12 @@ from clickjoin.errors import BatchError
 from clickjoin.event_store.landing import extents, measured
 from clickjoin.event_store.lookup import look_up, primary_extent
 from clickjoin.lake.views import named
+from clickjoin.retry.afresh import given_up, is_gone, sent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from clickjoin.dispatcher.plan import TableSlice
 
 
 def redrive(ctx: Context) -> int:
@@ -25,17 +28,33 @@ def redrive(ctx: Context) -> int:
     part = ctx.plan.pending
     if part is None:
         raise BatchError(f"batch {ctx.plan.token}: has no slice of `unjoinable`")
-    rows = ctx.lake.read("unjoinable", part.version).where(F.col("replica") == ctx.plan.replica).where(part.where)
-    if part.primary is not None:
-        rows = _with_primary(ctx, rows, part.primary)
-    rows = rows.orderBy("at", "event_id").limit(part.limit).localCheckpoint(eager=False)
-    own, shards = measured(rows)
+    try:
+        rows = _taken(ctx, part).localCheckpoint(eager=False)
+        own, shards = measured(rows)
+        gone = False
+    except Exception as error:
+        gone = is_gone(ctx, part, error)
+        if not gone:
+            raise
+        rows = given_up(ctx, part).localCheckpoint(eager=False)
+        own, shards = measured(rows)
     if own.rows:
         with named(rows) as view:
             ctx.lake.delete_matched("registry", view, own.sql("t", shards))
+            ctx.lake.fix("registry", ctx.plan.txn)  # a registry that still has the claims is known by its absence
             ctx.lake.append("pending", _again(ctx, rows), ctx.plan.txn)
+        # Of two copies whose rows differ one alone has written what waits: nothing else may go.
+        with named(sent(ctx, rows) if gone else rows) as view:
             ctx.lake.delete_matched("unjoinable", view, own.sql("t"))
+            ctx.lake.fix("unjoinable", ctx.plan.txn)
     return own.rows
+
+
+def _taken(ctx: Context, part: TableSlice) -> DataFrame:
+    rows = ctx.lake.read("unjoinable", part.version).where(F.col("replica") == ctx.plan.replica).where(part.where)
+    if part.primary is not None:
+        rows = _with_primary(ctx, rows, part.primary)
+    return rows.orderBy("at", "event_id").limit(part.limit)
 
 
 def _with_primary(ctx: Context, rows: DataFrame, version: int) -> DataFrame:

@@ -15,7 +15,7 @@ batch     BIGINT    number of the batch in its sequence, from 1
 state     STRING    planned | settled
 at        TIMESTAMP when
 snapshot  BOOLEAN   this plan holds all of the sequence's positions, not only those that changed
-plan      STRING    JSON of a planned row: slices, changed positions; of a settled one: slices that were lost
+plan      STRING    JSON of a planned row: slices, changed positions; of a settled one: lost slices, commits seen
 """
     ),
     partitions=("replica", "sequence"),

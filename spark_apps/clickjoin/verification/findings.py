@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from clickjoin.verification.kinds import RECORDS, UNPROVEN
+from clickjoin.verification.kinds import FAULTS, RECORDS, UNPROVEN
 from clickjoin.verification.reading import Span
 
 SAMPLES = 5
@@ -88,8 +88,8 @@ class Report:
             "run": self.run,
             "from": self.span.low.isoformat(),
             "to": self.span.high.isoformat(),
-            "checked": max((count.checked for count in self.counts), default=0),
-            "ids": max((count.checked for count in self.counts if count.kind not in BYTES), default=0),
+            "checked": max((count.checked for count in self.counts if count.kind in (*FAULTS, *BYTES)), default=0),
+            "ids": max((count.checked for count in self.counts if count.kind in FAULTS), default=0),
             "bytes": max((count.checked for count in self.counts if count.kind in BYTES), default=0),
             "seconds": round(self.seconds, 3),
             "found": {count.kind: count.count for count in self.counts if count.fault},

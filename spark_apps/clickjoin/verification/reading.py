@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.config import Pipeline
-    from clickjoin.lake import Lake
+    from clickjoin.lake import Lake, SmallTables
 
 KEY = ("event_id", "event_time")
 OUTPUTS = ("joined", "filtered", "unjoinable")
@@ -95,6 +95,16 @@ def part(lake: Lake, name: str, extent: Extent) -> DataFrame:
     if len(matching(lake.small.files(name), extent)) <= _MANY:
         return lake.read_extent(name, extent)
     return lake.read(name, lake.small.version(name)).select(*BY_NAME[name].names).where(extent.sql())
+
+
+def whole(small: SmallTables, span: Span) -> Span:
+    """A range, and before it all that any event's rows are of, by the logs' statistics."""
+    oldest = [span.low]
+    for name in _ORDER:
+        actions = small.files(name)
+        if actions.num_rows and "min.event_time" in actions.schema.names:
+            oldest += [time for time in actions["min.event_time"].to_pylist() if time is not None]
+    return Span(min(oldest), span.high)
 
 
 def waiting(pending: DataFrame) -> DataFrame:

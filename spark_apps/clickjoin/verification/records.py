@@ -23,6 +23,7 @@ from clickjoin.verification.journals import text
 from clickjoin.verification.kinds import RECORDS, UNPROVEN
 from clickjoin.verification.pieces import Fault, Piece, misfits, pieces
 from clickjoin.verification.reading import Reading, part
+from clickjoin.verification.rewritten import rewritten
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,10 +56,20 @@ class Hole:
     twice: bool = False
 
 
-def check(
-    lake: Lake, pipeline: Pipeline, sources: Mapping[str, Source], reading: Reading, now_micros: int
-) -> tuple[tuple[Count, ...], tuple[str, ...]]:
-    """Counts of `unread` and `overread` records, and of byte ranges that are `unproven`; and notes on those."""
+@dataclass(frozen=True)
+class Checked:
+    """Counts of `unread` and `overread` records, and of byte ranges that are `unproven`; notes on those.
+
+    `unread`: slices whose records are in their files and in no table, by key.
+    """
+
+    counts: tuple[Count, ...]
+    notes: tuple[str, ...]
+    unread: Mapping[tuple[str, str, int, str], Piece]
+
+
+def check(lake: Lake, pipeline: Pipeline, sources: Mapping[str, Source], reading: Reading, now_micros: int) -> Checked:
+    """Compare all that was planned to be read with what has landed."""
     extent = reading.span.extent(int(pipeline.registry.bucket))
     landed = [reading.rows["foreign"], part(lake, "primary", extent)]
     seen = reduce(lambda a, b: a.unionAll(b), [rows.select("replica", "batch").distinct() for rows in landed])
@@ -68,10 +79,12 @@ def check(
     there, whole = holes(lake, found) if found else ([], True)
     for hole in there:
         reader.judge(hole)
+    reader.faults += rewritten(lake.small, pipeline.pipeline, sources, found)
     faults = misfits(found) + reader.faults
     checked = sum(max(piece.slice.end - piece.slice.start, 0) for piece in found)
     counts = tuple(_count(kind, faults, checked) for kind in (*RECORDS, UNPROVEN))
-    return counts, reader.notes() + (() if whole else (_CUT,)) + _planless(reading, found, also)
+    notes = reader.notes() + (() if whole else (_CUT,)) + _planless(reading, found, also)
+    return Checked(counts, notes, {fault.piece.key: fault.piece for fault in reader.faults if fault.kind == "unread"})
 
 
 def _planless(reading: Reading, found: list[Piece], landed: set[tuple[str, int]]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ then); a row that is doubled is kept in `doubles` before it leaves `joined`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -27,14 +27,18 @@ from clickjoin.tables import REGISTRY
 from clickjoin.verification.doubles import remove
 from clickjoin.verification.journals import Journals, planned_now, settled_now, text
 from clickjoin.verification.reading import KEY, part
+from clickjoin.verification.reland import reland, seal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.config import Pipeline
     from clickjoin.lake import Lake
+    from clickjoin.sources.base import Source
+    from clickjoin.verification.pieces import Piece
 
 Say = Callable[[str], None]
+_JOURNAL = "batches"
 
 
 class Recovery:
@@ -58,13 +62,34 @@ class Recovery:
         plan = self._dispatcher.next_of_table(part)
         return self._carry_out(plan) if plan else {}
 
+    def reland(self, wanted: Sequence[Piece], sources: Mapping[str, Source], micros: int) -> int:
+        """Land records again that are in no table; returns how many, and good ones among them are `lost` ids until
+        the next look sends them on their way.
+        """
+        part = TableSlice(_JOURNAL, self._lake.small.version(_JOURNAL), micros, len(wanted))
+        plan = self._dispatcher.next_of_table(part)
+        if plan is None or plan.pending != part:
+            return 0
+        timeline = load_timeline(self._lake.small)
+        ctx = Context(self._pipeline, self._lake, plan, load_adapter(self._pipeline.adapter), timeline, {})
+        done = reland(ctx, sources, wanted)
+        faults.reach("relanded")
+        seal(ctx)
+        self._dispatcher.settled(plan, {})
+        self._say(f"{plan.token}: {done} records that no table held were read again")
+        return done
+
     def _carry_out(self, plan: BatchPlan) -> dict[str, int]:
         small = self._lake.small
         # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
         timeline, boundary = load_timeline(small), load_boundary(small)
         ctx = Context(self._pipeline, self._lake, plan, load_adapter(self._pipeline.adapter), timeline, boundary)
         faults.reach("planned")
-        done = recover(ctx, self._say)
+        if plan.pending and plan.pending.table == _JOURNAL:  # what is missing still, the look that follows finds
+            seal(ctx)
+            done: dict[str, int] = {}
+        else:
+            done = recover(ctx, self._say)
         faults.reach("recovered")
         self._dispatcher.settled(plan, {})
         return done
@@ -84,6 +109,7 @@ def recover(ctx: Context, say: Say) -> dict[str, int]:
         for kind, count in work(ctx, rows.where(F.col("action") == action)).items():
             say(f"{ctx.plan.token}: {count} {kind}: {_SAID[action]}")
             done[kind] = count
+    ctx.lake.fix("registry", ctx.plan.txn)  # one that still has the claims that went is known by its absence
     return done
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -21,10 +21,11 @@ from clickjoin.events import MICROS, moment
 from clickjoin.lake import Txn
 from clickjoin.lake.replace import drop_before
 from clickjoin.verification import ids, kinds, records
+from clickjoin.verification.damage import Damage, examine, settle
 from clickjoin.verification.findings import SAMPLES, Count, Report, sample
 from clickjoin.verification.journals import Journals, settled_now
 from clickjoin.verification.prescribe import prescribe
-from clickjoin.verification.reading import KEY, Reading, Span, read, sized
+from clickjoin.verification.reading import KEY, Reading, Span, read, sized, whole
 from clickjoin.verification.recover import Recovery
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from clickjoin.config import Pipeline
     from clickjoin.engine import Engine
+    from clickjoin.verification.pieces import Piece
 
 Say = Callable[[str], None]
 PATIENCE = 10.0
@@ -75,15 +77,13 @@ class Verifier:
         last = self._lake.small.settled_txn("findings", self._findings)
         begun, micros = time.perf_counter(), max(int(self._clock() * MICROS), last + 1)
         span = wanted.span(self._pipeline, moment(micros))
+        small = self._lake.small
+        damage = examine(small, self._pipeline, span.low, repair=wanted.repair, say=self._say)
+        if damage:  # it may be of any time
+            span = whole(small, span)
         self._recovery.resume()
-        with sized(self._lake, self._pipeline, span):
-            counts, confirmed, notes = self._look(span, micros)
-            report = Report(f"{self._replica}/{micros}", moment(micros), span, counts, notes=notes)
-            for count in report.counts:
-                if count.fault and count.count:
-                    self._say(f"{count.kind}: {count.count}, such as {dict(count.samples[0]) if count.samples else ''}")
-            if wanted.repair and confirmed:
-                report = report.repaired(self._repair(report, confirmed, wanted, micros))
+        with sized(self._lake, self._pipeline, span), self._lake.without(damage.files):
+            report = self._repaired(span, micros, damage, wanted)
         report = replace(report, seconds=time.perf_counter() - begun)
         self._lake.small.append("verification", report.rows())
         for name in ("verification", "findings"):
@@ -91,12 +91,32 @@ class Verifier:
         self._say(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
 
-    def _look(self, span: Span, micros: int) -> tuple[tuple[Count, ...], Confirmed | None, tuple[str, ...]]:
+    def _repaired(self, span: Span, micros: int, damage: Damage, wanted: Wanted) -> Report:
+        """Look, and repair what was asked for: records first, for ids hang on them; then ids, then the tables."""
+        looked, relanded = self._look(span, micros), 0
+        if wanted.repair and looked.unread:
+            relanded = self._recovery.reland(list(looked.unread.values()), self._sources, micros)
+            looked = self._look(span, micros).after(looked, relanded)
+        counts = (*looked.counts, *damage.counts())
+        report = Report(f"{self._replica}/{micros}", moment(micros), span, counts, notes=looked.notes)
+        for count in report.counts:
+            if count.fault and count.count:
+                self._say(f"{count.kind}: {count.count}, such as {dict(count.samples[0]) if count.samples else ''}")
+        if not wanted.repair:
+            return report
+        confirmed = looked.confirmed
+        done = self._repair(report, confirmed, wanted, micros) if confirmed else {}
+        all_done = looked.faults <= self._pipeline.batch.max_events and not looked.unread
+        if damage and all_done:
+            settle(self._lake.small, self._pipeline, damage, self._say)
+        return report.repaired(done | damage.repaired(all_done) | {"unread": relanded})
+
+    def _look(self, span: Span, micros: int) -> _Looked:
         first = read(self._lake, self._pipeline, span, moment(micros))
         seen = ids.count(first)
         confirmed = self._confirm(first, seen, moment(micros))
-        bytes_, notes = records.check(self._lake, self._pipeline, self._sources, first, micros)
-        return (*self._ids(first, seen, confirmed), *bytes_), confirmed, notes
+        bytes_ = records.check(self._lake, self._pipeline, self._sources, first, micros)
+        return _Looked((*self._ids(first, seen, confirmed), *bytes_.counts), confirmed, bytes_.notes, bytes_.unread)
 
     def _ids(self, first: Reading, seen: dict[str, Any], confirmed: Confirmed | None) -> tuple[Count, ...]:
         found = confirmed.counts if confirmed else {}
@@ -137,6 +157,28 @@ class Verifier:
         self._lake.append("findings", rows, Txn(self._findings, micros))
         doable = set(kinds.REPAIRABLE) - (set() if wanted.remove_doubles else {"doubled"})
         return self._recovery.run(micros) if doable & confirmed.counts.keys() else {}
+
+
+class _Looked(NamedTuple):
+    """What a look found: counts, faults of ids that are sure, notes, and slices with records that are in no table."""
+
+    counts: tuple[Count, ...]
+    confirmed: Confirmed | None
+    notes: tuple[str, ...]
+    unread: Mapping[tuple[str, str, int, str], Piece]
+
+    @property
+    def faults(self) -> int:
+        """How many faults of ids are sure."""
+        return sum(self.confirmed.counts.values()) if self.confirmed else 0
+
+    def after(self, before: _Looked, relanded: int) -> _Looked:
+        """The same, with the records that an earlier look had found unread, and that were landed since."""
+        first = next(count for count in before.counts if count.kind == "unread")
+        counts = [
+            replace(first, count=count.count + relanded) if count.kind == "unread" else count for count in self.counts
+        ]
+        return self._replace(counts=tuple(counts))
 
 
 @dataclass(frozen=True)

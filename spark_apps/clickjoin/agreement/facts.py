@@ -1,0 +1,106 @@
+"""What the logs and the journal say of one another, gathered without Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.dispatcher.held import Held
+from clickjoin.lake.logs import TableLog, read_log
+from clickjoin.tables import ALL
+
+if TYPE_CHECKING:
+    from clickjoin.lake import SmallTables
+
+Key = tuple[str, str]  # replica, sequence
+JOURNAL = "batches"
+NUMBERED = ("join", "retry", "redrive", "recover")
+_PARTS = ("", "/primary", "/foreign")  # of table `quarantine`, which has a transaction for each stream
+ACCOUNTED = "accounted"
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """How far the journal says that a sequence has come, and what its batches had seen by then."""
+
+    planned: int = 0
+    held: Held = field(default_factory=Held)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The log of every table that is there, and every sequence that any of them knows.
+
+    `blind`: why the journal's rows could not be read; empty where they could.
+    """
+
+    pipeline: str
+    root: str
+    logs: Mapping[str, TableLog]
+    sequences: Mapping[Key, Sequence]
+    blind: str = ""
+
+    def txns(self, table: str, key: Key) -> dict[str, int]:
+        """What a table holds of a sequence: under the table's name, and for `quarantine` one for each stream."""
+        app = f"{self.pipeline}/{key[0]}/{key[1]}"
+        found = {f"{table}{part}": self.logs[table].txns.get(f"{app}{part}", 0) for part in _PARTS}
+        return {name: number for name, number in found.items() if number > 0}
+
+    def version(self, table: str) -> int:
+        """Newest version of a table; versions that were lost and accounted for count."""
+        log = self.logs[table]
+        return log.version + max(log.txns.get(ACCOUNTED, 0), 0)
+
+
+def gather(small: SmallTables, pipeline: str) -> Facts:
+    """Take the facts. Joins may run, so what must be there is read after what says so.
+
+    The journal's rows first, the tables that they speak of next, the registry after the outputs; and last once more
+    the journal, for what has been planned.
+    """
+    before = read_log(small.path(JOURNAL))
+    held, blind = _held(small, pipeline, before) if not before.torn else ({}, "")
+    names = [table.name for table in reversed(ALL) if table.name != JOURNAL]  # the registry last: claims come first
+    logs = {name: log for name in names if (log := read_log(small.path(name))).version >= 0}
+    after = read_log(small.path(JOURNAL))
+    apps = {app for log in (after, *logs.values()) for app in log.txns}
+    sequences = {
+        key: Sequence(max(after.txns.get(f"{pipeline}/{'/'.join(key)}/planned", 0), 0), held.get(key, Held()))
+        for key in keys(apps, pipeline)
+    }
+    return Facts(pipeline, small.path("").rstrip("/"), {JOURNAL: after, **logs}, sequences, blind)
+
+
+def keys(apps: Iterable[str], pipeline: str) -> list[Key]:
+    """The sequences of a pipeline that some transactions belong to."""
+    wanted = re.compile(rf"{re.escape(pipeline)}/([^/]+)/({'|'.join(NUMBERED)})(/.*)?")
+    found = (wanted.fullmatch(app) for app in apps)
+    return sorted({(match[1], match[2]) for match in found if match})
+
+
+def _held(small: SmallTables, pipeline: str, log: TableLog) -> tuple[dict[Key, Held], str]:
+    """What the newest settled row of each sequence says; and why none could be read."""
+    last = {
+        key: number
+        for key in keys(log.txns, pipeline)
+        if (number := log.txns.get(f"{pipeline}/{'/'.join(key)}/settled", 0)) > 0
+    }
+    if not last:
+        return {}, ""
+    filters: Any = [
+        [("replica", "=", replica), ("sequence", "=", sequence), ("batch", "=", number), ("state", "=", "settled")]
+        for (replica, sequence), number in last.items()
+    ]
+    try:
+        rows = small.read(JOURNAL, filters, ["replica", "sequence", "plan"]).to_pylist()
+    except OSError as error:  # Arrow's: a file that is gone, or no Parquet
+        return {}, str(error)
+    found: dict[Key, Held] = {}
+    for row in rows:
+        key = (row["replica"], row["sequence"])
+        held = Held.from_plain(json.loads(row["plan"]).get("held", {}), f"{pipeline}/{'/'.join(key)}")
+        found[key] = held if held.txns or held.tables else found.get(key, held)
+    return found, ""

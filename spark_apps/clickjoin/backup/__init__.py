@@ -1,0 +1,1 @@
+"""Copies of a whole lake while joins run, and the way back from one."""

@@ -1,0 +1,49 @@
+"""Whether a process works on a lake, as far as its tables tell."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clickjoin.backup.cut import under_way
+from clickjoin.errors import BatchError, ClickjoinError
+from clickjoin.lake.pinned import LOG, PinnedTables, look
+from clickjoin.tables import ALL
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+
+_COMMITTED = timedelta(seconds=60)
+_PLANNED = timedelta(minutes=10)
+_STOP = (
+    "Stop every run, drain and gc of the pipeline, and pause its DAGs in Airflow (airflow dags pause "
+    "--treat-dag-id-as-regex 'clickjoin_.*__{}'); where nothing runs any more, --force"
+)
+
+
+def require_idle(pipeline: Pipeline, now: datetime) -> None:
+    """Check that nothing was committed within a minute, and no batch within ten is unsettled. Errors: BatchError.
+
+    A lake that cannot be read says nothing: it is what one restores for.
+    """
+    remedy = _STOP.format(pipeline.pipeline)
+    for table in ALL:
+        age = now - _last_commit(pipeline.root, table.name)
+        if age < _COMMITTED:
+            raise BatchError(
+                f"{pipeline.root}/{table.name}: was committed to {age.total_seconds():.0f} s ago", remedy=remedy
+            )
+    seen = look(pipeline.root, "batches")
+    try:
+        plans = under_way(PinnedTables(pipeline.root, {"batches": seen.version}), pipeline.pipeline) if seen else []
+    except ClickjoinError:
+        return
+    if fresh := [plan.token for plan in plans if now - plan.planned_at < _PLANNED]:
+        raise BatchError(f"{pipeline.root}: batch {', '.join(fresh)} is under way", remedy=remedy)
+
+
+def _last_commit(root: str, name: str) -> datetime:
+    seen = look(root, name)
+    file = Path(root, name, LOG, f"{seen.version:020}.json") if seen else None
+    return datetime.fromtimestamp(file.stat().st_mtime if file else 0, UTC)

@@ -1,0 +1,89 @@
+"""Which events another lake has joined and this one has not: what a restore has cost, once the sources were read again.
+
+Data files that both lakes name are the same and are not read; of the others, one bucket after the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clickjoin.errors import ConfigError
+from clickjoin.lake.readable import ReadableTables
+from clickjoin.lake.some import read_files
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.lake import SmallTables
+
+_KEY = ["event_id", "event_time"]
+_PLACES = ("filtered", "unjoinable", "expired", "pending")
+_Event = tuple[str, datetime]
+_ByBucket = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An event that the other lake has joined; `state`: the table of this lake that it is in, else `never read`."""
+
+    event_id: str
+    event_time: datetime
+    primary_id: str
+    state: str
+
+
+def compare(pipeline: Pipeline, other: Path) -> Iterator[Missing]:
+    """Events in `joined` of the lake or backup in a folder that are not in this lake's, bucket by bucket.
+
+    Errors: ConfigError where the folder holds no such table, LakeError where one cannot be read.
+    """
+    old, new = ReadableTables(str(other)), ReadableTables(pipeline.root)
+    if not old.exists("joined"):
+        raise ConfigError(
+            f"{other}: holds no table `joined`", remedy="Give the folder that `clickjoin restore` put aside"
+        )
+    olds, news = _files(old, "joined"), _files(new, "joined")
+    both = {path for paths in olds.values() for path in paths} & {path for paths in news.values() for path in paths}
+    places: dict[_Event, str] | None = None
+    for bucket, paths in sorted(olds.items()):
+        gone = _gone(old, [p for p in paths if p not in both], new, [p for p in news.get(bucket, []) if p not in both])
+        if gone and places is None:
+            places = {
+                event: name for name in _PLACES for event in _events(new, name, new.files(name)["path"].to_pylist())
+            }
+        landed = set(_events(new, "foreign", _files(new, "foreign").get(bucket, []))) if gone else set()
+        for event, primary_id in sorted(gone.items()):
+            unread = "foreign" if event in landed else "never read"
+            yield Missing(*event, primary_id, (places or {}).get(event, unread))
+
+
+def _gone(old: SmallTables, olds: list[str], new: SmallTables, news: list[str]) -> dict[_Event, str]:
+    rows = read_files(old, "joined", olds, [*_KEY, "primary_id"])
+    keys = zip(*(rows[name].to_pylist() for name in _KEY), strict=True)
+    found = dict(zip(keys, rows["primary_id"].to_pylist(), strict=True))
+    for event in _events(new, "joined", news) if found else ():
+        found.pop(event, None)
+    return found
+
+
+def _events(small: SmallTables, name: str, paths: list[str]) -> Iterator[_Event]:
+    rows = read_files(small, name, paths, _KEY)
+    yield from zip(*(rows[column].to_pylist() for column in _KEY), strict=True)
+
+
+def _files(small: SmallTables, name: str) -> _ByBucket:
+    found: _ByBucket = defaultdict(list)
+    actions = small.files(name)
+    if actions.num_rows:
+        for bucket, path in zip(actions["partition.bucket"].to_pylist(), actions["path"].to_pylist(), strict=True):
+            found[bucket].append(path)
+    return found
+
+
+def by_state(found: list[Missing]) -> dict[str, int]:
+    """How many of them are where."""
+    return dict(Counter(item.state for item in found).most_common())

@@ -1,0 +1,69 @@
+"""All tables of a lake as they stood at one moment, taken without a lock while others commit.
+
+Every table's newest version is looked at twice. Where no table has moved between its first look and its second, all of
+them stood like that at the moment between the two rounds. So it is a state that the lake was in, and one that a crash
+could have left: batches that were under way are run again from their plans in the journal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from clickjoin.dispatcher.journal import Journal, sequences
+from clickjoin.errors import CommitConflict
+from clickjoin.lake.pinned import Look, PinnedTables, look
+from clickjoin.lake.readable import missing
+from clickjoin.tables import ALL, LATER
+
+if TYPE_CHECKING:
+    from clickjoin.dispatcher.plan import BatchPlan
+
+_LOOK_SECONDS = 0.02
+Looks = dict[str, Look]
+
+
+def cut(root: str, wait: float, sleep: Callable[[float], None] = time.sleep) -> Looks:
+    """Every table at one moment. `wait`: seconds to look for one at which nothing is committed.
+
+    Errors: LakeError where a table is missing, CommitConflict where tables move all the time.
+    """
+    end, before = time.monotonic() + wait, looks(root)
+    while True:
+        now = looks(root)
+        moved = sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
+        if not moved:
+            return now
+        if time.monotonic() > end:
+            raise CommitConflict(
+                f"{root}: something is committed at every look for {wait:g} s, last to {', '.join(moved)}",
+                remedy="Try again at a quieter time, or wait longer for a quiet moment (--wait SECONDS)",
+            )
+        before = now
+        sleep(_LOOK_SECONDS)
+
+
+def looks(root: str) -> Looks:
+    """Every table, one after the other."""
+    found: Looks = {}
+    for table in ALL:
+        seen = look(root, table.name)
+        if seen:
+            found[table.name] = seen
+        elif table.name not in LATER:
+            raise missing(root, table.name)
+    return found
+
+
+def under_way(pinned: PinnedTables, pipeline: str) -> list[BatchPlan]:
+    """Batches that are planned and not settled in the cut."""
+    journals = [Journal(pinned, pipeline, *key) for key in sequences(pinned)]
+    return [plan for journal in journals if (plan := journal.load().unsettled)]
+
+
+def named(plans: list[BatchPlan]) -> list[tuple[str, int]]:
+    """Older versions of tables that batches under way read: a retry's slice of `pending`, and so on."""
+    parts = [plan.pending for plan in plans if plan.pending]
+    streams = [("primary", part.primary) for part in parts if part.primary is not None]
+    return [*((part.table, part.version) for part in parts), *streams]

@@ -1,0 +1,301 @@
+"""Tables that do not fit together are refused at every start, with a way back; what a crash leaves is not."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from clickjoin import apps, faults
+from clickjoin.errors import LakeError
+from clickjoin.registry.boundary import advance
+from clickjoin.registry.reshard import reshard
+from tests.spark.bench import NOON, Bench, click, query
+from tests.spark.whole import some
+
+Q, NEVER, LATER = query("q"), query("never", 2), query("later", 3)
+
+
+@pytest.fixture(scope="module")
+def built(make: Callable[..., Bench]) -> Bench:
+    """Two batches of every outcome, and a retry that gave an event up."""
+    made = make(
+        adapter="clickjoin.joiner.examples:TopPositions",
+        retry={"max_attempts": 2, "max_age": "5s"},
+        registry={"retention": "1d"},
+    )
+    made.queries(Q)
+    made.clicks(click("a", 2, Q, position=1), click("b", 3, Q, position=9), click("gone", 5, NEVER, position=1))
+    made.join()
+    made.retry(after=20)
+    more(made, "c")
+    assert made.places() == {"joined": ["a", "c"], "filtered": ["b"], "unjoinable": ["gone"], "pending": ["wc"]}
+    return made
+
+
+@pytest.fixture
+def bench(built: Bench, tmp_path: Path) -> Iterator[Bench]:
+    """That lake, to be changed: it is put back afterwards."""
+    with built.kept(tmp_path / "kept"):
+        # A lake that is put back reaches the same versions again, with other files in them.
+        built.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+        yield built
+
+
+def more(bench: Bench, host: str) -> None:
+    """A batch that joins one click, and lets one wait."""
+    bench.clicks(click(host, 8, Q, position=1), click(f"w{host}", 9, LATER, position=1))
+    assert bench.join()["joined"] == 1
+
+
+def folder(bench: Bench, name: str) -> Path:
+    return Path(bench.engine.lake.small.path(name))
+
+
+def keep(bench: Bench, name: str) -> Callable[[], None]:
+    """A copy of a table as it is now; call what is returned to restore it."""
+    copy = bench.folder / f"copy-{name}"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder(bench, name), copy)
+
+    def back() -> None:
+        shutil.rmtree(folder(bench, name))
+        copy.rename(folder(bench, name))
+
+    return back
+
+
+def newest(bench: Bench, name: str) -> Path:
+    return sorted(folder(bench, name).glob("_delta_log/*.json"))[-1]
+
+
+def drain(bench: Bench, replica: str = "main") -> None:
+    bench.clock.now += 1
+    bench.replica(replica).drain(lambda _: None)
+    bench.engine = bench.replica("main")
+
+
+def rebuild(bench: Bench, what: str) -> None:
+    apps.rebuild(bench.spark, bench.pipeline, "", print, what=what, replace=True)
+    bench.engine = bench.replica("main")
+
+
+def test_an_older_registry(bench: Bench) -> None:
+    back = keep(bench, "registry")
+    more(bench, "d")
+    back()
+    for replica in ("main", "west"):
+        with pytest.raises(
+            LakeError, match=r"p?/registry: is older than the journal.*batch 3 of bench/main/join was"
+        ) as e:
+            bench.replica(replica)
+    assert "it holds batches to 2" in str(e.value)
+    assert "`clickjoin registry rebuild --replace`" in str(e.value)
+    rebuild(bench, "registry")
+    drain(bench)
+    drain(bench, "west")
+    assert bench.places()["joined"] == ["a", "c", "d"]
+    assert bench.accounts()["agree"]
+
+
+def test_an_older_journal(bench: Bench) -> None:
+    back = keep(bench, "batches")
+    more(bench, "d")
+    back()
+    bench.clicks(click("e", 20, Q, position=1))
+    with pytest.raises(
+        LakeError, match=r"batches: is older than table .* holds batch 3 of .*`clickjoin journal rebuild"
+    ):
+        bench.replica("main")
+    rebuild(bench, "journal")
+    drain(bench)
+    assert bench.places()["joined"] == ["a", "c", "d", "e"]
+    assert bench.accounts()["agree"]
+    drain(bench, "west")
+    assert bench.places()["joined"] == ["a", "c", "d", "e"]
+
+
+def test_a_replica_that_an_older_journal_has_never_heard_of(bench: Bench) -> None:
+    back = keep(bench, "batches")
+    drain(bench, "west")
+    back()
+    with pytest.raises(LakeError, match=r"batches: is older than table .* of bench/west/join: .* knows batches to 0"):
+        bench.replica("main")
+    rebuild(bench, "journal")
+    drain(bench, "west")
+    assert bench.accounts()["agree"]
+
+
+@pytest.mark.parametrize("between", ["boundary", "foreign", "joined"])
+def test_tables_copied_one_by_one_while_batches_ran(bench: Bench, between: str) -> None:
+    names = sorted(path.name for path in Path(bench.pipeline.root).iterdir())
+    backs = []
+    for name in names:
+        backs.append(keep(bench, name))
+        if name == between:
+            more(bench, "d")
+    for back in backs:
+        back()
+    with pytest.raises(LakeError, match="batches: is older than table"):
+        bench.replica("main")
+
+
+OLDER = ("joined", "foreign", "primary", "pending", "unjoinable", "metrics", "boundary")
+
+
+@pytest.mark.parametrize("name", some(OLDER, 3))
+def test_any_other_older_table(bench: Bench, name: str) -> None:
+    back = keep(bench, name)
+    advance(bench.engine.lake.small, 4, datetime.fromtimestamp(NOON - 7200, UTC), datetime.now(UTC))
+    bench.clicks(click("x", 5, NEVER, position=1))
+    bench.queries(query("q2", 1))
+    more(bench, "d")
+    bench.retry(after=20)
+    back()
+    with pytest.raises(LakeError, match=rf"/{name}: is older than the journal"):
+        bench.replica("main")
+
+
+def test_a_registry_from_before_a_redrive(bench: Bench) -> None:
+    back = keep(bench, "registry")
+    assert bench.engine.redrive() == 1
+    back()
+    with pytest.raises(LakeError, match=r"registry: is older than .*batch 1 of bench/main/redrive"):
+        bench.replica("main")
+    rebuild(bench, "registry")
+    assert "gone" not in bench.claims()
+    drain(bench)
+    assert bench.accounts()["agree"]
+
+
+@pytest.mark.parametrize("how", ["empty", "gone"])
+def test_the_newest_commit_of_the_registry_is(bench: Bench, how: str) -> None:
+    more(bench, "d")
+    entry = newest(bench, "registry")
+    entry.write_bytes(b"") if how == "empty" else entry.unlink()
+    words = "json: is empty; what was" if how == "empty" else "registry: is older than the journal, or has lost commits"
+    for replica in ("main", "west"):
+        with pytest.raises(LakeError, match=words):
+            bench.replica(replica)
+    rebuild(bench, "registry")
+    drain(bench, "west")
+    assert bench.places()["joined"] == ["a", "c", "d"]
+
+
+def test_the_newest_commit_of_the_journal_is_empty(bench: Bench) -> None:
+    more(bench, "d")
+    newest(bench, "batches").write_bytes(b"")
+    with pytest.raises(LakeError, match="json: is empty"):
+        bench.replica("main")
+    rebuild(bench, "journal")
+    drain(bench)
+    assert bench.accounts()["agree"]
+
+
+def test_the_newest_commit_of_the_journal_is_gone(bench: Bench) -> None:
+    """As after a crash before it: the batch is settled once more."""
+    more(bench, "d")
+    newest(bench, "batches").unlink()
+    drain(bench)
+    drain(bench, "west")
+    assert bench.places()["joined"] == ["a", "c", "d"]
+    assert bench.accounts()["agree"]
+
+
+def test_every_job_refuses(bench: Bench) -> None:
+    back = keep(bench, "registry")
+    more(bench, "d")
+    back()
+    jobs = {name: {} for name in ("join", "retry", "redrive", "gc", "quality")}
+    for name, more_ in {**jobs, "reshard": {"shards": 9}, "close_day": {"date": "2026-03-01"}}.items():
+        with pytest.raises(LakeError, match="registry: is older"):
+            apps.APPS[name](bench.spark, bench.pipeline, "main", print, **more_)
+
+
+def stopped(monkeypatch: pytest.MonkeyPatch, point: str, work: Callable[[], object]) -> None:
+    """Do something, and stop as a crash would where it passes a point."""
+
+    def reach(name: str) -> None:
+        if name == point:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(faults, "reach", reach)
+        with pytest.raises(KeyboardInterrupt):
+            work()
+
+
+@pytest.mark.parametrize("point", some(faults.POINTS, 2))
+@pytest.mark.parametrize("sequence", ["join", "retry"])
+def test_a_batch_cut_short_is_accepted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, sequence: str, point: str
+) -> None:
+    bench.queries(LATER)
+    bench.clicks(click("d", 8, Q, position=1), click("e", 8, Q, position=9), click("x", -86400 * 9, Q), "{broken")
+    if sequence == "retry":
+        bench.join()
+        bench.clock.now += 20
+    work = {"join": lambda: bench.engine.join_once(), "retry": lambda: bench.engine.retry_once()}[sequence]
+    stopped(monkeypatch, point, work)
+    bench.engine = bench.replica("main")
+    bench.replica("west")
+    bench.clock.now += 20
+    drain(bench)
+    assert bench.hosts("joined") == ["a", "c", "d", "wc"]
+    assert bench.accounts()["agree"]
+
+
+REDRIVEN = ("fix registry", "append pending", "delete_matched registry", "fix unjoinable")
+
+
+@pytest.mark.parametrize("commit", some(REDRIVEN, 2))
+def test_a_redrive_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.MonkeyPatch, commit: str) -> None:
+    way, table = commit.split()
+    lake = bench.engine.lake
+    real = getattr(lake, way)
+
+    def once(name: str, *more: object) -> object:
+        done = real(name, *more)
+        if name == table:
+            raise KeyboardInterrupt
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lake, way, once)
+        with pytest.raises(KeyboardInterrupt):
+            bench.engine.redrive()
+    bench.engine = bench.replica("main")
+    rebuild(bench, "registry")  # which must leave it alone as well
+    bench.engine.finish_redrive()
+    assert "gone" not in bench.claims()
+    drain(bench)
+    assert bench.accounts()["agree"]
+
+
+@pytest.mark.parametrize("point", some(faults.GC_POINTS, 2))
+def test_a_collection_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    bench.queries(late := query("n", 3 * 86400))
+    bench.clicks(click("new", 3 * 86400 + 1, late, position=1))
+    bench.clock.now = NOON + 3 * 86400 + 60
+    drain(bench)
+    bench.clicks(click("open", 3 * 86400 + 2, late, position=1))
+    stopped(monkeypatch, "planned", lambda: bench.engine.join_once())
+    collect = lambda: apps.gc(bench.spark, bench.pipeline, "main", print, wait=0)  # noqa: E731
+    stopped(monkeypatch, point, collect)
+    bench.replica("main")
+    collect()
+    drain(bench)
+    assert bench.accounts()["agree"]
+
+
+@pytest.mark.parametrize("point", faults.RESHARD_POINTS)
+def test_a_resharding_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    now = datetime.fromtimestamp(bench.clock.now, UTC)
+    since = (now + timedelta(hours=2)).replace(minute=0, second=0, microsecond=0)
+    stopped(monkeypatch, point, lambda: reshard(bench.engine.lake.small, bench.pipeline, 7, since, now))
+    bench.engine = bench.replica("main")
+    more(bench, "d")
+    bench.replica("west")

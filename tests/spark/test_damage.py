@@ -1,0 +1,153 @@
+"""What happened to tables themselves is named by verify, and repaired from what is left, so that all goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clickjoin.errors import LakeError
+from clickjoin.verification.findings import Report
+from tests.spark.bench import NOON, Bench, click, query
+from tests.spark.hand import found, verify
+from tests.spark.test_agreement import Q, bench, built, drain, folder, keep, more, newest
+from tests.spark.whole import some
+
+__all__ = ["bench", "built"]
+
+
+def repair(bench: Bench) -> Report:
+    """Repair what there is, in one go; a second look finds nothing."""
+    report = verify(bench, repair=True)
+    assert report.ok, (found(report), report.counts)
+    bench.engine = bench.replica("main")  # and every program starts
+    again = verify(bench)
+    assert (found(again), again.ok) == ({}, True)
+    return report
+
+
+def whole(bench: Bench, *hosts: str) -> None:
+    """All that was published is there once, by either replica; events that were dispatched again are joined."""
+    bench.clock.now += 60
+    drain(bench)
+    drain(bench, "west")
+    assert bench.hosts("joined") == sorted(["a", "c", *hosts])
+    assert bench.accounts()["agree"]
+    assert found(verify(bench)) == {}
+
+
+def data_file(bench: Bench, name: str) -> Path:
+    """A file of the newest batch."""
+    return max(folder(bench, name).rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+
+
+def spoil(file: Path, how: str) -> None:
+    if how == "gone":
+        file.unlink()
+    elif how == "cut":
+        file.write_bytes(file.read_bytes()[:-100])
+    else:
+        file.write_bytes(b"\0" * file.stat().st_size)
+
+
+SPOILT = (
+    ("registry", "gone"), ("registry", "zeros"), ("filtered", "gone"), ("unjoinable", "gone"), ("pending", "gone"),
+    ("joined", "gone"), ("joined", "cut"), ("foreign", "gone"), ("primary", "zeros"), ("quarantine", "cut"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "how"), some(SPOILT, 10))
+def test_a_data_file(bench: Bench, name: str, how: str) -> None:
+    bench.queries(query("q2", 1), "{not a query")
+    bench.clicks("{broken")
+    more(bench, "d")
+    file = data_file(bench, name)
+    spoil(file, how)
+    kind = "missing_file" if how == "gone" else "damaged_file"
+    seen = verify(bench)
+    assert found(seen)[kind] == 1
+    samples = next(count.samples for count in seen.counts if count.kind == kind)
+    assert (samples[0]["table"], Path(samples[0]["path"]).name) == (name, file.name)
+    report = repair(bench)
+    assert next(count.repaired for count in report.counts if count.kind == kind) == 1
+    whole(bench, "d")
+
+
+@pytest.mark.parametrize("name", some(("batches", "boundary", "timeline"), 3))
+def test_a_data_file_of_the_books(bench: Bench, name: str) -> None:
+    from datetime import UTC, datetime
+
+    from clickjoin.registry.boundary import advance
+
+    advance(bench.engine.lake.small, 4, datetime.fromtimestamp(NOON - 7200, UTC), datetime.now(UTC))
+    data_file(bench, name).unlink()
+    with pytest.raises(LakeError, match=rf"/{name}.*(Restore|journal rebuild)"):
+        verify(bench, repair=True)
+
+
+@pytest.mark.parametrize("name", some(("registry", "foreign", "pending", "joined", "unjoinable", "metrics"), 6))
+def test_an_older_table(bench: Bench, name: str) -> None:
+    back = keep(bench, name)
+    bench.clicks(click("x", 5, query("never", 2), position=1))
+    more(bench, "d")
+    bench.retry(after=20)
+    back()
+    with pytest.raises(LakeError, match=rf"/{name}: is older"):
+        bench.replica("main")
+    report = repair(bench)
+    assert found(report)["old_table"] >= 1
+    whole(bench, "d")
+
+
+@pytest.mark.parametrize("name", some(("registry", "joined", "foreign", "batches"), 4))
+@pytest.mark.parametrize("content", some((b"", b'{"commitInfo":{}}\n{"ad'), 2))
+def test_a_torn_commit(bench: Bench, name: str, content: bytes) -> None:
+    more(bench, "d")
+    newest(bench, name).write_bytes(content)
+    with pytest.raises(LakeError, match="json: is "):
+        verify(bench)
+    report = repair(bench)
+    assert found(report)["torn_log"] == 1
+    whole(bench, "d")
+
+
+def overwrite(bench: Bench, name: str, version: int) -> None:
+    """Put another commit in the place of one, as a rename does."""
+    entry = folder(bench, name) / "_delta_log" / f"{version:020}.json"
+    entry.write_text(json.dumps({"commitInfo": {"timestamp": 0, "operation": "OPTIMIZE"}}) + "\n")
+
+
+@pytest.mark.parametrize("name", some(("registry", "joined", "foreign", "pending"), 4))
+def test_a_commit_that_another_has_overwritten(bench: Bench, name: str) -> None:
+    more(bench, "d")
+    version = bench.engine.lake.small.version(name)
+    more(bench, "e")
+    overwrite(bench, name, version)
+    bench.engine = bench.replica("main")
+    seen = verify(bench)
+    assert found(seen)["overwritten_commit"] == 1
+    samples = next(count.samples for count in seen.counts if count.kind == "overwritten_commit")
+    assert (samples[0]["table"], samples[0]["token"]) == (name, "bench/main/join/3")
+    repair(bench)
+    whole(bench, "d", "e")
+
+
+def test_a_drain_says_which_file_and_what_to_do(bench: Bench) -> None:
+    from clickjoin.known import known
+
+    file = data_file(bench, "registry")
+    file.unlink()
+    with pytest.raises(Exception, match=r"parquet") as caught:
+        drain(bench, "west")
+    ours = known(caught.value)
+    assert isinstance(ours, LakeError)
+    assert file.name in str(ours)
+    assert "`clickjoin verify --repair`" in ours.remedy
+
+
+def test_what_is_wrong_in_no_way_is_quiet(bench: Bench) -> None:
+    bench.clicks(click("n", 30, Q, position=1))
+    bench.join()
+    report = verify(bench, repair=True)
+    assert (found(report), report.ok) == ({}, True)
