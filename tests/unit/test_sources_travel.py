@@ -17,7 +17,7 @@ from clickjoin.event_store import local, placing
 from clickjoin.event_store.placing import Place
 from clickjoin.joiner import bulk, keys, merging, resolving
 from clickjoin.joiner.adapter import Merge
-from clickjoin.lake import extent, picking, prune, written
+from clickjoin.lake import durable, extent, picking, prune, written
 from clickjoin.lake.types import arrow_schema
 from clickjoin.lake.written import Target
 from clickjoin.sources.base import RECORDS_DDL
@@ -75,7 +75,7 @@ def test_a_worker_needs_neither_clickjoin_nor_pandas(tmp_path: Path, pattern: st
 def test_nor_to_land(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(event(1) + b"{bad\n" + event(2))
     feed = Feed(tmp_path, "*.jsonl")
-    carry(local, arrays, events, placing, written)
+    carry(local, arrays, events, placing, written, durable)
     target = Target(str(tmp_path / "primary"), arrow_schema(PRIMARY), PRIMARY.partitions, PRIMARY.statistics)
     quarantine = Target(str(tmp_path / "quarantine"), arrow_schema(QUARANTINE), (), QUARANTINE.statistics)
     each = local._lander(target, quarantine, Place(3600, (), (4,), 7, "main", 1, "primary"))
@@ -89,7 +89,7 @@ def test_nor_to_land(tmp_path: Path) -> None:
 
 
 def test_nor_to_join(tmp_path: Path) -> None:
-    carry(bulk, arrays, events, resolving, keys, merging, picking, prune, written, extent)
+    carry(bulk, arrays, events, resolving, keys, merging, picking, prune, written, durable, extent)
     merging.carry_adapter(Merge())
     clicks = [("c1", 5, "q1", 1), ("c1", 5, "q1", 1), ("c2", 6, "q9", 2)]
     made = part(tmp_path, clicks, queries=[("q1", 1)])

@@ -19,7 +19,11 @@ class Position:
 
     `generation` names the content, not the file: it stays the same through a rename. `head_*` is a fingerprint of the
     first bytes, `anchor_*` one of the bytes just before `offset`: together they prove that what lies in a file up
-    to `offset` is what was read. `state` is `live`, `done` (a .gz read to its end) or `gone` (deleted).
+    to `offset` is likely what was read, and `prints` (see `prints.py`) prove it: digests of all of it; of a .gz that is
+    done, of the packed file. `state` is `live`, `done` (a .gz read to its end) or `gone` (deleted).
+
+    `mtime_ns` is the age of the oldest unread byte; `written_ns` and `changed_ns` (mtime and ctime) say with `size`
+    whether the file is as it was at the last look. `proven`: so many bytes have been compared with `prints` since.
     """
 
     generation: str
@@ -34,13 +38,19 @@ class Position:
     anchor_length: int
     anchor_hash: str
     state: str = "live"
+    written_ns: int = 0
+    changed_ns: int = 0
+    proven: int = 0
+    prints: str = ""
 
 
 @dataclass(frozen=True)
 class Slice:
     """Bytes [start, end) of one generation: whole records only. `end` -1 means to the end (.gz, which cannot be split).
 
-    `head_*` and `anchor_*` (of the bytes just before `end`) let a reader prove that it reads the planned bytes.
+    `head_*` and `anchor_*` (of the bytes just before `end`) let a reader prove that it reads the planned bytes. In a
+    file other than the one planned (`device`, `inode`) they prove too little: there `root` does, the digest of all up
+    to `end` (of the packed file, where `end` is -1), as `before` does of all up to `start`.
     """
 
     generation: str
@@ -52,6 +62,10 @@ class Slice:
     anchor_length: int
     anchor_hash: str
     events: int  # estimated from the length of a record, for throttling and progress
+    device: int = 0
+    inode: int = 0
+    before: str = ""
+    root: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,10 @@ class Budget:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something about a source that people should know. `kind`: unreadable | lost-tail | unfinished-line | missing."""
+    """Something about a source that people should know.
+
+    `kind`: unreadable | lost-tail | unfinished-line | missing | rewritten.
+    """
 
     kind: str
     path: str
@@ -134,6 +151,10 @@ class Nothing:
         """Nothing can be read."""
         return None
 
+    def rewritten(self, positions: Sequence[Position]) -> list[Position]:
+        """Nothing was written."""
+        return []
+
 
 class Source(Protocol):
     """One stream's source of records."""
@@ -169,4 +190,8 @@ class Source(Protocol):
 
         None if the bytes cannot be read any more.
         """
+        ...
+
+    def rewritten(self, positions: Sequence[Position]) -> list[Position]:
+        """Those whose files look as they did at the last look and hold other bytes: all that was read is compared."""
         ...

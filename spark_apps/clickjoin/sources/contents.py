@@ -16,6 +16,7 @@ from clickjoin.errors import SourceError
 
 if TYPE_CHECKING:
     from clickjoin.sources.base import Position, Slice
+    from clickjoin.sources.fence import Fence
 
 HEAD = 1024  # longest fingerprinted head, and anchor
 BLOCK = 8 << 20
@@ -52,10 +53,12 @@ def proof_of(item: Position | Slice) -> Proof:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[int]:
-    """The file's descriptor, for reading."""
+def opened(path: str, fence: Fence | None) -> Iterator[int]:
+    """The file's descriptor, for reading. Errors: OSError; of it Outside where it lies outside of the fence."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
+        if fence:
+            fence.check(fd, path)
         yield fd
     finally:
         os.close(fd)

@@ -1,14 +1,15 @@
 """Which file is which: files as found now are matched to the generations that are known. Pure but for its probe.
 
 A generation is its content: the same through a rename, a copy, or `gzip`. A known inode is the same generation while
-its first bytes and those before the known offset are the same; if not, it was truncated and is a new one. Another
-inode takes up a lost generation only if both match and enough of it is known. On any doubt a file is read whole:
-what is read twice is dropped later, what is skipped would be lost.
+its first bytes and those before the known offset are the same, and no proof (see `proving.py`) finds another between
+them; if not, it was truncated or rewritten and is a new one. Another inode takes up a lost generation only if all of
+what was read is in it, and that is enough. On any doubt a file is read whole: what is read twice is dropped later,
+what is skipped would be lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -16,6 +17,7 @@ from typing import Protocol
 from clickjoin.sources.base import Position
 from clickjoin.sources.contents import HEAD, fingerprint
 from clickjoin.sources.listing import Found, Listing
+from clickjoin.sources.proving import as_it_was
 
 ENOUGH = 256  # bytes already read, from which on head and anchor prove that another inode is the same content
 
@@ -32,7 +34,15 @@ class Probe(Protocol):
     """Looks into files."""
 
     def compare(self, file: Found, position: Position) -> Verdict:
-        """Whether the file holds the generation up to its offset."""
+        """Whether the file seems to hold the generation up to its offset, by its ends."""
+        ...
+
+    def same(self, file: Found, position: Position) -> bool:
+        """Whether another file holds all that was read of the generation."""
+        ...
+
+    def refuted(self, tracked: Sequence[tuple[Found, Position | None]]) -> set[str]:
+        """Generations that their files turn out not to hold."""
         ...
 
     def head(self, file: Found) -> bytes | None:
@@ -60,52 +70,54 @@ def unread(position: Position) -> bool:
     return position.state == "live" and (position.size > position.offset or position.path.endswith(".gz"))
 
 
-def unchanged(file: Found, position: Position) -> bool:
-    """Whether a file is as it was at the last look, so that it need not be opened."""
-    return (file.size, file.mtime_ns) == (position.size, position.mtime_ns) and position.state != "gone"
-
-
 def follow(listing: Listing, positions: Mapping[str, Position], probe: Probe) -> Match:
     """Match files to generations by inode. What is left are strangers (files) and orphans (generations)."""
     match = Match()
-    known = _by_inode(positions.values())
+    known = _Known(positions.values())
     seen = set()
     for file in _once(listing.files, known):
-        position = known.get(file.key)
-        if position is None:
-            match.strangers.append(file)
-            continue
-        verdict = _verdict(file, position, probe)
-        if verdict is Verdict.OTHER:
+        position = known.of(file)
+        verdict = _verdict(file, position, probe) if position else Verdict.OTHER
+        if position is None or verdict is Verdict.OTHER:
             match.strangers.append(file)
             continue
         seen.add(position.generation)
         if verdict is Verdict.SAME:
             match.tracked.append((file, position))
+    wrong = probe.refuted(match.tracked)
+    match.strangers += [file for file, position in match.tracked if position and position.generation in wrong]
+    match.tracked = [pair for pair in match.tracked if not pair[1] or pair[1].generation not in wrong]
     for name, position in positions.items():
-        if name not in seen and position.state != "gone" and not listing.hides(position.path):
+        if name not in seen - wrong and position.state != "gone" and not listing.hides(position.path):
             match.orphans[name] = position
     return match
 
 
 def _verdict(file: Found, position: Position, probe: Probe) -> Verdict:
-    if unchanged(file, position):
+    if as_it_was(file, position):
         return Verdict.SAME
-    if position.state == "done":  # a .gz that changed after it was read to its end
-        return Verdict.OTHER
     return probe.compare(file, position)
 
 
-def _by_inode(positions: Iterable[Position]) -> dict[tuple[int, int], Position]:
-    ranked = sorted(positions, key=lambda position: position.state != "gone")
-    return {(position.device, position.inode): position for position in ranked}
+class _Known:
+    """Generations by the inode that held them. A disk may come back under another number, with nothing else changed."""
+
+    def __init__(self, positions: Iterable[Position]) -> None:
+        ranked = sorted(positions, key=lambda position: position.state != "gone")
+        self._by_key = {(position.device, position.inode): position for position in ranked}
+        self._by_name = {(position.path, position.inode): position for position in ranked}
+
+    def of(self, file: Found) -> Position | None:
+        """The generation that a file held."""
+        position = self._by_key.get(file.key) or self._by_name.get((file.path, file.inode))
+        return position if position and (position.device == file.device or as_it_was(file, position)) else None
 
 
-def _once(files: Iterable[Found], known: Mapping[tuple[int, int], Position]) -> list[Found]:
+def _once(files: Iterable[Found], known: _Known) -> list[Found]:
     """Each file once, however many links lead to it: by its known path if that is one of them."""
     found: dict[tuple[int, int], Found] = {}
     for file in files:
-        position = known.get(file.key)
+        position = known.of(file)
         if file.key not in found or (position and position.path == file.path):
             found[file.key] = file
     return list(found.values())
@@ -153,7 +165,7 @@ def _same(file: Found, alike: Iterable[Position], probe: Probe) -> Position | No
     # The least offset first: of two that match, the one that reads more loses nothing.
     proven = [item for item in alike if item.offset >= ENOUGH and item.anchor_length]
     proven.sort(key=lambda item: item.offset)
-    return next((item for item in proven if probe.compare(file, item) is Verdict.SAME), None)
+    return next((item for item in proven if probe.same(file, item)), None)
 
 
 def _new(file: Found, alike: Iterable[Position], match: Match) -> None:

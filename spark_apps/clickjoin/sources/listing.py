@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from clickjoin.sources.base import Problem
+from clickjoin.sources.fence import Fence, base_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Found:
     inode: int
     size: int
     mtime_ns: int
+    ctime_ns: int
     matched: bool
 
     @property
@@ -43,22 +45,17 @@ class Listing:
         return any(path == place or path.startswith(f"{place}/") for place in self.failed)
 
 
-def base_of(pattern: str) -> tuple[str, tuple[str, ...]]:
-    """The folder that a glob starts from, and the parts of the pattern below it."""
-    parts = pattern.split("/")
-    fixed = next((at for at, part in enumerate(parts[:-1]) if re.search(r"[*?[]", part)), len(parts) - 1)
-    below = parts[fixed:]
-    return "/".join(parts[:fixed]) or "/", tuple([*below, "*"] if below[-1] == "**" else below)
-
-
-def list_files(pattern: str, inodes: Container[int] = (), *, everything: bool = False) -> Listing:
+def list_files(
+    pattern: str, inodes: Container[int] = (), *, everything: bool = False, fence: Fence | None = None
+) -> Listing:
     """Files that a glob names, and of the others in their folders those with a known inode, or all.
 
     As in a shell, `*` names no hidden files; `**` is any number of folders, without following links. A file that
-    cannot be looked at is a problem; a base folder that does not exist is `missing`.
+    cannot be looked at is a problem; a base folder that does not exist is `missing`. Errors: ConfigError where a folder
+    or a file that the glob names lies outside of the fence.
     """
     base, parts = base_of(pattern)
-    walk = _Walk(inodes, everything)
+    walk = _Walk(inodes, everything, fence)
     walk.visit(base, parts)
     if walk.gone == base:
         problem = Problem("missing", base, f"folder {base} does not exist; create it, or correct the source's path")
@@ -82,14 +79,16 @@ def _names(part: str, name: str) -> bool:
 
 
 class _Walk:
-    def __init__(self, inodes: Container[int], everything: bool) -> None:
-        self.inodes, self.everything = inodes, everything
+    def __init__(self, inodes: Container[int], everything: bool, fence: Fence | None) -> None:
+        self.inodes, self.everything, self.fence = inodes, everything, fence
         self.files: dict[str, Found] = {}
         self.failed: list[str] = []
         self.problems: list[Problem] = []
         self.gone = ""
 
     def visit(self, folder: str, parts: tuple[str, ...]) -> None:
+        if self.fence:
+            self.fence.require(folder)
         try:
             with os.scandir(folder) as found:
                 entries = list(found)
@@ -119,6 +118,8 @@ class _Walk:
             return
         if not (matched or self.everything or entry.inode() in self.inodes):
             return
+        if not self._let_in(entry, matched):
+            return
         try:
             if not entry.is_file():
                 return
@@ -129,8 +130,16 @@ class _Walk:
             self._fail(entry.path, error)
             return
         self.files[entry.path] = Found(
-            entry.path, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, matched
+            entry.path, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, matched
         )  # fmt: skip
+
+    def _let_in(self, entry: os.DirEntry[str], matched: bool) -> bool:
+        """Whether a file may be read; one that the glob names and that may not is an error."""
+        if not self.fence:
+            return True
+        if matched:
+            self.fence.require(entry.path)
+        return self.fence.holds(entry.path)
 
     def _fail(self, path: str, error: OSError) -> None:
         self.failed.append(path)

@@ -7,27 +7,39 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from clickjoin.errors import SourceError
 from clickjoin.sources.base import Slice
-from clickjoin.sources.contents import BrokenGzip, fingerprint, head_of, holds, is_packed, opened, proof_of
+from clickjoin.sources.contents import (
+    BrokenGzip,
+    fingerprint,
+    head_of,
+    holds,
+    is_packed,
+    opened,
+    packed_blocks,
+    plain_blocks,
+    proof_of,
+)
+from clickjoin.sources.fence import Fence
 from clickjoin.sources.listing import Found, list_files
+from clickjoin.sources.prints import prints_of, root
 
 
-def locate(pattern: str, slices: Sequence[Slice]) -> list[str | None]:
-    """The path of each slice's bytes, proven by head and anchor; None if they are nowhere.
+def locate(pattern: str, slices: Sequence[Slice], fence: Fence | None = None) -> list[str | None]:
+    """The path of each slice's bytes: the planned file's, or that of one that holds the same; None if they are nowhere.
 
     A file that cannot be read at the moment counts as found. Errors: SourceError if the glob's folder does not exist,
     as of a disk that is not mounted: that says nothing about what it holds.
     """
-    paths = [piece.path if _holds(piece.path, piece) else None for piece in slices]
+    paths = [piece.path if _holds(piece.path, piece, fence) else None for piece in slices]
     lost = [at for at, path in enumerate(paths) if path is None]
     if lost:
-        listing = list_files(pattern, everything=True)
+        listing = list_files(pattern, everything=True, fence=fence)
         if listing.missing:
             raise SourceError(listing.problems[0].detail)
-        heads = _heads(listing.files, {slices[at].head_length for at in lost})
+        heads = _heads(listing.files, {slices[at].head_length for at in lost}, fence)
         for at in lost:
             piece = slices[at]
             found = heads.get((piece.head_length, piece.head_hash), ())
-            paths[at] = next((path for path in found if _holds(path, piece)), None)
+            paths[at] = next((path for path in found if _holds(path, piece, fence)), None)
             if paths[at] is None and listing.hides(piece.path):
                 paths[at] = piece.path
     return paths
@@ -47,10 +59,11 @@ def packed_size(path: str) -> int:
         return 0
 
 
-def _holds(path: str, piece: Slice) -> bool:
+def _holds(path: str, piece: Slice, fence: Fence | None) -> bool:
     try:
-        with opened(path) as fd:
-            return holds(fd, is_packed(fd, path), proof_of(piece), path)
+        with opened(path, fence) as fd:
+            packed = is_packed(fd, path)
+            return holds(fd, packed, proof_of(piece), path) and _is_it(fd, packed, path, piece)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except BrokenGzip:  # after its head was found right; who reads it to its end puts that on record
@@ -59,12 +72,26 @@ def _holds(path: str, piece: Slice) -> bool:
         return path == piece.path
 
 
-def _heads(files: Iterable[Found], lengths: set[int]) -> Mapping[tuple[int, str], list[str]]:
+def _is_it(fd: int, packed: bool, path: str, piece: Slice) -> bool:
+    """Whether a file is the planned one, or holds all of its bytes up to the slice's end."""
+    stat = os.fstat(fd)
+    if not piece.root or (stat.st_dev, stat.st_ino) == (piece.device, piece.inode):
+        return True
+    raw = piece.end < 0
+    end = stat.st_size if raw else piece.end
+    blocks = packed_blocks(fd, 0, end, proof_of(piece), path) if packed and not raw else plain_blocks(fd, 0, end, path)
+    try:
+        return root(prints_of(blocks, end), end) == piece.root
+    except SourceError:
+        return False
+
+
+def _heads(files: Iterable[Found], lengths: set[int], fence: Fence | None) -> Mapping[tuple[int, str], list[str]]:
     """Paths by the fingerprint of their first bytes, plain files first."""
     heads: dict[tuple[int, str], list[str]] = {}
     for file in sorted(files, key=lambda file: (file.path.endswith(".gz"), file.path)):
         try:
-            with opened(file.path) as fd:
+            with opened(file.path, fence) as fd:
                 head = head_of(fd, is_packed(fd, file.path))
         except OSError:
             continue

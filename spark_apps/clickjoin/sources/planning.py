@@ -6,27 +6,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from clickjoin.errors import SourceError
 from clickjoin.sources.base import Budget, Position, Problem, Slice, SourcePlan
-from clickjoin.sources.contents import HEAD, fingerprint, opened, read_at
-from clickjoin.sources.cut import cut
-from clickjoin.sources.identity import Match, adopt, follow, unchanged, unread
+from clickjoin.sources.contents import fingerprint
+from clickjoin.sources.fence import Fence
+from clickjoin.sources.identity import Match, adopt, follow, unread
 from clickjoin.sources.listing import Found, Listing, list_files, unreadable
 from clickjoin.sources.probe import FileProbe, Work
+from clickjoin.sources.proving import Doubt, Memory, as_it_was, carried, doubt, rewritten, settled, span
 from clickjoin.sources.share import Taken, spend, waves
+from clickjoin.sources.taking import Piece, Replaced, piece_of, root_of
 
 STALE_SECONDS = 60  # half a line that has not grown for this long is worth a word
 
 
-def make_plan(pattern: str, positions: Mapping[str, Position], budget: Budget, now: float) -> SourcePlan:
+def make_plan(
+    pattern: str,
+    positions: Mapping[str, Position],
+    budget: Budget,
+    now: float,
+    memory: Memory | None = None,
+    *,
+    keep: bool = True,
+    fence: Fence | None = None,
+) -> SourcePlan:
     """Plan a batch of the files that a glob names. `now` in seconds since 1970.
 
-    A file that is as it was, with nothing unread, is not opened. A folder that does not exist changes nothing.
+    A file that is as it was, with nothing unread, is not opened. A folder that does not exist changes nothing. Without
+    `keep`, positions and slices get no digests, and what is taken is not read.
     """
-    probe = FileProbe(now)
-    listing, match = _survey(pattern, positions, probe)
+    memory = memory or Memory()
+    known = memory.over(positions)
+    probe = FileProbe(now, fence, memory.lot)
+    listing, match = _survey(pattern, known, probe)
     if listing.missing:
         return SourcePlan(problems=listing.problems)
-    draft = _Draft(positions, probe)
+    draft = _Draft(known, probe, keep)
     draft.problems.extend(listing.problems)
     if not positions and not any(file.matched for file in listing.files):
         draft.problems.append(Problem("missing", pattern, f"no file matches {pattern}; correct the source's path"))
@@ -36,26 +51,20 @@ def make_plan(pattern: str, positions: Mapping[str, Position], budget: Budget, n
     works.sort(key=lambda work: (work.position.mtime_ns, work.file.path))
     draft.backlog_bytes += sum(file.size for file in match.waiting)
     draft.take(works, budget)
-    return draft.plan()
+    return draft.plan(positions, memory)
 
 
 def _survey(pattern: str, positions: Mapping[str, Position], probe: FileProbe) -> tuple[Listing, Match]:
     inodes = {position.inode for position in positions.values()}
-    listing = list_files(pattern, inodes)
+    listing = list_files(pattern, inodes, fence=probe.fence)
     match = follow(listing, positions, probe)
     if match.orphans and not listing.missing:
         # Renamed while the folder was scanned, or copied to a name that the glob does not cover: look at everything.
-        listing = list_files(pattern, inodes, everything=True)
+        listing = list_files(pattern, inodes, everything=True, fence=probe.fence)
         probe.problems.clear()
         match = follow(listing, positions, probe)
     adopt(match, positions, probe)
     return listing, match
-
-
-@dataclass(frozen=True)
-class _Piece:
-    end: int
-    anchor: bytes
 
 
 @dataclass
@@ -64,15 +73,20 @@ class _Draft:
 
     positions: Mapping[str, Position]
     probe: FileProbe
+    keep: bool
     slices: list[Slice] = field(default_factory=list)
     changed: dict[str, Position] = field(default_factory=dict)
+    better: dict[str, Position] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     backlog_bytes: int = 0
     backlog_events: float = 0
 
     def drop(self, position: Position, *, quiet: bool) -> None:
         """Mark a generation as gone, and tell of what was unread in it, unless it is read under another name."""
-        self.changed[position.generation] = replace(position, state="gone")
+        prints = "" if position.state == "done" else position.prints
+        self.changed[position.generation] = replace(position, state="gone", prints=prints)
+        if position.generation in self.probe.rewritten and not quiet:
+            self.problems.append(rewritten(position))
         if unread(position) and not quiet:
             length = max(position.size - position.offset, 0)
             detail = f"{position.path} is gone with {length} bytes unread; put it back, and they are read"
@@ -80,9 +94,9 @@ class _Draft:
 
     def look(self, file: Found, known: Position | None) -> Work | None:
         """What a file wants to be read, if anything; a new generation gets a name of its own."""
-        if known and unchanged(file, known) and not unread(known):
-            if known.path != file.path:
-                self.changed[known.generation] = replace(known, path=file.path)
+        if known and (known.state == "done" or (as_it_was(file, known) and not unread(known))):
+            if known.path != file.path or doubt(file, known, self.probe.now) is not Doubt.NONE:
+                self._note_times(known, carried(file, known, self.probe.prover))
             return None
         if not self.probe.settled(file):
             self.backlog_bytes += file.size
@@ -102,48 +116,65 @@ class _Draft:
         order = sorted(range(len(works)), key=of_wave.__getitem__)
         works = [works[at] for at in order]
         wants = [replace(works[n].want, wave=of_wave[at]) for n, at in enumerate(order)]
-        pieces: dict[int, _Piece] = {}
+        pieces: dict[int, Piece] = {}
 
         def take_one(at: int, room: int, limit: int | None, must: bool) -> Taken:
             want = works[at].want
-            if want.whole:
-                fits = room >= want.unread
-                return Taken(want.unread if fits else 0, _events(want.unread, want.mean) if fits else 0, not fits)
+            if want.whole and room < want.unread:
+                return Taken(0, 0, True)
             try:
-                taken, pieces[at] = _cut(works[at], room, limit, must)
+                taken, pieces[at] = piece_of(works[at], room, limit, must, keep=self.keep, fence=self.probe.fence)
             except OSError as error:
                 self.problems.append(unreadable(works[at].file.path, error))
                 return Taken(0, 0, True)
+            except (SourceError, Replaced):
+                return Taken(0, 0, True)  # rewritten since it was listed: the next plan finds out what it is
             return taken
 
         for at, taken in enumerate(spend(wants, budget, take_one)):
             self._note(works[at], taken, pieces.get(at))
 
-    def _note(self, work: Work, taken: Taken, piece: _Piece | None) -> None:
+    def _note(self, work: Work, taken: Taken, piece: Piece | None) -> None:
         position = work.position
+        end = position.offset + taken.length
         if work.want.whole and not taken.more:
-            done = position.offset + work.want.unread
-            position = replace(position, offset=done, state="done", mtime_ns=work.file.mtime_ns)
+            position = replace(position, offset=end, state="done")
             end = -1
-        else:
-            end = position.offset + taken.length
-            if piece and taken.length:
-                position = replace(
-                    position, offset=end, anchor_length=len(piece.anchor), anchor_hash=fingerprint(piece.anchor)
-                )  # fmt: skip
-            if not taken.more:
-                position = replace(position, mtime_ns=work.file.mtime_ns)
+        elif piece and taken.length:
+            anchor = piece.anchor
+            position = replace(position, offset=end, anchor_length=len(anchor), anchor_hash=fingerprint(anchor))
+        if piece and (taken.length or end < 0):
+            position = replace(position, prints=piece.prints, proven=self._proven(work, position))
+        if not taken.more:
+            position = replace(position, mtime_ns=work.file.mtime_ns)
         if taken.length:
             self._slice(work, position, end, taken.records)
-        if position != self.positions.get(position.generation):
+        known = self.positions.get(position.generation)
+        if known and replace(position, changed_ns=known.changed_ns, proven=known.proven) == known:
+            self._note_times(known, position)
+        elif position != known:
             self.changed[position.generation] = position
         self._rest(work, taken)
 
+    def _note_times(self, known: Position, now: Position) -> None:
+        """Take in that a file was proven, or that its metadata changed: that alone is not worth a batch."""
+        if now.path != known.path:
+            self.changed[known.generation] = now
+        elif now != known:
+            self.better[known.generation] = now
+
+    def _proven(self, work: Work, after: Position) -> int:
+        """How far a file is proven once its digests have been taken: all of it, if they show any later change."""
+        whole = work.position.proven >= work.position.offset or after.state == "done"
+        return span(after) if whole and settled(work.file, self.probe.now) else work.position.proven
+
     def _slice(self, work: Work, after: Position, end: int, events: int) -> None:
         proof = work.position if end < 0 else after
+        before = work.position
         self.slices.append(Slice(
-            after.generation, after.path, work.position.offset, end, after.head_length, after.head_hash,
-            proof.anchor_length, proof.anchor_hash, events,
+            after.generation, after.path, before.offset, end, after.head_length, after.head_hash,
+            proof.anchor_length, proof.anchor_hash, events, after.device, after.inode,
+            root_of(before.prints, before.offset), root_of(after.prints, span(after)),
         ))  # fmt: skip
 
     def _rest(self, work: Work, taken: Taken) -> None:
@@ -156,23 +187,13 @@ class _Draft:
             detail = f"{path} ends in half a line since {since:%Y-%m-%d %H:%M:%S}Z; end the line, and it is read"
             self.problems.append(Problem("unfinished-line", path, detail, work.file.size - left, left))
 
-    def plan(self) -> SourcePlan:
-        """The finished plan."""
+    def plan(self, positions: Mapping[str, Position], memory: Memory) -> SourcePlan:
+        """The finished plan. What is only proven goes with it if it has anything else to say."""
+        better = {name: pair[1] for name, pair in memory.better.items()} | self.better
+        better = {name: position for name, position in better.items() if name not in self.changed}
+        memory.better = {name: (positions[name], position) for name, position in better.items()}
+        changed = {**better, **self.changed} if self.slices or self.changed else {}
         return SourcePlan(
-            slices=tuple(self.slices), positions=tuple(self.changed.values()), backlog_bytes=self.backlog_bytes,
+            slices=tuple(self.slices), positions=tuple(changed.values()), backlog_bytes=self.backlog_bytes,
             backlog_events=round(self.backlog_events), problems=(*self.problems, *self.probe.problems),
         )  # fmt: skip
-
-
-def _events(length: int, mean: float) -> int:
-    return max(round(length / max(mean, 1)), 1) if length else 0
-
-
-def _cut(work: Work, room: int, limit: int | None, must: bool) -> tuple[Taken, _Piece]:
-    start, size = work.position.offset, work.file.size
-    with opened(work.file.path) as fd:
-        ending = cut(fd, start, size, room, limit, must)
-        anchor = read_at(fd, max(ending.end - HEAD, 0), min(HEAD, ending.end)) if ending.end > start else b""
-    length = ending.end - start
-    records = _events(length, work.want.mean) if ending.records is None else ending.records
-    return Taken(length, records, ending.more), _Piece(ending.end, anchor)

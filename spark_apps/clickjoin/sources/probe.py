@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from random import Random
 
+from clickjoin.errors import SourceError
 from clickjoin.sources.base import Position, Problem
 from clickjoin.sources.contents import (
     HEAD,
     BrokenGzip,
     fingerprint,
+    has_head,
     has_tail,
     head_of,
     holds,
@@ -22,8 +26,11 @@ from clickjoin.sources.contents import (
     unpack,
 )
 from clickjoin.sources.cut import SAMPLE
+from clickjoin.sources.fence import Fence
 from clickjoin.sources.identity import Verdict, unread
 from clickjoin.sources.listing import Found, unreadable
+from clickjoin.sources.prints import last_is
+from clickjoin.sources.proving import Prover, carried
 from clickjoin.sources.share import Want
 
 SETTLE_SECONDS = 10  # a .gz whose last write is older than this is taken as complete
@@ -43,28 +50,64 @@ class Work:
 class FileProbe:
     """Looks into files at one moment (`now` in seconds since 1970), and gathers the problems that it meets."""
 
-    def __init__(self, now: float) -> None:
-        self.now = now
+    def __init__(self, now: float, fence: Fence | None = None, lot: Random | None = None) -> None:
+        self.now, self.fence = now, fence
         self.problems: list[Problem] = []
+        self.prover = Prover(now, lot or Random(), fence)
+        self.rewritten: set[str] = set()
 
     def compare(self, file: Found, position: Position) -> Verdict:
-        """Whether the file holds the generation up to its offset; UNKNOWN if it cannot be read now."""
+        """Whether the file seems to hold the generation up to its offset; UNKNOWN if it cannot be read now."""
+        return self._verdict(file, lambda: self._seems(file, position))
+
+    def same(self, file: Found, position: Position) -> bool:
+        """Whether another file holds all that was read of the generation."""
+
+        def whole() -> bool:
+            with opened(file.path, self.fence) as fd:
+                packed = is_packed(fd, file.path)
+                likely = packed or holds(fd, packed, proof_of(position), file.path)
+            return likely and self.prover.same(file, position)
+
+        return self._verdict(file, whole) is Verdict.SAME
+
+    def refuted(self, tracked: Sequence[tuple[Found, Position | None]]) -> set[str]:
+        """Generations that their files turn out not to hold; see `proving.Prover`."""
+        found = self.prover.refute(tracked)
+        self.rewritten |= found
+        return found
+
+    def _seems(self, file: Found, position: Position) -> bool:
+        if position.state == "done":
+            return file.size == position.size  # what it holds is compared if its times have changed
+        proof = proof_of(position)
+        with opened(file.path, self.fence) as fd:
+            packed = is_packed(fd, file.path)
+            if holds(fd, packed, proof, file.path) and (
+                packed or last_is(fd, position.prints, position.offset, file.path)
+            ):
+                return True
+            if file.size == position.size or (file.size > position.offset and has_head(fd, packed, proof)):
+                self.rewritten.add(position.generation)
+            return False
+
+    def _verdict(self, file: Found, look: Callable[[], bool]) -> Verdict:
         try:
-            with opened(file.path) as fd:
-                same = holds(fd, is_packed(fd, file.path), proof_of(position), file.path)
+            return Verdict.SAME if look() else Verdict.OTHER
         except FileNotFoundError:
             return Verdict.UNKNOWN  # renamed since it was listed: the next plan finds it
         except OSError as error:
             self.problems.append(unreadable(file.path, error))
             return Verdict.UNKNOWN
+        except SourceError:
+            return Verdict.OTHER  # shorter than it was listed
         except BrokenGzip:
             return Verdict.OTHER if self.aged(file) else Verdict.UNKNOWN
-        return Verdict.SAME if same else Verdict.OTHER
 
     def head(self, file: Found) -> bytes | None:
         """Up to the first 1024 bytes; None if they cannot be read."""
         try:
-            with opened(file.path) as fd:
+            with opened(file.path, self.fence) as fd:
                 return head_of(fd, is_packed(fd, file.path))
         except OSError:
             return None  # `look` tells of it if the file is wanted
@@ -78,7 +121,7 @@ class FileProbe:
         if not file.path.endswith(".gz") or self.aged(file):
             return True
         try:
-            with opened(file.path) as fd:
+            with opened(file.path, self.fence) as fd:
                 if not is_packed(fd, file.path):
                     return file.size > 1
                 return file.size <= QUICK and sum(1 for _ in unpack(fd)) >= 0
@@ -88,7 +131,7 @@ class FileProbe:
     def look(self, file: Found, known: Position | None) -> Work | None:
         """What a file wants to be read; None if it cannot be read now."""
         try:
-            with opened(file.path) as fd:
+            with opened(file.path, self.fence) as fd:
                 return self._look(fd, file, known)
         except FileNotFoundError:
             return None
@@ -108,24 +151,26 @@ class FileProbe:
             sample = read_at(fd, offset, min(SAMPLE, file.size - offset))
             if len(sample) < min(SAMPLE, file.size - offset):
                 return None  # truncated since it was listed
-        position = _position(file, known, head)
+        position = self._position(file, known, head)
         return Work(file, position, _packed_want(fd, file, position) if packed else _want(sample, file.size - offset))
 
+    def _position(self, file: Found, known: Position | None, head: bytes) -> Position:
+        if known is None:
+            return _new(file, head)
+        # What is partly read keeps the age of its oldest unread byte, so that it keeps its place in the queue.
+        age = min(known.mtime_ns, file.mtime_ns) if unread(known) else file.mtime_ns
+        moved = replace(carried(file, known, self.prover), size=file.size, mtime_ns=age, state="live")
+        return replace(moved, head_length=len(head), head_hash=fingerprint(head)) if head else moved
 
-def _position(file: Found, known: Position | None, head: bytes) -> Position:
-    if known is None:
-        print_ = fingerprint(head)
-        name = f"{file.device}:{file.inode}:{file.mtime_ns}:{file.path}:{print_}"
-        return Position(
-            blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest(),
-            file.path, file.device, file.inode, 0, file.size, file.mtime_ns, len(head), print_, 0, "",
-        )  # fmt: skip
-    # What is partly read keeps the age of its oldest unread byte, so that it keeps its place in the queue.
-    age = min(known.mtime_ns, file.mtime_ns) if unread(known) else file.mtime_ns
-    moved = replace(
-        known, path=file.path, device=file.device, inode=file.inode, size=file.size, mtime_ns=age, state="live"
+
+def _new(file: Found, head: bytes) -> Position:
+    print_ = fingerprint(head)
+    name = f"{file.device}:{file.inode}:{file.mtime_ns}:{file.path}:{print_}"
+    return Position(
+        blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest(),
+        file.path, file.device, file.inode, 0, file.size, file.mtime_ns, len(head), print_, 0, "",
+        written_ns=file.mtime_ns, changed_ns=file.ctime_ns,
     )  # fmt: skip
-    return replace(moved, head_length=len(head), head_hash=fingerprint(head)) if head else moved
 
 
 def _want(sample: bytes, length: int) -> Want:

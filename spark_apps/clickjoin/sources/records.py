@@ -58,7 +58,7 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
         length = max(chunk.end - chunk.start, 0)
         yield _bad_batch(chunk, [(chunk.start, length, None, None, "source-lost", chunk.lost)])
         return
-    with opened(chunk.path) as fd:
+    with opened(chunk.path, chunk.fence) as fd:
         packed = is_packed(fd, chunk.path)
         _verify(fd, packed, chunk)
         reader = _Reader(fd, packed, chunk, spec)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from clickjoin.errors import SourceError
 from clickjoin.sources.base import Position
 from clickjoin.sources.contents import HEAD, fingerprint, is_packed, opened, read_at
+from clickjoin.sources.prints import after
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ def resume(last: Landed) -> Position | None:
     A file without a position is read from its beginning: what is read twice is dropped as repeats.
     """
     try:
-        with opened(last.path) as fd:
+        with opened(last.path, None) as fd:
             if is_packed(fd, last.path):
                 return None
             record = read_at(fd, last.offset, last.length + 2)
@@ -36,7 +38,7 @@ def resume(last: Landed) -> Position | None:
             if end < 0:
                 return None
             return _position(fd, last, last.offset + end + 1)
-    except OSError:
+    except (OSError, SourceError):
         return None
 
 
@@ -56,4 +58,7 @@ def _position(fd: int, last: Landed, offset: int) -> Position:
         head_hash=fingerprint(head),
         anchor_length=len(anchor),
         anchor_hash=fingerprint(anchor),
+        written_ns=stat.st_mtime_ns,
+        changed_ns=stat.st_ctime_ns,
+        prints=after(fd, "", 0, offset, last.path) or "",
     )

@@ -91,7 +91,7 @@ def _keys(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _header(path: str) -> bytes:
     try:
-        with opened(path) as fd:
+        with opened(path, None) as fd:
             packed, plain = is_packed(fd, path), min(HEADER + 1, os.fstat(fd).st_size)
             return header_of(unpack(fd) if packed else plain_blocks(fd, 0, plain, path))
     except (OSError, SourceError, BrokenGzip):

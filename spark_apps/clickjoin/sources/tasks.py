@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from clickjoin.sources.contents import Proof
+from clickjoin.sources.fence import Fence
 
 SMALL = 4 << 20  # up to here one task reads everything: starting another costs more than it saves
 PIECE = 2 << 20  # no chunk of a cut slice is smaller
@@ -29,6 +30,7 @@ class Chunk(NamedTuple):
     proof: Proof
     csv: bool
     lost: str = ""
+    fence: Fence | None = None
 
 
 def spread(chunks: Sequence[Chunk], sizes: Sequence[int], most: int) -> list[tuple[Chunk, ...]]:
