@@ -17,13 +17,14 @@ from airflow.sdk import DAG, Param
 
 from clickjoin_airflow import ClickjoinOperator, dates, defaults, pipelines
 
+ROOTS = "Glob of logs to take up first, below a folder that the pipeline's file names (backfill.roots)."
 GLOB = {"type": ["null", "string"]}
 FORM = {
     "from": Param(type="string", format="date", title="From", description="First date, UTC."),
     "to": Param(None, type=["null", "string"], format="date", title="To", description="Last date. Empty: the first."),
     "mode": Param("fill", enum=["fill", "rebuild"], title="Mode", description="rebuild: run the adapter anew."),
-    "primary": Param(None, title="Raw queries", description="Glob of logs to take up first.", **GLOB),
-    "foreign": Param(None, title="Raw clicks", description="Glob of logs to take up first.", **GLOB),
+    "primary": Param(None, title="Raw queries", description=ROOTS, **GLOB),
+    "foreign": Param(None, title="Raw clicks", description=ROOTS, **GLOB),
     "dry_run": Param(False, type="boolean", title="Dry run", description="Say what would be done, and change nothing."),
 }
 OWN = {"max_consecutive_failed_dag_runs": 0, "dagrun_timeout": timedelta(days=30)}

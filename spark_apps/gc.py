@@ -1,4 +1,4 @@
-"""spark-submit entry point: gc. Arguments: PIPELINE.yaml [REPLICA] [LEASE seconds]."""
+"""spark-submit entry point: gc. Arguments: PIPELINE.yaml [REPLICA] [LEASE seconds] [ARGUMENTS as JSON]."""
 
 from clickjoin.apps import submit
 

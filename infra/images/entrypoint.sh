@@ -2,11 +2,20 @@
 # Secrets come as variables; what wants them in a file gets one that only this container sees.
 set -eu
 umask 077
-if [ -n "${SPARK_CONNECT_AUTHENTICATE_TOKEN:-}" ]; then
-  printf 'sc://localhost:15002/;token=%s' "$SPARK_CONNECT_AUTHENTICATE_TOKEN" > /run/clickjoin/connect-url
+home=/run/clickjoin
+if [ -n "${CLICKJOIN_TLS_PEM:-}" ]; then
+  printf '%s' "$CLICKJOIN_TLS_PEM" | base64 -d > $home/connect.pem
+fi
+if [ -n "${CLICKJOIN_TLS_CERTIFICATE:-}" ]; then
+  { cat /etc/ssl/certs/ca-certificates.crt; printf '%s' "$CLICKJOIN_TLS_CERTIFICATE" | base64 -d; } > $home/roots.pem
+fi
+if [ -n "${CLICKJOIN_CONNECT_TOKEN:-}" ]; then
+  printf 'sc://spark:15443/;use_ssl=true;token=%s' "$CLICKJOIN_CONNECT_TOKEN" > $home/connect-url
 fi
 if [ -n "${CLICKJOIN_AIRFLOW_PASSWORD:-}" ]; then
-  printf '{"admin": "%s"}' "$CLICKJOIN_AIRFLOW_PASSWORD" > /run/clickjoin/airflow-password.json
+  printf '{"admin": "%s"}' "$CLICKJOIN_AIRFLOW_PASSWORD" > $home/airflow-password.json
 fi
-umask 022
+unset CLICKJOIN_TLS_PEM CLICKJOIN_TLS_CERTIFICATE CLICKJOIN_CONNECT_TOKEN CLICKJOIN_AIRFLOW_PASSWORD
+# Lake and logs are for this user alone, unless CLICKJOIN_UMASK says otherwise.
+umask "${CLICKJOIN_UMASK:-077}"
 exec "$@"

@@ -1,22 +1,46 @@
-"""Write the env files with passwords and keys that docker-compose.yml reads; once, into `.run/compose`."""
+"""Write the env files with passwords and keys that docker-compose.yml reads into `.run/compose`, once."""
 
 from __future__ import annotations
 
 import base64
 import os
 import secrets
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / ".run/compose"
 
 
-def files() -> dict[str, dict[str, str]]:
-    """Every service gets a file with what it needs, and no more."""
-    database, token = secrets.token_hex(16), secrets.token_hex(32)
+def certificate(host: str) -> tuple[str, str]:
+    """A new key, and a certificate for a host of the containers' own network, signed by itself: both as PEM."""
+    with tempfile.TemporaryDirectory() as folder:
+        key, made = Path(folder) / "key.pem", Path(folder) / "certificate.pem"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+             "-days", "3650", "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}",
+             "-keyout", key, "-out", made],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        return key.read_text(), made.read_text()
+
+
+def of_spark() -> dict[str, dict[str, str]]:
+    """What the server and those who call it need."""
+    token = secrets.token_hex(32)
+    key, public = certificate("spark")
+    return {
+        "spark.env": {"SPARK_CONNECT_AUTHENTICATE_TOKEN": token, "CLICKJOIN_TLS_PEM": _line(public + key)},
+        "client.env": {"CLICKJOIN_CONNECT_TOKEN": token, "CLICKJOIN_TLS_CERTIFICATE": _line(public)},
+    }
+
+
+def of_airflow() -> dict[str, dict[str, str]]:
+    """What Airflow and its database need."""
+    database = secrets.token_hex(16)
     return {
         "postgres.env": {"POSTGRES_USER": "airflow", "POSTGRES_DB": "airflow", "POSTGRES_PASSWORD": database},
-        "spark.env": {"SPARK_CONNECT_AUTHENTICATE_TOKEN": token},
         "airflow.env": {
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"postgresql+psycopg2://airflow:{database}@postgres/airflow",
             "AIRFLOW__CORE__FERNET_KEY": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
@@ -27,18 +51,30 @@ def files() -> dict[str, dict[str, str]]:
     }
 
 
+# Files that must fit each other, and what makes them.
+TOGETHER = {("spark.env", "client.env"): of_spark, ("postgres.env", "airflow.env"): of_airflow}
+
+
+def _line(text: str) -> str:
+    """Text as one line, as env files want it."""
+    return base64.b64encode(text.encode()).decode()
+
+
 def main(folder: Path = FOLDER) -> int:
-    """Write the files, unless they are there: the database keeps the password that it was made with."""
-    if (folder / "airflow.env").exists():
-        print(f"secrets are in {folder}")
-        return 0
+    """Write the files that are not there: the database keeps the password that it was made with."""
+    wanted = [make for names, make in TOGETHER.items() if not all((folder / name).exists() for name in names)]
+    try:
+        made = [file for make in wanted for file in make().items()]
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"clickjoin: no certificate was made ({error}); install openssl", file=sys.stderr)
+        return 1
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
-    for name, values in files().items():
+    for name, values in made:
         handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
             file.writelines(f"{key}={value}\n" for key, value in values.items())
-    print(f"secrets written to {folder}; the UI's user is admin, its password is in airflow.env")
+    print(f"secrets are in {folder}; the UI's user is admin, its password is in airflow.env")
     return 0
 
 

@@ -1,15 +1,20 @@
 # Spark with the project's own environment: what `make setup` makes, in an image.
-FROM python:3.11-slim-bookworm
+# To pin it: docker compose build --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:…, of
+# `docker buildx imagetools inspect python:3.11-slim-bookworm`.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+FROM ${PYTHON_IMAGE}
 
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
+ && apt-get install --yes --no-install-recommends openjdk-17-jre-headless haproxy tini \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --create-home --uid 1000 clickjoin \
- && install -d -o clickjoin -g clickjoin /opt/clickjoin /data /run/clickjoin /logs
+ && install -d -o clickjoin -g clickjoin /opt/clickjoin /data /logs /scratch \
+ && install -d -o clickjoin -g clickjoin -m 700 /run/clickjoin /opt/clickjoin/airflow
 
 USER clickjoin
 WORKDIR /opt/clickjoin
 COPY --chown=clickjoin infra/bootstrap infra/bootstrap
+COPY --chown=clickjoin infra/logstore infra/logstore
 COPY --chown=clickjoin infra/*.txt infra/*.lock infra/*.xml infra/
 RUN PYTHONPATH=infra python -B -m bootstrap setup && .venv/bin/python -m uv cache clean
 

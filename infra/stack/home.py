@@ -6,17 +6,21 @@ import fcntl
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from bootstrap import ROOT
+from bootstrap import ROOT, Problem
 
 from .processes import Server
 
 # What belongs to another installation on the same machine, and would lead ours astray.
 FOREIGN = ("AIRFLOW", "SPARK_", "PYSPARK_", "HADOOP_", "PYTHONPATH", "PYTHONHOME")
+# In every folder that a stack was started in.
+_MARK = ".clickjoin-stack"
+_OTHER = "name a folder that is not there yet as CLICKJOIN_HOME"
 
 
 class Home:
@@ -31,9 +35,34 @@ class Home:
         self._secrets = self.folder / "secrets.json"
 
     def make(self) -> None:
-        """Create the folder, closed to others."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.folder.chmod(0o700)
+        """Create the folder, closed to others. Errors: Problem for a folder that holds anything else."""
+        if not (made := self._ours()):
+            self._require_empty()
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if made:
+                self.folder.chmod(0o700)
+            (self.folder / _MARK).touch(mode=0o600)
+        except OSError as error:
+            raise Problem(f"{self.folder}: cannot be used ({error.strerror}); {_OTHER}") from error
+
+    def _ours(self) -> bool:
+        """Whether a stack has been in the folder; `.run` is what everything here shares, whoever makes it first."""
+        return (self.folder / _MARK).is_file() or self.folder == ROOT / ".run"
+
+    def _require_empty(self) -> None:
+        """What somebody keeps is not closed to others, nor mixed with passwords and keys."""
+        try:
+            held = next(self.folder.iterdir(), None)
+            shared = stat.S_IMODE(self.folder.stat().st_mode) & 0o077
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise Problem(f"{self.folder}: cannot be used ({error.strerror}); {_OTHER}") from error
+        if held:
+            raise Problem(f"{self.folder}: is no stack's folder, and holds {held.name}; {_OTHER}")
+        if shared:
+            raise Problem(f"{self.folder}: is open to other users; chmod 700 it, or {_OTHER}")
 
     @contextmanager
     def locked(self) -> Iterator[None]:

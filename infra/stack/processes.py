@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from bootstrap import Problem
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -59,9 +62,18 @@ def start(name: str, command: list[str], env: Mapping[str, str], folder: Path, l
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            umask=_umask(env),
         )
     _children[process.pid] = process
     return Server(name, process.pid, born(process.pid) or "", str(folder), str(log))
+
+
+def _umask(env: Mapping[str, str]) -> int:
+    """As clickjoin's own programs take it: what they write holds raw records."""
+    text = env.get("CLICKJOIN_UMASK") or "077"
+    if not re.fullmatch(r"0?[0-7]{3}", text):
+        raise Problem(f"CLICKJOIN_UMASK is {text!r}: write three octal digits, such as 077, 027 or 022")
+    return int(text, 8)
 
 
 # Children of this process stay zombies, and their Popen complains, until waited for.

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from airflow.sdk.log import mask_secret
 
@@ -22,10 +23,14 @@ _GRACE = 4.0
 
 
 class Connect:
-    """`extra`: `url` (sc://…), or `url_file`, which holds it. That is read at each try: a new server has a new one."""
+    """`extra`: `url` (sc://…), or `url_file`, which holds it. That is read at each try: a new server has a new one.
+
+    `token` (the connection's password) and `use_ssl` are added to an address that has none.
+    """
 
     def __init__(self, extra: Mapping[str, Any]) -> None:
         self._url, self._file = extra.get("url"), extra.get("url_file")
+        self._more = {"use_ssl": "true" if extra.get("use_ssl") else "", "token": str(extra.get("token") or "")}
 
     def run(self, job: Job, say: Say) -> dict[str, Any]:
         """Run an app; the session ends with it, and whatever it has under way if it fails."""
@@ -53,9 +58,21 @@ class Connect:
                 raise ServerLost(f"{self._file}: no server has left its address there ({error.strerror})",
                                  remedy="Start it (`make up`)") from error  # fmt: skip
         if not url:
-            raise ConfigError("the connection's extra names no server", remedy="Add url, or url_file")
-        mask_secret(str(url).partition("token=")[2])
-        return str(url)
+            raise ConfigError("the connection names no server", remedy="Add a host, or url or url_file to its extra")
+        return _whole(str(url), self._more)
+
+
+def _whole(url: str, more: Mapping[str, str]) -> str:
+    """An address with all of its parameters. Airflow hides the token in all logs, as it is and as it is written."""
+    address, _, rest = url.partition(";")
+    given = dict(part.partition("=")[::2] for part in rest.split(";") if part)
+    for name, value in more.items():
+        if value:
+            given.setdefault(name, quote(value, safe=""))
+    for token in {given.get("token", ""), unquote(given.get("token", ""))} - {""}:
+        mask_secret(token)
+    parameters = "".join(f";{name}={value}" for name, value in given.items())
+    return f"{address.rstrip('/')}/{parameters}" if parameters else address
 
 
 def _close(session: SparkSession, *, interrupt: bool) -> None:

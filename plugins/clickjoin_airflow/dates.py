@@ -28,7 +28,7 @@ class DateCompleteSensor(BaseSensorOperator):
     XCom: date, ready, why, late, and forced: why the date shall be closed all the same (close.at_limit), else empty.
     """
 
-    template_fields: Sequence[str] = ("config", "date")
+    template_fields: Sequence[str] = ("date",)
 
     def __init__(self, *, config: str, date: str, **kwargs: Any) -> None:
         super().__init__(mode="reschedule", timeout=_DAYS * 86400, **kwargs)

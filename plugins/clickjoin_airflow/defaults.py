@@ -89,6 +89,11 @@ class BrokenPipelineOperator(BaseOperator):
         raise AirflowFailException(self.problem)
 
 
+def _verbatim(text: str) -> str:
+    """Text as Markdown that is shown as it is, whatever ends a line in it."""
+    return "\n".join(f"    {line}" for line in text.splitlines())
+
+
 def placeholder(app: str, file: BrokenFile) -> DAG:
     """A DAG for a broken file: never scheduled, it says what is wrong. A run that waits says so too."""
     with DAG(
@@ -97,7 +102,7 @@ def placeholder(app: str, file: BrokenFile) -> DAG:
         schedule=None,
         default_args={"owner": "clickjoin"},
         tags=["clickjoin", app, "broken"],
-        doc_md=f"### This pipeline's file cannot be read\n\n    {file.problem.replace(chr(10), chr(10) + '    ')}",
+        doc_md=f"### This pipeline's file cannot be read\n\n{_verbatim(file.problem)}\n",
     ) as dag:
         # The task is called as in the whole DAG, so that a run which was under way finds it.
         BrokenPipelineOperator(task_id=app, problem=file.problem)

@@ -34,6 +34,19 @@ class Runner(Protocol):
         ...
 
 
+def settings(connection: Any) -> dict[str, Any]:
+    """A connection's extra, with the fields beside it: the password is the `token`, host and port are the `url`.
+
+    A host may be a whole address (sc://…); what the extra itself says goes first.
+    """
+    extra: dict[str, Any] = dict(connection.extra_dejson)
+    if (host := connection.host) and "url_file" not in extra:
+        extra.setdefault("url", host if "://" in host else f"sc://{host}:{connection.port or 15002}")
+    if connection.password:
+        extra.setdefault("token", connection.password)
+    return extra
+
+
 def runner(extra: Mapping[str, Any]) -> Runner:
     """The runner that a connection's extra names. Errors: ConfigError."""
     mode = extra.get("mode", "connect")

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Connection
 from airflow.sdk.exceptions import AirflowFailException
 
+from clickjoin.jobs import require_job
+from clickjoin.private import keep_private
 from clickjoin_airflow import metrics
-from clickjoin_airflow.job import Job, runner
+from clickjoin_airflow.job import Job, runner, settings
 from clickjoin_airflow.lineage import lineage
 from clickjoin_airflow.links import LogLink, TablesLink
 from clickjoin_airflow.verdict import RetryByCause, Stopped, judge
@@ -25,7 +27,7 @@ _BEGIN = ("join", "retry", "gc")
 
 
 class ClickjoinOperator(BaseOperator):
-    """Runs an app (of `clickjoin.apps.APPS`) on the pipeline in file `config`, and returns its summary.
+    """Runs an app (of `clickjoin.jobs.JOBS`) on the pipeline in file `config`, and returns its summary.
 
     The connection says where: see `Connect` and `Submit`. `lease` is in seconds; where it is empty the pipeline's own
     holds. `tables` is where the tables are, for people to see. Outlets get an event only if rows were joined, or
@@ -33,7 +35,8 @@ class ClickjoinOperator(BaseOperator):
     `arguments` are the app's own, by keyword (see `plain`). A summary that says `ok: false` fails the task for good.
     """
 
-    template_fields: Sequence[str] = ("config", "replica", "lease", "tables", "arguments")
+    # Not `config` and `tables`: what a pipeline's file says is text, and never a template.
+    template_fields: Sequence[str] = ("replica", "lease", "arguments")
     operator_extra_links = (TablesLink(), LogLink())
     ui_color = "#e3f1e4"
 
@@ -51,7 +54,7 @@ class ClickjoinOperator(BaseOperator):
     ) -> None:
         kwargs.setdefault("retry_policy", RetryByCause())
         super().__init__(**kwargs)
-        self.app = app
+        self.app = require_job(app)
         self.config = config
         self.replica = replica
         self.lease = lease
@@ -69,7 +72,8 @@ class ClickjoinOperator(BaseOperator):
         self.log.info("%s of %s, replica %s; tables: %s", self.app, self.config, self.replica, self.tables)
         self._at_work = True
         try:
-            summary = runner(Connection.get(self.conn_id).extra_dejson).run(self._job(context), self.log.info)
+            keep_private()  # a task is a process of its own
+            summary = runner(settings(Connection.get(self.conn_id))).run(self._job(context), self.log.info)
         except Exception as error:
             verdict = judge(error)
             if verdict.again:

@@ -9,7 +9,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -20,33 +19,39 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin import errors
 from clickjoin.errors import ConfigError
+from clickjoin.jobs import entry
+from clickjoin.session import ALONE, is_alone
+from clickjoin_airflow.given import environment, properties
 
 if TYPE_CHECKING:
     from clickjoin_airflow.job import Job, Say
 
-_CONF = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.ui.enabled": "false",
-    "spark.log.level": "WARN",
-}
 _GRACE = 3.0
 _TAIL = 200
 _RAISED = re.compile(r"clickjoin\.errors\.(\w+): (.*)")
 
 
 class Submit:
-    """`extra`: `spark_submit` (path), `master`, `conf` (name to value), `jars` (comma-separated); none is a must."""
+    """`extra`: `spark_submit` (path), `master`, `conf` (name to value), `jars` (comma-separated), `env` (names of
+    variables that the job gets besides those that Spark needs); none is a must.
+    """
 
     def __init__(self, extra: Mapping[str, Any]) -> None:
         self._extra = extra
+        self._master = str(extra.get("master") or "local[*]")
 
     def run(self, job: Job, say: Say) -> dict[str, Any]:
         """Run an app; its last line is the summary. Its whole process group ends with it."""
-        command = self.command(job)
-        say(shlex.join(command))
+        conf = self.conf()
+        with properties(conf) as file:
+            command = self.command(job, file)
+            say(f"{shlex.join(command)}, with settings {', '.join(sorted(conf))}")
+            return self._run(command, say)
+
+    def _run(self, command: list[str], say: Say) -> dict[str, Any]:
+        env = environment(self._extra.get("env") or (), alone=is_alone(self._master))
         process = subprocess.Popen(
-            command, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
         tail: deque[str] = deque(maxlen=_TAIL)
@@ -56,22 +61,28 @@ class Submit:
             raise failure(list(tail), process.returncode)
         return dict(json.loads(last))
 
-    def command(self, job: Job) -> list[str]:
-        """The command line. Errors: ConfigError where spark-submit or the JARs are not there."""
+    def conf(self) -> dict[str, Any]:
+        """Spark's settings: what the job itself does not set, and the connection's own, which go first."""
+        quiet = {"spark.log.level": "WARN", "spark.ui.enabled": "false"}
+        return quiet | (ALONE if is_alone(self._master) else {}) | dict(self._extra.get("conf") or {})
+
+    def command(self, job: Job, conf: Path) -> list[str]:
+        """The command line, which all users of the machine can see; `conf`: a file of settings, for none to see.
+
+        Errors: ConfigError where spark-submit or the JARs are not there.
+        """
         from clickjoin.session import jars
 
-        extra = self._extra
-        tool = str(extra.get("spark_submit") or _package("pyspark") / "bin/spark-submit")
+        tool = str(self._extra.get("spark_submit") or _package("pyspark") / "bin/spark-submit")
         if not shutil.which(tool):
             raise ConfigError(f"{tool}: cannot be run", remedy="Set spark_submit in the connection's extra")
-        conf = _CONF | dict(extra.get("conf") or {})
         return [
             *_tied(),
             tool,
-            *("--master", str(extra.get("master") or "local[*]"), "--name", job.tag),
-            *("--jars", str(extra.get("jars") or jars())),
-            *(part for name, value in conf.items() for part in ("--conf", f"{name}={value}")),
-            str(_package("clickjoin").parent / f"{job.app}.py"),
+            *("--master", self._master, "--name", job.tag),
+            *("--jars", str(self._extra.get("jars") or jars())),
+            *("--properties-file", str(conf), "--load-spark-defaults"),
+            str(entry(job.app)),
             *(job.config, job.replica),
             *_trailing(job),
         ]
@@ -139,15 +150,6 @@ def _tied() -> list[str]:
     """What ends the command when this process is killed, and so cannot do it."""
     tool = shutil.which("setpriv")
     return [tool, "--pdeathsig", "TERM"] if tool else []
-
-
-def _environment() -> dict[str, str]:
-    """This environment without Airflow's secrets, and with the Python that runs here."""
-    unwanted = ("AIRFLOW", "_AIRFLOW", "SPARK_CONNECT")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
-    env.setdefault("PYSPARK_PYTHON", sys.executable)
-    env.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    return env
 
 
 def _package(name: str) -> Path:

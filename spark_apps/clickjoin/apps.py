@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.config import Pipeline, load
 from clickjoin.engine import Engine, Settled
 from clickjoin.errors import ConfigError, SourceError
+from clickjoin.jobs import JOBS, function
 from clickjoin.known import require_lake
+from clickjoin.lake import clock
+from clickjoin.private import keep_private
 from clickjoin.replicas import require_known
 from clickjoin.report.status import COUNTS, batch_text, problem_text
 from clickjoin.sources.base import Problem
@@ -147,17 +150,21 @@ def gc(
     wait: float = 60.0,
     begun: bool = False,
 ) -> dict[str, Any]:
-    """Collect old claims, rows and history, then rewrite buckets of many files; `wait`: seconds for batches under way.
+    """Collect old claims, rows and history, rewrite buckets of many files, remove files that nobody needs.
 
-    `begun`: see _engine.
+    `wait`: seconds for batches under way; `begun`: see _engine. Errors: ClockError; all but the last is done by then.
     """
-    from clickjoin.maintain import maintain
+    from clickjoin.maintain import clean, maintain
     from clickjoin.registry.gc import Collector
 
-    engine, now = _engine(spark, pipeline, replica, begun), datetime.now(UTC)
+    engine, now = _engine(spark, pipeline, replica, begun), clock.careful_now(pipeline.root)
     collector = Collector(pipeline, engine.lake, now, engine.finish, say, patience=wait, dry_run=dry_run)
     done = collector.collect().to_dict()
-    return done if dry_run else done | asdict(maintain(pipeline, engine.lake, now, say))
+    if dry_run:
+        return done
+    kept = maintain(pipeline, engine.lake, now, say)
+    kept.removed = clean(pipeline, engine.lake.small, say)  # last: it refuses where clocks disagree
+    return done | asdict(kept)
 
 
 def reshard(
@@ -171,6 +178,7 @@ def reshard(
     since: str | None = None,
 ) -> dict[str, Any]:
     """Spread events from `since` (ISO 8601; default: as soon as is safe) over other shards; without `shards`, look."""
+    from clickjoin.agreement.check import require_agreement
     from clickjoin.lake import SmallTables
     from clickjoin.registry.reshard import reshard as change
     from clickjoin.report.shards import shards as shown
@@ -179,8 +187,11 @@ def reshard(
     if since and shards is None:
         raise ConfigError(f"from {since} on, but over how many shards?", remedy="Give --shards, or leave out --from")
     if shards is not None:
+        require_agreement(small, pipeline)
         moment = parse_moment(since) if since else None
-        last = change(small, pipeline, shards, moment, datetime.now(UTC)).entries[-1]
+        require_lake(pipeline.root)
+        now = datetime.fromtimestamp(clock.read(pipeline.root).lake, UTC)
+        last = change(small, pipeline, shards, moment, now).entries[-1]
         say(f"events from {last[0]:%Y-%m-%d %H:%M} UTC on are spread over {last[1]} shards")
     return shown(small)
 
@@ -207,7 +218,7 @@ def verify(
         repair=pipeline.verify.repair if repair is None else repair,
         remove_doubles=remove_doubles,
     )
-    return Verifier(Engine(spark, pipeline, replica), say).verify(wanted).to_dict()
+    return Verifier(Engine(spark, pipeline, replica, agreeing=False), say).verify(wanted).to_dict()
 
 
 def quality(
@@ -235,35 +246,22 @@ def rebuild(
     from clickjoin.lake import Lake
     from clickjoin.registry.rebuild import rebuild as rebuild_registry
 
-    lake, now = Lake(spark, pipeline.root), datetime.now(UTC)
+    lake, now = Lake(spark, pipeline.root), clock.careful_now(pipeline.root)
     if what == "journal":
-        return asdict(rebuild_journal(pipeline, lake, now))
+        return asdict(rebuild_journal(pipeline, lake, now, replace=replace))
     return rebuild_registry(pipeline, lake, now, replace=replace).to_dict()
 
 
-def _dates(name: str) -> Callable[..., dict[str, Any]]:
-    """A job about dates; what it needs is loaded when it runs."""
+def _later(name: str) -> Callable[..., dict[str, Any]]:
+    """A job; what it needs is loaded when it runs."""
 
     def run(*args: Any, **arguments: Any) -> dict[str, Any]:
-        from clickjoin.dates import jobs
-
-        done: dict[str, Any] = getattr(jobs, name)(*args, **arguments)
-        return done
+        return function(name)(*args, **arguments)
 
     return run
 
 
-APPS: dict[str, Callable[..., dict[str, Any]]] = {
-    "join": join,
-    "retry": retry,
-    "redrive": redrive,
-    "gc": gc,
-    "reshard": reshard,
-    "rebuild": rebuild,
-    "verify": verify,
-    "quality": quality,
-    **{name: _dates(name) for name in ("close_day", "backfill", "days_of", "late")},
-}
+APPS: dict[str, Callable[..., dict[str, Any]]] = {name: _later(name) for name in JOBS}
 
 
 def submit(name: str) -> None:
@@ -271,15 +269,14 @@ def submit(name: str) -> None:
 
     LEASE in seconds, or empty; ARGUMENTS: a JSON object of what else the app takes.
     """
-    from pyspark.sql import SparkSession
+    from clickjoin.session import submitted
 
-    from clickjoin.session import configured
-
+    keep_private()
     pipeline = load(Path(sys.argv[1]))
     replica = sys.argv[2] if len(sys.argv) > 2 else "main"
     lease = float(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3] else None
     arguments = json.loads(sys.argv[4]) if len(sys.argv) > 4 else {}
-    spark = configured(SparkSession.builder.appName(f"clickjoin {name} {pipeline.pipeline}").getOrCreate())
+    spark = submitted(f"clickjoin {name} {pipeline.pipeline}")
     try:
         result = APPS[name](spark, pipeline, replica, lambda text: print(text, flush=True), lease, **arguments)
     finally:

@@ -8,11 +8,13 @@ import sys
 from clickjoin.commands import app
 from clickjoin.errors import ClickjoinError
 from clickjoin.known import known
+from clickjoin.private import keep_private
 
 
 def main() -> None:
     """Run the command line; a known error is one message on stderr and exit code 2 (bad configuration) or 3."""
     try:
+        keep_private()
         app(standalone_mode=True)
     except KeyboardInterrupt:
         sys.exit(130)

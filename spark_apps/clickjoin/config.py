@@ -10,7 +10,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from clickjoin.config_dates import Close
+from clickjoin.config_dates import Backfill, Close
 from clickjoin.config_file import clashes, explain, parse
 from clickjoin.config_quality import Quality
 from clickjoin.config_types import Duration, Local, Size, SizeOrZero
@@ -137,6 +137,7 @@ class Pipeline(_Strict):
     verify: Verify = Verify()
     quality: Quality = Quality()
     close: Close = Close()
+    backfill: Backfill = Backfill()
     adapter: str = Field("clickjoin.joiner.adapter:Merge", pattern=r"^[\w.]+:\w+$", description="module:Class")
 
     @model_validator(mode="after")
@@ -176,7 +177,7 @@ class Pipeline(_Strict):
 
 
 def _absolute(path: str, base: Path) -> str:
-    return str(base / Path(path).expanduser())
+    return str(base / Path(path.removeprefix("file://")).expanduser())
 
 
 def load(file: str | Path) -> Pipeline:
@@ -209,16 +210,14 @@ def load(file: str | Path) -> Pipeline:
 def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
     def side(stream: Any) -> Any:
         return stream.model_copy(
-            update={
-                "source": stream.source.model_copy(
-                    update={"path": _absolute(stream.source.path.removeprefix("file://"), base)}
-                )
-            }
+            update={"source": stream.source.model_copy(update={"path": _absolute(stream.source.path, base)})}
         )
 
+    roots = pipeline.backfill.roots
     return pipeline.model_copy(
         update={
-            "lake": _absolute(pipeline.lake.removeprefix("file://"), base),
+            "lake": _absolute(pipeline.lake, base),
+            "backfill": Backfill(roots=None if roots is None else tuple(_absolute(root, base) for root in roots)),
             "primary": side(pipeline.primary),
             "foreign": side(pipeline.foreign),
         }

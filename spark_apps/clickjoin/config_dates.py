@@ -1,4 +1,4 @@
-"""The part of a pipeline's file that says when a date is complete."""
+"""The parts of a pipeline's file about dates: when one is complete, and where logs of the past may come from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from clickjoin.config_types import Duration, Strict
+from clickjoin.config_types import Duration, Local, Strict
 
 
 class Close(Strict):
@@ -19,3 +19,11 @@ class Close(Strict):
     at_limit: Literal["fail", "close"] = Field("fail", description="close: with what is there by then, and say so")
     watch: Duration = Field(7 * 86400.0, description="how far back closed dates are looked after for late changes")
     hold: Duration = Field(120.0, ge=5, description="how long a date stays taken after a run that was killed")
+
+
+class Backfill(Strict):
+    """What whoever starts a backfill may ask for."""
+
+    roots: tuple[Local, ...] | None = Field(
+        None, description="folders that raw logs are taken below; default: those that the sources' globs start from"
+    )

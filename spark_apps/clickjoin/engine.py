@@ -14,9 +14,11 @@ from clickjoin.context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.dispatcher.others import others
 from clickjoin.dispatcher.plan import BatchPlan, TableSlice
+from clickjoin.errors import FilesGone
 from clickjoin.events import MICROS
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake import Lake
+from clickjoin.lake.clock import LakeClock
 from clickjoin.pace import IDLE_SECONDS, HalfTime, wait
 from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
@@ -37,6 +39,7 @@ SETTLING_SECONDS = 15.0
 MOST_PAUSE = 30.0
 ALIVE_SECONDS = 60.0
 _MOVES = 3
+_AGAIN = (MOVED, "FileNotFoundError")
 
 
 @dataclass(frozen=True)
@@ -56,18 +59,21 @@ class Engine:
         pipeline: Pipeline,
         replica: str = "main",
         *,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
         sources: Mapping[str, Source] | None = None,
+        agreeing: bool = True,
     ) -> None:
+        """`agreeing`: refuse tables that do not fit together, as whoever repairs them must not."""
         self.pipeline = pipeline
         self.replica = replica_name(replica)
         self.adapter = load_adapter(pipeline.adapter)
-        initialise(pipeline)
         self.lake = Lake(spark, pipeline.root)
+        initialise(pipeline, self.lake.small, agreeing=agreeing)
         sides, tasks = {"primary": pipeline.primary, "foreign": pipeline.foreign}, pipeline.batch.tasks
-        own = {stream: FilesSource(side.source, tasks=tasks) for stream, side in sides.items()}
+        now = time.time if clock else LakeClock(pipeline.root)  # files' own times are set by no clock that is given
+        own = {stream: FilesSource(side.source, now=now, tasks=tasks) for stream, side in sides.items()}
         self.sources: dict[str, Source] = dict(sources or own)
-        self.clock = clock
+        self.clock = clock = clock or now
         self.join = Dispatcher(pipeline, self.lake.small, replica, "join", self.sources, clock)
         self.retry = Dispatcher(pipeline, self.lake.small, replica, "retry", clock=clock)
         self.redriver = Dispatcher(pipeline, self.lake.small, replica, "redrive", clock=clock)
@@ -100,7 +106,8 @@ class Engine:
         if known and known[0] == version and not (known[1].next_due and known[1].next_due <= now):
             return known[1]
         some = self.lake.small.rows("pending")
-        self._looked = (version, look_ahead(self.lake, self.replica, version, now) if some else Waiting(0, 0, None))
+        found = look_ahead(self.lake, self.replica, version, now, self._far(now)) if some else Waiting(0, 0, None)
+        self._looked = (version, found)
         return self._looked[1]
 
     def retry_once(self) -> Settled | None:
@@ -111,8 +118,8 @@ class Engine:
             now = self._now()
             if not self.waiting().due or self._looked is None:
                 return None
-            limit = self.pipeline.batch.max_events
-            part = TableSlice("pending", self._looked[0], int(now.timestamp() * MICROS), limit)
+            due, far = (int(at.timestamp() * MICROS) for at in (now, self._far(now)))
+            part = TableSlice("pending", self._looked[0], due, self.pipeline.batch.max_events, far=far)
             plan = self.retry.next_of_table(part)
         return self._run(plan, self.retry, time.perf_counter() - start) if plan else None
 
@@ -231,6 +238,10 @@ class Engine:
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
 
+    def _far(self, now: datetime) -> datetime:
+        """No retry is put off until after this, but by a clock that was ahead: then it is due."""
+        return now + timedelta(seconds=self.pipeline.retry.max_delay + self.pipeline.limits.max_skew)
+
     def _run(self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float) -> Settled:
         small = self.lake.small
         # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
@@ -249,11 +260,11 @@ class Engine:
         return Settled(plan, row)
 
     def _carry_through(self, ctx: Context) -> dict[str, list[dict[str, Any]]]:
-        """Run the batch; once more at once where a file was renamed, packed or truncated while it was read."""
+        """Run the batch; again at once where a log was renamed, packed or cut meanwhile, or its own files went."""
         for _ in range(_MOVES):
             try:
                 return run_batch(ctx, self.sources)
             except Exception as error:
-                if not any(mark in str(error) for mark in (MOVED, "FileNotFoundError")):
+                if not isinstance(error, FilesGone) and not any(mark in str(error) for mark in _AGAIN):
                     raise
         return run_batch(ctx, self.sources)

@@ -35,12 +35,30 @@ class LakeError(ClickjoinError):
     retryable = False
 
 
+class LakeReplaced(ClickjoinError):
+    """A backup was restored under this process: what it knows is of a lake that is gone."""
+
+
 class CommitConflict(ClickjoinError):
     """Another writer won too many times in a row; nothing of this commit is in the table."""
 
 
+class CommitStateUnknown(ClickjoinError):
+    """Nobody can say whether a commit landed, or is on disk; running the same commit again finds out."""
+
+
 class BatchError(ClickjoinError):
     """A batch found its own state inconsistent and stopped before it could publish something wrong."""
+
+
+class FilesGone(BatchError):
+    """Files that a batch wrote and has not committed are gone; run again, it writes others."""
+
+
+class ClockError(ClickjoinError):
+    """This process's clock and the lake's do not agree, so that nothing can be called old; nothing was removed."""
+
+    retryable = False
 
 
 class DateError(ClickjoinError):

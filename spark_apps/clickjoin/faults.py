@@ -15,6 +15,8 @@ from pathlib import Path
 POINTS = ("planned", "landed", "looked-up", "claimed", "published", "set-aside", "settled")
 GC_POINTS = ("boundary-moved", "stragglers-handled", "claims-dropped")
 RESHARD_POINTS = ("proposed", "fenced")
+BACKUP_POINTS = ("backup-file", "backup-written")
+RESTORE_POINTS = ("restore-copied", "restore-put-aside", "restore-made")
 
 
 def reach(point: str) -> None:

@@ -14,6 +14,9 @@ _REFUSED = (
     "NotADirectory", "No space left on device", "Disk quota exceeded", "Could not create local directory",
 )  # fmt: skip
 _PLACE = re.compile(r"(?:Unable to open file|Could not create local directory:|Mkdirs failed to create) (/[^\n#]+)")
+_DATA = re.compile(r"(/[^\s'\"]+\.parquet)\b")
+_UNREADABLE = ("FileNotFoundError", "FILE_NOT_EXIST", "PATH_NOT_FOUND", "No such file or directory", " not found",
+               "FAILED_READ_FILE", "not a Parquet file", "Parquet magic bytes", "deserialize thrift")  # fmt: skip
 _SYSTEM = re.compile(r"Read-only file system|Permission denied|Not a directory|No such file or directory|"
                      r"Operation not permitted|No space left on device|Disk quota exceeded")  # fmt: skip
 # What a client hears when its server is gone, or has come back without the client's session.
@@ -42,6 +45,11 @@ def known(error: BaseException) -> ClickjoinError | None:
             return ServerLost(
                 "a Python worker of Spark has ended, or was killed (for want of memory?)",
                 remedy="Run it again: the batch that was cut short goes first, and nothing is lost or doubled",
+            )
+        if (file := _DATA.search(text) or "Parquet magic bytes" in text) and any(mark in text for mark in _UNREADABLE):
+            return LakeError(
+                f"{file[1] if isinstance(file, re.Match) else 'the lake'}: a data file of the lake is gone or damaged",
+                remedy="Run `clickjoin verify --repair`: it names what was lost, and repairs it from what is left",
             )
         if any(mark in text for mark in _REFUSED):
             place, why = _PLACE.search(text), _SYSTEM.search(text)

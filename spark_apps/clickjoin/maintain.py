@@ -1,4 +1,4 @@
-"""Housekeeping that changes no row: small files are rewritten into few, and files that nobody reads go."""
+"""Housekeeping that changes no row: small files are rewritten into few, and files that nobody needs go."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.events import bucket_at
-from clickjoin.lake.upkeep import Heap, heaps, vacuum
+from clickjoin.lake import clock
+from clickjoin.lake.upkeep import Heap, heaps
+from clickjoin.lake.vacuum import Needed, clean_log, vacuum
+from clickjoin.registry.stragglers import unsettled
 from clickjoin.tables import ALL, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clickjoin.config import Pipeline
+    from clickjoin.dispatcher.plan import BatchPlan
     from clickjoin.lake import Lake, SmallTables
 
 FEWEST_IN_BUCKET = 4
@@ -33,7 +37,7 @@ class Maintained:
 def maintain(
     pipeline: Pipeline, lake: Lake, now: datetime, say: Callable[[str], None], crowd: int = FEWEST_IN_OPEN
 ) -> Maintained:
-    """Rewrite and vacuum every table of a pipeline. Safe beside joins.
+    """Rewrite the tables of a pipeline where that is worth it. Safe beside joins.
 
     `crowd`: files of a partition from which on a bucket that is still open is rewritten. A claim that a rewriting came
     before looks once more; a MERGE is run once more.
@@ -45,10 +49,49 @@ def maintain(
         results = [lake.rewrite(table.name, bucket) for bucket in _due(pipeline, lake.small, table, now, crowd)]
         files = done.rewritten[table.name] = sum(result or 0 for result in results)
         done.busy += results.count(None)
-        done.removed[table.name] = vacuum(lake.small, table.name, pipeline.keep.files / 3600, dry_run=False)
-        if files or done.removed[table.name]:
-            say(f"{table.name}: {files} files rewritten, {done.removed[table.name]} files removed")
+        if files:
+            say(f"{table.name}: {files} files rewritten")
     return done
+
+
+def clean(pipeline: Pipeline, small: SmallTables, say: Callable[[str], None]) -> dict[str, int]:
+    """Remove files that nobody needs, and old logs; returns data files removed by table. Safe beside joins.
+
+    Errors: ClockError where this process's clock and the lake's disagree by more than skew_bound; nothing is removed.
+    """
+    reading = clock.read(pipeline.root)
+    reading.require(skew_bound(pipeline))
+    # Before any table is looked at: a batch that settles later is in its log by then, and one planned later is young.
+    plans = unsettled(small, pipeline)
+    _say_held(pipeline, plans, reading.sure, say)
+    removed: dict[str, int] = {}
+    for name in (table.name for table in ALL if small.exists(table.name)):
+        needed = needs(pipeline, name, plans, reading.sure)
+        removed[name] = len(vacuum(small, name, needed))
+        clean_log(small, name, reading.sure, needed)
+        if removed[name]:
+            say(f"{name}: {removed[name]} files removed")
+    return removed
+
+
+def _say_held(pipeline: Pipeline, plans: Sequence[BatchPlan], now: float, say: Callable[[str], None]) -> None:
+    for plan in plans[:1]:
+        if now - plan.planned_at.timestamp() > pipeline.keep.files:
+            say(
+                f"{plan.token}, planned at {plan.planned_at}, is not settled: what it may have written since then stays"
+            )
+
+
+def skew_bound(pipeline: Pipeline) -> float:
+    """Seconds that clocks may disagree by: limits.max_skew, but a minute at least and half an hour at most."""
+    return min(max(pipeline.limits.max_skew, 60.0), 1800.0)
+
+
+def needs(pipeline: Pipeline, name: str, plans: Sequence[BatchPlan], now: float) -> Needed:
+    """What has to stay of a table: what keep.files says, and what batches under way name or have written."""
+    named = [plan.pending.versions.get(name) for plan in plans if plan.pending]
+    written = min((plan.planned_at.timestamp() - skew_bound(pipeline) for plan in plans), default=float("inf"))
+    return Needed(now - pipeline.keep.files, tuple(version for version in named if version is not None), written)
 
 
 def _due(pipeline: Pipeline, small: SmallTables, table: Table, now: datetime, crowd: int) -> Sequence[str | None]:

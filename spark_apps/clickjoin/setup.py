@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from clickjoin.agreement.check import require_agreement
 from clickjoin.errors import LakeError
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake import SmallTables
+from clickjoin.lake.restored import half_restored
 from clickjoin.registry.shards import start_timeline
 from clickjoin.tables import ALL, LATER
 
@@ -15,21 +17,29 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
 
-def initialise(pipeline: Pipeline) -> list[str]:
-    """Create the tables that are not there yet; returns their names.
+def initialise(pipeline: Pipeline, small: SmallTables | None = None, *, agreeing: bool = True) -> list[str]:
+    """Create the tables that are not there yet; returns their names. `agreeing`: check that they fit together.
 
     Errors: LakeError where a table is gone from a lake that has been worked in (an empty one would let events through
-    twice, or hide that some were lost), or where the adapter's columns do not fit table `joined`.
+    twice, or hide that some were lost), where one is older than the others (see agreement.rules), where a restore was
+    cut short, or where the adapter's columns do not fit table `joined`.
     """
-    small = SmallTables(pipeline.root)
+    small = small or SmallTables(pipeline.root)
     there = [table.name for table in ALL if small.exists(table.name)]
     missing = [table.name for table in ALL if table.name not in there]
     gone = [name for name in missing if name not in LATER]
+    if gone and (half := half_restored(pipeline.root)):
+        raise LakeError(
+            f"{pipeline.root}: is not there, and {half} is: a restore was cut short",
+            remedy="Run `clickjoin restore` again: it does the rest",
+        )
     if gone and _worked_in(small, there):
         raise LakeError(
             f"{pipeline.root}: table {', '.join(gone)} is missing from a lake that has been worked in",
             remedy=_remedy(gone),
         )
+    if agreeing and there:
+        require_agreement(small, pipeline)
     made = [table.name for table in ALL if table.name in missing and small.create(table)]
     start_timeline(small, pipeline, datetime.now(UTC))
     small.add_columns("joined", dict(load_adapter(pipeline.adapter).columns))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+from jinja2.sandbox import SandboxedEnvironment
 
-from clickjoin_airflow import ClickjoinOperator, operator
+from clickjoin_airflow import ClickjoinOperator, defaults, operator
+from clickjoin_airflow.dates import DateCompleteSensor
 from clickjoin_airflow.job import Job
 from clickjoin_airflow.operator import plain
+from clickjoin_airflow.pipelines import BrokenFile
 from clickjoin_airflow.submit import Submit
 
 JOB = Job("verify", "/p.yaml", "main", None, "tag")
@@ -34,7 +38,7 @@ def test_templates_become_plain_values() -> None:
 )
 def test_spark_submit_gets_them_last(changes: dict[str, Any], tail: list[str]) -> None:
     runner = Submit({"spark_submit": "/bin/true", "jars": "a.jar"})
-    command = runner.command(replace(JOB, **changes))
+    command = runner.command(replace(JOB, **changes), Path("spark.properties"))
     assert command[command.index("/p.yaml") :] == ["/p.yaml", "main", *tail]
 
 
@@ -49,11 +53,29 @@ def test_what_has_worked_before_begins_no_lake(app: str, before: str | None, beg
     assert job.arguments == ({"begun": True} if begun else {})
 
 
+def test_what_a_pipelines_file_says_is_no_template() -> None:
+    """`lake` of a file is text: somebody who may write one must not read variables and connections by it."""
+    assert not {"config", "tables"} & {*ClickjoinOperator.template_fields, *DateCompleteSensor.template_fields}
+    lake = "/{{ var.value.get('key') }}/{% raw %}"
+    task = ClickjoinOperator(task_id="t", app="gc", config=lake, tables=lake, arguments={"wait": "{{ params.wait }}"})
+    given = "{{ var.value.get('key') }}"  # by a form: rendered once, and not what comes of it
+    task.render_template_fields({"params": {"wait": given}}, jinja_env=SandboxedEnvironment())
+    assert (task.config, task.tables, task.arguments) == (lake, lake, {"wait": given})
+
+
+def test_what_is_wrong_in_a_file_is_shown_as_it_is() -> None:
+    broken = BrokenFile("b", Path("b.yaml"), "b.yaml: one\r# two\u2028<b>three</b>\n{{ 1 }} is in other.md")
+    made = defaults.placeholder("join", broken)
+    title, empty, *lines = (made.doc_md or "").splitlines()
+    assert (title, empty, len(lines)) == ("### This pipeline's file cannot be read", "", 4)
+    assert all(line.startswith("    ") for line in lines)
+
+
 @pytest.mark.parametrize("ok", [True, False])
 def test_a_summary_that_is_not_well_fails_for_good(monkeypatch: pytest.MonkeyPatch, ok: bool) -> None:
     ran, pushed = [], {}
     summary = {"ok": ok, "verdict": "2 lost"}
-    extra = SimpleNamespace(extra_dejson={})
+    extra = SimpleNamespace(extra_dejson={}, host=None, port=None, password=None)
     monkeypatch.setattr(operator.Connection, "get", lambda _: extra)
     monkeypatch.setattr(operator, "runner", lambda _: SimpleNamespace(run=lambda job, say: ran.append(job) or summary))
     task = ClickjoinOperator(task_id="verify", app="verify", config="/p.yaml", arguments={"repair": "True"})

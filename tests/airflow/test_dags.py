@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from clickjoin.errors import ConfigError
+from clickjoin.jobs import entry
+from clickjoin_airflow import ClickjoinOperator
+
 ROOT = Path(__file__).resolve().parents[2]
 APPS = sorted(path.stem for path in (ROOT / "dags").glob("*.py") if path.stem != "broken")
 
@@ -44,6 +48,17 @@ def test_every_pipeline_has_its_dags(imported: dict[str, Any]) -> None:
     names = {f"clickjoin_{app}__{name}" for app in APPS for name in ("clicks", "ads")}
     broken = {name for name, dag in imported["dags"].items() if "broken" in dag["tags"]}
     assert set(imported["dags"]) - broken == names
+
+
+def test_every_app_of_every_dag_is_a_job_with_a_file(imported: dict[str, Any]) -> None:
+    named = {app for dag in imported["dags"].values() for app in dag["apps"]}
+    assert {"join", "days_of", "late", "close_day"} <= named
+    assert {app: entry(app).is_file() for app in named} == dict.fromkeys(named, True)
+
+
+def test_an_app_that_is_no_job_is_an_import_error() -> None:
+    with pytest.raises(ConfigError, match="'days' is no job of clickjoin"):
+        ClickjoinOperator(task_id="days", app="days", config="/p.yaml")
 
 
 @pytest.mark.parametrize(

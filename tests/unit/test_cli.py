@@ -319,6 +319,17 @@ def test_a_backfill_goes_on_only_with_a_run_that_was(run, file: Path) -> None:
     require_run(small, "backfill-20260301T101112")  # as runs are named: killed before it had finished its first date
 
 
+@pytest.mark.parametrize("option", ["--primary", "--foreign"])
+def test_a_backfill_takes_no_logs_from_elsewhere(run, file: Path, tmp_path: Path, option: str) -> None:
+    (tmp_path / ".run").mkdir()
+    begin = ("backfill", "-c", file, "--from", "2026-03-01", option)
+    code, _, err = run(*begin, f"{tmp_path}/.run/*.json")
+    assert (code, f"lies below {tmp_path}/.run, where passwords and keys are kept" in err) == (2, True)
+    code, _, err = run(*begin, f"{tmp_path}/logs/clicks/../../*", "--dry-run")
+    assert (code, f"{tmp_path}: raw logs are taken only below {tmp_path}/logs/queries," in err) == (2, True)
+    assert "Move the logs there, or name their folder in backfill.roots of the pipeline's file" in err
+
+
 def test_dates_shows_what_is_not_zero(run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("init", "-c", file)
     row = {"date": date(2026, 3, 1), "at": datetime.now(UTC), "action": "close", "state": "failing", "run": "main/1"}

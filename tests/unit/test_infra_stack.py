@@ -34,6 +34,40 @@ def test_connect_url_is_private_and_says_localhost(home):
     assert mode(home.folder) == 0o700
 
 
+@pytest.mark.parametrize("held", ["notes.txt", ".ssh", "airflow"])
+def test_a_folder_of_somebodys_is_left_as_it_is(tmp_path, held):
+    folder = tmp_path / "somebodys"
+    folder.mkdir()
+    folder.chmod(0o755)  # whatever the umask is
+    (folder / held).mkdir()
+    for begin in (Home(folder).make, lambda: Stack(folder).start(), lambda: Stack(folder).stop()):
+        with pytest.raises(
+            Problem, match=f"somebodys: is no stack's folder, and holds {held}; name a folder that is not"
+        ):
+            begin()
+    assert mode(folder) == 0o755
+    assert [path.name for path in folder.iterdir()] == [held]
+
+
+def test_an_empty_folder_is_taken_if_nobody_else_sees_into_it(tmp_path):
+    for bits, taken in ((0o700, True), (0o750, False), (0o755, False)):
+        folder = tmp_path / f"{bits:o}"
+        folder.mkdir()
+        folder.chmod(bits)
+        if not taken:
+            with pytest.raises(Problem, match="is open to other users; chmod 700 it, or name a folder"):
+                Home(folder).make()
+        else:
+            Home(folder).make()
+            (folder / "more").touch()
+            folder.chmod(0o755)
+            Home(folder).make()  # its own: closed again
+        assert mode(folder) == (0o700 if taken else bits)
+    (tmp_path / "file").touch()
+    with pytest.raises(Problem, match="file: cannot be used"):
+        Home(tmp_path / "file").make()
+
+
 def test_secrets_stay_the_same(home):
     assert home.secret("jwt") == Home(home.folder).secret("jwt") != home.secret("api")
     assert mode(home.folder / "secrets.json") == 0o600

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from clickjoin.verification.findings import Count, Report
 from clickjoin.verification.journals import Journals, text
 from clickjoin.verification.pieces import Piece, misfits, pieces
 from clickjoin.verification.reading import Span
+from clickjoin.verification.rewritten import rewritten
+from tests.unit.sources_bench import Feed, age, events
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -119,3 +122,26 @@ def test_pieces_of_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     late = Span(NOON + timedelta(hours=8), NOON + timedelta(hours=9))
     assert [part.batch for part in pieces(small, {("main", "join"): 8}, late, {("main", 1)})] == [1, 8]
     assert chunks == [("batch", "<=", 8), ("batch", "<=", 6), ("batch", "<=", 2)]
+
+
+def test_a_file_that_shows_no_change_and_holds_other_bytes(tmp_path: Path) -> None:
+    """Only the verification of what was read from it finds that out."""
+    small, logs = SmallTables(str(tmp_path / "lake")), tmp_path / "logs"
+    small.create(BATCHES)
+    logs.mkdir()
+    feed, journal = Feed(logs), Journal(small, "p", "main", "join")
+    for name in "ab":
+        (logs / f"{name}.jsonl").write_bytes(events(0, 50))
+        age(logs / f"{name}.jsonl", 1000)
+    first = feed.plan()
+    journal.plan(BatchPlan("p", "main", "join", 1, 1, {"foreign": first.slices}, {"foreign": first.positions}), NOON)
+    found = [Piece("main", 1, "foreign", 1, part) for part in first.slices]
+    assert rewritten(small, "p", {"foreign": feed.source}, found) == []
+    (logs / "a.jsonl").write_bytes(events(50, 100))
+    assert rewritten(small, "p", {"foreign": feed.source}, found) == []  # that shows: a look checks it
+    old = next(position for position in first.positions if position.path == f"{logs}/a.jsonl")
+    stat = (logs / "a.jsonl").stat()
+    same = replace(old, written_ns=stat.st_mtime_ns, changed_ns=stat.st_ctime_ns)
+    journal.plan(BatchPlan("p", "main", "join", 2, 2, {}, {"foreign": (same,)}), NOON)
+    (fault,) = rewritten(small, "p", {"foreign": feed.source}, found)
+    assert (fault.kind, fault.piece.slice.path, fault.end) == ("unproven", old.path, len(events(0, 50)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,41 @@ def test_a_report(tables: Path) -> None:
     assert policy.startswith("sandbox allow-same-origin;")
     assert "allow-scripts" not in policy
     assert "script-src" not in policy  # default-src 'none' holds
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("<p>a</p><script>x</script ><P>b</P>", "<p>a</p><P>b</P>"),
+        ("a<SCRIPT src='https://x'>1</ScRiPt>b<script>2</script>c", "abc"),
+        ("a<script>x", "a"),
+        ("a<script>x</script", "a"),
+        ('<link href="https://x"><img src="data:1"><img\nsrc="HTTP://x">b', '<img src="data:1">b'),
+        ("<img", "<img"),
+        ("<img <link http://x", "<img <link http://x"),
+        ("<scripted><imgs http://x>", "<scripted><imgs http://x>"),
+    ],
+)
+def test_scripts_are_left_out_of_a_report(text: str, left: str) -> None:
+    assert files.without_scripts(text) == left
+
+
+@pytest.mark.parametrize(
+    "part", ["<script>", "<script></script", "</script", "<link ", "<img http://", "<img http:// <link ", "<img>"]
+)
+def test_no_page_takes_long(tables: Path, part: str) -> None:
+    page = tables / "_quality/2026-03-01/a/long.html"
+    page.write_text("<script>" * part.startswith("</") + part * (2_000_000 // len(part)))
+    begun = time.process_time()
+    files.report_file(str(tables), "2026-03-01/a/long.html")
+    assert time.process_time() - begun < 3  # with an expression that tries every pair of tags: hours
+
+
+def test_a_file_that_is_too_large_for_a_report(tables: Path) -> None:
+    with (tables / "_quality/2026-03-01/a/large.json").open("wb") as file:
+        file.truncate(32_000_001)
+    with pytest.raises(HTTPException, match=r"404.*larger than a file of a report"):
+        files.report_file(str(tables), "2026-03-01/a/large.json")
 
 
 def test_pages_of_a_report(tables: Path) -> None:

@@ -11,7 +11,10 @@ from fastapi.responses import JSONResponse
 from clickjoin.errors import ClickjoinError
 from clickjoin_airflow.status import files, routes
 from clickjoin_airflow.status.desks import Desks
+from clickjoin_airflow.status.lanes import Busy, Lanes
 
+_AGAIN = 30  # seconds
+_ASKED = 200  # requests that may wait for the pipelines' files to be read, which is quick
 _HEADERS = {
     "Content-Security-Policy": files.POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -23,7 +26,9 @@ _HEADERS = {
 def create() -> FastAPI:
     """The app. It has GET routes only: what changes anything is asked of Airflow's own API, by the browser."""
     app = FastAPI(title="clickjoin", docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(get_user)])
-    app.state.desks = Desks()
+    app.state.lanes = Lanes()
+    app.state.files = Lanes(queue=_ASKED, most=1)  # so that lakes that hang do not hold up finding the others
+    app.state.desks = Desks(app.state.lanes)
     app.include_router(routes.pages)
     app.include_router(routes.pipeline)
     app.add_exception_handler(ClickjoinError, _problem)
@@ -43,4 +48,5 @@ def _problem(request: Request, error: Exception) -> JSONResponse:
     remedy = getattr(error, "remedy", "")
     message = str(error).removesuffix(f". {remedy}")
     problem = {"pipeline": request.path_params.get("pipeline"), "message": message, "remedy": remedy}
-    return JSONResponse({"problem": problem}, status_code=503)
+    headers = {"Retry-After": str(_AGAIN)} if isinstance(error, Busy) else None
+    return JSONResponse({"problem": problem}, status_code=503, headers=headers)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -11,18 +13,34 @@ from airflow.configuration import conf
 from clickjoin.errors import ClickjoinError
 from clickjoin_airflow.pipelines import Found, PipelineFile, find
 from clickjoin_airflow.status.desk import Desk
+from clickjoin_airflow.status.lanes import Lanes
+
+Signs = tuple[tuple[str, int, int, int], ...]
+
+
+def _signs(folder: Path) -> Signs:
+    """What is another if any file in a folder, or what it holds, is."""
+    stats = ((path.name, path.stat()) for path in sorted(folder.glob("*")) if path.exists())
+    return (str(folder), 0, 0, 0), *((name, stat.st_ino, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
 class Desks:
     """The pipelines' files are looked at on every request; a desk stays as long as its file names the same tables."""
 
-    def __init__(self) -> None:
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self._found: tuple[Signs, Found] | None = None
         self._desks: dict[str, Desk] = {}
         self._lock = Lock()
 
     def found(self) -> Found:
         """Good and broken files, of CLICKJOIN_PIPELINES or of `pipelines` in Airflow's folder of DAGs."""
-        return find(Path(conf.get_mandatory_value("core", "dags_folder")) / "pipelines")
+        folder = Path(conf.get_mandatory_value("core", "dags_folder")) / "pipelines"
+        signs = _signs(Path(os.environ.get("CLICKJOIN_PIPELINES") or folder))
+        known = self._found
+        if known is None or known[0] != signs:  # another file, or a file that is another
+            known = self._found = (signs, find(folder))
+        return known[1]
 
     def get(self, pipeline: str) -> Desk | None:
         """The desk of a pipeline; None if no file names it."""
@@ -33,7 +51,7 @@ class Desks:
         """Read what a page shows first, of every pipeline; one that cannot be read will say so when it is asked."""
         for file in self.found().good:
             with suppress(ClickjoinError):
-                self._desk(file).overview(24, "")
+                self._lanes.submit(file.name, file.name, partial(self._desk(file).overview, 24, ""))
 
     def _desk(self, file: PipelineFile) -> Desk:
         with self._lock:

@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from clickjoin.report.overview import WINDOWS
-from clickjoin_airflow.pipelines import BrokenFile, PipelineFile
+from clickjoin_airflow.pipelines import BrokenFile, Found, PipelineFile
 from clickjoin_airflow.status import files
 from clickjoin_airflow.status.access import REQUIRED, Name, backfill_dag, may_backfill, may_read
 from clickjoin_airflow.status.desk import Desk
+from clickjoin_airflow.status.lanes import Lanes
+
+T = TypeVar("T")
+# The lane in which the pipelines' files are read, and what it is called where they cannot be.
+FILES, PLACE = "files", "the pipelines' files"
 
 pages = APIRouter()
 pipeline = APIRouter(prefix="/api/pipelines/{pipeline}", dependencies=[REQUIRED])
 
 
-def _desk(pipeline: Name, request: Request) -> Desk:
-    found: Desk | None = request.app.state.desks.get(pipeline)
+class _Reader:
+    """The desk of a request's pipeline, whose every answer is read in the pipeline's own lane."""
+
+    def __init__(self, desk: Desk, lanes: Lanes) -> None:
+        self._desk, self._lanes = desk, lanes
+
+    async def __call__(self, read: Callable[[Desk], T]) -> T:
+        """What `read` makes of the desk. Errors: Busy."""
+        name = self._desk.file.name
+        return await self._lanes.run(name, f"pipeline {name}", lambda: read(self._desk))
+
+
+async def _reader(pipeline: Name, request: Request) -> _Reader:
+    state = request.app.state
+    found: Desk | None = await state.files.run(FILES, PLACE, lambda: state.desks.get(pipeline))
     if found is None:
         raise HTTPException(404, f"No file in the pipelines' folder names pipeline {pipeline!r}")
+    return _Reader(found, state.lanes)
+
+
+async def _found(request: Request) -> Found:
+    found: Found = await request.app.state.files.run(FILES, PLACE, request.app.state.desks.found)
     return found
 
 
-DeskDep = Annotated[Desk, Depends(_desk)]
+ReaderDep = Annotated[_Reader, Depends(_reader)]
+FoundDep = Annotated[Found, Depends(_found)]
 Text = Annotated[str, Query(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
@@ -42,15 +67,14 @@ def static(name: str) -> Response:
 
 
 @pages.get("/report/{pipeline}/{name:path}", dependencies=[REQUIRED])
-def report(name: str, desk: DeskDep) -> Response:
+async def report(name: str, ask: ReaderDep) -> Response:
     """A file of a quality report."""
-    return files.report_file(desk.file.tables, name)
+    return await ask(lambda desk: files.report_file(desk.file.tables, name))
 
 
 @pages.get("/api/pipelines")
-def pipelines(request: Request, user: GetUserDep) -> dict[str, Any]:
+def pipelines(request: Request, user: GetUserDep, found: FoundDep) -> dict[str, Any]:
     """The pipelines that the user may see, and files that no pipeline can be made from."""
-    found = request.app.state.desks.found()
     return {
         "pipelines": [
             _described(file) | {"may_backfill": may_backfill(file.name, request, user)}
@@ -76,56 +100,56 @@ def _broken(file: BrokenFile) -> dict[str, str]:
 
 
 @pipeline.get("/overview")
-def overview(desk: DeskDep, hours: int = 24, replica: str = "") -> dict[str, Any]:
+async def overview(ask: ReaderDep, hours: int = 24, replica: str = "") -> dict[str, Any]:
     """Figures by replica, and series for charts."""
     if hours not in WINDOWS:
         raise HTTPException(422, f"hours: write one of {', '.join(map(str, WINDOWS))}")
-    return desk.overview(hours, replica)
+    return await ask(lambda desk: desk.overview(hours, replica))
 
 
 @pipeline.get("/batches")
-def batches(desk: DeskDep) -> list[dict[str, Any]]:
+async def batches(ask: ReaderDep) -> list[dict[str, Any]]:
     """The newest batches."""
-    return desk.batches()
+    return await ask(lambda desk: desk.batches())
 
 
 @pipeline.get("/dates")
-def dates(desk: DeskDep) -> dict[str, Any]:
+async def dates(ask: ReaderDep) -> dict[str, Any]:
     """Counts and state of each date."""
-    return desk.dates()
+    return await ask(lambda desk: desk.dates())
 
 
 @pipeline.get("/dates/{day}/checks")
-def checks(desk: DeskDep, day: date) -> list[dict[str, Any]]:
+async def checks(ask: ReaderDep, day: date) -> list[dict[str, Any]]:
     """Quality checks of a date."""
-    return desk.checks_of(day)
+    return await ask(lambda desk: desk.checks_of(day))
 
 
 @pipeline.get("/found")
-def found(desk: DeskDep) -> dict[str, Any]:
+async def found(ask: ReaderDep) -> dict[str, Any]:
     """Verifications and quality runs."""
-    return desk.found()
+    return await ask(lambda desk: desk.found())
 
 
 @pipeline.get("/reports")
-def reports(desk: DeskDep, folder: Text) -> dict[str, Any]:
+async def reports(ask: ReaderDep, folder: Text) -> dict[str, Any]:
     """The pages of a quality report."""
-    return {"pages": files.report_pages(desk.file.tables, folder)}
+    return await ask(lambda desk: {"pages": files.report_pages(desk.file.tables, folder)})
 
 
 @pipeline.get("/registry")
-def registry(desk: DeskDep) -> dict[str, Any]:
+async def registry(ask: ReaderDep) -> dict[str, Any]:
     """The registry by bucket and shard."""
-    return desk.registry()
+    return await ask(lambda desk: desk.registry())
 
 
 @pipeline.get("/backlog")
-def backlog(desk: DeskDep) -> dict[str, Any]:
+async def backlog(ask: ReaderDep) -> dict[str, Any]:
     """What the sources hold and is not planned."""
-    return desk.backlog()
+    return await ask(lambda desk: desk.backlog())
 
 
 @pipeline.get("/explain")
-def explain(desk: DeskDep, event_id: Text) -> dict[str, Any]:
+async def explain(ask: ReaderDep, event_id: Text) -> dict[str, Any]:
     """Where an event is."""
-    return desk.explain(event_id)
+    return await ask(lambda desk: desk.explain(event_id))

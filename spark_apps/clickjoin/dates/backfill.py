@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from clickjoin.known import known
 from clickjoin.replicas import RAW
 from clickjoin.session import another, release
 from clickjoin.sources.base import Nothing, Source
+from clickjoin.sources.fence import base_of, fence_of
 from clickjoin.sources.files import FilesSource
 
 if TYPE_CHECKING:
@@ -27,10 +29,18 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class RawLogs:
-    """Logs of the past, as globs: of queries, of clicks, or of both."""
+    """Logs of the past, as globs: of queries, of clicks, or of both. Relative ones are from the working folder."""
 
     primary: str = ""
     foreign: str = ""
+
+    def __post_init__(self) -> None:
+        for stream in ("primary", "foreign"):
+            if "\0" in (given := getattr(self, stream)):
+                raise ConfigError(f"{given!r} is no path", remedy="Give a glob that names the files")
+            # `..` is resolved here, as text: what is checked is what is listed.
+            whole = os.path.abspath(given.removeprefix("file://")) if given else ""  # noqa: PTH100 - with wildcards
+            object.__setattr__(self, stream, whole)
 
     def __bool__(self) -> bool:
         return bool(self.primary or self.foreign)
@@ -40,11 +50,21 @@ class RawLogs:
         """Name of the replica whose journal remembers how far these logs have been read."""
         return RAW + hashlib.blake2b(f"{self.primary}|{self.foreign}".encode(), digest_size=4).hexdigest()
 
+    def require(self, pipeline: Pipeline) -> None:
+        """Check that the globs start where the pipeline's file lets raw logs come from. Errors: ConfigError.
+
+        What they name is checked when it is listed, and once more when it is opened.
+        """
+        fence = fence_of(pipeline)
+        for pattern in filter(None, (self.primary, self.foreign)):
+            fence.require(base_of(pattern)[0])
+
     def sources(self, pipeline: Pipeline) -> dict[str, Source]:
         """What to read in place of the pipeline's own logs, in the same format."""
         given = {"primary": (self.primary, pipeline.primary.source), "foreign": (self.foreign, pipeline.foreign.source)}
+        fence = fence_of(pipeline)
         return {
-            stream: FilesSource(own.model_copy(update={"path": path})) if path else Nothing()
+            stream: FilesSource(own.model_copy(update={"path": path}), fence=fence) if path else Nothing()
             for stream, (path, own) in given.items()
         }
 

@@ -66,9 +66,9 @@ def close(engine: Engine, day: Day, order: Order, say: Say) -> dict[str, Any]:
     small = engine.lake.small
     if day.low.timestamp() > engine.clock():
         raise DateError(f"{day} lies in the future", remedy="Wait until it has begun")
-    with ledger.held(engine.pipeline.root, day, engine.pipeline.close.hold):
+    with ledger.held(engine.pipeline.root, day, engine.pipeline.close.hold, engine.clock):
         begun, micros = time.perf_counter(), int(engine.clock() * MICROS)
-        done, mark = Done(day), low_watermark(engine.pipeline, small, engine.clock())
+        done, mark = Done(day), low_watermark(engine.pipeline, small, min(engine.clock(), time.time()))
         if order.action == "rebuild":
             say(f"{day}: {done.add(rebuild(engine, day.span, micros))}")
         _fill(engine, day, done, say)

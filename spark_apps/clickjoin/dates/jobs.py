@@ -16,6 +16,7 @@ from clickjoin.engine import Engine
 from clickjoin.errors import ConfigError
 from clickjoin.known import require_lake
 from clickjoin.lake import SmallTables
+from clickjoin.lake.clock import careful_now
 from clickjoin.report.status import batch_text
 
 if TYPE_CHECKING:
@@ -64,9 +65,10 @@ def backfill(
     """Fill or rebuild the dates from `since` to `until`, raw logs first where globs are given."""
     wanted = days(since, until or since, datetime.now(UTC))
     _require_mode(mode)
+    logs = _logs(pipeline, primary, foreign)
     engine = _engine(spark, pipeline, replica)
     name = run or f"backfill-{datetime.now(UTC):%Y%m%dT%H%M%S}"
-    order, logs = _order(mode, name, "", None), backfills.RawLogs(primary or "", foreign or "")
+    order = _order(mode, name, "", None)
     if dry_run:
         if logs:
             say(f"raw logs are looked at only when they are landed: {logs.primary} {logs.foreign}")
@@ -107,7 +109,7 @@ def days_of(
         return done | {"days": []}
     wanted = days(since, until or since, datetime.now(UTC))
     _require_mode(mode)
-    logs = backfills.RawLogs(primary or "", foreign or "")
+    logs = _logs(pipeline, primary, foreign)
     return {"days": [str(day) for day in wanted], "landed": _landed(_engine(spark, pipeline, replica), logs, say)}
 
 
@@ -115,7 +117,7 @@ def late(
     spark: SparkSession | None, pipeline: Pipeline, replica: str, say: Say, lease: float | None = None
 ) -> dict[str, Any]:
     """Closed dates whose output has changed since, as `days`. No Spark."""
-    found = changed(pipeline, SmallTables(pipeline.root), datetime.now(UTC))
+    found = changed(pipeline, SmallTables(pipeline.root), careful_now(pipeline.root))
     say(f"changed since they were closed: {', '.join(found) or 'none'}")
     return {"days": found}
 
@@ -125,6 +127,13 @@ def _engine(spark: SparkSession, pipeline: Pipeline, replica: str) -> Engine:
     require_lake(pipeline.root)
     quality.require_store(pipeline.root)
     return Engine(spark, pipeline, replica)
+
+
+def _logs(pipeline: Pipeline, primary: str | None, foreign: str | None) -> backfills.RawLogs:
+    """Raw logs, if they may be read: said before anything is begun. Errors: ConfigError."""
+    logs = backfills.RawLogs(str(primary or ""), str(foreign or ""))
+    logs.require(pipeline)
+    return logs
 
 
 def _landed(engine: Engine, logs: backfills.RawLogs, say: Say) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
@@ -53,8 +52,11 @@ def require_run(small: SmallTables, run: str) -> None:
 
 
 @contextmanager
-def held(root: str, day: Day, seconds: float, clock: Callable[[], float] = time.time) -> Iterator[None]:
-    """Keep a date for this run alone, and for so long after it where it is killed. Errors: DateBusy."""
+def held(root: str, day: Day, seconds: float, clock: Callable[[], float]) -> Iterator[None]:
+    """Keep a date for this run alone, and for so long after it where it is killed. Errors: DateBusy.
+
+    `clock`: one that all who take dates share, the lake's.
+    """
     small, stop = SmallTables(root), threading.Event()
     _take(small, day, seconds, clock)
     keeper = threading.Thread(target=_keep, args=(root, day, seconds, clock, stop), daemon=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.dates.watermark import low_watermark
 from clickjoin.errors import DateError
 from clickjoin.lake import SmallTables
+from clickjoin.lake.clock import careful_now
 from clickjoin.report.status import open_pending
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 def readiness(pipeline: Pipeline, day: Day) -> dict[str, Any]:
     """Whether a date is complete: `ready`, `why`, and whether `late` (its limit, close.wait, is over). No Spark."""
-    small, now = SmallTables(pipeline.root), datetime.now(UTC)
-    mark = low_watermark(pipeline, small)
+    small, now = SmallTables(pipeline.root), careful_now(pipeline.root)
+    mark = low_watermark(pipeline, small, now.timestamp())
     why = [] if mark.time and mark.time >= day.high else [f"not all of its input is read: {mark.why}"]
     if not why and pipeline.close.pending == "wait":
         waits = sum(day.low <= row["event_time"] < day.high for row in open_pending(small))

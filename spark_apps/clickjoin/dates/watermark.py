@@ -53,7 +53,7 @@ def _of_replica(pipeline: Pipeline, small: SmallTables, replica: str, now: float
     state = Journal(small, pipeline.pipeline, replica, "join").load()
     marks = []
     for stream in STREAMS:
-        source = FilesSource((pipeline.primary if stream == "primary" else pipeline.foreign).source)
+        source = FilesSource((pipeline.primary if stream == "primary" else pipeline.foreign).source, keep=False)
         plan = source.plan(state.positions.get(stream, {}), _ALL)
         blind = [problem for problem in plan.problems if problem.kind in _BLIND]
         if blind:

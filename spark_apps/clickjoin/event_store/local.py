@@ -17,7 +17,7 @@ from clickjoin.arrays import texts
 from clickjoin.event_store import placing
 from clickjoin.event_store.placing import Place, aside, placed
 from clickjoin.events import MICROS
-from clickjoin.lake import Txn, written
+from clickjoin.lake import Txn, durable, written
 from clickjoin.lake.types import arrow_schema
 from clickjoin.lake.written import Target, Written
 from clickjoin.tables import BY_NAME, QUARANTINE
@@ -41,12 +41,18 @@ def append_good(ctx: Context, stream: str, records: pa.Table) -> dict[str, Any]:
     return facts
 
 
+def landed(ctx: Context, stream: str, records: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Rows for a stream's table, and for `quarantine`, as a batch would land them. Columns in: those of RECORDS_DDL."""
+    place = _place(ctx, stream)
+    return placed(records, place)[0], aside(records, place)
+
+
 def append_many(ctx: Context, stream: str, source: Source) -> dict[str, Any]:
     """Have the workers read, place and write the records of a batch's slices, and commit the good ones.
 
     Returns facts as append_good does, and `aside`: the files of bad records, not committed yet.
     """
-    carry(sys.modules[__name__], arrays, events, placing, written)
+    carry(sys.modules[__name__], arrays, events, placing, written, durable)
     each = _lander(ctx.lake.target(BY_NAME[stream]), ctx.lake.target(QUARANTINE), _place(ctx, stream))
     spec = ctx.pipeline.spec(stream, ctx.plan.planned)
     rows = source.read_through(ctx.lake.spark, ctx.plan.slices[stream], spec, each, "done STRING").collect()

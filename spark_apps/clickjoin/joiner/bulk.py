@@ -25,8 +25,8 @@ from clickjoin.joiner import keys, merging, resolving
 from clickjoin.joiner.adapter import ArrowAdapter, needs_spark
 from clickjoin.joiner.classify import MOST_ROWS, Classified, Tally, Work
 from clickjoin.joiner.resolving import Files, Job, Part
+from clickjoin.lake import durable, picking, prune, written
 from clickjoin.lake import extent as extents
-from clickjoin.lake import picking, prune, written
 from clickjoin.lake.extent import Extent
 from clickjoin.lake.types import arrow_schema
 from clickjoin.lake.written import Written
@@ -68,7 +68,7 @@ def resolve(ctx: Context, work: Work) -> Resolved:
     Errors: AdapterError.
     """
     claims = ctx.lake.small.files("registry")
-    carry(sys.modules[__name__], arrays, events, resolving, keys, merging, picking, prune, written, extents)
+    carry(sys.modules[__name__], arrays, events, resolving, keys, merging, picking, prune, written, durable, extents)
     merging.carry_adapter(ctx.adapter)  # type: ignore[arg-type]
     cells = _cells(ctx, work.own, claims)
     tasks = _tasks(ctx.lake.small.path("registry"), cells, ctx.pipeline.batch.tasks)

@@ -27,7 +27,7 @@ def backlog(pipeline: Pipeline, small: SmallTables, replica: str) -> dict[str, A
     whole: dict[str, Any] = {"backlog_events": 0, "backlog_bytes": 0, "problems": []}
     whole["unsettled_batch"] = state.unsettled.number if state.unsettled else None
     for stream in () if replica.startswith(RAW) else STREAMS:
-        source = FilesSource((pipeline.primary if stream == "primary" else pipeline.foreign).source)
+        source = FilesSource((pipeline.primary if stream == "primary" else pipeline.foreign).source, keep=False)
         plan = source.plan(positions.get(stream, {}), Budget(1, 1))
         whole["backlog_events"] += plan.backlog_events + sum(piece.events for piece in plan.slices)
         whole["backlog_bytes"] += plan.backlog_bytes + sum(max(piece.end - piece.start, 0) for piece in plan.slices)

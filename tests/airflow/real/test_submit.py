@@ -1,18 +1,38 @@
-"""spark-submit for real: the same app, without a server."""
+"""spark-submit for real: the same jobs, without a server."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clickjoin.errors import ConfigError
+from clickjoin.jobs import JOBS
 from clickjoin_airflow.job import Job, runner
+from tests.airflow.real.live import Live
 from tests.airflow.real.logs import Logs
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 EXTRA = {"mode": "submit", "master": "local[2]"}
+TODAY = f"{datetime.now(UTC):%Y-%m-%d}"
+# What each job is asked for, and a field of the summary that it alone can give.
+ASKED: dict[str, tuple[dict[str, Any], str]] = {
+    "join": ({}, "batches"),
+    "retry": ({"may_be_new": True}, "waiting"),
+    "redrive": ({}, "redriven"),
+    "gc": ({"wait": 0.0}, "boundary"),
+    "reshard": ({}, "shards"),
+    "rebuild": ({"what": "registry", "replace": True}, "claims"),
+    "verify": ({}, "ok"),
+    "quality": ({"date": TODAY}, "verdict"),
+    "close_day": ({"date": TODAY}, "state"),
+    "backfill": ({"since": TODAY}, "dates"),
+    "days_of": ({"since": TODAY}, "days"),
+    "late": ({}, "days"),
+}
 
 
 def test_a_join(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
@@ -30,3 +50,25 @@ def test_a_wrong_adapter(tmp_path: Path, write_pipeline: Callable[..., Path]) ->
     config = write_pipeline(tmp_path, "clicks", adapter="no_such_module:Adapter")
     with pytest.raises(ConfigError, match="no_such_module:Adapter: cannot be imported"):
         runner(EXTRA).run(Job("join", str(config), "main", 1.0, "dag/run/1"), lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def worked(live: Live, tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., Path]) -> Path:
+    """The file of a pipeline that has joined three clicks."""
+    folder = tmp_path_factory.mktemp("worked")
+    config, logs = write_pipeline(folder, "clicks"), Logs(folder, "clicks")
+    for _ in range(3):
+        logs.click(logs.query())
+    runner({"url": live.stack.connect_url}).run(Job("join", str(config), "main", 1.0, "dag/run/0"), lambda _: None)
+    logs.wait(0)
+    return config
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_every_job_runs_in_both_modes(live: Live, worked: Path, name: str) -> None:
+    arguments, field = ASKED[name]
+    job = Job(name, str(worked), "main", 1.0, f"dag/{name}/1", arguments)
+    over_connect = runner({"url": live.stack.connect_url}).run(job, print)
+    submitted = runner(EXTRA).run(job, print)
+    assert field in submitted
+    assert submitted.keys() == over_connect.keys()

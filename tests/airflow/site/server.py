@@ -16,7 +16,7 @@ from bootstrap import ROOT
 from stack import Stack, web
 from tests.airflow.site.lake import Shop
 
-USERS = "admin:admin,looker:viewer,guest:viewer"
+USERS = "admin:admin,looker:viewer,guest:viewer,viewer:viewer,user:user,op:op"
 _open = build_opener(ProxyHandler({})).open
 
 

@@ -35,7 +35,13 @@ function detail(found) {
   return typeof found === "string" ? found : found?.reason;
 }
 
-export const get = (path) => ask(`api/${path}`);
+// What is asked for again before it was answered waits for that answer: a disk that hangs gets one question at a time.
+const asked = new Map();
+
+export function get(path) {
+  if (!asked.has(path)) asked.set(path, ask(`api/${path}`).finally(() => asked.delete(path)));
+  return asked.get(path);
+}
 
 export const pipeline = (name, path) => get(`pipelines/${encodeURIComponent(name)}/${path}`);
 

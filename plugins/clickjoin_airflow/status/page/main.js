@@ -165,9 +165,11 @@ function empty() {
     "A pipeline is a file in dags/pipelines; it is shown to those who may read its DAG clickjoin_join__<name>"));
 }
 
+// Again and again while it is seen; the pause begins when all has been answered.
 function visibly(action, pause) {
-  setInterval(() => {
-    if (!document.hidden && state.pipeline) action();
+  setTimeout(async () => {
+    if (!document.hidden && state.pipeline) await action().catch(() => {});
+    visibly(action, pause);
   }, pause);
 }
 
