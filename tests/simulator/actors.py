@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 from clickjoin.dates.again import try_again
 from clickjoin.dates.late import join_expired
 from clickjoin.engine import Engine
-from clickjoin.errors import BatchError, ClickjoinError, ConfigError, LakeError
+from clickjoin.errors import BatchError, ClickjoinError, ClockError, ConfigError, LakeError
 from clickjoin.events import MICROS
-from clickjoin.maintain import maintain
+from clickjoin.maintain import clean, maintain
 from clickjoin.registry.gc import Collector
 from clickjoin.registry.reshard import reshard
 from clickjoin.verification.reading import Span
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.simulator.logs import Logs, LogSource
-from tests.simulator.model import Commit
+from tests.simulator.model import Commit, Unanswered
+from tests.simulator.rust_types import DeltaError
 from tests.simulator.session import SparkSession
 from tests.simulator.world import START, Process, Violation, World
 
@@ -48,19 +49,22 @@ class Cast:
         """A process that works until there is nothing left, with a new engine after an error that may pass."""
 
         def main(process: Process) -> None:
-            engine, failures = self.engine(process.replica), 0
+            engine, failures = None, 0
             while True:
                 try:
+                    engine = engine or self.engine(process.replica)
                     if work(engine, process):
                         return
                     failures = 0
-                except ClickjoinError as error:
-                    failures += 1
+                except (ClickjoinError, Unanswered, DeltaError) as error:
+                    engine, failures = None, failures + 1
                     self.world.note(f"{type(error).__name__}: {error}")
-                    if isinstance(error, BatchError) or not error.retryable or failures > 8:
+                    if isinstance(error, LakeError) and (self.world.struck or "is older than" in str(error)):
+                        self.world.refusals.append(str(error))
+                        return
+                    if not _may_pass(error) or failures > 8:
                         raise
                     self.world.sleep(2.0**failures)
-                    engine = self.engine(process.replica)
 
         return main
 
@@ -101,6 +105,10 @@ class Cast:
             work.collect()
             if self.world.random.random() < 0.5:
                 maintain(self.pipeline, engine.lake, now, self.world.note, crowd=2)
+                try:
+                    clean(self.pipeline, engine.lake.small, self.world.note)
+                except ClockError as error:
+                    self.world.note(f"refused: {error}")
             left[0] -= 1
             self.world.sleep(self.world.random.uniform(1, 90))
             return left[0] <= 0
@@ -159,17 +167,26 @@ class Cast:
 
     def resharder(self, counts: list[int]) -> Callable[[Process], None]:
         """Other numbers of shards, as soon as is allowed; what is refused is given up."""
+        left = list(counts)
 
-        def main(process: Process) -> None:
-            small = self.engine(process.replica).lake.small
-            for shards in counts:
-                now = datetime.fromtimestamp(self.world.clock(), UTC)
-                soon = now + 2 * timedelta(seconds=self.pipeline.limits.max_skew)
-                soon = soon.replace(second=0, microsecond=0) + timedelta(seconds=60)
-                try:
-                    reshard(small, self.pipeline, shards, self.world.random.choice([None, soon]), now)
-                except (ConfigError, LakeError) as error:
-                    self.world.note(f"refused: {error}")
-                self.world.sleep(self.world.random.uniform(1, 90))
+        def change(engine: Engine, process: Process) -> bool:
+            if not left:
+                return True
+            shards, now = left.pop(0), datetime.fromtimestamp(self.world.clock(), UTC)
+            soon = now + 2 * timedelta(seconds=self.pipeline.limits.max_skew)
+            soon = soon.replace(second=0, microsecond=0) + timedelta(seconds=60)
+            try:
+                reshard(engine.lake.small, self.pipeline, shards, self.world.random.choice([None, soon]), now)
+            except (ConfigError, LakeError) as error:
+                self.world.note(f"refused: {error}")
+            self.world.sleep(self.world.random.uniform(1, 90))
+            return False
 
-        return main
+        return self.job(change)
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether a process that ends with it is started again."""
+    if isinstance(error, ClickjoinError):
+        return error.retryable and not isinstance(error, BatchError)
+    return "Input/output error" in str(error)

@@ -49,10 +49,12 @@ def always() -> None:
     from clickjoin.event_store import landing, local
     from clickjoin.joiner import bulk, merging, resolving
     from clickjoin.lake import few, written
-    from tests.simulator import clock, workers
+    from tests.simulator import clock, hearing, ports, workers
 
     landing.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
     written.write = resolving.write = workers.write
+    ports.install()
+    hearing.watch()
     resolving.pick = few.pick = workers.pick
     resolving.of_batch, few.whole = workers.of_batch, workers.whole
     bulk.carry = local.carry = merging.carry = lambda *_: None
@@ -101,9 +103,9 @@ def _fix() -> None:
 
 def _rerun() -> None:
     """Commits are forced through, whatever came first."""
-    from tests.simulator import model
+    from tests.simulator import rules
 
-    model._check_spark = lambda winner, read, mine: None
+    rules.check_spark = lambda winner, read, mine: None
 
 
 def _journal() -> None:
@@ -117,10 +119,10 @@ def _journal() -> None:
         held[self._app, made.number] = (made, at)
         return True
 
-    def both(self: Journal, number: int, lost: Any, at: Any) -> bool:
+    def both(self: Journal, number: int, lost: Any, at: Any, seen: Any) -> bool:
         if (self._app, number) in held:
             plan(self, *held.pop((self._app, number)))
-        return settle(self, number, lost, at)
+        return settle(self, number, lost, at, seen)
 
     Journal.plan, Journal.settle = late, both  # type: ignore[method-assign]
 
@@ -147,7 +149,7 @@ def _next_version() -> None:
     def add_next(self: Any, table: Any, files: Any, txn: Any) -> bool:
         return bool(self.add(table._table.name, files, txn))
 
-    SmallTables.append_next = lambda self, table, data, txn: self.append_table("registry", data, txn)  # type: ignore[method-assign]
+    SmallTables.append_next = lambda self, table, name, data, txn: self.append_table(name, data, txn)  # type: ignore[method-assign]
     SmallTables.add_next = add_next  # type: ignore[method-assign]
 
 
@@ -156,6 +158,40 @@ def _look_again() -> None:
     from clickjoin.lake import few
 
     few._require_free = lambda *_: None
+
+
+def _exclusive() -> None:
+    """Spark's log store puts a version where another may have put one meanwhile, as rename(2) does."""
+    from tests.simulator.model import Lake
+
+    Lake.exclusive = False
+
+
+def _own_commit() -> None:
+    """Who has lost the answer to its commit takes it for another's."""
+    from clickjoin.lake import commits
+    from tests.simulator.model import Lake
+
+    commits._landed = lambda *_: False
+    Lake.recognises = False
+
+
+def _flush() -> None:
+    """Nothing is flushed to disk."""
+    from clickjoin.lake import commits
+    from tests.simulator.model import Lake
+
+    commits._flush = lambda *_: None
+    Lake.flushes = False
+
+
+def _agreement() -> None:
+    """Whatever tables are there are taken as they are."""
+    from clickjoin import setup
+    from clickjoin.verification import damage
+
+    setup.require_agreement = lambda *_: None
+    damage.disagreements = lambda facts: []
 
 
 BREAKS: Mapping[str, Callable[[], None]] = {
@@ -168,4 +204,8 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "timeline-fence": _timeline_fence,
     "next-version": _next_version,
     "look-again": _look_again,
+    "exclusive": _exclusive,
+    "own-commit": _own_commit,
+    "flush": _flush,
+    "agreement": _agreement,
 }

@@ -35,6 +35,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="one seed, with its whole schedule")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--break", dest="broken", action="append", default=[], help="take a protection away")
+    parser.add_argument("--kind", default="", help="all schedules of one kind: see bents.py")
     parser.add_argument("--stop", action="store_true", help="stop at the first seed that fails")
     parser.add_argument("--json", action="store_true", help="the sums as JSON")
     parser.add_argument("--matrix", action="store_true", help="hold the model against the table of interleavings")
@@ -42,10 +43,10 @@ def main() -> int:
     if given.matrix:
         return _matrix()
     if given.seed is not None:
-        return _one(given.seed, given.broken)
+        return _one(given.seed, given)
     start = _wall()
     seeds = _seeds(given.seeds)
-    sums = _side_by_side(seeds, given) if given.jobs > 1 else _many(seeds, given.broken, given.stop)
+    sums = _side_by_side(seeds, given) if given.jobs > 1 else _many(seeds, given)
     sums |= {"seconds": round(_wall() - start, 1)}
     print(json.dumps(sums) if given.json else _text(sums))
     return 1 if sums["failed"] else 0
@@ -69,28 +70,28 @@ def _matrix() -> int:
     return 1 if found else 0
 
 
-def _one(seed: int, broken: list[str]) -> int:
-    _patch(broken)
+def _one(seed: int, given: argparse.Namespace) -> int:
+    _patch(given.broken)
     from tests.simulator.scenario import run
 
-    done = run(seed, verbose=True)
+    done = run(seed, kind=given.kind, verbose=True)
     print("\n".join(done.trace))
     print(f"seed {seed}: {done.fault or 'nothing wrong'}")
     return 1 if done.fault else 0
 
 
-def _many(seeds: list[int], broken: list[str], stop: bool) -> dict[str, Any]:
-    _patch(broken)
+def _many(seeds: list[int], given: argparse.Namespace) -> dict[str, Any]:
+    _patch(given.broken)
     from tests.simulator.scenario import run
 
     sums: Counter[str] = Counter()
     failed: dict[int, str] = {}
     for seed in seeds:
-        done = run(seed)
+        done = run(seed, kind=given.kind)
         sums.update(seeds=1, **done.counts)
         if done.fault:
             failed[seed] = done.fault
-            if stop:
+            if given.stop:
                 break
     return {**sums, "failed": failed}
 
@@ -98,6 +99,7 @@ def _many(seeds: list[int], broken: list[str], stop: bool) -> dict[str, Any]:
 def _side_by_side(seeds: list[int], given: argparse.Namespace) -> dict[str, Any]:
     """The same in several processes, each with every n-th seed."""
     more = [f"--break={name}" for name in given.broken] + (["--stop"] if given.stop else [])
+    more += [f"--kind={given.kind}"] if given.kind else []
     parts = []
     for at in range(given.jobs):
         mine = ",".join(map(str, seeds[at :: given.jobs]))

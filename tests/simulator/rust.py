@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tests.simulator.model import Commit, File, Lake, Reading, Refused, Snapshot, Table
+from tests.simulator.model import Commit, File, Lake, Reading, Refused, Snapshot, Table, Unanswered
 from tests.simulator.rust_types import (
     ARROW,
     CommitFailedError,
@@ -20,6 +20,7 @@ from tests.simulator.rust_types import (
     TableNotFoundError,
 )
 from tests.simulator.sql import expression
+from tests.simulator.stale import stale
 from tests.simulator.statements import ask
 
 pa.set_cpu_count(1)  # tables of a few rows: threads only cost
@@ -38,6 +39,12 @@ def lake() -> Lake:
     return _lake[0]
 
 
+class Metadata(NamedTuple):
+    """Of a table, whichever version is looked at."""
+
+    id: str
+
+
 class DeltaTable:
     """A handle on a table, at the version it last looked at."""
 
@@ -45,8 +52,8 @@ class DeltaTable:
         found = _lake[0].table(path)
         if found is None:
             raise TableNotFoundError(f"no table at {path}")
-        self._lake, self._table = _lake[0], found
-        self._at = found.snapshots[version] if version is not None else self._lake.look(found)
+        self._lake, self._table, self.table_uri = _lake[0], found, path
+        self._at = self._version(version) if version is not None else self._lake.look(found)
 
     @staticmethod
     def is_deltatable(path: str, storage_options: Any = None) -> bool:
@@ -72,11 +79,21 @@ class DeltaTable:
 
     def load_as_version(self, version: int) -> None:
         """Look at one version."""
-        self._at = self._table.snapshots[int(version)]
+        self._at = self._version(version)
+
+    def _version(self, version: int) -> Snapshot:
+        try:
+            return self._table.at_version(version)
+        except Refused as error:
+            raise DeltaError(str(error)) from error
 
     def version(self) -> int:
         """The version looked at."""
         return self._at.version
+
+    def metadata(self) -> Metadata:
+        """What identifies the table."""
+        return Metadata(self._table.path)
 
     def transaction_version(self, app_id: str) -> int | None:
         """The newest txn of an app."""
@@ -92,9 +109,10 @@ class DeltaTable:
 
     def to_pyarrow_table(self, filters: Any = None, columns: Any = None, filesystem: Any = None) -> Rows:
         """Rows for which all filters hold."""
-        rows = self._at.rows()
-        for name, op, value in filters or ():
-            rows = [row for row in rows if _holds(row[name], op, value)]
+        wanted = [filters or []] if not filters or isinstance(filters[0], tuple) else filters  # either of several lists
+        rows = [
+            row for row in self._at.rows() if any(all(_holds(row[n], op, v) for n, op, v in part) for part in wanted)
+        ]
         known = self._table.columns
         return Rows(rows, {name: known[name] for name in columns or known})
 
@@ -126,8 +144,12 @@ class DeltaTable:
         return {"numFilesRemoved": len(going), "numFilesAdded": len(parts)}
 
     def vacuum(self, retention_hours: int = 168, dry_run: bool = True, **_: Any) -> list[str]:
-        """Nothing is old enough in a schedule of minutes."""
-        return []
+        """Remove files that the version looked at does not name, and that are old by this process's clock."""
+        going = stale(self._lake, self._table, self._at, retention_hours)
+        for path in [] if dry_run else going:
+            del self._lake.files[f"{self._table.path}/{path}"]
+            self._lake.removed += 1
+        return going
 
     def create_checkpoint(self) -> None:
         """Nothing to do."""
@@ -159,12 +181,15 @@ class DeltaTable:
 
     def _commit(self, adds: tuple[File, ...], properties: CommitProperties | None) -> None:
         given = (properties.app_transactions if properties else None) or ()
-        commit = Commit(adds, txns={item.app_id: item.version for item in given})
+        nonce = "".join((properties.custom_metadata or {}).values()) if properties else ""
+        commit = Commit(adds, txns={item.app_id: item.version for item in given}, nonce=nonce)
         only = properties is not None and properties.max_commit_retries == 0
         try:
             self._at = self._lake.commit_rust(self._table, self._at, commit, exactly=only)
         except Refused as error:
             raise CommitFailedError(str(error)) from error
+        except Unanswered as error:
+            raise DeltaError(f"Generic LocalFileSystem error: {error}") from error
 
     def delete(self, predicate: str | None = None, **more: Any) -> dict[str, int]:
         """Delete rows for which a predicate is true."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from clickjoin.config import Pipeline
 from clickjoin.setup import initialise
-from tests.simulator import clock, logs, rust
+from tests.simulator import clock, logs, rust, table_logs
 from tests.simulator.actors import Cast
+from tests.simulator.bents import POINTS, Bent, bent_of
+from tests.simulator.disasters import Unheard, prepare
 from tests.simulator.model import Lake
 from tests.simulator.oracle import Oracle
 from tests.simulator.world import START, Odds, Violation, World
+
+table_logs.install()
 
 _SIDE = {"source": {"kind": "files", "path": "/nowhere/*"}, "event_id": "event_id", "event_time": "embedded"}
 
@@ -22,94 +26,6 @@ _ADAPTERS = {
     "tests.simulator.dropping:Dropping": 0.2,
     "tests.simulator.dropping:DroppingTables": 0.2,
 }
-_TABLES = ("primary", "foreign", "registry", "joined", "pending", "batches", "boundary", "timeline")
-_POINTS = [(what, name) for what in ("read", "commit") for name in _TABLES]
-
-
-@dataclass(frozen=True)
-class Bent:
-    """What a kind of schedule is bent to: points where processes fall asleep (see Odds.weak), and chances of jobs."""
-
-    weak: dict[tuple[str, str], tuple[float, float, float]] | None = None
-    gc: float = 0.4
-    reshard: float = 0.3
-    late: tuple[float, float] = (0.2, 200)  # share of queries that are written late, and by how many seconds at most
-    most: int = 6  # events a batch
-    slow: float = 0.5
-    points: tuple[int, int] = (80, 400)
-    until: dict[tuple[str, str], str] = field(default_factory=dict)
-    fatal: dict[tuple[str, str], float] = field(default_factory=dict)
-    replicas: float = 0.8
-    ticks: tuple[float, ...] = (0.05, 0.3, 1.0, 2.0)
-    delay: int = 10  # seconds to the first retry
-    verify: float = 0.2
-    fill: float = 0.1
-    harm: int = 0  # how often at most somebody removes rows of the output
-    lag: float = 0  # seconds that the second replica may come after the first
-    span: tuple[float, float] | None = None  # event times, in seconds from the start
-
-
-# More than half of all schedules are bent to what the finer protections are for: where a process that sleeps between
-# what it has read and what it commits sees the world change most.
-_BENTS = (
-    *[Bent()] * 3,
-    # A copy of a batch looks up late, finds what has come meanwhile, and dies with its claim.
-    Bent(
-        weak={("read", "primary"): (0.4, 5, 30)},
-        fatal={("commit", "joined"): 0.7},
-        gc=0,
-        reshard=0,
-        replicas=0.3,
-        most=1,
-        late=(0.7, 40),
-        ticks=(0.05, 0.3),
-        delay=40,
-        span=(-30, 150),
-    ),
-    # A batch reads the registry long after it read the boundary, and another replica has claimed its ids before.
-    Bent(
-        weak={("read", "registry"): (0.15, 30, 150), ("commit", "registry"): (0.15, 30, 150)},
-        until={("read", "registry"): "-registry"},
-        gc=2,
-        reshard=0,
-        replicas=1,
-        lag=60,
-        slow=0.8,
-        points=(300, 600),
-        span=(-240, -10),
-    ),
-    # Two rewrite the same closed bucket of many small files.
-    Bent(weak={("commit", "joined"): (0.4, 10, 90)}, gc=2, reshard=0, most=1, span=(-238, -201)),
-    # Rows of the output are removed by hand: verifications find them, and have them joined again.
-    Bent(gc=0, verify=1, harm=3),
-    # An entry of the timeline is written after the time that it is from, while events of that time land.
-    Bent(
-        weak={("commit", "timeline"): (1, 0, 0), ("commit", "registry"): (0.5, 10, 60)},
-        until={("commit", "timeline"): "+foreign"},
-        slow=0.8,
-        points=(400, 700),
-        gc=0,
-        reshard=1,
-        replicas=1,
-        lag=20,
-        late=(0.4, 60),
-        ticks=(0.3, 1.0),
-        delay=20,
-        span=(125, 175),
-    ),
-    # Dates below the boundary are filled by two at once, while batches from before it moved are still under way.
-    Bent(
-        weak={("read", "registry"): (0.15, 30, 150), ("commit", "registry"): (0.3, 60, 240)},
-        gc=2,
-        reshard=0,
-        fill=1,
-        replicas=1,
-        lag=60,
-        slow=0.8,
-        points=(300, 600),
-        span=(-240, -10),
-    ),
-)
 
 
 @dataclass
@@ -157,34 +73,41 @@ def _empty(adapter: str) -> Lake:
     return lake
 
 
-def run(seed: int, *, verbose: bool = False) -> Outcome:
-    """Run one schedule."""
+def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
+    """Run one schedule, of its own kind or of another."""
     rng = random.Random(f"scenario {seed}")
     random.seed(seed)
     adapter = rng.choices([*_ADAPTERS], [*_ADAPTERS.values()])[0]
     lake = _empty(adapter).fork()
     rust.install(lake)
-    bent = _BENTS[seed % len(_BENTS)]
+    bent = bent_of(seed, kind)
     world = World(seed, lake, _odds(rng, bent), verbose=verbose)
     world.now = START
     clock.install(world.clock, world.sleep)
+    lake.gaps, lake.power_fails = bent.gaps, bent.disaster == "power"
+    lake.answer = Unheard(world, bent.unheard)
     until = rng.choice([-10, 120, 300])
     first, last = bent.span or (-240, until)
     streams = logs.draw(rng, first, last, bent.late)
-    world.complete = streams.last
+    world.complete, streams.clocks_are_wrong = streams.last, bent.days > 0
     world.grow = lambda: streams.grow(world.random, world.now, all_of_it=not world.live)
     cast = Cast(world, pipeline(adapter, rng.randint(1, bent.most), bent.delay), streams)
     oracle = Oracle(lake, streams)
+    prepare(world, rng, bent.disaster)
     fault = None
     try:
         _start(world, cast, rng, bent)
         world.run()
-        oracle.at_the_end()
+        if not world.refusals:
+            oracle.at_the_end()
+        elif bent.disaster != "restore":
+            raise Violation(f"tables that nobody has put back are refused: {world.refusals[0]}")
     except Violation as found:
         fault = str(found)
     finally:
         world.end()
     counts = {"points": world.points, "crashes": world.crashes, "zombies": world.zombies, "joined": oracle.joined}
+    counts |= world.counts | {"refused": int(bool(world.refusals)), "removed": lake.removed}
     return Outcome(seed, fault, counts, world.trace or [])
 
 
@@ -196,18 +119,18 @@ def _odds(rng: random.Random, bent: Bent) -> Odds:
         tick=rng.choice(bent.ticks),
         points=rng.randint(*bent.points),
         slow=bent.slow,
-        weak=bent.weak or {rng.choice(_POINTS): (0.2, 1, 60)},
+        weak=bent.weak or {rng.choice(POINTS): (0.2, 1, 60)},
         until=bent.until,
         fatal=bent.fatal,
     )
 
 
 def _start(world: World, cast: Cast, rng: random.Random, bent: Bent) -> None:
-    def skew() -> float:
-        return rng.uniform(-logs.SKEW, logs.SKEW)
+    def skew(likely: float = 0.7) -> float:
+        return _skew(rng, bent.days, likely)
 
     for replica in ["east", "west"] if rng.random() < bent.replicas else ["east"]:
-        own, behind = skew(), bent.lag if replica == "west" else 0.0
+        own, behind = skew(0.3), bent.lag if replica == "west" else 0.0
         cast.idle[replica] = max(behind, 6.0)
         world.start(replica, "join", own, cast.job(cast.join), rng.uniform(0, behind))
         world.start(replica, "retry", own, cast.job(cast.retry), rng.uniform(0, 10))
@@ -222,6 +145,13 @@ def _start(world: World, cast: Cast, rng: random.Random, bent: Bent) -> None:
         if rng.random() < bent.fill:
             world.start(name, "fill", skew(), cast.filler(rng.randint(1, 4)), rng.uniform(0, 120))
     _check_and_change(world, cast, rng, bent, skew())
+
+
+def _skew(rng: random.Random, days: float, likely: float) -> float:
+    """By how many seconds a clock is wrong: a few, or days."""
+    if days and rng.random() < likely:
+        return rng.choice([-1, 1]) * rng.uniform(0.6, 1) * days * 86_400
+    return rng.uniform(-logs.SKEW, logs.SKEW)
 
 
 def _check_and_change(world: World, cast: Cast, rng: random.Random, bent: Bent, skew: float) -> None:

@@ -119,7 +119,7 @@ class Reader:
         lake = self._spark.lake
         if version is None:
             return DataFrame(self._spark, table.columns, lambda: lake.look(table).rows())
-        pinned = table.snapshots[int(version)]
+        pinned = table.at_version(version)
         return DataFrame(self._spark, table.columns, lambda: _present(lake, table, pinned))
 
     def parquet(self, *paths: str) -> DataFrame:

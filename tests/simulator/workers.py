@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +23,23 @@ def write(target: Target, rows: Any, order: str = "") -> list[Written]:
 
 def _told(file: Any) -> Written:
     values = {name: str(value) for name, value in file.values.items()}
-    return Written(file.path, 1000 * len(file.rows), len(file.rows), values, "{}", time.time())
+    return Written(file.path, 1000 * len(file.rows), len(file.rows), values, "{}")
+
+
+def landed(uri: str, version: int, nonce: str, error: Exception) -> bool:
+    """Whether a version is that of a nonce."""
+    lake = rust.lake()
+    table = lake.table(uri)
+    assert table
+    lake.pause("read", table.name)
+    return len(table.commits) > version and table.commits[version].nonce == nonce
+
+
+def flush(uri: str, version: int, *_: object) -> None:
+    """Have a version on disk."""
+    table = rust.lake().table(uri)
+    assert table
+    rust.lake().flush(table, version)
 
 
 def whole(root: str, files: Sequence[str], schema: Any) -> Any:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import random
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from tests.simulator.model import Commit, Lake, Refused, Table
+from tests.simulator.model import Lake
+from tests.simulator.odds import Odds
 
 _BY_HAND = ("reshard", "harm")  # nobody starts these again
 
@@ -26,23 +27,6 @@ class Crash(BaseException):
 
 class Violation(BaseException):
     """The oracle found something that must never be."""
-
-
-@dataclass
-class Odds:
-    """How a schedule is drawn: chances at each point, and seconds that go by at one."""
-
-    stay: float  # the same process goes on
-    crash: float
-    sleep: float  # for long
-    slow: float  # share of those that sleep who are only slow; for the others another copy takes over
-    tick: float
-    points: int  # before crashes and sleeping end
-    # Points at which this schedule likes to put processes to sleep: how likely, and from and to how many seconds.
-    weak: Mapping[tuple[str, str], tuple[float, float, float]]
-    # Where they then sleep until this table has got some commits (`+` before its name), or has lost files (`-`).
-    until: Mapping[tuple[str, str], str]
-    fatal: Mapping[tuple[str, str], float]  # points at which one that has slept is likely to crash
 
 
 @dataclass(eq=False)
@@ -80,14 +64,19 @@ class World:
         self.complete = 0.0  # when all logs are written
         self.live = True  # crashes, zombies and growing logs; then everybody finishes what there is
         self.points = 0
-        self.crashes = self.zombies = self.refused = 0
+        self.crashes = self.zombies = 0
         self.processes: list[Process] = []
         self.current: Process | None = None
         self.trace: list[str] | None = [] if verbose else None
+        self.counts: dict[str, int] = {}  # of what else went wrong
+        self.struck = False  # tables are older than they were: to refuse them is right
+        self.refusals: list[str] = []  # what those said who refused
         self.grow: Callable[[], None] = lambda: None
+        self.disaster: Callable[[], None] | None = None
+        self.disaster_at = 0  # points
         self.hub = getcurrent()
         self._counts: dict[tuple[str, str], int] = {}
-        lake.pause = self.pause
+        lake.pause, lake.clock, lake.now = self.pause, self.clock, lambda: self.now
 
     def start(self, replica: str, role: str, skew: float, main: Callable[[Process], None], after: float = 0) -> Process:
         """Start a process, after some seconds."""
@@ -128,6 +117,8 @@ class World:
         me = self.current
         if me is None:
             return
+        if me.dead:
+            raise Crash
         me.wake = self.now + seconds
         self._give_way(me)
 
@@ -143,11 +134,15 @@ class World:
     def note(self, text: str) -> None:
         """A line in the trace."""
         if self.trace is not None:
-            self.trace.append(f"{self.now - START:9.2f} {self.current.name if self.current else '-':16} {text}")
+            who = self.current.name if self.current else "-"
+            self.trace.append(f"{self.now - START:9.2f} {who:16} {text}")
 
     def run(self) -> None:
         """Until nobody has anything to do."""
         while True:
+            if self.disaster and self.live and self.points > self.disaster_at:
+                strike, self.disaster = self.disaster, None
+                strike()
             if self.live and self.points > self.odds.points:
                 self.settle()
             self.grow()
@@ -217,7 +212,18 @@ class World:
         process.dead = True
         if process.run:
             self._resume(process)
+        else:  # it has not begun
+            process.done = True
+            self.processes.remove(process)
         assert process.done, process.name
+
+    def stop_all(self) -> list[Process]:
+        """Nobody runs any more; returns those that somebody will start again."""
+        stopped = list(self.processes)
+        for process in stopped:
+            self.kill(process)
+        first = {(p.replica, p.role): p for p in reversed(stopped) if p.role not in _BY_HAND}
+        return list(first.values())
 
     def settle(self) -> None:
         """From now on all is well but for those who sleep: they wake soon, and may crash."""
@@ -238,4 +244,4 @@ class World:
 
 
 START = 1_772_370_000.0  # 2026-03-01 13:00 UTC
-__all__ = ["START", "Commit", "Crash", "Odds", "Process", "Refused", "Table", "Violation", "World"]
+__all__ = ["START", "Crash", "Odds", "Process", "Violation", "World"]

@@ -1,4 +1,4 @@
-"""`python -m tests.faults.chaos --kills 100`: a chaos run with Airflow, in a folder of its own."""
+"""`python -m tests.faults.chaos --kills 100`, or `--kind pauses --minutes 15`: a chaos run in a folder of its own."""
 
 from __future__ import annotations
 
@@ -8,28 +8,62 @@ import tempfile
 from pathlib import Path
 
 from stack import Stack
-from tests.faults.chaos.run import Chaos
+from tests.faults.chaos.pauses import DAYS, Pauses, faketime, text
+from tests.faults.chaos.run import Chaos, Outcome
 from tests.faults.chaos.verdict import check
 
 
 def main(arguments: list[str]) -> int:
     """Run, print what it showed, and return 1 if anything was doubled, lost or went wrong."""
-    parser = argparse.ArgumentParser(description="Kills everything at random while two replicas run")
+    parser = argparse.ArgumentParser(description="Kills or stops everything at random while two replicas run")
+    parser.add_argument("--kind", choices=("kills", "pauses"), default="kills")
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=15, help="of pauses")
+    parser.add_argument("--days", type=float, default=DAYS, help="by how many days clocks jump; 0: not at all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--retention", default="4m", help="of the registry: how soon GC drops claims")
     parser.add_argument("--no-airflow", action="store_true", help="run both replicas from the command line")
     chosen = parser.parse_args(arguments)
-    airflow = not chosen.no_airflow
-    folder = Path(tempfile.mkdtemp(prefix="clickjoin-chaos-"))
-    pipelines = folder / "run"
-    pipelines.mkdir()
+    return _pauses(chosen) if chosen.kind == "pauses" else _kills(chosen)
+
+
+def _kills(chosen: argparse.Namespace) -> int:
+    airflow, folder, pipelines = not chosen.no_airflow, *_folders()
     with Stack(
         folder / "stack", airflow=airflow, pipelines=pipelines, env={"CLICKJOIN_REPLICA": "east"}, timeout=300
     ) as stack:
-        chaos = Chaos(pipelines, stack, chosen.seed, chosen.retention, lambda text: print(text, flush=True))
+        chaos = Chaos(pipelines, stack, chosen.seed, chosen.retention, _say)
         outcome = chaos.run(chosen.kills, airflow)
-    print(outcome.text())
+    return _judged(outcome, outcome.text(), folder)
+
+
+def _pauses(chosen: argparse.Namespace) -> int:
+    if chosen.days:
+        try:
+            faketime()
+        except FileNotFoundError as error:
+            print(f"chaos: {error}", file=sys.stderr)
+            return 2
+    folder, run = _folders()
+    with Stack(folder / "stack", airflow=False, timeout=300) as stack:
+        chaos = Pauses(run, stack, chosen.seed, chosen.retention, _say)
+        chaos.days = chosen.days
+        outcome = chaos.run_for(chosen.minutes * 60)
+    return _judged(outcome, text(chaos, outcome), folder)
+
+
+def _folders() -> tuple[Path, Path]:
+    folder = Path(tempfile.mkdtemp(prefix="clickjoin-chaos-"))
+    (folder / "run").mkdir()
+    return folder, folder / "run"
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _judged(outcome: Outcome, said: str, folder: Path) -> int:
+    print(said)
     faults = check(outcome)
     print("\n".join(faults) or f"nothing doubled, nothing lost: {folder}")
     return 1 if faults else 0

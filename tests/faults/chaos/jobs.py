@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,13 +17,17 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @dataclass
 class Job:
-    """One command, over and over, `pause` seconds apart. Exit codes outside `fine` are kept with the log's end."""
+    """One command, over and over, `pause` seconds apart; `env`: variables of its own.
+
+    Exit codes outside `fine`, and tracebacks, are kept with the log's end.
+    """
 
     name: str
     command: Callable[[], list[str]]
     log: Path
     pause: float = 0.0
     fine: tuple[int, ...] = (0, 3, -9)  # 3: something was lost that may come back
+    env: Mapping[str, str] = field(default_factory=dict)
     codes: Counter[int] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
@@ -34,7 +38,7 @@ class Job:
         self._thread.start()
 
     def _run(self) -> None:
-        env = {**os.environ, "PYTHONPATH": str(ROOT / "spark_apps")}
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "spark_apps"), **self.env}
         while not self._over.is_set():
             start = self.log.stat().st_size if self.log.exists() else 0
             with self.log.open("a") as log:
@@ -42,8 +46,9 @@ class Job:
                 self.process = subprocess.Popen(line, env=env, stdout=log, stderr=subprocess.STDOUT)
                 code = self.process.wait()
             self.codes[code] += 1
-            if code not in self.fine and not self._over.is_set():
-                self.wrong.append(f"{self.name}: exit code {code}\n{self.log.read_text()[start:][-3000:]}")
+            said = self.log.read_text()[start:]
+            if (code not in self.fine or (code == 1 and "Traceback" in said)) and not self._over.is_set():
+                self.wrong.append(f"{self.name}: exit code {code}\n{said[-3000:]}")
             self._over.wait(self.pause)
 
     def kill(self) -> bool:

@@ -58,10 +58,12 @@ class Outcome:
 class Chaos:
     """Two replicas with everything round them, and who kills them. With Airflow, `east` is run by its DAGs."""
 
+    attempts = 1000  # to join a click, before it is given up
+
     def __init__(self, folder: Path, stack: Stack, seed: int, retention: str, say: Callable[[str], None]) -> None:
         self.folder, self.stack, self.say = folder, stack, say
         self.rng = random.Random(seed)
-        self.traffic = Traffic(folder, seed, retention)
+        self.traffic = Traffic(folder, seed, retention, self.attempts)
         self.small = SmallTables(str(folder / "lake/p"))
         self.kills: Counter[str] = Counter()
         self.resumed: list[float] = []
@@ -79,9 +81,11 @@ class Chaos:
             self._kill_one(airflow)
             time.sleep(self.rng.uniform(0, 2))
         self._end(airflow)
-        verdict = examine(
-            str(self.folder / "logs/clicks/*"), str(self.folder / "logs/queries/*"), str(self.folder / "lake/p")
-        )
+        return self._outcome(began)
+
+    def _outcome(self, began: float, *, redriven: bool = False) -> Outcome:
+        logs = (str(self.folder / f"logs/{stream}/*") for stream in ("clicks", "queries"))
+        verdict = examine(*logs, str(self.folder / "lake/p"), redriven=redriven)
         wrong = [text for job in self.jobs.values() for text in job.wrong]
         return Outcome(
             verdict, self.kills, self.resumed, wrong, self.traffic.clicks, time.monotonic() - began,

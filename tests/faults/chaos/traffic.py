@@ -22,7 +22,7 @@ foreign:
   primary_id: query_id
   primary_time: embedded
 registry: {{retention: {retention}, bucket: 1m, shards: 4}}
-retry: {{first_delay: 1s, backoff: 1.5, max_delay: 5s, max_age: 1h, max_attempts: 1000}}
+retry: {{first_delay: 1s, backoff: 1.5, max_delay: 5s, max_age: 1h, max_attempts: {attempts}}}
 batch: {{max_events: 400, max_bytes: 1MB, lease: 10s}}
 limits: {{max_skew: 5s}}
 keep: {{pending: 2m, files: 1h}}
@@ -31,11 +31,12 @@ verify: {{window: 2m}}
 
 
 class Traffic:
-    """Writes logs until it is stopped; `clicks` good ones so far."""
+    """Writes logs until it is stopped; `clicks` good ones so far. `age`: seconds that events are older than now."""
 
-    def __init__(self, folder: Path, seed: int, retention: str) -> None:
+    def __init__(self, folder: Path, seed: int, retention: str, attempts: int = 1000, age: float = 0) -> None:
         self.folder, self._rng = folder, random.Random(seed)
         self.clicks = self._n = 0
+        self._age = age
         self._late: list[tuple[float, str]] = []
         self._recent: list[str] = []
         self._over = threading.Event()
@@ -43,7 +44,7 @@ class Traffic:
         for stream in ("queries", "clicks"):
             (folder / "logs" / stream).mkdir(parents=True)
         self.config = folder / "p.yaml"
-        self.config.write_text(CONFIG.format(folder=folder, retention=retention))
+        self.config.write_text(CONFIG.format(folder=folder, retention=retention, attempts=attempts))
 
     def start(self) -> None:
         self._thread.start()
@@ -59,10 +60,10 @@ class Traffic:
             self._tick(time.time())
 
     def _tick(self, now: float) -> None:
-        queries, clicks = [], []
+        queries, clicks, at = [], [], int((now - self._age) * 1e6)
         for _ in range(3):
             self._n += 1
-            query = f"10.0.0.1:7:{int(now * 1e6) + self._n}"
+            query = f"10.0.0.1:7:{at + self._n}"
             line = json.dumps({"event_id": query, "text": "q"})
             if self._rng.random() < 0.2:
                 self._late.append((now + self._rng.uniform(2, 15), line))
@@ -70,7 +71,7 @@ class Traffic:
                 queries.append(line)
             for _ in range(self._rng.randrange(3)):
                 self._n += 1
-                clicks.append(json.dumps({"event_id": f"10.0.0.2:9:{int(now * 1e6) + self._n}", "query_id": query}))
+                clicks.append(json.dumps({"event_id": f"10.0.0.2:9:{at + self._n}", "query_id": query}))
         self.clicks += len(clicks)
         if self._recent and self._rng.random() < 0.5:
             clicks.append(self._rng.choice(self._recent))

@@ -1,0 +1,149 @@
+"""What schedules are bent to: where processes like to sleep, which jobs run, and what goes wrong besides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+TABLES = ("primary", "foreign", "registry", "joined", "pending", "batches", "boundary", "timeline")
+POINTS = [(what, name) for what in ("read", "commit") for name in TABLES]
+
+
+@dataclass(frozen=True)
+class Bent:
+    """What a kind of schedule is bent to: points where processes fall asleep (see Odds.weak), and chances of jobs."""
+
+    name: str = "plain"
+    weak: dict[tuple[str, str], tuple[float, float, float]] | None = None
+    gc: float = 0.4
+    reshard: float = 0.3
+    late: tuple[float, float] = (0.2, 200)  # share of queries that are written late, and by how many seconds at most
+    most: int = 6  # events a batch
+    slow: float = 0.5
+    points: tuple[int, int] = (80, 400)
+    until: dict[tuple[str, str], str] = field(default_factory=dict)
+    fatal: dict[tuple[str, str], float] = field(default_factory=dict)
+    replicas: float = 0.8
+    ticks: tuple[float, ...] = (0.05, 0.3, 1.0, 2.0)
+    delay: int = 10  # seconds to the first retry
+    verify: float = 0.2
+    fill: float = 0.1
+    harm: int = 0  # how often at most somebody removes rows of the output
+    lag: float = 0  # seconds that the second replica may come after the first
+    gaps: bool = False  # committers may sleep between their look at the log and the version that they put there
+    unheard: float = 0  # share of commits of which the caller hears that they were refused, or nothing
+    days: float = 0  # by how many days clocks may be wrong
+    disaster: str = ""  # restore, power: see disasters.py
+    span: tuple[float, float] | None = None  # event times, in seconds from the start
+
+
+# More than half of all schedules are bent to what the finer protections are for: where a process that sleeps between
+# what it has read and what it commits sees the world change most.
+BENTS = (
+    *[Bent()] * 3,
+    # A copy of a batch looks up late, finds what has come meanwhile, and dies with its claim.
+    Bent(
+        name="late-look-up",
+        weak={("read", "primary"): (0.4, 5, 30)},
+        fatal={("commit", "joined"): 0.7},
+        gc=0,
+        reshard=0,
+        replicas=0.3,
+        most=1,
+        late=(0.7, 40),
+        ticks=(0.05, 0.3),
+        delay=40,
+        span=(-30, 150),
+    ),
+    # A batch reads the registry long after it read the boundary, and another replica has claimed its ids before.
+    Bent(
+        name="old-boundary",
+        weak={("read", "registry"): (0.15, 30, 150), ("commit", "registry"): (0.15, 30, 150)},
+        until={("read", "registry"): "-registry"},
+        gc=2,
+        reshard=0,
+        replicas=1,
+        lag=60,
+        slow=0.8,
+        points=(300, 600),
+        span=(-240, -10),
+    ),
+    # Two rewrite the same closed bucket of many small files.
+    Bent(name="rewriting", weak={("commit", "joined"): (0.4, 10, 90)}, gc=2, reshard=0, most=1, span=(-238, -201)),
+    # Rows of the output are removed by hand: verifications find them, and have them joined again.
+    Bent(name="by-hand", gc=0, verify=1, harm=3),
+    # An entry of the timeline is written after the time that it is from, while events of that time land.
+    Bent(
+        name="timeline",
+        weak={("commit", "timeline"): (1, 0, 0), ("commit", "registry"): (0.5, 10, 60)},
+        until={("commit", "timeline"): "+foreign"},
+        slow=0.8,
+        points=(400, 700),
+        gc=0,
+        reshard=1,
+        replicas=1,
+        lag=20,
+        late=(0.4, 60),
+        ticks=(0.3, 1.0),
+        delay=20,
+        span=(125, 175),
+    ),
+    # Dates below the boundary are filled by two at once, while batches from before it moved are still under way.
+    Bent(
+        name="filling",
+        weak={("read", "registry"): (0.15, 30, 150), ("commit", "registry"): (0.3, 60, 240)},
+        gc=2,
+        reshard=0,
+        fill=1,
+        replicas=1,
+        lag=60,
+        slow=0.8,
+        points=(300, 600),
+        span=(-240, -10),
+    ),
+    # Spark puts a version long after it looked; delta-rs, or the Spark of another replica, has put the same meanwhile.
+    Bent(
+        name="gap",
+        gaps=True,
+        weak={("put", "registry"): (0.6, 5, 60), ("put", "joined"): (0.3, 5, 60), ("put", "pending"): (0.2, 5, 60)},
+        until={("put", "registry"): "+registry"},
+        gc=2,
+        reshard=0,
+        replicas=1,
+        lag=60,
+        most=2,
+        slow=0.8,
+        points=(200, 500),
+        span=(-240, -10),
+    ),
+    # Commits land, and those who committed hear that they were refused, or an error, or nothing.
+    Bent(name="unheard", unheard=0.1, gc=1, points=(200, 500)),
+)
+
+# By --kind alone, until the product has what they ask for.
+LATER = (
+    # Clocks are wrong by days; files go that are old by such a clock.
+    Bent(
+        name="clocks",
+        days=2,
+        weak={
+            ("commit", "registry"): (0.2, 10, 90),
+            ("commit", "joined"): (0.2, 10, 90),
+            ("read", "pending"): (0.1, 10, 90),
+        },
+        gc=2,
+        slow=0.8,
+        points=(200, 500),
+    ),
+    # All stop, one table or all are put back to what they were, all go on.
+    Bent(name="restore", disaster="restore", replicas=1, lag=40, points=(300, 600), span=(-240, -10)),
+    # The power fails: what nobody has flushed to disk is gone.
+    Bent(name="power", disaster="power", replicas=1, lag=40, points=(200, 500), span=(-240, -10)),
+)
+
+
+def bent_of(seed: int, kind: str = "") -> Bent:
+    """What a seed's schedule is bent to, unless a kind is asked for."""
+    named = [bent for bent in (*BENTS, *LATER) if bent.name == kind]
+    if kind and not named:
+        raise ValueError(f"no kind {kind!r}: one of {sorted({bent.name for bent in (*BENTS, *LATER)})}")
+    return named[0] if named else BENTS[seed % len(BENTS)]
