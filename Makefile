@@ -5,11 +5,14 @@ BOOTSTRAP = PYTHONPATH=infra $(PYTHON) -B -m bootstrap
 # Servers that live for minutes: the quick compiler halves what they cost to warm up, given room for all that it makes.
 BRIEF := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 KILLS ?= 100
+KIND ?= kills
+MINUTES ?= 15
 SEEDS ?= 1000
+RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test chaos matrix simulate bench bench-quick demo secrets clean
+.PHONY: help python setup doctor lock up down status check format test chaos slow-disk matrix simulate bench bench-quick demo secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -49,14 +52,17 @@ format: setup ## Format the code
 test: check ## Check, then run all tests
 	$(BRIEF) AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m tests.suites
 
-chaos: setup ## Kill everything at random while two replicas run: make KILLS=100 chaos
-	$(BRIEF) PYTHONPATH=.:infra:spark_apps AIRFLOW_HOME=$(CURDIR)/.run/chaos $(RUN) -m tests.faults.chaos --kills $(KILLS)
+chaos: setup ## Kill everything at random while two replicas run: make KILLS=100 chaos; or stop it: KIND=pauses MINUTES=15
+	$(BRIEF) PYTHONPATH=.:infra:spark_apps AIRFLOW_HOME=$(CURDIR)/.run/chaos $(RUN) -m tests.faults.chaos --kind $(KIND) --kills $(KILLS) --minutes $(MINUTES)
+
+slow-disk: setup ## Two replicas and gc on a disk whose commits take 0.3 s, RUNS=20 times
+	$(BRIEF) CLICKJOIN_RUNS=$(RUNS) PYTHONPATH=.:infra:spark_apps $(RUN) -m pytest -q tests/faults/test_slow_disk.py
 
 simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a model of Delta
 	@$(RUN) -m tests.simulator --seeds 0:$(SEEDS) --jobs 2
 
-matrix: setup ## Force every named interleaving of two writers on real Delta
-	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/spark/test_matrix.py
+matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
+	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/spark/test_matrix.py tests/spark/test_agreement.py tests/spark/test_damage.py
 
 bench: setup ## Measure it beside its peers
 	@PYTHONPATH=infra:spark_apps:. $(RUN) -m benchmarks
