@@ -121,17 +121,17 @@ def _follow(process: subprocess.Popen[str], say: Say, tail: deque[str]) -> str:
 
 
 def _log(lines: Iterable[str], say: Say, tail: deque[str], hold: bool = False) -> str:
-    """Say lines as they come, but the last if `hold`, and return the last."""
-    last: str | None = None
+    """Say lines as they come, and return the last; if `hold`, a last line that is the summary is not said."""
+    last, held = "", False
     for line in lines:
-        text = line.rstrip()
-        tail.append(text)
-        if not hold:
-            say(text)
-        elif last is not None:
+        if held:
             say(last)
-        last = text
-    return last or ""
+        last = line.rstrip()
+        tail.append(last)
+        held = hold and last.startswith("{")
+        if not held:
+            say(last)
+    return last
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

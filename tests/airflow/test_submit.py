@@ -38,6 +38,20 @@ def test_lines_go_to_the_log_and_the_last_is_the_summary(tmp_path: Path) -> None
     assert '{"joined": 3}' not in said
 
 
+def test_a_line_is_said_at_once(tmp_path: Path) -> None:
+    class Heard(Exception):
+        pass
+
+    def say(line: str) -> None:
+        if line == "join 1":
+            raise Heard
+
+    begun = time.monotonic()
+    with pytest.raises(Heard):
+        runner(script(tmp_path, "echo join 1; sleep 60")).run(JOB, say)
+    assert time.monotonic() - begun < 30
+
+
 def test_the_apps_own_error_comes_out(tmp_path: Path) -> None:
     body = "echo 'clickjoin.errors.ConfigError: p.yaml:'; echo '  lake: is missing. Add'; echo end >&2; exit 1"
     with pytest.raises(errors.ConfigError, match=r"p.yaml:\n  lake: is missing. Add"):
