@@ -13,6 +13,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import secrets
 import statistics
 import sys
 import tempfile
@@ -60,7 +61,10 @@ class Cluster:
 
     def __init__(self, servers: Servers, sizes: Sizes) -> None:
         self._servers, port = servers, ports.choose("auto", "master")
-        self.url = f"spark://127.0.0.1:{port}"
+        self.url, self.secret = f"spark://127.0.0.1:{port}", secrets.token_hex(16)
+        self._properties = servers.home.folder / "cluster.conf"
+        self._properties.touch(mode=0o600)
+        self._properties.write_text(f"spark.authenticate true\nspark.authenticate.secret {self.secret}\n")
         self._start("master", "master.Master", "--port", str(port))
         self._until(lambda: ports.answers(port), "the master")
         each = ("--cores", "1", "--memory", f"{sizes.executor}m", self.url)
@@ -70,7 +74,7 @@ class Cluster:
         home = Path(pyspark.__file__).parent
         more = ("--work-dir", str(self._servers.home.folder / name)) if name != "master" else ()
         command = [str(home / "bin/spark-class"), f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1",
-                   "--webui-port", "0", *more, *arguments]  # fmt: skip
+                   "--webui-port", "0", "--properties-file", str(self._properties), *more, *arguments]  # fmt: skip
         options = {
             "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false", "PYSPARK_PYTHON": sys.executable,
@@ -85,7 +89,7 @@ class Cluster:
             time.sleep(0.25)
 
 
-def begin(master: str, sizes: Sizes) -> None:
+def begin(master: str, secret: str, sizes: Sizes) -> None:
     """Make this process's session. Errors: Problem where the executors do not come."""
     global _spark
     os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
@@ -99,7 +103,7 @@ def begin(master: str, sizes: Sizes) -> None:
         "spark.jars": jars(), "spark.driver.memory": f"{heap}m", "spark.executor.memory": f"{sizes.executor}m",
         "spark.executorEnv.PYTHONPATH": str(ROOT / "spark_apps"), "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={ROOT}/spark_apps/clickjoin/log4j2.properties",
-        "spark.sql.warehouse.dir": tempfile.gettempdir(),
+        "spark.sql.warehouse.dir": tempfile.gettempdir(), "spark.authenticate.secret": secret,
     }  # fmt: skip
     builder = SparkSession.builder.master(master).appName("benchmark")
     for name, value in settings.items():
@@ -130,7 +134,7 @@ def places(cluster: Cluster, sizes: Sizes) -> Iterator[dict[str, ProcessPoolExec
     context = multiprocessing.get_context("spawn")
     masters = {CLUSTER: cluster.url, LOCAL: LOCAL}
     pools = {
-        place: ProcessPoolExecutor(1, mp_context=context, initializer=begin, initargs=(master, sizes))
+        place: ProcessPoolExecutor(1, mp_context=context, initializer=begin, initargs=(master, cluster.secret, sizes))
         for place, master in masters.items()
     }
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -119,7 +119,10 @@ class SmallTables:
 
     def settled_txn(self, name: str, app_id: str) -> int:
         """Highest `txnVersion` that a table holds of one `txnAppId`; -1 if none."""
-        found = self.open(name).transaction_version(app_id)
+        return self._settled(self.open(name), name, app_id)
+
+    def _settled(self, table: DeltaTable, name: str, app_id: str) -> int:
+        found = table.transaction_version(app_id)
         self.noted.saw(name, app_id, int(found or 0))
         return -1 if found is None else int(found)
 
@@ -181,12 +184,11 @@ class SmallTables:
 
     def append_table(self, name: str, data: pa.Table, txn: Txn | None = None) -> bool:
         """The same with an Arrow table, columns as arrow_schema has them."""
-        held = txn is not None and self.settled_txn(name, txn.app_id) >= txn.version
-        return self._once(name, [] if held else self._files(name, data), txn)
+        return self._once(name, lambda: self._files(name, data), txn)
 
     def add(self, name: str, files: Sequence[Written], txn: Txn) -> bool:
         """Commit files that lie beside a table's own already; False if the table already holds this txn."""
-        return self._once(name, files, txn)
+        return self._once(name, lambda: files, txn)
 
     def _files(self, name: str, data: pa.Table) -> list[Written]:
         table = BY_NAME[name]
@@ -200,12 +202,14 @@ class SmallTables:
         """
         return self.add(name, [], txn)
 
-    def _once(self, name: str, files: Sequence[Written], txn: Txn | None) -> bool:
+    def _once(self, name: str, write: Callable[[], Sequence[Written]], txn: Txn | None) -> bool:
+        files: Sequence[Written] | None = None
         for race in range(_RACES):
             table = self.open(name)
-            if txn and self.settled_txn(name, txn.app_id) >= txn.version:
+            if txn and self._settled(table, name, txn.app_id) >= txn.version:
                 commits.ensure_durable(table)  # a copy of this batch may have been killed before it could
                 return False
+            files = write() if files is None else files
             # Where another writer of this txn came first, the next look will see it.
             if _taken(table, files, txn):
                 if txn:
