@@ -59,7 +59,8 @@ class Cast:
                 except (ClickjoinError, Unanswered, DeltaError) as error:
                     engine, failures = None, failures + 1
                     self.world.note(f"{type(error).__name__}: {error}")
-                    if isinstance(error, LakeError) and (self.world.struck or "is older than" in str(error)):
+                    put_back = self.world.counts.get("restored") and "is older than" in str(error)
+                    if isinstance(error, LakeError) and (self.world.struck or put_back):
                         self.world.refusals.append(str(error))
                         return
                     if not _may_pass(error) or failures > 8:

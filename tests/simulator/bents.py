@@ -117,10 +117,6 @@ BENTS = (
     ),
     # Commits land, and those who committed hear that they were refused, or an error, or nothing.
     Bent(name="unheard", unheard=0.1, gc=1, points=(200, 500)),
-)
-
-# By --kind alone, until the product has what they ask for.
-LATER = (
     # Clocks are wrong by days; files go that are old by such a clock.
     Bent(
         name="clocks",
@@ -143,7 +139,7 @@ LATER = (
 
 def bent_of(seed: int, kind: str = "") -> Bent:
     """What a seed's schedule is bent to, unless a kind is asked for."""
-    named = [bent for bent in (*BENTS, *LATER) if bent.name == kind]
+    named = [bent for bent in BENTS if bent.name == kind]
     if kind and not named:
-        raise ValueError(f"no kind {kind!r}: one of {sorted({bent.name for bent in (*BENTS, *LATER)})}")
+        raise ValueError(f"no kind {kind!r}: one of {sorted({bent.name for bent in BENTS})}")
     return named[0] if named else BENTS[seed % len(BENTS)]

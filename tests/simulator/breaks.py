@@ -185,6 +185,21 @@ def _flush() -> None:
     Lake.flushes = False
 
 
+def _lake_clock() -> None:
+    """Ages of files are reckoned by the clock of whoever collects."""
+    from tests.simulator import ports
+
+    ports.own_clock()
+
+
+def _files_there() -> None:
+    """Files are committed without a look whether they are there; and they go by the collector's clock."""
+    from clickjoin.lake import commits
+
+    _lake_clock()
+    commits._require_there = lambda *_: None
+
+
 def _agreement() -> None:
     """Whatever tables are there are taken as they are."""
     from clickjoin import setup
@@ -208,4 +223,6 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "own-commit": _own_commit,
     "flush": _flush,
     "agreement": _agreement,
+    "lake-clock": _lake_clock,
+    "files-there": _files_there,
 }

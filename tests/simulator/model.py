@@ -34,6 +34,7 @@ class Lake:
     def __init__(self) -> None:
         self.tables: dict[str, Table] = {}
         self.files: dict[str, File] = {}
+        self.gone: dict[str, File] = {}  # what was removed: a commit may name it all the same
         self.number = self.removed = 0
         self.misheard: Counter[Any] = (
             Counter()

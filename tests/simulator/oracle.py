@@ -32,7 +32,10 @@ class Oracle:
                 self._count(table.name, counts, file)
 
     def seen(self, table: Table, commit: Commit) -> None:
-        """After every commit: no id is twice in the output, nor claimed twice."""
+        """After every commit: its files are there; no id is twice in the output, nor claimed twice."""
+        for file in commit.adds:
+            if f"{table.path}/{file.path}" not in self._lake.files:
+                raise Violation(f"lost: {table.name} has a file that is gone, {file.path}")
         counts = self._counts.get(table.name)
         if counts is None:
             return

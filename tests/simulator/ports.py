@@ -26,6 +26,7 @@ def install() -> None:
         _replace(f"clickjoin.{module}", read_log=read_log)
     for module in ("lake.parts", "verification.damage"):
         _replace(f"clickjoin.{module}", bad_files=bad_files)
+    _replace("clickjoin.verification.damage", fill=lambda small, name: ())  # no log has a hole here
     for module in ("lake.history", "verification.overwritten"):
         _replace(f"clickjoin.{module}", transactions=transactions)
 
@@ -90,7 +91,9 @@ def remove(root: str, paths: Iterable[str]) -> None:
     lake = rust.lake()
     for path in paths:
         lake.pause("remove", root.rsplit("/", 1)[-1])
-        if lake.files.pop(f"{root}/{path}", None) is not None:
+        file = lake.files.pop(f"{root}/{path}", None)
+        if file is not None:
+            lake.gone[f"{root}/{path}"] = file
             lake.removed += 1
 
 

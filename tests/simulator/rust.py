@@ -175,8 +175,8 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         **_: Any,
     ) -> None:
-        """Commit files that lie there."""
-        files = self._lake.files
+        """Commit files, whether they lie there or not."""
+        files = self._lake.gone | self._lake.files
         self._commit(tuple(files[f"{self._table.path}/{action.path}"] for action in actions), commit_properties)
 
     def _commit(self, adds: tuple[File, ...], properties: CommitProperties | None) -> None:

@@ -8,15 +8,13 @@ from functools import lru_cache
 
 from clickjoin.config import Pipeline
 from clickjoin.setup import initialise
-from tests.simulator import clock, logs, rust, table_logs
+from tests.simulator import clock, logs, rust
 from tests.simulator.actors import Cast
 from tests.simulator.bents import POINTS, Bent, bent_of
 from tests.simulator.disasters import Unheard, prepare
 from tests.simulator.model import Lake
 from tests.simulator.oracle import Oracle
 from tests.simulator.world import START, Odds, Violation, World
-
-table_logs.install()
 
 _SIDE = {"source": {"kind": "files", "path": "/nowhere/*"}, "event_id": "event_id", "event_time": "embedded"}
 
