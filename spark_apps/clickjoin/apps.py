@@ -18,7 +18,7 @@ from clickjoin.jobs import JOBS, function
 from clickjoin.known import require_lake
 from clickjoin.lake import clock
 from clickjoin.private import keep_private
-from clickjoin.replicas import require_known
+from clickjoin.replicas import joining_name, require_known
 from clickjoin.report.status import COUNTS, batch_text, problem_text
 from clickjoin.sources.base import Problem
 from clickjoin.times import parse_moment
@@ -89,7 +89,7 @@ def join(
     """Work through batches of new records for the pipeline's lease (or for `lease` seconds). `begun`: see _engine."""
     summary = Summary(say)
     seconds = pipeline.batch.lease if lease is None else lease
-    engine = _engine(spark, pipeline, replica, begun)
+    engine = _engine(spark, pipeline, joining_name(replica), begun)
     engine.run(seconds, retries=False, done=summary.add, problems=summary.note)
     missing = [problem for problem in summary.problems if problem.kind == "missing"]
     if missing:  # all else has been done by now: fail, so that somebody hears of it

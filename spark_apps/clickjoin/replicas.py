@@ -25,6 +25,16 @@ def replica_name(name: str) -> str:
     return name
 
 
+def joining_name(name: str) -> str:
+    """The name, if a replica that reads the pipeline's own logs can have it. Errors: ConfigError."""
+    if name.startswith(RAW):
+        raise ConfigError(
+            f"{name!r}: names that begin with {RAW} are of replicas that read a backfill's raw logs",
+            remedy="Choose another name",
+        )
+    return replica_name(name)
+
+
 def require_known(small: SmallTables, replica: str) -> None:
     """Check that a replica has planned a batch of new records. Errors: ConfigError, which names those that have."""
     known = [name for name, sequence in sequences(small) if sequence == "join"]

@@ -100,6 +100,8 @@ def test_a_replica_that_never_joined(spark: SparkSession, bench: Bench, app: Any
         app(spark, bench.pipeline, "mian", print)
     with pytest.raises(ConfigError, match=r"'A/b' is no name of a replica"):
         app(spark, bench.pipeline, "A/b", print)
+    with pytest.raises(ConfigError, match=r"'backfill-x': names that begin with backfill- are of"):
+        apps.join(spark, bench.pipeline, "backfill-x", print, 1.0)
     assert bench.engine.lake.small.version("batches") == before
     assert apps.retry(spark, bench.pipeline, "new", print, may_be_new=True)["batches"] == 0
     assert replicas(bench.engine.lake.small) == ["main"]

@@ -145,6 +145,14 @@ def test_without_a_lake(run, file: Path) -> None:
         assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["run", "drain"])
+def test_a_name_that_only_a_backfill_gives(run, file: Path, command: str) -> None:
+    code, _, err = run(command, "-c", file, "--replica", "backfill-0a1b2c3d")
+    assert code == 2
+    assert "are of replicas that read a backfill's raw logs. Choose another name" in err
+    assert not (file.parent / "lake").exists()
+
+
 @pytest.mark.parametrize("command", ["run", "drain", "retry", "redrive", "gc"])
 @pytest.mark.parametrize("name", ["A/b", "", "9", "east\n", "a" * 64])
 def test_a_name_that_no_replica_can_have(run, file: Path, command: str, name: str) -> None:

@@ -11,7 +11,7 @@ from clickjoin import console
 from clickjoin.config import Pipeline, load
 from clickjoin.errors import ConfigError
 from clickjoin.known import require_writable
-from clickjoin.replicas import replica_name
+from clickjoin.replicas import joining_name, replica_name
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,6 +23,9 @@ Config = Annotated[Path, typer.Option("--config", "-c", help="the pipeline's YAM
 Json = Annotated[bool, typer.Option("--json", help="print JSON, for a machine to read")]
 Replica = Annotated[
     str, typer.Option(help="name of this running copy", envvar="CLICKJOIN_REPLICA", callback=replica_name)
+]
+Joining = Annotated[
+    str, typer.Option(help="name of this running copy", envvar="CLICKJOIN_REPLICA", callback=joining_name)
 ]
 Remote = Annotated[
     str, typer.Option(help="Spark Connect address (sc://…), or a file that holds it", envvar="CLICKJOIN_REMOTE")

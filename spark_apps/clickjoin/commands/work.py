@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from clickjoin import apps, console
-from clickjoin.commands.base import Config, Json, Remote, Replica, app, connected, writable
+from clickjoin.commands.base import Config, Joining, Json, Remote, Replica, app, connected, writable
 
 
 @app.command()
 def run(
     config: Config,
-    replica: Replica = "main",
+    replica: Joining = "main",
     remote: Remote = "",
     as_json: Json = False,
     lease: Annotated[float | None, typer.Option(min=0, help="stop after this many seconds; default: never")] = None,
@@ -29,7 +29,7 @@ def run(
 @app.command()
 def drain(
     config: Config,
-    replica: Replica = "main",
+    replica: Joining = "main",
     remote: Remote = "",
     as_json: Json = False,
     check: Annotated[bool, typer.Option(help="count every id at the end; exit code 1 unless the sums agree")] = True,
