@@ -27,7 +27,7 @@ setup: python ## Install everything, as locked
 doctor: python ## Check that this machine is fit
 	@$(BOOTSTRAP) doctor
 
-lock: setup ## Resolve packages and JARs anew
+lock: setup ## Resolve packages and JARs again
 	@$(BOOTSTRAP) lock
 
 up: setup ## Start Spark Connect and Airflow

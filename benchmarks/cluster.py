@@ -3,8 +3,8 @@
     PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.cluster --clicks 250000 1000000
 
 A standalone master and two workers of one core each run as processes on loopback, so nothing but the way of working is
-another: no network lies between them. The contenders run in turns, and what each made is held against the truth, id by
-id. Before each run Java gives back what it no longer needs, so that what a driver holds is of that run.
+another: no network lies between them. The contenders run in turns, and what each made is checked against the truth,
+id by id. Before each run Java gives back what it no longer needs, so that what a driver holds is of that run.
 """
 
 from __future__ import annotations

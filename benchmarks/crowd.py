@@ -1,4 +1,4 @@
-"""What the small files of buckets that are still open cost a batch of 100 clicks, where nobody rewrites them.
+"""What the uncompacted small files of buckets that are still open cost a batch of 100 clicks.
 
     PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.crowd --batches 3600 10800 21600
 
@@ -124,7 +124,7 @@ def table(found: dict[str, Any]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Measure and print; figures as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.crowd", description="What files nobody rewrites cost")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.crowd", description="What uncompacted files cost")
     parser.add_argument("--batches", type=int, nargs="+", default=[3_600, 10_800, 21_600])
     parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/crowd.json")

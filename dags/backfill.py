@@ -2,7 +2,7 @@
 
 For use by hand. **days** checks the range, takes up raw logs of the past where globs are given, and names the dates;
 **date** runs once for each, as many at a time as pool `clickjoin_backfill` has slots. `fill` joins only what is
-missing, and changes nothing on a complete date; `rebuild` runs today's adapter anew over the same ids, and replaces
+missing, and changes nothing on a complete date; `rebuild` runs today's adapter again over the same ids, and replaces
 the rows in one commit: readers never see half, and time travel shows what was there. A date whose output has changed
 emits asset `<pipeline>/dates`.
 
@@ -22,7 +22,7 @@ GLOB = {"type": ["null", "string"]}
 FORM = {
     "from": Param(type="string", format="date", title="From", description="First date, UTC."),
     "to": Param(None, type=["null", "string"], format="date", title="To", description="Last date. Empty: the first."),
-    "mode": Param("fill", enum=["fill", "rebuild"], title="Mode", description="rebuild: run the adapter anew."),
+    "mode": Param("fill", enum=["fill", "rebuild"], title="Mode", description="rebuild: run the adapter again."),
     "primary": Param(None, title="Raw queries", description=ROOTS, **GLOB),
     "foreign": Param(None, title="Raw clicks", description=ROOTS, **GLOB),
     "dry_run": Param(False, type="boolean", title="Dry run", description="Say what would be done, and change nothing."),

@@ -8,8 +8,8 @@ emits asset `<pipeline>/dates` with the date as its partition. A DAG with `Parti
 "<pipeline>/dates"))` runs then, and only then.
 
 **If it fails**, the date is `failing` (faults, or quality checks of level fail: see the log and table `quality`) or
-still `open` at its limit; nothing is emitted. Mend the cause and clear the task. **By hand:** with a date, and
-`rebuild` to run the adapter anew. **Backfill:** `airflow backfill create` on this DAG, with `{"mode": "rebuild"}` as
+still `open` at its limit; nothing is emitted. Fix the cause and clear the task. **By hand:** with a date, and
+`rebuild` to run the adapter again. **Backfill:** `airflow backfill create` on this DAG, with `{"mode": "rebuild"}` as
 its configuration to recompute; `clickjoin_backfill__<pipeline>` has a form for the same.
 """
 

@@ -9,7 +9,7 @@ joined anything. It runs where connection `clickjoin_spark` says: on a Spark Con
 
 **If it fails:** a lost server is tried again for a day, at least once a minute. A wrong pipeline file or adapter is
 never tried again, and other errors five times; after three failed runs in a row Airflow pauses this DAG. The log's last
-lines say which it was. Mend the cause, then unpause: it goes on where it stopped.
+lines say which it was. Fix the cause, then unpause: it goes on where it stopped.
 
 **By hand:** trigger it with another lease or replica in the form. Two runs of one pipeline never work at once.
 """

@@ -2,7 +2,7 @@
 
 Every hour. **changed** compares the rows of closed dates (`close.watch` back, 7 d) with the table's log, without Spark;
 **date** closes each that differs again: verified, judged, and its asset `<pipeline>/dates` emitted once more, so that
-what was built on the date is built anew.
+what was built on the date is built again.
 """
 
 from datetime import timedelta

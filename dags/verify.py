@@ -5,8 +5,8 @@ claim and every settled claim its row, no id is there twice, and every byte of i
 meanwhile; what seems wrong at first is looked at again before it counts.
 
 **The task** returns counts and samples by kind as XCom `return_value`, and writes them to table `verification`.
-**If it fails** with "left to see to", faults are left: docs/verification.md says what each kind means and what to do.
-It is not tried again, and the next run looks anew. **By hand:** trigger it with another range, `repair` (which
+**If it fails** with "faults left": docs/verification.md says what each kind means and what to do.
+It is not tried again, and the next run looks again. **By hand:** trigger it with another range, `repair` (which
 `verify.repair` makes the rule) or `remove_doubles` in the form.
 """
 
@@ -22,7 +22,7 @@ MAYBE = {"type": ["null", "boolean"]}
 FORM = {
     "from": Param(None, title="From", description="First event time, such as 2026-03-01T12:00Z.", **TIME),
     "to": Param(None, title="To", description="Event time to end before. Empty: now.", **TIME),
-    "repair": Param(None, title="Repair", description="Mend what can be mended. Empty: as configured.", **MAYBE),
+    "repair": Param(None, title="Repair", description="Fix what can be fixed. Empty: as configured.", **MAYBE),
     "remove_doubles": Param(
         False, title="Remove doubles", description="With repair: rows too many leave the output.", type="boolean"
     ),

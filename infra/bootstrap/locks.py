@@ -1,4 +1,4 @@
-"""`make lock`: write the lock files anew from what the project asks for."""
+"""`make lock`: write the lock files again from what the project asks for."""
 
 from __future__ import annotations
 

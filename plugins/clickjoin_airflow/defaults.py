@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from clickjoin_airflow.pipelines import BrokenFile, PipelineFile
 
-# A lost server may stay away for a night: a try a minute. What cannot be mended, or is unknown, ends sooner (see
+# A lost server may stay away for a night: a try a minute. What cannot be fixed, or is unknown, ends sooner (see
 # `verdict`); then Airflow pauses the DAG, as `@continuous` would fail again every few seconds.
 _ARGS = {
     "owner": "clickjoin",

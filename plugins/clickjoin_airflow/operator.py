@@ -65,7 +65,7 @@ class ClickjoinOperator(BaseOperator):
         self._summary: dict[str, Any] = {}
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run the app. Errors: AirflowFailException for what no retry can mend."""
+        """Run the app. Errors: AirflowFailException for what no retry can fix."""
         ti = context["ti"]
         for link in self.operator_extra_links:  # Airflow sets them at the end, and this task may run for long
             ti.xcom_push(key=link.xcom_key, value=link.get_link(self, ti_key=ti))  # type: ignore[arg-type]

@@ -104,7 +104,7 @@ def _broken(problems: Mapping[Path, str], taken: set[str]) -> Iterator[BrokenFil
 
 
 def read(path: Path) -> PipelineFile:
-    """Read one file. Errors: ValueError, OSError or YAMLError that says what to mend."""
+    """Read one file. Errors: ValueError, OSError or YAMLError that says what to fix."""
     raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     if not isinstance(raw, dict):
         raise ValueError("holds no fields; see `clickjoin init --help` for a file to start from")

@@ -95,7 +95,7 @@ def join(
     if missing:  # all else has been done by now: fail, so that somebody hears of it
         raise SourceError(
             missing[0].detail if missing[0].path in missing[0].detail else f"{missing[0].path}: {missing[0].detail}",
-            remedy="Mount the folder, or mend source.path in the pipeline's file",
+            remedy="Mount the folder, or fix source.path in the pipeline's file",
         )
     return summary.to_dict()
 
@@ -208,7 +208,7 @@ def verify(
     repair: bool | None = None,
     remove_doubles: bool = False,
 ) -> dict[str, Any]:
-    """Check events from `since` to before `until` (ISO 8601; default: verify.window until now), and mend if told to."""
+    """Check events from `since` to before `until` (ISO 8601; default: verify.window until now), and fix if told to."""
     from clickjoin.verification.verify import Verifier, Wanted
 
     require_lake(pipeline.root)
@@ -241,7 +241,7 @@ def rebuild(
     what: str = "registry",
     replace: bool = False,
 ) -> dict[str, Any]:
-    """Make a lost registry or journal (`what`) anew from outputs and landed tables, while no join runs."""
+    """Rebuild a lost registry or journal (`what`) from outputs and landed tables, while no join runs."""
     from clickjoin.dispatcher.rebuild import rebuild_journal
     from clickjoin.lake import Lake
     from clickjoin.registry.rebuild import rebuild as rebuild_registry

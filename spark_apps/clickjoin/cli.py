@@ -1,4 +1,4 @@
-"""`clickjoin`: run a pipeline, look at it, and mend it, from a shell."""
+"""`clickjoin`: run a pipeline, look at it, and fix it, from a shell."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Verify(_Strict):
     """What a scheduled verification covers: events from so long ago until now; GC leaves these alone."""
 
     window: Duration = 2 * 86400.0
-    repair: bool = Field(False, description="mend what can be mended, at once")
+    repair: bool = Field(False, description="fix what can be fixed, at once")
 
 
 class Limits(_Strict):
@@ -193,7 +193,7 @@ def load(file: str | Path) -> Pipeline:
     try:
         raw = parse(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: is not YAML: {error}", remedy="Mend it at the line named above") from error
+        raise ConfigError(f"{path}: is not YAML: {error}", remedy="Fix it at the line named above") from error
     if not isinstance(raw, dict):
         raise ConfigError(
             f"{path}: holds no fields", remedy="Remove it, and `clickjoin init` with this name writes one to start from"

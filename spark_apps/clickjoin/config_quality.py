@@ -100,7 +100,7 @@ class Expectation(_Strict):
 class Quality(_Strict):
     """What a date's data must be like. Shares are of 1; rises and drops are against the median of earlier dates."""
 
-    history_days: int = Field(28, ge=1, le=400, description="how many days before a date it is held against")
+    history_days: int = Field(28, ge=1, le=400, description="how many days before a date it is checked against")
     history_least: int = Field(3, ge=1, description="dates among these that it takes to decide anything")
     volume_drop: Limit = Field(Limit(warn=0.25, fail=0.4), description="share of the usual number of ids that may lack")
     volume_rise: Limit = Field(Limit(warn=1), description="share of the usual number of ids that may come on top")

@@ -14,7 +14,7 @@ class ClickjoinError(Exception):
 
 
 class ConfigError(ClickjoinError):
-    """The pipeline's file is wrong: no retry will mend it."""
+    """The pipeline's file is wrong: no retry will fix it."""
 
     retryable = False
 

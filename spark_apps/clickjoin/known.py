@@ -55,7 +55,7 @@ def known(error: BaseException) -> ClickjoinError | None:
             place, why = _PLACE.search(text), _SYSTEM.search(text)
             return LakeError(
                 f"{place[1] if place else 'a file of the lake'}: cannot be written ({why[0] if why else 'refused'})",
-                remedy="Mend the folder's permissions or its disk, or name another lake in the pipeline's file",
+                remedy="Fix the folder's permissions or its disk, or name another lake in the pipeline's file",
             )
     return None
 
@@ -113,12 +113,12 @@ def require_lake(root: str) -> None:
     if not small.exists("registry") and not small.exists("joined"):
         raise LakeError(
             f"{root}: holds no tables of this pipeline",
-            remedy="Mount the lake, or mend `lake` in the pipeline's file; until then nothing is joined, so none can "
-            "be joined twice. Only if it shall begin anew: `clickjoin init`",
+            remedy="Mount the lake, or fix `lake` in the pipeline's file; until then nothing is joined, so none can "
+            "be joined twice. Only if it shall start again: `clickjoin init`",
         )
 
 
 def require_writable(root: str) -> None:
     """Check that a lake's folder can be written to, or made. Errors: ConfigError."""
     if why := refusal(root):
-        raise ConfigError(why, remedy="Mend its permissions or its disk, or name another `lake` in the pipeline's file")
+        raise ConfigError(why, remedy="Fix its permissions or its disk, or name another `lake` in the pipeline's file")

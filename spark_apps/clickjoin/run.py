@@ -30,7 +30,7 @@ _ONCE = (FLOOD, "lost-tail", "rewritten")  # problems that only the look which f
 def forever(spark: SparkSession, pipeline: Pipeline, replica: str, say: Say, seconds: float | None) -> dict[str, Any]:
     """Join and retry until a signal or the end of `seconds`. A batch that failed is run again after a growing pause.
 
-    Errors: those that no retry can mend, and a Spark server that is gone for good.
+    Errors: those that no retry can fix, and a Spark server that is gone for good.
     """
     stopped: list[int] = []
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -53,7 +53,7 @@ def _remedy(gone: list[str]) -> str:
         if name in gone
     ]
     if len(rebuilt) == len(gone):
-        return f"Restore it, or make it anew with {', then '.join(rebuilt)}; an empty one is never begun by mistake"
+        return f"Restore it, or rebuild it with {', then '.join(rebuilt)}; an empty one is never begun by mistake"
     return "Restore it; an empty one is never begun by mistake"
 
 

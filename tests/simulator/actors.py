@@ -116,21 +116,21 @@ class Cast:
 
         return self.job(collect)
 
-    def verifier(self, times: int, patience: float, *, mends: bool = False) -> Callable[[Process], None]:
+    def verifier(self, times: int, patience: float, *, fixes: bool = False) -> Callable[[Process], None]:
         """Verification with repair, beside all the others. There is nothing to be found, unless somebody does harm."""
         left = [times]
 
         def verify(engine: Engine, process: Process) -> bool:
             quiet = not self.world.live and not any(p.role in ("join", "harm") for p in self.world.processes)
-            some = None if self.world.random.random() < 0.5 and not mends else datetime.fromtimestamp(START - 300, UTC)
+            some = None if self.world.random.random() < 0.5 and not fixes else datetime.fromtimestamp(START - 300, UTC)
             wanted = Wanted(since=some, repair=True, remove_doubles=True)
             report = Verifier(engine, self.world.note, patience=patience).verify(wanted)
             wrong = {count.kind for count in report.counts if count.fault and count.count}
-            if wrong - ({"claim_without_output", "lost"} if mends else set()):
+            if wrong - ({"claim_without_output", "lost"} if fixes else set()):
                 raise Violation(f"verification found: {report.to_dict()}")
             left[0] -= 1
             self.world.sleep(self.world.random.uniform(1, 60))
-            return quiet and not wrong if mends else left[0] <= 0
+            return quiet and not wrong if fixes else left[0] <= 0
 
         return self.job(verify)
 

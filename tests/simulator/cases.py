@@ -52,7 +52,7 @@ def claim(rows: str, app: str = "A", version: int = 1) -> Op:
 
 
 def written(rows: str, app: str = "A", version: int = 1) -> Op:
-    """The product's claim of what workers have written, held against what it saw when it began."""
+    """The product's claim of what workers have written, checked against what it saw when it began."""
     return Op("written", rows, (app, version))
 
 

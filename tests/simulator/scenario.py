@@ -154,7 +154,7 @@ def _skew(rng: random.Random, days: float, likely: float) -> float:
 
 def _check_and_change(world: World, cast: Cast, rng: random.Random, bent: Bent, skew: float) -> None:
     if rng.random() < bent.verify:
-        verifier = cast.verifier(rng.randint(1, 3), rng.choice([0, 4]), mends=bent.harm > 0)
+        verifier = cast.verifier(rng.randint(1, 3), rng.choice([0, 4]), fixes=bent.harm > 0)
         world.start("east", "verify", skew, verifier, rng.uniform(0, 90))
     if bent.harm:
         world.start("somebody", "harm", 0, cast.vandal(rng.randint(1, bent.harm)), rng.uniform(20, 120))

@@ -144,14 +144,14 @@ def broken(make: Any) -> Bench:
 
 
 BROKEN = [
-    (Raises, "prepare raised RuntimeError: in Python. Mend the adapter; nothing of this batch was claimed"),
+    (Raises, "prepare raised RuntimeError: in Python. Fix the adapter; nothing of this batch was claimed"),
     (RaisesInMerge, "merge raised AnalysisException: .*no_such_column"),
     (RaisesOnARow, "prepare raised .* on some row: .*on this row"),
     (RaisesOnARowInMerge, "merge raised .* on some row: .*on this row"),
     (DropsId, "merge dropped event_id. Keep or make these columns"),
     (DropsPrimaryTime, "prepare dropped primary_time. Keep"),
     (DropsColumn, "merge dropped primary. Keep"),
-    (MakesTooFewColumns, "merge_table dropped extra. Mend"),
+    (MakesTooFewColumns, "merge_table dropped extra. Fix"),
     (Doubles, "prepare made two rows of one event, such as [ab]:1:.*Give one row at most for each event_id"),
     (DoublesInMerge, "merge made two rows of one event, such as [ab]:1:"),
     (Invents, "prepare gave an event that was not there: [ab]:1:.*Keep event_id and event_time as they are"),
@@ -173,7 +173,7 @@ def test_broken(broken: Bench, adapter: type[Adapter], message: str) -> None:
 
 
 def test_mended(broken: Bench) -> None:
-    """The same batch, once the adapter is mended."""
+    """The same batch, once the adapter is fixed."""
     assert broken.join() == {"primary_in": 1, "events_in": 2, "joined": 2}
     assert broken.places() == {"joined": ["a", "b"]}
 

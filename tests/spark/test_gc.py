@@ -187,7 +187,7 @@ def test_a_late_copy_with_the_older_boundary_claims_nothing(
 def test_what_another_collector_moves_meanwhile_is_not_dropped(
     make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batches from before that other boundary have not been seen to: their claims' ids are still to be asked for."""
+    """Batches from before that other boundary have not been handled: their claims' ids are still to be asked for."""
     bench = make(**SMALL)
     for host, hours in (("old", 0), ("mid", 3), ("new", 6)):
         joined(bench, host, hours)

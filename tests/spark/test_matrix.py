@@ -1,4 +1,4 @@
-"""Every named interleaving on real Delta, forced by barriers: what the simulator's model of it is held against."""
+"""Every named interleaving on real Delta, forced by barriers: what the simulator's model of it is checked against."""
 
 from __future__ import annotations
 

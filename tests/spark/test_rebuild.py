@@ -1,4 +1,4 @@
-"""A registry or a journal that was lost is made anew: nothing is joined twice after, and nothing is lost."""
+"""A registry or a journal that was lost is rebuilt: nothing is joined twice after, and nothing is lost."""
 
 from __future__ import annotations
 

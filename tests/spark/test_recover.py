@@ -29,7 +29,7 @@ def settled(bench: Bench) -> dict[str, Any]:
 
 @pytest.fixture
 def sound(hand: Hand) -> dict[str, Any]:
-    """How it must be in the end: as before the damage, but for what no program should decide, and u waits anew."""
+    """How it must be in the end: as before the damage, but for what no program should decide, and u waits again."""
     bench = hand.bench
     whole: dict[str, Any] = {
         "joined": bench.rows("joined", "event_id", "primary_id", "foreign"),

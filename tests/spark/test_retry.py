@@ -56,7 +56,7 @@ def test_redriven_and_joined(given_up: tuple[Bench, list[Any]]) -> None:
     assert bench.places() == {"pending": ["x", "y"]}
     assert bench.claims() == {}
     assert bench.engine.redrive() == 0
-    assert bench.retry() == {"events_in": 2, "pending": 2}  # tried again as if new: its age begins anew
+    assert bench.retry() == {"events_in": 2, "pending": 2}  # tried again as if new: its age starts again
     bench.queries(LATE)
     bench.join()
     assert bench.retry(after=10) == {"events_in": 2, "joined": 2}

@@ -56,7 +56,7 @@ def test_every_fault_of_events(hand: Hand) -> None:
     assert found(report) == {kind: len(ids) for kind, ids in FAULTS.items()} | {"unread": 2}
     assert hosts(report) == FAULTS
     assert not report.ok
-    assert report.verdict.startswith("left to see to: 1 lost, 2 doubled, ")
+    assert report.verdict.startswith("faults left: 1 lost, 2 doubled, ")
     written = hand.bench.engine.lake.small.read("verification").to_pylist()
     rows = {row["kind"]: row for row in written if row["run"] == report.run}
     samples = json.loads(rows["lost"]["samples"])

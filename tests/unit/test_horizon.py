@@ -111,7 +111,7 @@ def test_what_is_needed_is_never_beyond_it(waiting: Any, boundary: Any, unsettle
     found = horizon(pipeline(registry={"max_rows": rows}), known)
     assert found.boundary is not None
     assert boundary is None or found.boundary >= boundary
-    # Where the boundary has passed an event before, it is past; it never passes one anew.
+    # Where the boundary has passed an event before, it is past; it never passes one again.
     assert waiting is None or found.boundary <= waiting or found.boundary == boundary
     assert found.boundary <= hours(-5) or found.boundary == boundary
     assert unsettled is None or (found.foreign and found.foreign <= unsettled - timedelta(days=1))

@@ -1,4 +1,4 @@
-"""Rows picked out of files of many row groups, held against all rows looked at one by one."""
+"""Rows picked out of files of many row groups, checked against all rows looked at one by one."""
 
 from __future__ import annotations
 

@@ -73,10 +73,10 @@ def test_in_flight() -> None:
 def test_a_report() -> None:
     counts = (Count("lost", 3, 10), Count("doubled", 1, 10), Count("elsewhere", 4, 10, fault=False))
     report = Report("main/1", NOON, Span(NOON, NOON + timedelta(hours=1)), counts, 1.23456)
-    assert (report.ok, report.verdict) == (False, "left to see to: 3 lost, 1 doubled")
-    mended = report.repaired({"lost": 3})
-    assert (mended.ok, mended.verdict) == (False, "left to see to: 1 doubled; repaired 3")
-    whole = mended.repaired({"lost": 3, "doubled": 1})
+    assert (report.ok, report.verdict) == (False, "faults left: 3 lost, 1 doubled")
+    fixed = report.repaired({"lost": 3})
+    assert (fixed.ok, fixed.verdict) == (False, "faults left: 1 doubled; repaired 3")
+    whole = fixed.repaired({"lost": 3, "doubled": 1})
     assert (whole.ok, whole.verdict) == (True, "everything is in its place; repaired 4")
     assert [row["repaired"] for row in whole.rows()] == [3, 1, 0]
     assert whole.to_dict()["counted"] == {"elsewhere": 4}

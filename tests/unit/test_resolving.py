@@ -1,4 +1,4 @@
-"""What a task makes of its part of a batch, held against the same rules told naively."""
+"""What a task makes of its part of a batch, checked against the same rules told naively."""
 
 from __future__ import annotations
 

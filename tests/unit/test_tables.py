@@ -68,4 +68,4 @@ def test_markdown_covers_all() -> None:
 
 def test_the_page_is_what_the_command_prints() -> None:
     page = Path(__file__).resolve().parents[2] / "docs/tables.md"
-    assert page.read_text() == f"{markdown()}\n", "print it anew: clickjoin schema --markdown > docs/tables.md"
+    assert page.read_text() == f"{markdown()}\n", "print it again: clickjoin schema --markdown > docs/tables.md"

@@ -118,7 +118,7 @@ class Desk:
         return load(self.file.path)
 
     def _keep(self, what: str, tables: Sequence[str], make: Callable[[], Any]) -> Any:
-        """What `make` gives, made anew only where one of its tables has a new version."""
+        """What `make` gives, made again only where one of its tables has a new version."""
 
         def read() -> Any:
             versions = tuple(self._small.version(table) for table in tables)
@@ -139,7 +139,7 @@ class Desk:
                 raise
 
     def _look(self, tables: Sequence[str]) -> None:
-        """Begin anew where another table lies in the place of one, or none: a rebuilt registry, a new lake."""
+        """Start again where another table lies in the place of one, or none: a rebuilt registry, a new lake."""
         found = {table: _place(self.file.tables, table) for table in tables}
         if any(self._places.get(table, place) != place for table, place in found.items()):
             self._begin()

@@ -17,7 +17,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="`clickjoin`: run a pipeline, look at it, and mend it, from a shell.",
+    help="`clickjoin`: run a pipeline, look at it, and fix it, from a shell.",
 )
 Config = Annotated[Path, typer.Option("--config", "-c", help="the pipeline's YAML file", envvar="CLICKJOIN_CONFIG")]
 Json = Annotated[bool, typer.Option("--json", help="print JSON, for a machine to read")]

@@ -54,7 +54,7 @@ def backfill(
     config: Config,
     since: Annotated[str, typer.Option("--from", help="first date, such as 2026-03-01")],
     until: Annotated[str, typer.Option("--to", help="last date; default: the first")] = "",
-    mode: Annotated[str, typer.Option(help="fill: join what is missing; rebuild: run the adapter anew")] = "fill",
+    mode: Annotated[str, typer.Option(help="fill: join what is missing; rebuild: run the adapter again")] = "fill",
     primary: Annotated[str, typer.Option(help="glob of raw logs of queries, below backfill.roots")] = "",
     foreign: Annotated[str, typer.Option(help="glob of raw logs of clicks, below backfill.roots")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be done to each date")] = False,

@@ -55,7 +55,7 @@ def rebuild_registry(
     as_json: Json = False,
     replace: Annotated[bool, typer.Option("--replace", help="put a registry that is there aside first")] = False,
 ) -> None:
-    """Make a lost or damaged registry anew from the outputs. Stop joins first, and verify after."""
+    """Rebuild a lost or damaged registry from the outputs. Stop joins first, and verify after."""
     pipeline = load(config)
     say = console.batch_line(as_json)
     console.rebuilt("registry", apps.rebuild(connected(remote), pipeline, "", say, replace=replace), as_json)
@@ -68,7 +68,7 @@ def rebuild_journal(
     as_json: Json = False,
     replace: Annotated[bool, typer.Option("--replace", help="put a journal that is there aside first")] = False,
 ) -> None:
-    """Make a lost journal anew from outputs and landed tables. Stop joins first, and verify after."""
+    """Rebuild a lost journal from outputs and landed tables. Stop joins first, and verify after."""
     pipeline = load(config)
     say = console.batch_line(as_json)
     console.rebuilt(

@@ -88,7 +88,7 @@ def export_quarantine(
     reason: Annotated[str, typer.Option(help="only records with this reason, such as bad-time")] = "",
     as_json: Json = False,
 ) -> None:
-    """Write quarantined records to a file, byte for byte, to be read again once their cause is mended."""
+    """Write quarantined records to a file, byte for byte, to be read again once their cause is fixed."""
     from clickjoin.report.export import export
     from clickjoin.sources.parsing.reasons import REASONS
 

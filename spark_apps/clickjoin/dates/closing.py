@@ -34,7 +34,7 @@ _PLACES = ("joined", "filtered", "unjoinable", "expired", "pending", "accepted")
 class Order:
     """What shall be done to a date. `forced`: close it although input or primaries are missing; `run` names the run.
 
-    `repair`: mend what verification finds (None: as verify.repair says).
+    `repair`: fix what verification finds (None: as verify.repair says).
     """
 
     action: Action = "close"
@@ -94,9 +94,9 @@ def _fill(engine: Engine, day: Day, done: Done, say: Say) -> None:
 def _verified(engine: Engine, day: Day, order: Order, done: Done, say: Say) -> Report:
     wish = order.repair if order.repair is not None else engine.pipeline.verify.repair or order.action == "fill"
     report = Verifier(engine, say).verify(Wanted(day.low, day.high, repair=wish))
-    mended = sum(count.repaired for count in report.counts)
-    if mended:
-        done.add({"repaired": mended})
+    fixed = sum(count.repaired for count in report.counts)
+    if fixed:
+        done.add({"repaired": fixed})
         done.add(try_again(engine, day.span))
         report = Verifier(engine, say).verify(Wanted(day.low, day.high))
     return report

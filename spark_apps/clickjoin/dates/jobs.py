@@ -79,7 +79,7 @@ def backfill(
     failing = [row["verdict"] for row in done["dates"] if not row["ok"]] + [
         f"{day}: {error}" for day, error in done["errors"].items()
     ]
-    verdict = f"left to see to: {'; '.join(failing)}" if failing else f"{len(wanted)} dates are closed"
+    verdict = f"faults left: {'; '.join(failing)}" if failing else f"{len(wanted)} dates are closed"
     return {"ok": not failing, "verdict": verdict, "run": name, "landed": landed} | done
 
 

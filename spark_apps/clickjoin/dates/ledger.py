@@ -47,7 +47,7 @@ def require_run(small: SmallTables, run: str) -> None:
     if run not in known and not _GIVEN.fullmatch(run):
         last = f"; the last ones that have: {', '.join(known[-_NAMED:])}" if known else ""
         raise DateError(
-            f"run {run} has finished no date{last}", remedy="Name one that has, or leave --run out and begin anew"
+            f"run {run} has finished no date{last}", remedy="Name one that has, or leave --run out and start again"
         )
 
 

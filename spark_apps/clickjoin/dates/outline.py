@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def outline(engine: Engine, day: Day, order: Order) -> dict[str, Any]:
-    """State of a date, `rows` of its output, and what would be tried or made anew.
+    """State of a date, `rows` of its output, and what would be tried again or rebuilt.
 
     pending, unjoinable: events of the date that would be tried again (those given up: where their primary is there);
-    expired: older than the registry's boundary and in no output yet; rebuilt: rows that would be made anew;
+    expired: older than the registry's boundary and in no output yet; rebuilt: rows that would be rebuilt;
     missing: by reason, ids of the output that cannot be, so that a rebuild would refuse the date.
     """
     small, span = engine.lake.small, day.span

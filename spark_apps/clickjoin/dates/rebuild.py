@@ -51,7 +51,7 @@ def records(engine: Engine, span: Span, width: int) -> DataFrame:
 
 
 def missing(adapted: DataFrame) -> dict[str, int]:
-    """How many ids of the output cannot be made anew, by reason (see _REASONS)."""
+    """How many ids of the output cannot be rebuilt, by reason (see _REASONS)."""
     row = adapted.agg(
         F.expr("count_if(payload IS NULL)").alias("foreign"),
         F.expr("count_if(payload IS NOT NULL AND kept AND NOT found AND NOT merged)").alias("primary"),
@@ -65,7 +65,7 @@ def missing(adapted: DataFrame) -> dict[str, int]:
 def rebuild(engine: Engine, span: Span, micros: int) -> dict[str, int]:
     """Recompute the output of a range; returns `rebuilt`, the number of rows.
 
-    Errors: LakeError where some id could not be made anew, AdapterError; then nothing was changed.
+    Errors: LakeError where some id could not be rebuilt, AdapterError; then nothing was changed.
     """
     ctx = context(engine, "rebuild", micros)
     adapted, counts = made_anew(engine, span, ctx)

@@ -1,4 +1,4 @@
-"""Making a lost journal anew, from what landed and from the transactions that every other table has recorded.
+"""Rebuilding a lost journal, from what landed and from the transactions that every other table has recorded.
 
 Batches go on with the number after the highest that any table knows; files go on after the last record that landed of
 them. What cannot be found again is read again, and drops out as repeats. A batch that was cut short when the journal
@@ -51,7 +51,7 @@ class Rebuilt:
 
 
 def rebuild_journal(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> Rebuilt:
-    """Write table `batches` anew. No join may run meanwhile.
+    """Rebuild table `batches`. No join may run meanwhile.
 
     Errors: ConfigError where a journal is there, and `replace` was not asked for.
     """
@@ -84,7 +84,7 @@ def _make_way(small: SmallTables, now: datetime, replace: bool) -> str | None:
         raise ConfigError(
             f"{small.path('batches')}: the journal is there, and ends with version {log.version}",
             remedy="Nothing is to be done, unless it is older than the other tables, or damaged: then put it aside "
-            "and begin anew with --replace",
+            "and start again with --replace",
         )
     return put_aside(small, "batches", now)
 

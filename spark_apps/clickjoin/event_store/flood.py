@@ -35,6 +35,6 @@ def _problem(ctx: Context, stream: str, part: Landed) -> Problem:
         FLOOD,
         source.path,
         f"{part.bad} of {part.bad + part.own.rows} records of the {stream} stream went to quarantine, most of them as "
-        f"{reason}: {detail}. Run `clickjoin validate`, mend the pipeline's file or the records, and read them again "
+        f"{reason}: {detail}. Run `clickjoin validate`, fix the pipeline's file or the records, and read them again "
         "with `clickjoin quarantine export`",
     )

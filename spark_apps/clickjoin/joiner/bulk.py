@@ -49,7 +49,7 @@ _RESULT = f"{FOREIGN.ddl}, status STRING, done STRING"
 class Resolved:
     """A batch's events by status, as Classified, whose rows are only those that are not claimed; and what was written.
 
-    `files`: by table; `seen`: the registry's files that its events were held against.
+    `files`: by table; `seen`: the registry's files that its events were checked against.
     """
 
     found: Classified
@@ -100,7 +100,7 @@ def _done(ctx: Context, rows: DataFrame) -> list[dict[str, Any]]:
             raise
         raise AdapterError(
             f"adapter {ctx.pipeline.adapter}: merge_table {fault[1]}",
-            remedy="Mend the adapter; nothing of this batch was claimed",
+            remedy="Fix the adapter; nothing of this batch was claimed",
         ) from error
 
 
@@ -171,7 +171,7 @@ def _split(shards: Sequence[int], rows: int) -> list[tuple[int, ...]]:
 def _tasks(root: str, cells: Sequence[_Cell], most: int) -> list[list[Part]]:
     """Cells dealt out to `most` tasks of about the same cost, in order; what a task can do in one go is one part.
 
-    Events of many buckets may name primary events of the same files, which each part reads anew.
+    Events of many buckets may name primary events of the same files, which each part reads again.
     """
     costs = np.array([cell.cost for cell in cells])
     whole = float(costs.sum())

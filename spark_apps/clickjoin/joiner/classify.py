@@ -81,7 +81,7 @@ def classify(ctx: Context, work: Work, *, fixed: bool) -> Classified:
     whole = adapt(ctx, screened, work, None if fixed else ctx.floor)
     status = _fixed_status() if fixed else _first_status(ctx)
     # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
-    # plan would be looked up, and computed, anew.
+    # plan would be looked up, and computed, again.
     held = whole.withColumn("status", status).localCheckpoint(eager=False)
     tallies = _tally(held, _texts(ctx))
     rows, size = sum(tally.extent.rows for tally in tallies.values()), sum(tally.size for tally in tallies.values())
@@ -149,7 +149,7 @@ def _call(ctx: Context, method: str, rows: DataFrame, needed: tuple[str, ...]) -
     except Exception as error:
         raise AdapterError(
             f"{name} raised {type(error).__name__}: {error}",
-            remedy="Mend the adapter; nothing of this batch was claimed",
+            remedy="Fix the adapter; nothing of this batch was claimed",
         ) from error
     missing = [column for column in needed if column not in columns]
     if missing:
@@ -169,7 +169,7 @@ def _checked(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> Dat
             raise
         raise AdapterError(
             f"{name} raised {type(error).__name__} on some row: {str(error)[:500]}",
-            remedy="Mend the adapter; nothing of this batch was claimed",
+            remedy="Fix the adapter; nothing of this batch was claimed",
         ) from error
     if doubled:
         raise AdapterError(

@@ -1,4 +1,4 @@
-"""What an ArrowAdapter makes of joined rows, held against what it got. Runs on workers, which need no clickjoin."""
+"""What an ArrowAdapter makes of joined rows, checked against what it got. Runs on workers, which need no clickjoin."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Files(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Events of some buckets (and some shards; none named: all), and the claims that they are held against.
+    """Events of some buckets (and some shards; none named: all), and the claims that they are checked against.
 
     `foreign`: buckets, each with its files of this batch.
     """

@@ -40,7 +40,7 @@ class Taken(Exception):
 
 
 class TooMany(Exception):
-    """The claims that a batch is to be held against are more than this process should read: have Spark MERGE it."""
+    """The claims that a batch is to be checked against are more than this process should read: have Spark MERGE it."""
 
 
 def collected(small: SmallTables, name: str, rows: DataFrame) -> pa.Table:
@@ -91,8 +91,8 @@ def _is_held(table: DeltaTable, txn: Txn) -> bool:
 def insert_written(lake: Lake, files: Sequence[Written], seen: Set[str], txn: Txn) -> int | None:
     """Add claims that workers have written to the registry; returns as Lake.insert_new does.
 
-    `seen`: the registry's files that they have been held against; what has come since is looked through here. Errors:
-    Taken where one of the ids has been claimed meanwhile; then nothing is added.
+    `seen`: the registry's files that they have been checked against; what has come since is looked through here.
+    Errors: Taken where one of the ids has been claimed meanwhile; then nothing is added.
     """
     return lake.rerun(REGISTRY.name, lambda: _add(lake.small, files, seen, txn))
 

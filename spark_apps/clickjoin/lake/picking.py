@@ -22,7 +22,7 @@ _ID, _TIME, _BATCH = "event_id", "event_time", "batch"
 _FEW_VALUES = ["generation", "replica"]  # to copy their texts for each row costs more than all the rest
 _MICROS = pa.timestamp("us", "UTC")
 _GROUPS_AT_ONCE = 16  # a call for each costs more than the rows; all of a file may be more than there is memory
-_ROWS_TO_HOLD = 1_000  # until all are held against the ids at once: of times that many events share they are many
+_ROWS_TO_HOLD = 1_000  # until all are checked against the ids at once: of times that many events share they are many
 KEYS = pa.schema([(_ID, pa.string()), (_TIME, _MICROS)])  # what an event is known by
 
 

@@ -64,7 +64,7 @@ def missing(root: str, name: str) -> LakeError:
     )
 
 
-_MOUNT = "Mount it where Airflow's API server runs, or mend `lake` in the pipeline's file"
+_MOUNT = "Mount it where Airflow's API server runs, or fix `lake` in the pipeline's file"
 
 
 def _gist(text: str) -> str:

@@ -110,7 +110,7 @@ class SmallTables:
         restored.require_same(self._root, self._mark)
 
     def forget(self, name: str) -> None:
-        """Look at a table anew the next time: another may lie in its place."""
+        """Look at a table again the next time: another may lie in its place."""
         self._open.pop(name, None)
 
     def version(self, name: str) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clickjoin.lake.small import SmallTables
 
 LARGE = 32 << 20  # bytes of a file that is left as it is: old rows are not written again for the sake of a few new ones
-SORTED = "registry"  # its partitions are sorted anew as a whole
+SORTED = "registry"  # its partitions are sorted again as a whole
 _RACES = 10
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clickjoin.quality.history import History
 
 _MOST = 4  # samples beside the schema
-_FIRST = "no earlier date has any: this one is what the next is held against"
+_FIRST = "no earlier date has any: this one is what the next is checked against"
 
 
 def of_fields(stream: str, figures: Figures, history: History) -> Iterator[Check]:

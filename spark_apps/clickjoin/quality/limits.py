@@ -1,4 +1,4 @@
-"""Figures that are held against limits of the pipeline's file, and against what is usual."""
+"""Figures that are checked against limits of the pipeline's file, and against what is usual."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Own:
     def _wrong(self, at: int, field: str, why: str) -> ConfigError:
         return ConfigError(
             f"pipeline {self._pipeline}: quality.expectations.{at}.{field}: {why}",
-            remedy="Mend it in the pipeline's file; nothing was checked and nothing written",
+            remedy="Fix it in the pipeline's file; nothing was checked and nothing written",
         )
 
     def _undecided(self, at: int, one: Expectation) -> Outcome:

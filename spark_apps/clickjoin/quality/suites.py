@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clickjoin.quality.figures import Figures
     from clickjoin.quality.history import History
 
-_VERIFY = "run `clickjoin verify` for this date: it names each id, and --repair mends what can be mended"
+_VERIFY = "run `clickjoin verify` for this date: it names each id, and --repair fixes what can be fixed"
 _GONE = "rows of the date may have been collected (keep.{})"
 
 

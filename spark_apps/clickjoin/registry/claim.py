@@ -69,7 +69,7 @@ def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int],
 
 
 def claim_written(ctx: Context, files: Sequence[Written], seen: Set[str], extent: Extent, shards: set[int]) -> bool:
-    """Claim what workers have written, as `claim` does; `seen`: the registry's files that it has been held against."""
+    """Claim what workers have written, as `claim` does; `seen`: the registry's files that it was checked against."""
     if not files:
         return ctx.lake.fix("registry", ctx.plan.txn)
     try:

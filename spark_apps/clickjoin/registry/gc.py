@@ -132,7 +132,7 @@ class Collector:
         advance(small, shards, wanted.boundary, self.now)
         if wanted.primary:
             lift_floor(small, wanted.primary, self.now)
-        # Now, not later: of another collector's next boundary the stragglers have not been seen to.
+        # Now, not later: of another collector's next boundary the stragglers have not been handled.
         boundary, floor = load_bounds(small)
         faults.reach("boundary-moved")
         if not (self._below("registry", min(boundary.values())) or self._below("primary", floor)):

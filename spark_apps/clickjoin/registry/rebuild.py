@@ -1,4 +1,4 @@
-"""Making a lost or damaged registry anew from the outputs, within the retention: what was published stays claimed.
+"""Rebuilding a lost or damaged registry from the outputs, within the retention: what was published stays claimed.
 
 Built beside, with every settled batch fixed in it, and put in place by one rename: no join ever sees half of it.
 """
@@ -47,7 +47,7 @@ class Rebuilt:
 
 
 def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> Rebuilt:
-    """Write the registry anew from `joined`, `filtered` and `unjoinable`. No join may run meanwhile.
+    """Rebuild the registry from `joined`, `filtered` and `unjoinable`. No join may run meanwhile.
 
     Events older than what it reaches back to are expired from then on. Errors: ConfigError where a registry is there
     and `replace` was not asked for.
@@ -57,7 +57,7 @@ def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = Fa
     if there and not replace:
         raise ConfigError(
             f"{small.path('registry')}: is there",
-            remedy="Mend single claims with `clickjoin verify --repair`, or put all of it aside with --replace",
+            remedy="Fix single claims with `clickjoin verify --repair`, or put all of it aside with --replace",
         )
     since = _since(pipeline, small, now)
     claims = _claims(pipeline, lake, load_timeline(small), since)

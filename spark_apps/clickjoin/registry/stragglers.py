@@ -45,7 +45,7 @@ def handle(
     finish: Finish,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Handled:
-    """Wait up to `patience` seconds for all batches that are unsettled now, then see to those that still are.
+    """Wait up to `patience` seconds for all batches that are unsettled now, then handle those that still are.
 
     On return no batch that was planned before this call can claim below a boundary committed before it, and none has
     a claim whose output is missing. Errors: those of `finish`.

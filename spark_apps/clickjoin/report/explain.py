@@ -32,7 +32,7 @@ def explain(pipeline: Pipeline, small: SmallTables, event_id: str) -> dict[str, 
 
 _REMEDIES = {
     "unknown": "No record with this id has landed, and none in table `quarantine` holds it: look for it in the logs",
-    "quarantined": "A record that holds this id was not understood: mend what its reason and detail say",
+    "quarantined": "A record that holds this id was not understood: fix what its reason and detail say",
     "pending": "Its primary event has not landed: it is tried again at due_at; look whether its log is late",
     "unjoinable": "Given up; when its primary event is there, send it round again with `clickjoin redrive`",
     "claimed": "Claimed, and not published yet: the batch that its token names is under way, or must be run again",

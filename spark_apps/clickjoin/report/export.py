@@ -1,4 +1,4 @@
-"""Records of table `quarantine` as a log again, byte for byte, to be read once their cause is mended. No Spark."""
+"""Records of table `quarantine` as a log again, byte for byte, to be read once their cause is fixed. No Spark."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _head(pipeline: Pipeline, streams: set[str], paths: set[str]) -> bytes:
     if len(headers) > 1 or b"" in headers:
         raise ConfigError(
             f"{source.path}: the CSV files of these records have several headers, or are gone",
-            remedy="Put one of the files back, or write the mended lines to a new file by hand",
+            remedy="Put one of the files back, or write the fixed lines to a new file by hand",
         )
     return b"".join(header for header in headers if header) + blank
 

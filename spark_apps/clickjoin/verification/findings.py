@@ -52,9 +52,9 @@ class Report:
     def verdict(self) -> str:
         """In a line."""
         left = [f"{count.left} {count.kind}" for count in self.counts if count.left]
-        mended = sum(count.repaired for count in self.counts)
-        first = f"left to see to: {', '.join(left)}" if left else "everything is in its place"
-        return f"{first}; repaired {mended}" if mended else first
+        fixed = sum(count.repaired for count in self.counts)
+        first = f"faults left: {', '.join(left)}" if left else "everything is in its place"
+        return f"{first}; repaired {fixed}" if fixed else first
 
     def repaired(self, done: Mapping[str, int]) -> Report:
         """The same, with what was repaired by kind."""

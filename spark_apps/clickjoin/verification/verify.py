@@ -50,7 +50,7 @@ class Wanted:
     remove_doubles: bool = False
 
     def __post_init__(self) -> None:
-        """Errors: ConfigError where rows shall be moved and nothing mended."""
+        """Errors: ConfigError where rows shall be moved and nothing fixed."""
         if self.remove_doubles and not self.repair:
             raise ConfigError("doubled rows are only moved by a repair", remedy="Add --repair, or leave the other out")
 

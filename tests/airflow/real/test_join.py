@@ -112,7 +112,7 @@ def test_a_lost_server(live: Live) -> None:
     server = next(server for server in stack.servers if server.name == spark.NAME)
     os.kill(server.pid, signal.SIGKILL)
     run = live.until(lambda: live.run_in(dag, "up_for_retry"))
-    # It comes back elsewhere: tasks must read its address anew.
+    # It comes back elsewhere: tasks must read its address again.
     processes.stop([server])
     stack.servers.remove(server)
     stack.ports[spark.NAME] = ports.choose("auto", "SPARK_PORT")

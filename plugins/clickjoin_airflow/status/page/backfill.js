@@ -6,7 +6,7 @@ import { follow } from "./runs.js";
 
 const MEANS = {
   fill: "Joins what these dates lack and closes them again. Rows that are in the output stay as they are.",
-  rebuild: "Makes the output of these dates anew from the landed records, and puts it in the place of what is there. "
+  rebuild: "Rebuilds the output of these dates from the landed records, and puts it in the place of what is there. "
     + "Readers see the old rows until the new ones are all in place.",
 };
 const MOST_DAYS = 366;

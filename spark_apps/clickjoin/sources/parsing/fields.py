@@ -92,14 +92,14 @@ class _Checks:
         if rule in ("embedded", "uuid7"):
             micros, known = (embedded if rule == "embedded" else uuid7)(ids)
             form = "ServerIP:ProcessId:TimestampMicros" if rule == "embedded" else "a UUIDv7"
-            self.fail(~known, bad_id, f"the {whose} id is not of the form {form}; mend the id, or `{whose}_time`")
+            self.fail(~known, bad_id, f"the {whose} id is not of the form {form}; fix the id, or `{whose}_time`")
         else:
             micros, known = micros_of(columns.get(rule, pa.nulls(count, pa.string())))
             reason = "bad-time" if whose == "event" else "bad-primary-id"
             self.fail(~known, reason, f"`{rule}` is missing or no time; write ISO 8601 or a number since 1970")
         low, high = spec.earliest_micros, spec.latest_micros
         self.fail(micros < low, "impossible-time", f"the {whose} time is before {_iso(low)}, limits.earliest")
-        late = f"the {whose} time is after {_iso(high)}, when it was read plus limits.max_skew; mend the clock"
+        late = f"the {whose} time is after {_iso(high)}, when it was read plus limits.max_skew; fix the clock"
         self.fail(micros > high, "impossible-time", late)
         return micros
 
