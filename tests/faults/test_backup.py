@@ -61,7 +61,7 @@ def test_two_replicas_join_while_backups_are_taken(make: Make) -> None:
     pipeline.end(pipeline.start("restore", *back), 0)
     assert_exactly_once(pipeline, whole=False)
     pair[1].send_signal(signal.SIGCONT)
-    wait_for(pipeline, "a backup was restored while this process worked on it")
+    wait_for(pipeline, "a backup was restored, or a table rebuilt, while this process worked on it")
     pair[1].kill()  # it has dropped its batch, and goes on from what was restored
     pair[1].wait()
     assert_exactly_once(pipeline, whole=False)

@@ -219,6 +219,20 @@ def test_no_commit_is_renamed(writers: dict[str, Writer], root: Path, number: in
         assert (disk.noted("rename"), len(disk.noted("link"))) == ([], 2)
 
 
+def test_a_checkpoint_has_its_name_once_it_is_whole(writers: dict[str, Writer], root: Path) -> None:
+    """Spark writes it: under the final name from the start, a kill would leave half of one to all readers."""
+    while (version := _table(root).version() + 1) % 50:
+        writers["delta-rs"].do(do="append", ids="p", app=f"step{version}", number=version)
+    disk = writers["spark"].disk
+    disk.set(disk.note("rename", "*.checkpoint.parquet"))
+    (disk.folder / "notes").unlink(missing_ok=True)
+    writers["spark"].do(do="append", ids="p", app=f"step{version}", number=version)
+    disk.set()
+    name = f"{version:020d}.checkpoint.parquet"
+    assert (root / "registry/_delta_log" / name).exists()
+    assert [path.endswith(name) for path in disk.noted("rename")] == [True]
+
+
 def test_a_spark_without_the_log_store_is_refused(tmp_path: Path) -> None:
     """Before anything is written, with the setting to add."""
     program = (

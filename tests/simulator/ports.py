@@ -21,6 +21,7 @@ def install() -> None:
     _replace("clickjoin.lake.restored", mark=lambda root: "", half_restored=lambda root: "")
     _replace("pyarrow.acero", _group_by=_in_one_thread(acero._group_by))
     _replace("clickjoin.lake.commits", _landed=workers.landed, _flush=workers.flush, absent=absent)
+    _replace("clickjoin.lake.commits", ensure_rewritten=lambda table: workers.flush(table.table_uri, table.version()))
     _replace("clickjoin.lake.storage", stored=stored, listed=listed, remove=remove, write=write, absent=absent)
     for module in ("lake.logs", "lake.torn", "agreement.facts", "dispatcher.rebuild"):
         _replace(f"clickjoin.{module}", read_log=read_log)

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 
 from clickjoin import faults
 from clickjoin.apps import rebuild
-from clickjoin.errors import ConfigError, LakeError
+from clickjoin.errors import BatchError, ConfigError, LakeError, LakeReplaced
+from clickjoin.lake import SmallTables, Txn, commits
+from clickjoin.registry import rebuild as registry_rebuild
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.rebuild import rebuild as rebuild_registry
 from clickjoin.registry.reshard import reshard
@@ -74,6 +78,52 @@ def test_a_lost_registry_is_what_it_was(bench: Bench) -> None:
     assert bench.join() == {"events_in": 3, "repeats": 3}
     assert bench.places() == {"joined": ["a", "b"], "filtered": ["drop"], "unjoinable": ["gone"], "pending": ["waits"]}
     assert bench.engine.redrive() == 1
+    assert bench.accounts()["agree"]
+
+
+@pytest.mark.parametrize("what", ["registry", "journal"])
+def test_a_process_from_before_commits_nothing(bench: Bench, what: str) -> None:
+    """Its handle is of a table that is gone: to go on with it would join again what others have joined since."""
+    idle = bench.engine
+    idle.lake.small.version("registry")
+    make_anew(bench, what, replace=True)
+    for number in range(3):
+        bench.clicks(click(f"new{number}", 20 + number, Q, position=1))
+        bench.join()
+    with pytest.raises(LakeReplaced, match="a table rebuilt, while this process worked on it"):
+        idle.join_once()
+    bench.engine = bench.replica("main")
+    assert bench.engine.join_once() is None
+    assert bench.accounts()["agree"]
+    assert sorted(bench.hosts("joined")) == ["a", "b", "new0", "new1", "new2"]
+
+
+def test_a_version_of_the_old_registry_cannot_be_committed_to_the_new(bench: Bench) -> None:
+    """A process that sleeps between its look and its commit finds the next version taken."""
+    small = bench.engine.lake.small
+    handle = DeltaTable(small.path("registry"))
+    make_anew(bench, "registry", replace=True)
+    with pytest.raises(CommitFailedError):
+        commits.add(handle, [], Txn("bench/main/join", 99))
+    assert SmallTables(bench.pipeline.root).version("registry") > handle.version() + 1
+
+
+def test_a_join_beside_it_is_noticed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    claims, fixed = bench.rows("registry"), registry_rebuild._fixed
+
+    def late(*args: Any) -> Any:
+        bench.clicks(click("beside", 30, Q, position=1))
+        bench.join()
+        return fixed(*args)
+
+    monkeypatch.setattr(registry_rebuild, "_fixed", late)
+    with pytest.raises(BatchError, match="was committed to while the registry was rebuilt; the registry is as it was"):
+        rebuild(bench.spark, bench.pipeline, "", print, replace=True)
+    bench.engine = bench.replica("main")
+    assert len(bench.rows("registry")) == len(claims) + 1
+    monkeypatch.undo()
+    make_anew(bench, "registry", replace=True)
+    assert len(bench.rows("registry")) == len(claims) + 1
     assert bench.accounts()["agree"]
 
 

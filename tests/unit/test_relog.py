@@ -61,7 +61,7 @@ def test_a_process_from_before_is_stopped(batches: Batches, tmp_path: Path) -> N
     shutil.copytree(root, copy)
     batches.run(HELD + 1, NEWEST)
     put_back(batches, copy)
-    with pytest.raises(LakeReplaced, match="was restored while this process worked on it"):
+    with pytest.raises(LakeReplaced, match="was restored, or a table rebuilt, while this process worked on it"):
         batches.claim(NEWEST + 1)
     with pytest.raises(LakeReplaced):
         batches.publish(NEWEST + 1)

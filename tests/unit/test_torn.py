@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from deltalake.exceptions import DeltaError
 
 from clickjoin.lake import SmallTables, Txn
 from clickjoin.lake.history import transactions
@@ -63,6 +64,29 @@ def test_a_torn_entry_becomes_one_that_commits_nothing(small: SmallTables, how: 
 def test_a_damaged_checkpoint_is_put_aside(small: SmallTables) -> None:
     entry(small, 49, "checkpoint.parquet").write_bytes(b"PAR1")
     assert [one.checkpoint for one in fill(small, "boundary")] == [True]
+    assert shards(SmallTables(small.path("")[:-1])) == list(range(1, LAST + 1))
+
+
+def test_a_pointer_to_a_checkpoint_that_is_not_there(small: SmallTables) -> None:
+    """Engines look for that checkpoint alone, and end with an error of their own."""
+    pointer = entry(small, 49).with_name("_last_checkpoint")
+    pointer.write_text('{"version":55,"size":3}')
+    with pytest.raises(DeltaError):
+        SmallTables(small.path("")[:-1]).version("boundary")
+    torn = read_log(small.path("boundary")).torn
+    assert [(one.file, one.why) for one in torn] == [
+        ("_last_checkpoint", "names checkpoint 55, which is not there"),
+    ]
+    assert fill(small, "boundary") == torn
+    assert not pointer.exists()
+    assert (Path(small.path("boundary")) / "_torn/_last_checkpoint").exists()
+    assert shards(SmallTables(small.path("")[:-1])) == list(range(1, LAST + 1))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version":"x"}', "{}"])
+def test_a_pointer_that_says_nothing_is_no_matter(small: SmallTables, text: str) -> None:
+    entry(small, 49).with_name("_last_checkpoint").write_text(text)
+    assert read_log(small.path("boundary")).torn == ()
     assert shards(SmallTables(small.path("")[:-1])) == list(range(1, LAST + 1))
 
 

@@ -14,7 +14,7 @@ from clickjoin.dispatcher.journal import Journal
 from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.dispatcher.trim import KEPT_BATCHES, trim
 from clickjoin.events import MICROS
-from clickjoin.lake import SmallTables, Txn, upkeep
+from clickjoin.lake import SmallTables, Txn, commits, upkeep
 from clickjoin.lake.upkeep import LARGE, Heap, Size, drop_buckets, heaps, sizes
 from clickjoin.sources.base import Position
 from clickjoin.tables import BATCHES, FOREIGN
@@ -40,6 +40,24 @@ def land(small: SmallTables, bucket: str, batch: int, rows: int = 2) -> None:
 
 def buckets(small: SmallTables) -> dict[str, int]:
     return {bucket: size.rows for bucket, size in sorted(sizes(small, "foreign").items())}
+
+
+def test_what_a_delete_keeps_is_on_disk(small: SmallTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """delta-rs itself flushes neither the file that it writes nor its commit."""
+    flushed: list[str] = []
+    monkeypatch.setattr(commits, "flush_data", lambda folder, name: flushed.append(name))
+    monkeypatch.setattr(commits, "_flush", lambda uri, version, *_: flushed.append(str(version)))
+    row = {"replica": "main", "sequence": "join", "state": "planned", "at": DAY, "snapshot": False, "plan": "{}"}
+    small.append("batches", [row | {"batch": number} for number in (1, 2)])
+    flushed.clear()
+    assert upkeep.drop_batches(small, "batches", "main", "join", 2) == 1
+    kept = small.files("batches")["path"].to_pylist()
+    assert flushed == [*kept, str(small.version("batches"))]
+    land(small, "a", 1)
+    flushed.clear()
+    drop_buckets(small, "foreign", "b")
+    assert flushed == [str(small.version("foreign"))]
+    assert upkeep.drop_batches(small, "batches", "main", "join", 2) == 0
 
 
 def test_sizes_of_an_empty_table(small: SmallTables) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from clickjoin.dispatcher.held import Held
 from clickjoin.lake.logs import TableLog, read_log
 from clickjoin.tables import ALL
@@ -96,7 +98,7 @@ def _held(small: SmallTables, pipeline: str, log: TableLog) -> tuple[dict[Key, H
     ]
     try:
         rows = small.read(JOURNAL, filters, ["replica", "sequence", "plan"]).to_pylist()
-    except OSError as error:  # Arrow's: a file that is gone, or no Parquet
+    except (OSError, pa.ArrowException) as error:  # a file that is gone, or is no Parquet (any more)
         return {}, str(error)
     found: dict[Key, Held] = {}
     for row in rows:

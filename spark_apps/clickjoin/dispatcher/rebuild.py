@@ -24,6 +24,7 @@ from clickjoin.lake import Txn
 from clickjoin.lake.extent import timestamp
 from clickjoin.lake.folders import put_aside
 from clickjoin.lake.logs import read_log
+from clickjoin.lake.relog import go_on_after
 from clickjoin.registry.shards import Timeline, fence
 from clickjoin.sources.base import Position
 from clickjoin.sources.resume import Landed, resume
@@ -59,6 +60,8 @@ def rebuild_journal(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: b
     facts, old = gather(small, pipeline.pipeline), _make_way(small, now, replace)
     places = _places(lake)
     small.create(BATCHES)
+    if old:
+        go_on_after(small, "batches", old, now)
     seen = {key: _seen(facts, key) for key in facts.sequences}
     numbers = {key: max(held.txns.values()) for key, held in sorted(seen.items()) if held.txns}
     resumed = again = 0
@@ -86,6 +89,7 @@ def _make_way(small: SmallTables, now: datetime, replace: bool) -> str | None:
             remedy="Nothing is to be done, unless it is older than the other tables, or damaged: then put it aside "
             "and start again with --replace",
         )
+    small.replaces("journal rebuild", now)
     return put_aside(small, "batches", now)
 
 

@@ -6,12 +6,14 @@ Each carries a nonce, by which a writer whose answer was lost finds out whether 
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -19,7 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
 from clickjoin.errors import CommitStateUnknown, FilesGone, LakeError
-from clickjoin.lake.durable import flush_commit, flush_recent, local_folder
+from clickjoin.lake.durable import flush_commit, flush_data, flush_recent, local_folder
 from clickjoin.lake.storage import absent
 from clickjoin.lake.txn import Txn
 
@@ -87,6 +89,26 @@ def _landed(uri: str, version: int, nonce: str, error: Exception) -> bool:
 def ensure_durable(table: DeltaTable) -> None:
     """Return once the newest commits that a handle shows are on disk, whoever made them. Errors: CommitStateUnknown."""
     _flush(table.table_uri, int(table.version()), flush_recent)
+
+
+def ensure_rewritten(table: DeltaTable) -> None:
+    """Return once the commit of a delete is on disk, which delta-rs itself has made, and the files that it added.
+
+    What it kept lies in the older files as well until those are vacuumed. Errors: CommitStateUnknown.
+    """
+    version, folder = int(table.version()), local_folder(table.table_uri)
+    if folder is None:
+        return
+    try:
+        with (folder / "_delta_log" / f"{version:020d}.json").open(encoding="utf-8") as lines:
+            added = [action["add"]["path"] for action in map(json.loads, lines) if "add" in action]
+        for path in added:
+            flush_data(folder, unquote(path))
+    except FileNotFoundError:
+        return  # nothing was deleted, and the newest commit is so old that it has been cleaned up
+    except OSError as error:
+        raise _unknown(table.table_uri, version, error) from error
+    _flush(table.table_uri, version)
 
 
 def _flush(uri: str, version: int, flush: Callable[[Path, int], None] = flush_commit) -> None:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:[0-9a-f-]{36}\.)?(?:(\d{10})\.(\d{10})\.)?parquet")
+POINTER = "_last_checkpoint"
 _LOOKS, _PAUSE = 3, 0.05
 _GONE, _EMPTY, _CUT = "is missing", "is empty", "is cut short"
 
@@ -78,6 +79,7 @@ class _Log:
         self.commits: dict[int, int] = {}  # bytes, by version
         self.checkpoints: dict[int, list[str]] = {}
         infos = self._files.get_file_info(pafs.FileSelector(self._root, allow_not_found=True))
+        self.names = [info.base_name for info in infos]
         for name, size in sorted((info.base_name, info.size) for info in infos):
             if match := COMMIT.fullmatch(name):
                 self.commits[int(match[1])] = size
@@ -99,11 +101,23 @@ class _Log:
             else:
                 begin = version
                 break
+        torn += self._pointer()
         last = max([begin, *self.commits])
         for version in range(begin + 1, last + 1):
             why = self._commit(version, state)
             torn += [Torn(f"{version:020}.json", why, version)] if why else []
         return TableLog(last, state.table_id, state.settings, state.txns, tuple(torn))
+
+    def _pointer(self) -> list[Torn]:
+        """The pointer to a checkpoint that is not there: engines look for that one, and for no other."""
+        try:
+            with self._files.open_input_stream(f"{self._root}/{POINTER}") as file:
+                version = int(json.loads(file.read())["version"])
+        except (OSError, ValueError, KeyError, TypeError):  # none, or one that engines do without
+            return []
+        if any(name.startswith(f"{version:020}.checkpoint.") for name in self.names):
+            return []
+        return [Torn(POINTER, f"names checkpoint {version}, which is not there", version, True)]
 
     def _checkpoint(self, name: str, state: _State) -> None:
         with self._files.open_input_file(f"{self._root}/{name}") as file:

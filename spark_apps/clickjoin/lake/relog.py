@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
 
-from clickjoin.lake.pinned import LOG
+from clickjoin.events import MICROS
+from clickjoin.lake.pinned import LOG, look
 from clickjoin.lake.readable import readable
+
+if TYPE_CHECKING:
+    from clickjoin.lake.small import SmallTables
 
 UNKNOWN = 1_000  # versions that are taken where nothing of the old log is left to tell its newest
 _FEATURE = "clickjoinRestored"  # a table feature that nobody has
@@ -41,6 +47,14 @@ def continue_after(root: str, name: str, newest: int, at: int) -> int:
     hint = log / "_last_checkpoint"
     hint.write_text(json.dumps(json.loads(hint.read_text(encoding="utf-8")) | {"version": last}), encoding="utf-8")
     return last
+
+
+def go_on_after(small: SmallTables, name: str, old: str | None, now: datetime) -> None:
+    """Have a rebuilt table's log go on after that of the table that it replaces, which was put aside at `old`."""
+    root, seen = small.path("").rstrip("/"), look(*old.rsplit("/", 1)) if old else None
+    newest = seen.version if seen else small.version(name) + UNKNOWN
+    continue_after(root, name, newest, int(now.timestamp() * MICROS))
+    small.forget(name)
 
 
 def _lines(*actions: dict[str, object]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltalake.exceptions import CommitFailedError
 
+from clickjoin.lake import commits
 from clickjoin.lake.txn import Txn
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def drop_before(small: SmallTables, name: str, column: str, before: datetime) ->
     if not any(time is not None and time < before for time in oldest):
         return False
     try:
-        small.open(name).delete(f"{column} < '{before.astimezone(UTC).isoformat()}'")
+        table = small.open(name)
+        table.delete(f"{column} < '{before.astimezone(UTC).isoformat()}'")
+        commits.ensure_rewritten(table)
     except CommitFailedError:
         return False  # the next call finds them
     return True

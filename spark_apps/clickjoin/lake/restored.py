@@ -1,7 +1,11 @@
-"""Whether the lake in a folder is still the one that a process began with, or a backup has been put in its place."""
+"""Whether a lake's tables are still those that a process began with, or others have been put in their place."""
 
 from __future__ import annotations
 
+import json
+import os
+import uuid
+from datetime import datetime
 from pathlib import Path
 
 from clickjoin.errors import LakeReplaced
@@ -11,23 +15,34 @@ STAGING = ".restoring"  # beside a lake's folder: the lake that is about to take
 
 
 def mark(root: str) -> str:
-    """What a restore has left in a lake's folder: other after each; empty where there was none."""
+    """What a restore or a rebuild has left in a lake's folder: other after each; empty where there was none."""
     try:
         return Path(root, MARK).read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return ""
 
 
+def leave_mark(root: str, what: str, now: datetime) -> None:
+    """Have every process that works on the lake now commit nothing more: another table takes a table's place."""
+    file, beside = Path(root, MARK), Path(root, f".{MARK}.{uuid.uuid4().hex}")
+    with beside.open("w", encoding="utf-8") as out:
+        json.dump({"what": what, "at": now.isoformat(), "id": uuid.uuid4().hex}, out)
+        out.flush()
+        os.fsync(out.fileno())
+    beside.replace(file)
+
+
 def require_same(root: str, known: str) -> None:
-    """Check that no backup has been restored since a mark was read. Errors: LakeReplaced.
+    """Check that nothing was restored or rebuilt since a mark was read. Errors: LakeReplaced.
 
     To be asked between opening a table and committing to it: a handle from before a restore can commit nothing (see
     lake/relog.py), and one from after it is of tables that know nothing of this process's batch.
     """
     if mark(root) != known:
         raise LakeReplaced(
-            f"{root}: a backup was restored while this process worked on it; nothing more of it is committed",
-            remedy="Start it again: it goes on from what was restored",
+            f"{root}: a backup was restored, or a table rebuilt, while this process worked on it; nothing more of it "
+            "is committed",
+            remedy="Start it again: it goes on from what is there now",
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -106,8 +107,13 @@ class SmallTables:
         return self._open[name]
 
     def require_same(self) -> None:
-        """Check that no backup has been restored since this was made. Errors: LakeReplaced."""
+        """Check that nothing has been restored or rebuilt since this was made. Errors: LakeReplaced."""
         restored.require_same(self._root, self._mark)
+
+    def replaces(self, what: str, now: datetime) -> None:
+        """Let no process but this one commit any more with what it has opened (see restored.leave_mark)."""
+        restored.leave_mark(self._root, what, now)
+        self._mark = restored.mark(self._root)
 
     def forget(self, name: str) -> None:
         """Look at a table again the next time: another may lie in its place."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.fs as pafs
 
-from clickjoin.lake.logs import TableLog, Torn, read_log
+from clickjoin.lake.logs import POINTER, TableLog, Torn, read_log
 
 if TYPE_CHECKING:
     from clickjoin.lake.small import SmallTables
@@ -36,17 +36,22 @@ def fill(small: SmallTables, name: str) -> Sequence[Torn]:
         return ()
     files, root = pafs.FileSystem.from_uri(small.path(name))
     files.create_dir(f"{root}/{_ASIDE}", recursive=True)
+    _keep_aside(files, root, log.torn)
     _drop_digests(files, root, min(torn.version for torn in log.torn))
     for torn in log.torn:
-        place, aside = f"{root}/_delta_log/{torn.file}", f"{root}/{_ASIDE}/{torn.file}"
-        if torn.why != "is missing":
-            files.copy_file(place, aside)
-        if torn.checkpoint:
-            files.delete_file(place)
-        else:
+        place = f"{root}/_delta_log/{torn.file}"
+        if not torn.checkpoint:
             _replace(files, place)
+        elif torn.file != POINTER:  # that one is gone with the digests
+            files.delete_file(place)
     small.forget(name)
     return log.torn
+
+
+def _keep_aside(files: pafs.FileSystem, root: str, torn: Sequence[Torn]) -> None:
+    for one in torn:
+        if one.why != "is missing":
+            files.copy_file(f"{root}/_delta_log/{one.file}", f"{root}/{_ASIDE}/{one.file}")
 
 
 def _replace(files: pafs.FileSystem, place: str) -> None:
@@ -60,5 +65,5 @@ def _drop_digests(files: pafs.FileSystem, root: str, since: int) -> None:
     """Checksums of entries, and the pointer to a checkpoint, that may speak of what is gone: engines do without."""
     for info in files.get_file_info(pafs.FileSelector(f"{root}/_delta_log")):
         match = _DIGEST.fullmatch(info.base_name)
-        if info.base_name == "_last_checkpoint" or (match and int(match[1] or match[2]) >= since):
+        if info.base_name == POINTER or (match and int(match[1] or match[2]) >= since):
             files.delete_file(info.path)

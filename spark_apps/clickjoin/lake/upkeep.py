@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from deltalake.exceptions import CommitFailedError
 
 from clickjoin.errors import LakeError
+from clickjoin.lake import commits
 
 if TYPE_CHECKING:
     from clickjoin.lake.small import SmallTables
@@ -73,6 +74,7 @@ def drop_buckets(
         try:
             if going.files:
                 table.delete(f"bucket < '{first}'")
+                commits.ensure_rewritten(table)
             return going
         except CommitFailedError:
             continue  # another writer came first: look again
@@ -99,7 +101,10 @@ def drop_batches(small: SmallTables, name: str, replica: str, sequence: str, bel
 def _delete(small: SmallTables, name: str, where: str) -> dict[str, Any]:
     for _ in range(_RACES):
         try:
-            return dict(small.open(name).delete(where))
+            table = small.open(name)
+            done = dict(table.delete(where))
+            commits.ensure_rewritten(table)
+            return done
         except CommitFailedError:
             continue  # another writer came first: look again
     raise LakeError(f"{small.path(name)}: lost {_RACES} commits in a row", remedy="Collect again, at a quieter time")

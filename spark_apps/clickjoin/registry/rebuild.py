@@ -5,8 +5,10 @@ Built beside, with every settled batch fixed in it, and put in place by one rena
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
@@ -14,11 +16,12 @@ from pyspark.sql import functions as F
 
 from clickjoin.agreement.account import account
 from clickjoin.dispatcher.journal import Journal, sequences
-from clickjoin.errors import ConfigError
+from clickjoin.errors import BatchError, ConfigError
 from clickjoin.events import bucket_at, bucket_start
 from clickjoin.lake import Txn
 from clickjoin.lake.extent import timestamp
 from clickjoin.lake.folders import put_aside, remove, rename
+from clickjoin.lake.relog import go_on_after
 from clickjoin.registry.boundary import advance, load_boundary
 from clickjoin.registry.shards import Timeline, load_timeline
 from clickjoin.tables import REGISTRY
@@ -50,7 +53,7 @@ def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = Fa
     """Rebuild the registry from `joined`, `filtered` and `unjoinable`. No join may run meanwhile.
 
     Events older than what it reaches back to are expired from then on. Errors: ConfigError where a registry is there
-    and `replace` was not asked for.
+    and `replace` was not asked for, BatchError where something was joined meanwhile.
     """
     small = lake.small
     there = small.exists("registry")
@@ -59,6 +62,7 @@ def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = Fa
             f"{small.path('registry')}: is there",
             remedy="Fix single claims with `clickjoin verify --repair`, or put all of it aside with --replace",
         )
+    seen = {name: small.version(name) for name in (*_OUTPUTS, "pending", "batches")}
     since = _since(pipeline, small, now)
     claims = _claims(pipeline, lake, load_timeline(small), since)
     remove(small, _BESIDE)
@@ -67,11 +71,30 @@ def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = Fa
         small.fix(_BESIDE, txn)
     if since is not None:
         advance(small, load_timeline(small).most, since, now)
-    old = put_aside(small, "registry", now) if there else None
-    rename(small, _BESIDE, "registry")
+    old = _put_in_place(small, now, seen, there=there)
     account(small, pipeline.pipeline, ("boundary", "timeline"))  # claims were placed, and reach back, as these say now
     counts = lake.read("registry").groupBy("outcome").count().collect()
     return Rebuilt({row["outcome"]: row["count"] for row in counts}, since, old)
+
+
+def _put_in_place(small: SmallTables, now: datetime, seen: Mapping[str, int], *, there: bool) -> str | None:
+    """Put the new registry in the place of the old one, and return where that is then.
+
+    A process that sleeps meanwhile holds a handle of the old registry: it is refused (see SmallTables.replaces), and
+    what it was about to commit is a version that the new one has already (see lake/relog.py).
+    """
+    small.replaces("registry rebuild", now)
+    old = put_aside(small, "registry", now) if there else None
+    if moved := [name for name, version in seen.items() if small.version(name) != version]:
+        if old:
+            rename(small, Path(old).name, "registry")
+        raise BatchError(
+            f"{small.path(moved[0])}: was committed to while the registry was rebuilt; the registry is as it was",
+            remedy="Stop every run, drain and gc of the pipeline, pause its DAGs in Airflow, and rebuild it again",
+        )
+    go_on_after(small, _BESIDE, old, now)
+    rename(small, _BESIDE, "registry")
+    return old
 
 
 def _since(pipeline: Pipeline, small: SmallTables, now: datetime) -> datetime | None:

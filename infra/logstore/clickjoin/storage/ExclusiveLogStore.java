@@ -56,11 +56,6 @@ public abstract class ExclusiveLogStore extends HadoopFileSystemLogStore {
         commit(path, bytes);
     }
 
-    @Override
-    public Boolean isPartialWriteVisible(Path path, Configuration conf) throws IOException {
-        return Boolean.FALSE;
-    }
-
     private void put(Path path, byte[] bytes, boolean overwrite) throws IOException {
         if (overwrite) {
             replace(path, bytes);

@@ -27,6 +27,12 @@ public class LocalLogStore extends ExclusiveLogStore {
         super(conf);
     }
 
+    /** Spark writes checkpoints by itself: where it is killed, half of one must not lie under the final name. */
+    @Override
+    public Boolean isPartialWriteVisible(Path path, Configuration conf) throws IOException {
+        return Boolean.TRUE;
+    }
+
     @Override
     protected boolean createExclusively(Path path, byte[] bytes) throws IOException {
         File target = fileOf(path);
