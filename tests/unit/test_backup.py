@@ -148,13 +148,92 @@ def test_no_links_to_be_had(batches: Batches, monkeypatch: pytest.MonkeyPatch) -
 
 def test_only_the_newest_are_kept(batches: Batches) -> None:
     first = backup(batches)
-    left = first.folder.with_name("20010101T000000.000000Z")
+    left = first.folder.with_name("20010101T000000.000000Z.removing")
     left.mkdir()  # one whose removal was cut short
     second, third = backup(batches), backup(batches, keep=2)
     assert third.removed == (first.folder.name,)
     assert backups(first.folder.parent) == [second.folder, third.folder]
     assert not left.exists()
     assert ids(third.folder, "joined") == ["e1", "e2", "e3"]
+
+
+def test_a_renamed_backup_is_as_old_as_it_is_and_never_removed(batches: Batches) -> None:
+    first = backup(batches)
+    named = first.folder.rename(first.folder.with_name("before-upgrade"))
+    batches.run(4, 4)
+    second = backup(batches, keep=1)
+    assert second.removed == ()
+    assert backups(named.parent) == [named, second.folder]
+    third = backup(batches, keep=1)
+    assert third.removed == (second.folder.name,)
+    assert backups(named.parent) == [named, third.folder]
+    assert ids(named, "joined") == ["e1", "e2", "e3"]
+    copied = [path for path in third.manifest.files if path.endswith(".parquet")]
+    assert any((third.folder / path).stat().st_nlink > 1 for path in copied)  # of the newest, not of the last by name
+
+
+def test_a_name_that_is_not_its_own_is_never_removed(batches: Batches) -> None:
+    first = backup(batches)
+    named = first.folder.rename(first.folder.with_name("20010101T000000.000000Z"))
+    second = backup(batches, keep=1)
+    assert (second.removed, backups(named.parent)) == ((), [named, second.folder])
+
+
+def test_a_link_is_no_backup(batches: Batches, tmp_path: Path) -> None:
+    first = backup(batches)
+    link = first.folder.with_name("latest")
+    link.symlink_to(first.folder.name)
+    second = backup(batches, keep=2)
+    assert second.removed == ()
+    assert backups(link.parent) == [first.folder, second.folder]
+    third = backup(batches, keep=1)
+    assert third.removed == (first.folder.name, second.folder.name)
+    assert backups(link.parent) == [third.folder]
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("keep", [None, 1])
+def test_what_others_put_there_stays(batches: Batches, tmp_path: Path, keep: int | None) -> None:
+    first = backup(batches)
+    (tmp_path / "elsewhere").mkdir()
+    names = ("notes", "20010101T000000.000000Z", "lost+found", "20010101T000000.000000Z.removing.mine")
+    for name in names:
+        (first.folder.with_name(name) / "deep").mkdir(parents=True)
+    first.folder.with_name("20020101T000000.000000Z.removing").symlink_to(tmp_path / "elsewhere")
+    first.folder.with_name("a-file").touch()
+    backup(batches, keep=keep)
+    assert all((first.folder.with_name(name) / "deep").is_dir() for name in names)
+    assert (tmp_path / "elsewhere").is_dir()
+
+
+@pytest.mark.parametrize("text", ["{", "no time", "no zone"])
+def test_a_manifest_that_cannot_be_read_hides_no_other(batches: Batches, text: str) -> None:
+    first, second = backup(batches), backup(batches)
+    file = second.folder / "manifest.json"
+    held = json.loads(file.read_text()) | {"at": "yesterday" if text == "no time" else "2040-01-01T00:00:00"}
+    file.write_text("{" if text == "{" else json.dumps(held))
+    assert backups(first.folder.parent) == [second.folder, first.folder]
+    third = backup(batches, keep=1)
+    assert third.removed == (first.folder.name,)
+    assert backups(first.folder.parent) == [second.folder, third.folder]
+    shutil.rmtree(third.folder)
+    assert backup(batches).folder.is_dir()  # although no manifest can be read
+
+
+def test_a_removal_that_is_cut_short(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    first = backup(batches)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", refuse)
+        with pytest.raises(LakeError, match="Input/output error"):
+            backup(batches, keep=1)
+    (second,) = backups(first.folder.parent)
+    assert [place.name for place in first.folder.parent.glob("*.removing")] == [f"{first.folder.name}.removing"]
+    third = backup(batches)
+    assert backups(first.folder.parent) == [second, third.folder]
+    assert not list(first.folder.parent.glob("*.removing"))
 
 
 def test_a_file_is_collected_meanwhile(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:

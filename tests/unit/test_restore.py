@@ -87,6 +87,42 @@ def test_which_one(batches: Batches) -> None:
         restore(other, second.folder, "", print)
 
 
+def test_the_newest_whatever_it_is_called(batches: Batches) -> None:
+    first = backup(batches).folder
+    named = first.rename(first.with_name("before-upgrade"))
+    second = backup(batches).folder
+    assert back(batches, dry_run=True).backup == second
+    assert back(batches, dry_run=True, at="before-upgrade").backup == named
+
+
+def test_a_link_that_the_user_made(batches: Batches) -> None:
+    first, second = backup(batches).folder, backup(batches).folder
+    link = first.with_name("latest")
+    link.symlink_to(first.name)
+    first.with_name("round").symlink_to("round")
+    assert back(batches, dry_run=True).backup == second
+    assert back(batches, dry_run=True, at="latest").backup == first
+    for name in ("round", "..", f"../p/{first.name}", "*"):
+        with pytest.raises(ConfigError, match=f"Name one of {first.name}, {second.name}$"):
+            back(batches, dry_run=True, at=name)
+    link.unlink()
+    link.symlink_to("partial")
+    second.rename(second.with_name("partial"))
+    with pytest.raises(ConfigError, match="no backup latest of"):
+        back(batches, dry_run=True, at="latest")
+
+
+def test_a_manifest_that_cannot_be_read_is_passed_over_and_named(batches: Batches) -> None:
+    first, second = backup(batches).folder, backup(batches).folder
+    (second / "manifest.json").write_text("{")
+    said: list[str] = []
+    done = restore(batches.pipeline, place(batches), "", said.append, dry_run=True)
+    assert done.backup == first
+    assert said == [f"{second}: its manifest cannot be read; it was passed over"]
+    with pytest.raises(LakeError, match=rf"{second.name}/manifest.json: cannot be read"):
+        back(batches, at=second.name)
+
+
 def _file(folder: Path) -> Path:
     return next((folder / "joined").rglob("part-*.parquet"))
 

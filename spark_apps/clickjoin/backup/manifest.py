@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from clickjoin.errors import ConfigError, LakeError
+from clickjoin.events import EPOCH
 
 NAME = "manifest.json"
 PARTIAL = "partial"
+REMOVING = ".removing"  # ends the name of a backup whose removal has begun
+_LEFT = re.compile(rf"{PARTIAL}|\d{{8}}T\d{{6}}\.\d{{6}}Z{re.escape(REMOVING)}")
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ def read(folder: Path) -> Manifest:
         raw: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
         raw["files"] = {path: (int(size), str(digest)) for path, (size, digest) in raw["files"].items()}
         found = Manifest(**raw | {"under_way": tuple(raw["under_way"])})
+        if datetime.fromisoformat(found.at).tzinfo is None:
+            raise ValueError("its time has no zone")
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise LakeError(f"{place}: cannot be read ({error})", remedy="Restore another backup (--at)") from error
     if wrong := [
@@ -61,28 +68,63 @@ def read(folder: Path) -> Manifest:
     return found
 
 
+def name_of(at: datetime) -> str:
+    """The name that a backup of this moment is given."""
+    return f"{at:%Y%m%dT%H%M%S.%fZ}"
+
+
+def is_left(name: str) -> bool:
+    """Whether a folder's name is that of a backup that was not finished, or whose removal was not."""
+    return bool(_LEFT.fullmatch(name))
+
+
+def dated(home: Path) -> list[tuple[Path, datetime | None]]:
+    """Folders of the backups of one pipeline, whatever they are called, with their manifests' times, oldest first.
+
+    Those whose manifest cannot be read (None) come before all others. A link to a backup is no backup.
+    """
+    found = [(place, _at(place)) for place in _whole(home) if not place.is_symlink()]
+    return sorted(found, key=lambda one: (one[1] is not None, one[1] or EPOCH, one[0].name))
+
+
 def backups(home: Path) -> list[Path]:
-    """Folders of the backups of one pipeline, oldest first."""
-    return sorted(place.parent for place in home.glob(f"*/{NAME}") if place.parent.name != PARTIAL)
+    """Folders of the backups of one pipeline, in the order of `dated`."""
+    return [place for place, _ in dated(home)]
 
 
 def find(folder: Path, pipeline: str, at: str) -> tuple[Path, Manifest]:
     """A pipeline's backup in a folder: the newest, or the one called `at`; the folder may be a backup itself.
 
-    Errors: ConfigError where there is none, LakeError for a manifest that cannot be read.
+    `at` may also name a link to one. Errors: ConfigError where there is none, LakeError for a manifest that cannot be
+    read: of the newest only where no other can be.
     """
-    if not at and (folder / NAME).is_file() and folder.name != PARTIAL:
+    if not at and _is_whole(folder):
         return folder, _of(folder, pipeline)
-    known = backups(folder / pipeline)
-    chosen = [place for place in known if not at or place.name == at]
-    if not chosen:
-        names = ", ".join(place.name for place in known[-5:])
-        begun = "; one was begun and never finished" if (folder / pipeline / PARTIAL).exists() else ""
+    home = folder / pipeline
+    known = [place.resolve() for place in _whole(home) if place.name == at] if at else backups(home)
+    if not known:
+        names = ", ".join(place.name for place in backups(home)[-5:])
+        begun = "; one was begun and never finished" if (home / PARTIAL).exists() else ""
         raise ConfigError(
             f"{folder}: holds no backup {f'{at} ' if at else ''}of pipeline {pipeline}{begun}",
             remedy=f"Name one of {names}" if names else "Give the folder that `clickjoin backup --to` was given",
         )
-    return chosen[-1], _of(chosen[-1], pipeline)
+    return known[-1], _of(known[-1], pipeline)
+
+
+def _whole(home: Path) -> list[Path]:
+    return [place.parent for place in home.glob(f"*/{NAME}") if _is_whole(place.parent)]
+
+
+def _is_whole(folder: Path) -> bool:
+    return (folder / NAME).is_file() and not is_left(folder.resolve().name)
+
+
+def _at(folder: Path) -> datetime | None:
+    try:
+        return datetime.fromisoformat(read(folder).at)
+    except LakeError:
+        return None
 
 
 def _of(folder: Path, pipeline: str) -> Manifest:

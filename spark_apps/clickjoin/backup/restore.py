@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin import faults
 from clickjoin.backup.busy import require_idle
 from clickjoin.backup.copying import Vanished, alone, copy, digest, flush, folders, settle, written_to
-from clickjoin.backup.manifest import Manifest, find
+from clickjoin.backup.manifest import Manifest, dated, find
 from clickjoin.errors import LakeError
 from clickjoin.events import MICROS
 from clickjoin.lake.pinned import look, require_version
@@ -69,6 +69,8 @@ def restore(
     works on the lake as far as is known (unless `force`).
     """
     place, held = find(folder, pipeline.pipeline, at)
+    if not at and place != folder:
+        _say_passed_over(place.parent, say)
     if dry_run:
         _check(place, held)
         return Restored(place, held, None, dict(held.tables))
@@ -82,6 +84,13 @@ def restore(
         _stage(place, held, staging)
         faults.reach("restore-copied")
         return _swap(root, staging, Restored(place, held, None, {}), say)
+
+
+def _say_passed_over(home: Path, say: Callable[[str], None]) -> None:
+    """Name the backups whose age nobody can tell: one of them may be newer than the one that was chosen."""
+    for place, at in dated(home):
+        if at is None:
+            say(f"{place}: its manifest cannot be read; it was passed over")
 
 
 def _check(place: Path, held: Manifest) -> None:

@@ -15,7 +15,7 @@ from clickjoin import faults
 from clickjoin.backup import manifest
 from clickjoin.backup.copying import Vanished, alone, copy, digest, flush, folders, settle, written_to
 from clickjoin.backup.cut import Looks, cut, looks, named, under_way
-from clickjoin.backup.manifest import PARTIAL, Manifest
+from clickjoin.backup.manifest import PARTIAL, REMOVING, Manifest
 from clickjoin.backup.places import require_apart
 from clickjoin.errors import LakeError
 from clickjoin.events import EPOCH
@@ -61,7 +61,7 @@ class _Wanted:
 
 
 def take(pipeline: Pipeline, to: Path, say: Callable[[str], None], *, wait: float, keep: int | None = None) -> Taken:
-    """Copy a lake as it stands at one moment to `to/<pipeline>/<time>`; of older ones keep the newest `keep` in all.
+    """Copy a lake as it stands at one moment to `to/<pipeline>/<time>`; of those so named keep the newest `keep`.
 
     Errors: ConfigError for a folder that will not do, CommitConflict where no quiet moment comes within `wait` seconds,
     LakeError for a lake that is damaged and a disk that is full.
@@ -91,7 +91,8 @@ def _take(pipeline: Pipeline, home: Path, say: Callable[[str], None], wait: floa
             versions = {name: seen.version for name, seen in wanted.looks.items()}
             whole = Manifest(pipeline.pipeline, pipeline.root, at.isoformat(), versions, wanted.counts,
                              wanted.under_way, files)  # fmt: skip
-            return Taken(_finish(home, whole, at), whole, copier.copied, copier.bytes, _prune(home, keep))
+            folder = _finish(home, whole, at)
+            return Taken(folder, whole, copier.copied, copier.bytes, _prune(home, keep, folder))
         say(f"{pipeline.root}: tables were put in the place of others meanwhile; beginning again")
     raise LakeError(
         f"{pipeline.root}: {_TRIES} times in a row files were collected before they could be copied",
@@ -126,11 +127,8 @@ class _Known:
 
 
 def _newest(home: Path) -> _Known:
-    older = manifest.backups(home)
-    if not older:
-        return _Known(home, {}, EPOCH)
-    found = manifest.read(older[-1])
-    return _Known(older[-1], found.files, datetime.fromisoformat(found.at))
+    folder, at = (manifest.dated(home) or [(home, None)])[-1]
+    return _Known(folder, manifest.read(folder).files, at) if at else _Known(home, {}, EPOCH)
 
 
 class _Copier:
@@ -210,18 +208,20 @@ def _finish(home: Path, whole: Manifest, at: datetime) -> Path:
     whole.write(home / PARTIAL)
     flush(home / PARTIAL)
     faults.reach("backup-written")
-    folder = home / f"{at:%Y%m%dT%H%M%S.%fZ}"
+    folder = home / manifest.name_of(at)
     (home / PARTIAL).rename(folder)
     flush(home)
     return folder
 
 
-def _prune(home: Path, keep: int | None) -> tuple[str, ...]:
-    known = manifest.backups(home)
-    old = known[:-keep] if keep else []
+def _prune(home: Path, keep: int | None, taken: Path) -> tuple[str, ...]:
+    """Remove all but the newest `keep` of the backups that are called as they were; nothing that others put there."""
+    own = [folder for folder, at in manifest.dated(home) if at and folder.name == manifest.name_of(at)]
+    old = [folder for folder in (own[:-keep] if keep else []) if folder != taken]
     for folder in old:
-        (folder / manifest.NAME).unlink()  # first: from here on it is no backup
-    for folder in home.iterdir():
-        if folder.is_dir() and folder not in known[len(old) :]:
+        left = folder.rename(folder.with_name(f"{folder.name}{REMOVING}"))  # first: from here on it is no backup
+        (left / manifest.NAME).unlink()
+    for folder in home.iterdir():  # also what an earlier removal has left that was cut short
+        if manifest.is_left(folder.name) and folder.is_dir() and not folder.is_symlink():
             shutil.rmtree(folder)
     return tuple(folder.name for folder in old)

@@ -5,8 +5,10 @@ Offsets and lengths are in bytes, of the unpacked content for a .gz.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 HEAD = 1024  # longest fingerprinted head, and anchor
 BLOCK = 8 << 20
+NO_FILE = (errno.ELOOP, errno.ENXIO)  # links in a circle, a socket: as surely no file as where nothing lies
 
 
 class BrokenGzip(Exception):
@@ -54,14 +57,34 @@ def proof_of(item: Position | Slice) -> Proof:
 
 @contextmanager
 def opened(path: str, fence: Fence | None) -> Iterator[int]:
-    """The file's descriptor, for reading. Errors: OSError; of it Outside where it lies outside of the fence."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    """The file's descriptor, for reading.
+
+    Errors: OSError; of it FileNotFoundError also where something else than a file lies there (a folder, a FIFO, a
+    socket, a device, links that lead in a circle), and Outside where the file lies outside of the fence.
+    """
+    fd = _open(path)
     try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise _no_file(path)
         if fence:
             fence.check(fd, path)
         yield fd
     finally:
         os.close(fd)
+
+
+def _open(path: str) -> int:
+    """Open what lies there, without waiting: a FIFO would have it wait for a writer. Errors: as `opened`."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno in NO_FILE:
+            raise _no_file(path) from error
+        raise
+
+
+def _no_file(path: str) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, "what lies there is no file", path)
 
 
 def read_at(fd: int, offset: int, length: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import os
 import re
@@ -96,6 +97,8 @@ class _Walk:
             self.gone = folder
             return
         except OSError as error:
+            if error.errno == errno.ELOOP:
+                self.gone = folder
             self._fail(folder, error)
             return
         if len(parts) == 1:
@@ -109,8 +112,15 @@ class _Walk:
 
     def _below(self, entries: list[os.DirEntry[str]], name: str, parts: tuple[str, ...], *, links: bool) -> None:
         for entry in entries:
-            if _names(name, entry.name) and entry.is_dir(follow_symlinks=links):
+            if _names(name, entry.name) and self._is_folder(entry, links=links):
                 self.visit(entry.path, parts)
+
+    def _is_folder(self, entry: os.DirEntry[str], *, links: bool) -> bool:
+        try:
+            return entry.is_dir(follow_symlinks=links)
+        except OSError as error:
+            self._fail(entry.path, error)
+            return False
 
     def _file(self, entry: os.DirEntry[str], matched: bool) -> None:
         known = self.files.get(entry.path)
@@ -142,5 +152,6 @@ class _Walk:
         return self.fence.holds(entry.path)
 
     def _fail(self, path: str, error: OSError) -> None:
-        self.failed.append(path)
+        if error.errno != errno.ELOOP:  # links in a circle hide nothing, whatever else is wrong with them
+            self.failed.append(path)
         self.problems.append(unreadable(path, error))

@@ -1,0 +1,167 @@
+"""Something else than a file lies where a planned log lay: nothing waits for it; its bytes are lost, not the batch."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from clickjoin.config import Files
+from clickjoin.errors import SourceError
+from clickjoin.sources.contents import opened
+from clickjoin.sources.fence import Fence
+from clickjoin.sources.records import read_chunk
+from clickjoin.sources.resume import Landed, resume
+from clickjoin.sources.sample import csv_header
+from tests.unit.sources_bench import BASE, PLENTY, Feed, append, events, numbers, spec
+
+
+def _link_to_fifo(path: Path) -> None:
+    fifo = path.with_name("fifo")
+    os.mkfifo(fifo)
+    path.symlink_to(fifo)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.relpath(path))  # an address has room for about 100 characters
+
+
+def _loop(path: Path) -> None:
+    path.with_name("round").symlink_to(path)
+    path.symlink_to(path.with_name("round"))
+
+
+KINDS: dict[str, Callable[[Path], None]] = {
+    "fifo": os.mkfifo,
+    "link to a fifo": _link_to_fifo,
+    "folder": Path.mkdir,
+    "link to a folder": lambda path: path.symlink_to(path.parent),
+    "loop": _loop,
+    "socket": _socket,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_waiting() -> Iterator[None]:
+    """A test that waits fails, instead of holding up all others."""
+
+    def end(*_: object) -> None:
+        raise AssertionError("it waits for somebody to write")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(params=KINDS)
+def put(request: pytest.FixtureRequest) -> Callable[[Path], None]:
+    """Puts something in the place of a file."""
+
+    def do(path: Path) -> None:
+        path.unlink(missing_ok=True)
+        KINDS[request.param](path)
+
+    return do
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_its_slice_is_lost_and_others_are_read(
+    feed: Feed, log: Path, tmp_path: Path, put: Callable[[Path], None], packed: bool
+) -> None:
+    if packed:
+        log = log.with_name("a.jsonl.gz")
+        log.write_bytes(gzip.compress(events(0, 40)))
+        feed.ahead = 60
+    else:
+        append(log, events(0, 40))
+    append(tmp_path / "b.jsonl", events(40, 50))
+    slices = feed.plan().slices
+    (gone,) = (piece for piece in slices if piece.path == str(log))
+    put(log)
+    assert list(feed.source.lost(slices)) == [gone.generation]
+    rows = feed.read(slices)
+    assert numbers(rows) == list(range(40, 50))
+    assert [row["reason"] for row in rows if row["reason"]] == ["source-lost"]
+    feed.plan()  # and those that come go on
+    append(tmp_path / "b.jsonl", events(50, 60))
+    assert feed.step() == list(range(50, 60))
+
+
+def test_its_bytes_are_found_elsewhere(feed: Feed, log: Path, put: Callable[[Path], None]) -> None:
+    append(log, events(0, 40))
+    slices = feed.plan().slices
+    log.rename(log.with_name("a.jsonl.1"))
+    put(log)
+    assert feed.source.lost(slices) == {}
+    assert numbers(feed.read(slices)) == list(range(40))
+
+
+def test_in_the_place_of_its_folder(tmp_path: Path, put: Callable[[Path], None]) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    feed = Feed(tmp_path, "*/*.jsonl")
+    append(tmp_path / "one/a.jsonl", events(0, 40))
+    append(tmp_path / "two/b.jsonl", events(40, 50))
+    slices = feed.plan().slices
+    (tmp_path / "one/a.jsonl").unlink()
+    (tmp_path / "one").rmdir()
+    put(tmp_path / "one")
+    assert len(feed.source.lost(slices)) == 1
+    assert numbers(feed.read(slices)) == list(range(40, 50))
+    feed.plan()
+
+
+def test_a_loop_in_the_place_of_the_globs_folder_tells_nothing(tmp_path: Path) -> None:
+    """As a disk that is not mounted."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    feed = Feed(folder)
+    append(folder / "a.jsonl", events(0, 40))
+    slices = feed.plan().slices
+    (folder / "a.jsonl").unlink()
+    folder.rmdir()
+    _loop(folder)
+    with pytest.raises(SourceError, match="does not exist"):
+        feed.source.lost(slices)
+
+
+@pytest.mark.parametrize("fenced", [False, True])
+def test_it_is_refused_and_closed(tmp_path: Path, log: Path, put: Callable[[Path], None], fenced: bool) -> None:
+    put(log)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        with pytest.raises(FileNotFoundError), opened(str(log), Fence((str(tmp_path),), ()) if fenced else None):
+            pass
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_put_there_after_it_was_listed(feed: Feed, log: Path, put: Callable[[Path], None]) -> None:
+    """Whoever opens a file by a name that was right a moment ago."""
+    append(log, events(0, 40))
+    plan = feed.plan()
+    (position,) = plan.positions
+    chunks, _ = feed.source._chunks(plan.slices)
+    last = Landed(position.generation, str(log), 0, len(events(0, 1)) - 1, f"h:1:{BASE}")
+    assert resume(last)
+    put(log)
+    assert resume(last) is None
+    assert not feed.source.rewritten([position])
+    assert csv_header(Files(kind="files", path=str(log), format="csv"), str(log)) == b""
+    with pytest.raises(FileNotFoundError):
+        list(read_chunk(chunks[0], spec()))
+
+
+def test_a_plan_takes_nothing_of_it(feed: Feed, log: Path, put: Callable[[Path], None]) -> None:
+    append(log, events(0, 40))
+    feed.plan()
+    put(log)
+    assert feed.source.plan(feed.positions, PLENTY).slices == ()
