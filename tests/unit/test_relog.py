@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 
-from clickjoin.errors import LakeReplaced
-from clickjoin.lake import SmallTables, Txn
+from clickjoin.agreement.check import require_agreement
+from clickjoin.errors import LakeError, LakeReplaced
+from clickjoin.lake import SmallTables, Txn, commits
+from clickjoin.lake.folders import put_aside, rename
 from clickjoin.lake.pinned import look
-from clickjoin.lake.relog import UNKNOWN, continue_after
+from clickjoin.lake.relog import UNKNOWN, continue_after, go_on_after
 from clickjoin.lake.restored import MARK
-from tests.unit.lakes import Batches, ids, pipeline, tree
+from clickjoin.tables import REGISTRY
+from tests.unit.lakes import NOON, Batches, ids, pipeline, tree
 
 HELD, NEWEST = 5, 9
 
@@ -98,3 +103,36 @@ def test_more_versions_than_a_file_has_names(batches: Batches, monkeypatch: pyte
     log = Path(batches.pipeline.root, "registry/_delta_log")
     assert [len(set(log.glob(f"{v:020}.json"))) for v in range(38)] == [1] * 38
     assert max(place.stat().st_nlink for place in log.glob("*.json")) == 10
+
+
+@pytest.mark.parametrize("left", ["nothing", "cut", "zeros", "gone"])
+def test_a_damaged_file_of_the_journal_is_named(batches: Batches, left: str) -> None:
+    """With the way back: who rebuilds it asks the same facts first."""
+    batches.run(1, HELD)
+    for path in batches.small.files("batches")["path"].to_pylist():
+        file = Path(batches.small.path("batches"), path)
+        data = file.read_bytes()
+        file.write_bytes({"nothing": b"", "cut": data[: len(data) // 2], "zeros": bytes(len(data))}.get(left, b""))
+        if left == "gone":
+            file.unlink()
+    with pytest.raises(LakeError, match=r"/batches: its rows cannot be read .*`clickjoin journal rebuild --replace`"):
+        require_agreement(SmallTables(batches.pipeline.root), batches.pipeline)
+
+
+def test_a_rebuilt_table_goes_on_after_the_one_that_was_put_aside(batches: Batches) -> None:
+    """So a process that sleeps between its look and its commit finds the next version taken, and is refused then."""
+    batches.run(1, NEWEST)
+    idle = SmallTables(batches.pipeline.root)
+    handle, small = idle.open("registry"), batches.small
+    old = small.version("registry")
+    small.replaces("registry rebuild", NOON)
+    small.create(replace(REGISTRY, name="registry.rebuilding"))
+    aside = put_aside(small, "registry", NOON)
+    go_on_after(small, "registry.rebuilding", aside, NOON)
+    rename(small, "registry.rebuilding", "registry")
+    assert small.version("registry") == old + 2
+    with pytest.raises(CommitFailedError):
+        commits.add(handle, [], Txn("p/main/join", NEWEST + 1))
+    with pytest.raises(LakeReplaced):
+        idle.version("registry")
+    assert small.fix("registry", Txn("p/main/join", NEWEST + 1))
