@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from clickjoin import faults
 from clickjoin.engine import Engine
 from clickjoin.verification.findings import Report
 from clickjoin.verification.verify import Verifier, Wanted
@@ -98,3 +101,16 @@ FAULTS = {
     "doubled_claim": ["j"],
     "unknown_output": ["k"],
 }
+
+
+def stopped(monkeypatch: pytest.MonkeyPatch, point: str, work: Callable[[], object]) -> None:
+    """Do something, and stop as a crash would where it passes a point."""
+
+    def reach(name: str) -> None:
+        if name == point:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(faults, "reach", reach)
+        with pytest.raises(KeyboardInterrupt):
+            work()

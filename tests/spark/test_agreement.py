@@ -14,6 +14,7 @@ from clickjoin.errors import LakeError
 from clickjoin.registry.boundary import advance
 from clickjoin.registry.reshard import reshard
 from tests.spark.bench import NOON, Bench, click, query
+from tests.spark.hand import stopped
 from tests.spark.whole import some
 
 Q, NEVER, LATER = query("q"), query("never", 2), query("later", 3)
@@ -213,19 +214,6 @@ def test_every_job_refuses(bench: Bench) -> None:
     for name, more_ in {**jobs, "reshard": {"shards": 9}, "close_day": {"date": "2026-03-01"}}.items():
         with pytest.raises(LakeError, match="registry: is older"):
             apps.APPS[name](bench.spark, bench.pipeline, "main", print, **more_)
-
-
-def stopped(monkeypatch: pytest.MonkeyPatch, point: str, work: Callable[[], object]) -> None:
-    """Do something, and stop as a crash would where it passes a point."""
-
-    def reach(name: str) -> None:
-        if name == point:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(faults, "reach", reach)
-        with pytest.raises(KeyboardInterrupt):
-            work()
 
 
 @pytest.mark.parametrize("point", some(faults.POINTS, 2))

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from clickjoin import faults
 from tests.spark.bench import Bench, event_id
-from tests.spark.hand import FAULTS, Hand, damage, found, verify
+from tests.spark.hand import FAULTS, Hand, damage, found, stopped, verify
 
 LEFT = {"two_places": 1, "wrong_token": 2, "doubled_claim": 1}
 POINTS = ("planned", "released", "dispatched", "returned", "doubles-kept", "doubles-gone", "recovered")
@@ -100,14 +99,7 @@ def test_cut_short_at_every_step(hand: Hand, sound: dict[str, Any], monkeypatch:
 
 
 def cut_short(hand: Hand, monkeypatch: pytest.MonkeyPatch, point: str, *, asked: bool) -> None:
-    def reach(name: str) -> None:
-        if name == point:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(faults, "reach", reach)
-        with pytest.raises(KeyboardInterrupt):
-            verify(hand.bench, repair=asked, remove_doubles=asked)
+    stopped(monkeypatch, point, lambda: verify(hand.bench, repair=asked, remove_doubles=asked))
 
 
 def test_doubles_stay_unless_asked_for(hand: Hand) -> None:
