@@ -6,29 +6,31 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from clickjoin import faults, metrics
+from clickjoin import batch_metrics
 from clickjoin.batch import run_batch
-from clickjoin.context import Context
+from clickjoin.batch_context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
-from clickjoin.dispatcher.others import others
-from clickjoin.dispatcher.plan import BatchPlan, TableSlice
-from clickjoin.errors import FilesGone
-from clickjoin.events import MICROS
+from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, wait
+from clickjoin.dispatcher.peers import peer_batches
 from clickjoin.joiner.adapter import load_adapter
-from clickjoin.lake import Lake
+from clickjoin.lake import SparkTables
 from clickjoin.lake.clock import LakeClock
-from clickjoin.pace import IDLE_SECONDS, HalfTime, wait
+from clickjoin.lake_setup import initialise
+from clickjoin.model import failpoint
+from clickjoin.model.errors import FilesGone
+from clickjoin.model.ids import MICROS
+from clickjoin.model.plan import BatchPlan, TableSplit
+from clickjoin.model.replica import replica_name
+from clickjoin.model.split import Problem, Split
 from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
-from clickjoin.replicas import replica_name
 from clickjoin.retry.due import Waiting, look_ahead
 from clickjoin.retry.redrive import redrive
-from clickjoin.session import suit
-from clickjoin.setup import initialise
-from clickjoin.sources.base import MOVED, Problem, Source
-from clickjoin.sources.files import FilesSource
+from clickjoin.sources.open import open_source
+from clickjoin.sources.port import MOVED, Source
+from clickjoin.spark.session import tune_codegen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,18 +69,19 @@ class Engine:
         self.pipeline = pipeline
         self.replica = replica_name(replica)
         self.adapter = load_adapter(pipeline.adapter)
-        self.lake = Lake(spark, pipeline.root)
-        initialise(pipeline, self.lake.small, agreeing=agreeing)
-        sides, tasks = {"primary": pipeline.primary, "foreign": pipeline.foreign}, pipeline.batch.tasks
+        self.lake = SparkTables(spark, pipeline.root)
+        initialise(pipeline, self.lake.delta, agreeing=agreeing)
         now = time.time if clock else LakeClock(pipeline.root)  # files' own times are set by no clock that is given
-        own = {stream: FilesSource(side.source, now=now, tasks=tasks) for stream, side in sides.items()}
-        self.sources: dict[str, Source] = dict(sources or own)
+        tasks = pipeline.batch.parallelism
+        self.sources: dict[str, Source] = dict(
+            sources or {item.name: open_source(item.source, now=now, tasks=tasks) for item in pipeline.inputs}
+        )
         self.clock = clock = clock or now
-        self.join = Dispatcher(pipeline, self.lake.small, replica, "join", self.sources, clock)
-        self.retry = Dispatcher(pipeline, self.lake.small, replica, "retry", clock=clock)
-        self.redriver = Dispatcher(pipeline, self.lake.small, replica, "redrive", clock=clock)
+        self.join = Dispatcher(pipeline, self.lake.delta, replica, "join", self.sources, clock)
+        self.retry = Dispatcher(pipeline, self.lake.delta, replica, "retry", clock=clock)
+        self.redriver = Dispatcher(pipeline, self.lake.delta, replica, "redrive", clock=clock)
         self._looked: tuple[int, Waiting] | None = None
-        self._half = HalfTime()
+        self._half = DutyCycle()
         self._floods: dict[str, Problem | None] = {}
 
     def copy(
@@ -101,11 +104,11 @@ class Engine:
 
     def waiting(self) -> Waiting:
         """What waits for its primary now; looks at the table again only when it has changed or something fell due."""
-        version, now = self.lake.small.version("pending"), self._now()
+        version, now = self.lake.delta.version("pending"), self._now()
         known = self._looked
         if known and known[0] == version and not (known[1].next_due and known[1].next_due <= now):
             return known[1]
-        some = self.lake.small.rows("pending")
+        some = self.lake.delta.rows("pending")
         found = look_ahead(self.lake, self.replica, version, now, self._far(now)) if some else Waiting(0, 0, None)
         self._looked = (version, found)
         return self._looked[1]
@@ -119,7 +122,7 @@ class Engine:
             if not self.waiting().due or self._looked is None:
                 return None
             due, far = (int(at.timestamp() * MICROS) for at in (now, self._far(now)))
-            part = TableSlice("pending", self._looked[0], due, self.pipeline.batch.max_events, far=far)
+            part = TableSplit("pending", self._looked[0], due, self.pipeline.batch.max_events, far=far)
             plan = self.retry.next_of_table(part)
         return self._run(plan, self.retry, time.perf_counter() - start) if plan else None
 
@@ -131,7 +134,7 @@ class Engine:
         sent = 0
         while True:
             plan = self.redriver.unsettled()
-            if plan is None and self.lake.small.rows("unjoinable"):
+            if plan is None and self.lake.delta.rows("unjoinable"):
                 plan = self.redriver.next_of_table(self._given_up(span))
             if plan is None:
                 return sent
@@ -146,21 +149,22 @@ class Engine:
         return self._redrive(plan) if plan else 0
 
     def _redrive(self, plan: BatchPlan) -> int:
-        ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(self.lake.small), {})
+        ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(self.lake.delta), {})
         moved = redrive(ctx)
         self.redriver.settled(plan, {})
         return moved
 
-    def _given_up(self, span: tuple[int, int] | None) -> TableSlice:
-        small = self.lake.small
-        part = TableSlice(
-            "unjoinable", small.version("unjoinable"), int(self.clock() * MICROS), self.pipeline.batch.max_events
+    def _given_up(self, span: tuple[int, int] | None) -> TableSplit:
+        delta = self.lake.delta
+        part = TableSplit(
+            "unjoinable", delta.version("unjoinable"), int(self.clock() * MICROS), self.pipeline.batch.max_events
         )
-        return part if span is None else replace(part, since=span[0], until=span[1], primary=small.version("primary"))
+        return part if span is None else replace(part, since=span[0], until=span[1], primary=delta.version("primary"))
 
     def finish(self, plan: BatchPlan) -> Settled:
         """Carry an unsettled join or retry batch through, of whichever replica; it must have landed."""
-        dispatcher = Dispatcher(self.pipeline, self.lake.small, plan.replica, plan.sequence, clock=self.clock)
+        delta = self.lake.delta
+        dispatcher = Dispatcher(self.pipeline, delta, plan.replica, plan.sequence, self.sources, self.clock)
         return self._run(plan, dispatcher, 0.0)
 
     def run(
@@ -192,8 +196,8 @@ class Engine:
                 self._pace(settled[0], begun, stop, end)
 
     def _give_way(self, item: Settled, stop: Callable[[], bool], end: float | None) -> None:
-        """While this replica is behind and another is not, leave the other the rest of the time: batch.catch_up."""
-        share = self.pipeline.batch.catch_up
+        """While this replica is behind and another is not, leave the other the rest of the time (catch_up_share)."""
+        share = self.pipeline.batch.catch_up_share
         if not item.plan.backlog_events or share == 1 or not self._others_alive():
             return
         worked = sum(float(str(value)) for name, value in item.metrics.items() if name.startswith("seconds_"))
@@ -202,11 +206,11 @@ class Engine:
     def _pace(self, item: Settled, begun: float, stop: Callable[[], bool], end: float | None) -> None:
         """While nothing is behind, begin a batch every so often at most: each adds files that others have to list."""
         if not item.plan.backlog_events:
-            wait(begun + self.pipeline.batch.every, stop, end)
+            wait(begun + self.pipeline.batch.trigger_interval, stop, end)
 
     def _others_alive(self) -> bool:
         since = self._now() - timedelta(seconds=ALIVE_SECONDS)
-        found = others(self.lake.small, self.pipeline.pipeline, self.replica)
+        found = peer_batches(self.lake.delta, self.pipeline.pipeline, self.replica)
         return any(other.planned_at > since for other in found)
 
     def drain(self, done: Callable[[Settled], None]) -> Waiting:
@@ -243,23 +247,23 @@ class Engine:
         return now + timedelta(seconds=self.pipeline.retry.max_delay + self.pipeline.limits.max_skew)
 
     def _run(self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float) -> Settled:
-        small = self.lake.small
+        delta = self.lake.delta
         # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
-        ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(small), *load_bounds(small))
+        ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(delta), *load_bounds(delta))
         ctx.seconds["plan"] = plan_seconds
         before = self.lake.conflict_reruns
-        suit(self.lake.spark, sum(piece.events for part in plan.slices.values() for piece in part))
+        tune_codegen(self.lake.spark, sum(split.events for splits in plan.splits.values() for split in splits))
         lost = self._carry_through(ctx)
         self._floods |= ctx.floods
         ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
         with ctx.step("settle"):
-            row = metrics.row(ctx, self._now(), self._floods)
-            small.append("metrics", [row], plan.txn)
-            dispatcher.settled(plan, lost)
-        faults.reach("settled")
+            row = batch_metrics.row(ctx, self._now(), self._floods)
+            delta.append("metrics", [row], plan.txn)
+            dispatcher.settled(plan, lost, ctx.newest)
+        failpoint.reach("settled")
         return Settled(plan, row)
 
-    def _carry_through(self, ctx: Context) -> dict[str, list[dict[str, Any]]]:
+    def _carry_through(self, ctx: Context) -> dict[str, tuple[Split, ...]]:
         """Run the batch; again at once where a log was renamed, packed or cut meanwhile, or its own files went."""
         for _ in range(_MOVES):
             try:

@@ -1,1 +1,4 @@
-"""Whether the tables agree with the journal: one that is older than the rest, or lost its newest commits, does not."""
+"""Whether the tables agree with the journal: one that is older, or lost its newest commits, is refused at start.
+
+Only facts read from logs, and pure rules over them, enter here; nothing is repaired.
+"""

@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 
 from clickjoin.agreement.facts import ACCOUNTED, gather
 from clickjoin.agreement.rules import OLD_TABLE, Disagreement, disagreements
-from clickjoin.lake import Txn
+from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake import DeltaTables
 
 
-def account(small: SmallTables, pipeline: str, tables: Collection[str]) -> list[str]:
+def account(delta: DeltaTables, pipeline: str, tables: Collection[str]) -> list[str]:
     """Write into each of these tables what it was found to lack; returns the names of those that lacked something.
 
     A batch that a table has lost is fixed in it by an empty commit, so that no late copy can commit it once more.
     """
-    found = [one for one in disagreements(gather(small, pipeline)) if one.kind == OLD_TABLE and one.table in tables]
+    found = [one for one in disagreements(gather(delta, pipeline)) if one.kind == OLD_TABLE and one.table in tables]
     for one in found:
         if one.number:
-            small.fix(one.table, Txn(one.app_id, one.number))
-    facts = gather(small, pipeline)
+            delta.commit_txn_only(one.table, Txn(one.app_id, one.number))
+    facts = gather(delta, pipeline)
     for name in {one.table for one in found}:
         missing = max((one.version for one in found if one.table == name), default=0) - facts.version(name)
         if missing > 0:
             known = max(facts.logs[name].txns.get(ACCOUNTED, 0), 0)
-            small.fix(name, Txn(ACCOUNTED, known + missing))
+            delta.commit_txn_only(name, Txn(ACCOUNTED, known + missing))
     return sorted({one.table for one in found})
 
 

@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 from clickjoin.agreement.facts import ACCOUNTED, Facts, gather
 from clickjoin.agreement.rules import Disagreement, disagreements, first_of_each
-from clickjoin.errors import LakeError
+from clickjoin.model.errors import LakeError
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 _SHOWN = 3
 
 
-def require_agreement(small: SmallTables, pipeline: Pipeline) -> None:
+def require_agreement(delta: DeltaReader, pipeline: Pipeline) -> None:
     """Check that every table holds what the journal says, and no more. Errors: LakeError, which names what does not."""
-    facts = gather(small, pipeline.pipeline)
+    facts = gather(delta, pipeline.pipeline)
     found = disagreements(facts)
     if found:
         raise refusal(found)
-    remember(small, facts)
+    remember(delta, facts)
 
 
-def remember(small: SmallTables, facts: Facts) -> None:
+def remember(delta: DeltaReader, facts: Facts) -> None:
     """Have this process count the versions that were lost and accounted for."""
-    small.noted.lost |= {
+    delta.noted.lost |= {
         name: log.txns[ACCOUNTED] for name, log in facts.logs.items() if log.txns.get(ACCOUNTED, 0) > 0
     }
 

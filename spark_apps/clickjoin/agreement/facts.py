@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clickjoin.dispatcher.held import Held
-from clickjoin.lake.logs import TableLog, read_log
-from clickjoin.tables import ALL
+from clickjoin.dispatcher.committed import CommittedTxns
+from clickjoin.lake.log_entries import TableLog, read_log
+from clickjoin.schemas import ALL
 
 if TYPE_CHECKING:
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 Key = tuple[str, str]  # replica, sequence
-JOURNAL = "batches"
+JOURNAL = "journal"
 NUMBERED = ("join", "retry", "redrive", "recover")
 _PARTS = ("", "/primary", "/foreign")  # of table `quarantine`, which has a transaction for each stream
 ACCOUNTED = "accounted"
@@ -29,7 +29,7 @@ class Sequence:
     """How far the journal says that a sequence has come, and what its batches had seen by then."""
 
     planned: int = 0
-    held: Held = field(default_factory=Held)
+    held: CommittedTxns = field(default_factory=CommittedTxns)
 
 
 @dataclass(frozen=True)
@@ -57,23 +57,23 @@ class Facts:
         return log.version + max(log.txns.get(ACCOUNTED, 0), 0)
 
 
-def gather(small: SmallTables, pipeline: str) -> Facts:
+def gather(delta: DeltaReader, pipeline: str) -> Facts:
     """Take the facts. Joins may run, so what must be there is read after what says so.
 
     The journal's rows first, the tables that they speak of next, the registry after the outputs; and last once more
     the journal, for what has been planned.
     """
-    before = read_log(small.path(JOURNAL))
-    held, blind = _held(small, pipeline, before) if not before.torn else ({}, "")
+    before = read_log(delta.path(JOURNAL))
+    held, blind = _held(delta, pipeline, before) if not before.torn else ({}, "")
     names = [table.name for table in reversed(ALL) if table.name != JOURNAL]  # the registry last: claims come first
-    logs = {name: log for name in names if (log := read_log(small.path(name))).version >= 0}
-    after = read_log(small.path(JOURNAL))
+    logs = {name: log for name in names if (log := read_log(delta.path(name))).version >= 0}
+    after = read_log(delta.path(JOURNAL))
     apps = {app for log in (after, *logs.values()) for app in log.txns}
     sequences = {
-        key: Sequence(max(after.txns.get(f"{pipeline}/{'/'.join(key)}/planned", 0), 0), held.get(key, Held()))
+        key: Sequence(max(after.txns.get(f"{pipeline}/{'/'.join(key)}/planned", 0), 0), held.get(key, CommittedTxns()))
         for key in keys(apps, pipeline)
     }
-    return Facts(pipeline, small.path("").rstrip("/"), {JOURNAL: after, **logs}, sequences, blind)
+    return Facts(pipeline, delta.path("").rstrip("/"), {JOURNAL: after, **logs}, sequences, blind)
 
 
 def keys(apps: Iterable[str], pipeline: str) -> list[Key]:
@@ -83,7 +83,7 @@ def keys(apps: Iterable[str], pipeline: str) -> list[Key]:
     return sorted({(match[1], match[2]) for match in found if match})
 
 
-def _held(small: SmallTables, pipeline: str, log: TableLog) -> tuple[dict[Key, Held], str]:
+def _held(delta: DeltaReader, pipeline: str, log: TableLog) -> tuple[dict[Key, CommittedTxns], str]:
     """What the newest settled row of each sequence says; and why none could be read."""
     last = {
         key: number
@@ -97,12 +97,12 @@ def _held(small: SmallTables, pipeline: str, log: TableLog) -> tuple[dict[Key, H
         for (replica, sequence), number in last.items()
     ]
     try:
-        rows = small.read(JOURNAL, filters, ["replica", "sequence", "plan"]).to_pylist()
+        rows = delta.read(JOURNAL, filters, ["replica", "sequence", "plan"]).to_pylist()
     except (OSError, pa.ArrowException) as error:  # a file that is gone, or is no Parquet (any more)
         return {}, str(error)
-    found: dict[Key, Held] = {}
+    found: dict[Key, CommittedTxns] = {}
     for row in rows:
         key = (row["replica"], row["sequence"])
-        held = Held.from_plain(json.loads(row["plan"]).get("held", {}), f"{pipeline}/{'/'.join(key)}")
+        held = CommittedTxns.from_plain(json.loads(row["plan"]).get("held", {}), f"{pipeline}/{'/'.join(key)}")
         found[key] = held if held.txns or held.tables else found.get(key, held)
     return found, ""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clickjoin.agreement.facts import JOURNAL, Facts, Key
-from clickjoin.lake.logs import TableLog
+from clickjoin.lake.log_entries import TableLog
 
 OLD_JOURNAL, OLD_TABLE, TORN, BLIND, FORGETFUL = "old_journal", "old_table", "torn_log", "blind", "forgetful"
 # What cannot be there before the same batch is in the registry, by sequence.
@@ -21,7 +21,7 @@ _AFTER_CLAIMS = {
     "redrive": ("pending",),
 }
 _RETENTION = "delta.setTransactionRetentionDuration"
-_REBUILT = ("registry", "boundary", "timeline")
+_REBUILT = ("registry", "registry_boundary", "shard_timeline")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Disagreement:
         """What brings the table and the others together again."""
         if self.kind in (OLD_JOURNAL, BLIND):
             return (
-                "Restore the newest copy of `batches`; or stop the joins, run `clickjoin journal rebuild --replace`, "
+                "Restore the newest copy of `journal`; or stop the joins, run `clickjoin journal rebuild --replace`, "
                 "then `clickjoin verify --repair`"
             )
         if self.kind == TORN:

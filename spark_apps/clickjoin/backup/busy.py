@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickjoin.backup.cut import under_way
-from clickjoin.errors import BatchError, ClickjoinError
-from clickjoin.lake.pinned import LOG, PinnedTables, look
-from clickjoin.tables import ALL
+from clickjoin.lake.snapshot_files import LOG, PinnedTables, look
+from clickjoin.model.errors import BatchError, ClickjoinError
+from clickjoin.schemas import ALL
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -34,9 +34,9 @@ def require_idle(pipeline: Pipeline, now: datetime) -> None:
             raise BatchError(
                 f"{pipeline.root}/{table.name}: was committed to {age.total_seconds():.0f} s ago", remedy=remedy
             )
-    seen = look(pipeline.root, "batches")
+    seen = look(pipeline.root, "journal")
     try:
-        plans = under_way(PinnedTables(pipeline.root, {"batches": seen.version}), pipeline.pipeline) if seen else []
+        plans = under_way(PinnedTables(pipeline.root, {"journal": seen.version}), pipeline.pipeline) if seen else []
     except ClickjoinError:
         return
     if fresh := [plan.token for plan in plans if now - plan.planned_at < _PLANNED]:

@@ -12,15 +12,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clickjoin.errors import ConfigError
+from clickjoin.lake.read_files import read_files
 from clickjoin.lake.readable import ReadableTables
-from clickjoin.lake.some import read_files
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.ids import EVENT_KEY
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
-_KEY = ["event_id", "event_time"]
 _PLACES = ("filtered", "unjoinable", "expired", "pending")
 _Event = tuple[str, datetime]
 _ByBucket = dict[str, list[str]]
@@ -61,23 +61,23 @@ def compare(pipeline: Pipeline, other: Path) -> Iterator[Missing]:
             yield Missing(*event, primary_id, (places or {}).get(event, unread))
 
 
-def _gone(old: SmallTables, olds: list[str], new: SmallTables, news: list[str]) -> dict[_Event, str]:
-    rows = read_files(old, "joined", olds, [*_KEY, "primary_id"])
-    keys = zip(*(rows[name].to_pylist() for name in _KEY), strict=True)
+def _gone(old: DeltaReader, olds: list[str], new: DeltaReader, news: list[str]) -> dict[_Event, str]:
+    rows = read_files(old, "joined", olds, [*EVENT_KEY, "primary_id"])
+    keys = zip(*(rows[name].to_pylist() for name in list(EVENT_KEY)), strict=True)
     found = dict(zip(keys, rows["primary_id"].to_pylist(), strict=True))
     for event in _events(new, "joined", news) if found else ():
         found.pop(event, None)
     return found
 
 
-def _events(small: SmallTables, name: str, paths: list[str]) -> Iterator[_Event]:
-    rows = read_files(small, name, paths, _KEY)
-    yield from zip(*(rows[column].to_pylist() for column in _KEY), strict=True)
+def _events(delta: DeltaReader, name: str, paths: list[str]) -> Iterator[_Event]:
+    rows = read_files(delta, name, paths, list(EVENT_KEY))
+    yield from zip(*(rows[column].to_pylist() for column in list(EVENT_KEY)), strict=True)
 
 
-def _files(small: SmallTables, name: str) -> _ByBucket:
+def _files(delta: DeltaReader, name: str) -> _ByBucket:
     found: _ByBucket = defaultdict(list)
-    actions = small.files(name)
+    actions = delta.files(name)
     if actions.num_rows:
         for bucket, path in zip(actions["partition.bucket"].to_pylist(), actions["path"].to_pylist(), strict=True):
             found[bucket].append(path)

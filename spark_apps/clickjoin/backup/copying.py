@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from clickjoin.errors import ConfigError, LakeError
+from clickjoin.model.errors import ConfigError, LakeError
 
 _BLOCK = 1 << 20
 

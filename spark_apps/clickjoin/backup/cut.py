@@ -1,6 +1,6 @@
 """All tables of a lake as they stood at one moment, taken without a lock while others commit.
 
-Every table's newest version is looked at twice. Where no table has moved between its first look and its second, all of
+Every table's newest version is read twice. Where no table has changed between its first read and its second, all of
 them stood like that at the moment between the two rounds. So it is a state that the lake was in, and one that a crash
 could have left: batches that were under way are run again from their plans in the journal.
 """
@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import Journal, sequences
-from clickjoin.errors import CommitConflict
-from clickjoin.lake.pinned import Look, PinnedTables, look
+from clickjoin.dispatcher.journal import JournalReader, sequences
 from clickjoin.lake.readable import missing
-from clickjoin.tables import ALL, LATER
+from clickjoin.lake.snapshot_files import Look, PinnedTables, look
+from clickjoin.model.errors import CommitConflict
+from clickjoin.schemas import ALL, LATER
 
 if TYPE_CHECKING:
-    from clickjoin.dispatcher.plan import BatchPlan
+    from clickjoin.model.plan import BatchPlan
 
 _LOOK_SECONDS = 0.02
 Looks = dict[str, Look]
@@ -58,12 +58,12 @@ def looks(root: str) -> Looks:
 
 def under_way(pinned: PinnedTables, pipeline: str) -> list[BatchPlan]:
     """Batches that are planned and not settled in the cut."""
-    journals = [Journal(pinned, pipeline, *key) for key in sequences(pinned)]
+    journals = [JournalReader(pinned, pipeline, *key) for key in sequences(pinned)]
     return [plan for journal in journals if (plan := journal.load().unsettled)]
 
 
 def named(plans: list[BatchPlan]) -> list[tuple[str, int]]:
-    """Older versions of tables that batches under way read: a retry's slice of `pending`, and so on."""
-    parts = [plan.pending for plan in plans if plan.pending]
+    """Older versions of tables that batches under way read: a retry's split of `pending`, and so on."""
+    parts = [plan.table for plan in plans if plan.table]
     streams = [("primary", part.primary) for part in parts if part.primary is not None]
     return [*((part.table, part.version) for part in parts), *streams]

@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from clickjoin.errors import ConfigError, LakeError
-from clickjoin.events import EPOCH
+from clickjoin.model.errors import ConfigError, LakeError
+from clickjoin.model.ids import EPOCH
 
 NAME = "manifest.json"
 PARTIAL = "partial"

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clickjoin.errors import ConfigError
+from clickjoin.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline

@@ -10,22 +10,22 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickjoin import faults
 from clickjoin.backup.busy import require_idle
 from clickjoin.backup.copying import Vanished, alone, copy, digest, flush, folders, settle, written_to
 from clickjoin.backup.manifest import Manifest, dated, find
-from clickjoin.errors import LakeError
-from clickjoin.events import MICROS
-from clickjoin.lake.pinned import look, require_version
 from clickjoin.lake.relog import UNKNOWN, continue_after
 from clickjoin.lake.restored import MARK, STAGING
+from clickjoin.lake.snapshot_files import look, require_version
+from clickjoin.model import failpoint
+from clickjoin.model.errors import LakeError
+from clickjoin.model.ids import MICROS
+from clickjoin.model.reporter import Reporter
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -58,7 +58,7 @@ def restore(
     pipeline: Pipeline,
     folder: Path,
     at: str,
-    say: Callable[[str], None],
+    say: Reporter,
     *,
     force: bool = False,
     dry_run: bool = False,
@@ -82,11 +82,11 @@ def restore(
             require_idle(pipeline, datetime.now(UTC))
         staging = Path(f"{root}{STAGING}")
         _stage(place, held, staging)
-        faults.reach("restore-copied")
+        failpoint.reach("restore-copied")
         return _swap(root, staging, Restored(place, held, None, {}), say)
 
 
-def _say_passed_over(home: Path, say: Callable[[str], None]) -> None:
+def _say_passed_over(home: Path, say: Reporter) -> None:
     """Name the backups whose age nobody can tell: one of them may be newer than the one that was chosen."""
     for place, at in dated(home):
         if at is None:
@@ -137,14 +137,14 @@ def _damaged(file: Path, why: str) -> LakeError:
     return LakeError(f"{file}: the backup is damaged ({why})", remedy="The lake is as it was; restore another (--at)")
 
 
-def _swap(root: Path, staging: Path, done: Restored, say: Callable[[str], None]) -> Restored:
+def _swap(root: Path, staging: Path, done: Restored, say: Reporter) -> Restored:
     now = datetime.now(UTC)
     aside = _put_aside(root, now)
     if aside:
         say(f"{root}: put aside as {aside}")
     with written_to(root, _AGAIN):
         flush(root.parent)
-        faults.reach("restore-put-aside")
+        failpoint.reach("restore-put-aside")
         # After it was put aside: from now on no commit can lengthen its logs.
         versions = {
             name: continue_after(str(staging), name, _newest(root, name, held), int(now.timestamp() * MICROS))
@@ -158,7 +158,7 @@ def _swap(root: Path, staging: Path, done: Restored, say: Callable[[str], None])
         }
         (staging / MARK).write_text(json.dumps(note), encoding="utf-8")
         os.sync()
-        faults.reach("restore-made")
+        failpoint.reach("restore-made")
         _into_place(root, staging)
     return Restored(done.backup, done.manifest, aside or next(reversed(_asides(root)), None), versions)
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickjoin import faults
 from clickjoin.backup import manifest
 from clickjoin.backup.copying import Vanished, alone, copy, digest, flush, folders, settle, written_to
 from clickjoin.backup.cut import Looks, cut, looks, named, under_way
 from clickjoin.backup.manifest import PARTIAL, REMOVING, Manifest
 from clickjoin.backup.places import require_apart
-from clickjoin.errors import LakeError
-from clickjoin.events import EPOCH
-from clickjoin.lake.pinned import LOG, PinnedTables, data_files, log_files, require_version
+from clickjoin.lake.snapshot_files import LOG, PinnedTables, data_files, log_files, require_version
+from clickjoin.model import failpoint
+from clickjoin.model.errors import LakeError
+from clickjoin.model.ids import EPOCH
+from clickjoin.model.reporter import Reporter
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -60,7 +61,7 @@ class _Wanted:
     under_way: tuple[str, ...]
 
 
-def take(pipeline: Pipeline, to: Path, say: Callable[[str], None], *, wait: float, keep: int | None = None) -> Taken:
+def take(pipeline: Pipeline, to: Path, say: Reporter, *, wait: float, keep: int | None = None) -> Taken:
     """Copy a lake as it stands at one moment to `to/<pipeline>/<time>`; of those so named keep the newest `keep`.
 
     Errors: ConfigError for a folder that will not do, CommitConflict where no quiet moment comes within `wait` seconds,
@@ -74,7 +75,7 @@ def take(pipeline: Pipeline, to: Path, say: Callable[[str], None], *, wait: floa
         return _take(pipeline, home, say, wait, keep)
 
 
-def _take(pipeline: Pipeline, home: Path, say: Callable[[str], None], wait: float, keep: int | None) -> Taken:
+def _take(pipeline: Pipeline, home: Path, say: Reporter, wait: float, keep: int | None) -> Taken:
     known, partial = _newest(home), home / PARTIAL
     partial.mkdir(mode=0o700, exist_ok=True)
     for _ in range(_TRIES):
@@ -96,7 +97,7 @@ def _take(pipeline: Pipeline, home: Path, say: Callable[[str], None], wait: floa
         say(f"{pipeline.root}: tables were put in the place of others meanwhile; beginning again")
     raise LakeError(
         f"{pipeline.root}: {_TRIES} times in a row files were collected before they could be copied",
-        remedy="Keep files longer (keep.files) than a backup takes",
+        remedy="Keep files longer (retention.files) than a backup takes",
     )
 
 
@@ -172,7 +173,7 @@ class _Copier:
                     f"{self._root / path}: is {found[0]} bytes long, and its table's log says {size}",
                     remedy="Run `clickjoin verify --repair`, then take a backup",
                 )
-        faults.reach("backup-file")
+        failpoint.reach("backup-file")
         self.copied, self.bytes = self.copied + 1, self.bytes + found[0]
         return found
 
@@ -207,7 +208,7 @@ def _same_folders(root: str, before: Looks) -> bool:
 def _finish(home: Path, whole: Manifest, at: datetime) -> Path:
     whole.write(home / PARTIAL)
     flush(home / PARTIAL)
-    faults.reach("backup-written")
+    failpoint.reach("backup-written")
     folder = home / manifest.name_of(at)
     (home / PARTIAL).rename(folder)
     flush(home)

@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.dates import ledger
 from clickjoin.dates.closing import Order, close
-from clickjoin.errors import ClickjoinError, ConfigError
-from clickjoin.known import known
-from clickjoin.replicas import RAW
-from clickjoin.session import another, release
-from clickjoin.sources.base import Nothing, Source
-from clickjoin.sources.fence import base_of, fence_of
-from clickjoin.sources.files import FilesSource
+from clickjoin.model.errors import ClickjoinError, ConfigError
+from clickjoin.model.replica import RAW
+from clickjoin.model.reporter import Reporter
+from clickjoin.sources.files.fence import base_of, fence_of
+from clickjoin.sources.open import open_source
+from clickjoin.sources.port import Nothing, Source
+from clickjoin.spark.failures import translate
+from clickjoin.spark.session import another, release
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.dates.day import Day
     from clickjoin.engine import Engine, Settled
-
-Say = Callable[[str], None]
+    from clickjoin.model.span import Day
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,11 @@ class RawLogs:
 
     def sources(self, pipeline: Pipeline) -> dict[str, Source]:
         """What to read in place of the pipeline's own logs, in the same format."""
-        given = {"primary": (self.primary, pipeline.primary.source), "foreign": (self.foreign, pipeline.foreign.source)}
-        fence = fence_of(pipeline)
+        fence, given = fence_of(pipeline), {item.name: getattr(self, item.role) for item in pipeline.inputs}
         return {
-            stream: FilesSource(own.model_copy(update={"path": path}), fence=fence) if path else Nothing()
-            for stream, (path, own) in given.items()
+            item.name: open_source(item.source.model_copy(update={"path": path}), fence=fence) if path else Nothing()
+            for item in pipeline.inputs
+            for path in (given[item.name],)
         }
 
 
@@ -91,7 +90,7 @@ def land(engine: Engine, logs: RawLogs, done: Callable[[Settled], None]) -> int:
     return records
 
 
-def backfill(engine: Engine, days: Sequence[Day], order: Order, jobs: int, say: Say) -> dict[str, Any]:
+def backfill(engine: Engine, days: Sequence[Day], order: Order, jobs: int, say: Reporter) -> dict[str, Any]:
     """Carry out an order on some dates, `jobs` at a time. Returns `dates` (their answers, in order) and `errors`.
 
     A date that fails leaves the others alone. Dates that this run (by `order.run`) has closed before are passed over.
@@ -116,7 +115,7 @@ def backfill(engine: Engine, days: Sequence[Day], order: Order, jobs: int, say: 
     return {"dates": [answers[day] for day in sorted(answers)], "errors": errors, "passed_over": len(over)}
 
 
-def _one(engine: Engine, day: Day, order: Order, say: Say) -> dict[str, Any]:
+def _one(engine: Engine, day: Day, order: Order, say: Reporter) -> dict[str, Any]:
     session = another(engine.lake.spark)
     try:
         return close(engine.copy(engine.replica, session), day, order, say)
@@ -125,10 +124,10 @@ def _one(engine: Engine, day: Day, order: Order, say: Say) -> dict[str, Any]:
 
 
 def _text(error: Exception) -> str:
-    ours = error if isinstance(error, ClickjoinError) else known(error)
+    ours = error if isinstance(error, ClickjoinError) else translate(error)
     return str(ours) if ours else f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')[:500]}"
 
 
 def _passed_over(engine: Engine, order: Order) -> set[Any]:
-    rows = ledger.newest(engine.lake.small)
+    rows = ledger.newest(engine.lake.delta)
     return {date for date, row in rows.items() if order.run and row["run"] == order.run and row["state"] == "closed"}

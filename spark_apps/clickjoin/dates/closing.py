@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,21 +11,21 @@ from pyspark.sql import functions as F
 
 from clickjoin import quality
 from clickjoin.dates import ledger
-from clickjoin.dates.again import try_again
-from clickjoin.dates.late import join_expired
+from clickjoin.dates.late_events import join_expired
 from clickjoin.dates.rebuild import rebuild
+from clickjoin.dates.retry_date import try_again
 from clickjoin.dates.watermark import Watermark, low_watermark
-from clickjoin.errors import DateError
-from clickjoin.events import MICROS, moment
+from clickjoin.model.errors import DateError
+from clickjoin.model.ids import MICROS, moment
+from clickjoin.model.reporter import Reporter
 from clickjoin.verification.verify import Verifier, Wanted
 
 if TYPE_CHECKING:
-    from clickjoin.dates.day import Day
     from clickjoin.engine import Engine
+    from clickjoin.model.span import Day
     from clickjoin.verification.findings import Report
 
 _NAMED = 3
-Say = Callable[[str], None]
 Action = Literal["close", "fill", "rebuild"]
 _PLACES = ("joined", "filtered", "unjoinable", "expired", "pending", "accepted")
 
@@ -57,33 +57,33 @@ class Done:
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in more.items() if value) or "nothing"
 
 
-def close(engine: Engine, day: Day, order: Order, say: Say) -> dict[str, Any]:
+def close(engine: Engine, day: Day, order: Order, say: Reporter) -> dict[str, Any]:
     """Carry out an order on a date; returns its row of table `dates`, `ok`, `verdict`, `changed` and counts.
 
     changed: the output differs from when the date was last closed, or this very run closed it then: those who wait
-    for the date are to be told. Errors: DateBusy, DateError for a date that has not begun, and those of the parts.
+    for the date are to be notified. Errors: DateBusy, DateError for a date that has not begun, and those of the parts.
     """
-    small = engine.lake.small
+    delta = engine.lake.delta
     if day.low.timestamp() > engine.clock():
         raise DateError(f"{day} lies in the future", remedy="Wait until it has begun")
-    with ledger.held(engine.pipeline.root, day, engine.pipeline.close.hold, engine.clock):
+    with ledger.held(engine.pipeline.root, day, engine.pipeline.close.lease, engine.clock):
         begun, micros = time.perf_counter(), int(engine.clock() * MICROS)
-        done, mark = Done(day), low_watermark(engine.pipeline, small, min(engine.clock(), time.time()))
+        done, mark = Done(day), low_watermark(engine.pipeline, delta, min(engine.clock(), time.time()))
         if order.action == "rebuild":
             say(f"{day}: {done.add(rebuild(engine, day.span, micros))}")
         _fill(engine, day, done, say)
         report = _verified(engine, day, order, done, say)
         checks = quality.run(engine, day.date, say).to_dict()
         row = _row(engine, day, order, report, checks, mark, micros)
-        before = ledger.last_closed(small, day)
+        before = ledger.last_closed(delta, day)
         row["revision"] = _revision(before, row)
         row["seconds"] = round(time.perf_counter() - begun, 3)
-        small.append("dates", [row])
+        delta.append("dates", [row])
     say(f"{day}: {row['state']}{': ' + row['detail'] if row['detail'] else ''} ({row['seconds']:.1f} s)")
     return _answer(row, before, done)
 
 
-def _fill(engine: Engine, day: Day, done: Done, say: Say) -> None:
+def _fill(engine: Engine, day: Day, done: Done, say: Reporter) -> None:
     say(f"{day}: tried again: {done.add(try_again(engine, day.span))}")
     late = join_expired(engine, day.span, int(engine.clock() * MICROS))
     if any(late.values()):
@@ -91,7 +91,7 @@ def _fill(engine: Engine, day: Day, done: Done, say: Say) -> None:
         say(f"{day}: older than the registry's boundary, so its output alone says what is joined: {said}")
 
 
-def _verified(engine: Engine, day: Day, order: Order, done: Done, say: Say) -> Report:
+def _verified(engine: Engine, day: Day, order: Order, done: Done, say: Reporter) -> Report:
     wish = order.repair if order.repair is not None else engine.pipeline.verify.repair or order.action == "fill"
     report = Verifier(engine, say).verify(Wanted(day.low, day.high, repair=wish))
     fixed = sum(count.repaired for count in report.counts)
@@ -111,7 +111,7 @@ def _row(
         "run": order.run or f"{engine.replica}/{micros}",
         "action": order.action,
         "watermark": mark.time,
-        "version": engine.lake.small.version("joined"),
+        "version": engine.lake.delta.version("joined"),
         "fingerprint": fingerprint(engine, day),
         "faults": sum(count.left for count in report.counts),
         "failed": checks["failed"],
@@ -151,7 +151,7 @@ def judge(
 def fingerprint(engine: Engine, day: Day) -> str:
     """Of the ids and rows of a date's output, wherever and whenever they were written: `rows:sum of hashes`."""
     lake = engine.lake
-    own = [name for name in lake.small.columns("joined") if name not in ("token", "replica", "published_at")]
+    own = [name for name in lake.delta.columns("joined") if name not in ("token", "replica", "published_at")]
     rows = lake.read("joined").where(day.span.extent(int(engine.pipeline.registry.bucket)).sql())
     hashed = F.xxhash64(*[F.col(f"`{name}`").cast("string") for name in sorted(own)]).cast("decimal(38, 0)")
     found = rows.agg(F.count(F.lit(1)).alias("rows"), F.sum(hashed).alias("sum")).collect()[0]
@@ -167,7 +167,7 @@ def _revision(before: Mapping[str, Any] | None, row: Mapping[str, Any]) -> int:
 
 def _answer(row: dict[str, Any], before: Mapping[str, Any] | None, done: Done) -> dict[str, Any]:
     closed = row["state"] == "closed"
-    told = before is not None and before["fingerprint"] == row["fingerprint"] and before["run"] != row["run"]
+    announced = before is not None and before["fingerprint"] == row["fingerprint"] and before["run"] != row["run"]
     plain = {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}
     verdict = f"{plain['date']} is {row['state']}" + (f": {row['detail']}" if row["detail"] else "")
-    return plain | {"ok": closed, "verdict": verdict, "changed": closed and not told, "done": done.counts}
+    return plain | {"ok": closed, "verdict": verdict, "changed": closed and not announced, "done": done.counts}

@@ -14,35 +14,37 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
-from clickjoin.dates.day import Day
-from clickjoin.errors import DateBusy, DateError
-from clickjoin.events import MICROS, moment
-from clickjoin.lake import SmallTables, Txn
+from clickjoin.lake import DeltaTables
+from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.model.errors import DateBusy, DateError
+from clickjoin.model.ids import MICROS, moment
+from clickjoin.model.span import Day
+from clickjoin.model.txn import Txn
 
 _TRIES = 20
 _NAMED = 5
 _GIVEN = re.compile(r"backfill-\d{8}T\d{6}")  # it may have been killed before it had finished its first date
 
 
-def newest(small: SmallTables) -> dict[date, dict[str, Any]]:
+def newest(delta: DeltaReader) -> dict[date, dict[str, Any]]:
     """The state of every date that has one: its newest row of table `dates`."""
     found: dict[date, dict[str, Any]] = {}
-    for row in small.read("dates").to_pylist():
+    for row in delta.read("dates").to_pylist():
         old = found.get(row["date"])
         if old is None or row["at"] >= old["at"]:
             found[row["date"]] = row
     return found
 
 
-def last_closed(small: SmallTables, day: Day) -> dict[str, Any] | None:
+def last_closed(delta: DeltaTables, day: Day) -> dict[str, Any] | None:
     """The newest row of a date that says closed."""
-    rows = small.read("dates", [("date", "=", day.date), ("state", "=", "closed")]).to_pylist()
+    rows = delta.read("dates", [("date", "=", day.date), ("state", "=", "closed")]).to_pylist()
     return max(rows, key=lambda row: row["at"], default=None)
 
 
-def require_run(small: SmallTables, run: str) -> None:
+def require_run(delta: DeltaTables, run: str) -> None:
     """Check that a run has finished some date, or has a name that runs get. Errors: DateError, which names the last."""
-    rows = sorted(small.read("dates").to_pylist(), key=lambda row: row["at"])
+    rows = sorted(delta.read("dates").to_pylist(), key=lambda row: row["at"])
     known = list(dict.fromkeys(str(row["run"]) for row in rows))
     if run not in known and not _GIVEN.fullmatch(run):
         last = f"; the last ones that have: {', '.join(known[-_NAMED:])}" if known else ""
@@ -57,8 +59,8 @@ def held(root: str, day: Day, seconds: float, clock: Callable[[], float]) -> Ite
 
     `clock`: one that all who take dates share, the lake's.
     """
-    small, stop = SmallTables(root), threading.Event()
-    _take(small, day, seconds, clock)
+    delta, stop = DeltaTables(root), threading.Event()
+    _take(delta, day, seconds, clock)
     keeper = threading.Thread(target=_keep, args=(root, day, seconds, clock, stop), daemon=True)
     keeper.start()
     try:
@@ -66,33 +68,33 @@ def held(root: str, day: Day, seconds: float, clock: Callable[[], float]) -> Ite
     finally:
         stop.set()
         keeper.join()
-        _put(small, day, clock())
+        _put(delta, day, clock())
 
 
-def _take(small: SmallTables, day: Day, seconds: float, clock: Callable[[], float]) -> None:
+def _take(delta: DeltaTables, day: Day, seconds: float, clock: Callable[[], float]) -> None:
     for _ in range(_TRIES):
-        version, now = small.version("dates"), clock()
-        until = small.settled_txn("dates", _app(day))
+        version, now = delta.version("dates"), clock()
+        until = delta.latest_txn_version("dates", _app(day))
         if until > now * MICROS:
             raise DateBusy(
                 f"{day}: another run works on this date (it says so until {moment(until):%H:%M:%S} UTC, and again if "
                 "it is still there then)",
-                remedy=f"Wait for it; the date is free {seconds:.0f} s after a run that was killed (close.hold)",
+                remedy=f"Wait for it; the date is free {seconds:.0f} s after a run that was killed (close.lease)",
             )
-        if small.commit_next("dates", version, Txn(_app(day), int((now + seconds) * MICROS))):
+        if delta.commit_next("dates", version, Txn(_app(day), int((now + seconds) * MICROS))):
             return
     raise DateBusy(f"{day}: table `dates` changes too often to take this date", remedy="Try again in a minute")
 
 
 def _keep(root: str, day: Day, seconds: float, clock: Callable[[], float], stop: threading.Event) -> None:
-    small = SmallTables(root)
+    delta = DeltaTables(root)
     while not stop.wait(seconds / 4):
-        _put(small, day, clock() + seconds)
+        _put(delta, day, clock() + seconds)
 
 
-def _put(small: SmallTables, day: Day, until: float) -> None:
+def _put(delta: DeltaTables, day: Day, until: float) -> None:
     for _ in range(_TRIES):
-        if small.commit_next("dates", small.version("dates"), Txn(_app(day), int(until * MICROS))):
+        if delta.commit_next("dates", delta.version("dates"), Txn(_app(day), int(until * MICROS))):
             return
 
 

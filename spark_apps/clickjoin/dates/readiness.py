@@ -6,23 +6,23 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.dates.watermark import low_watermark
-from clickjoin.errors import DateError
-from clickjoin.lake import SmallTables
 from clickjoin.lake.clock import careful_now
-from clickjoin.report.status import open_pending
+from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.model.errors import DateError
+from clickjoin.retry.pending import open_rows
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.dates.day import Day
+    from clickjoin.model.span import Day
 
 
 def readiness(pipeline: Pipeline, day: Day) -> dict[str, Any]:
     """Whether a date is complete: `ready`, `why`, and whether `late` (its limit, close.wait, is over). No Spark."""
-    small, now = SmallTables(pipeline.root), careful_now(pipeline.root)
-    mark = low_watermark(pipeline, small, now.timestamp())
+    delta, now = DeltaReader(pipeline.root), careful_now(pipeline.root)
+    mark = low_watermark(pipeline, delta, now.timestamp())
     why = [] if mark.time and mark.time >= day.high else [f"not all of its input is read: {mark.why}"]
     if not why and pipeline.close.pending == "wait":
-        waits = sum(day.low <= row["event_time"] < day.high for row in open_pending(small))
+        waits = sum(day.low <= row["event_time"] < day.high for row in open_rows(delta))
         why += [f"{waits} of its events wait for their primary event"] if waits else []
     late = now >= day.high + timedelta(seconds=pipeline.close.wait)
     return {"date": str(day), "ready": not why, "why": "; ".join(why), "late": late}

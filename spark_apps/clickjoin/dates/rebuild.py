@@ -7,28 +7,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from clickjoin.dates.late import context
-from clickjoin.errors import LakeError
+from clickjoin.dates.late_events import context
+from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.landing import extents
 from clickjoin.event_store.lookup import primary_extent
-from clickjoin.joiner.classify import OUT, Work, adapt
-from clickjoin.lake.views import named
-from clickjoin.tables import JOINED
-from clickjoin.verification.reading import KEY, part
+from clickjoin.joiner.spark_join import OUT, adapt
+from clickjoin.model.errors import LakeError
+from clickjoin.model.ids import EVENT_KEY
+from clickjoin.schemas import JOINED
+from clickjoin.spark.rows import first_of_key
+from clickjoin.spark.views import named
+from clickjoin.verification.snapshot import part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from clickjoin.context import Context
+    from clickjoin.batch_context import Context
     from clickjoin.engine import Engine
-    from clickjoin.verification.reading import Span
+    from clickjoin.model.span import Span
 
 _REASONS = {
-    "foreign": "whose own record was collected (keep.foreign)",
-    "primary": "whose primary event was collected (keep.primary)",
+    "foreign": "whose own record was collected (retention.foreign)",
+    "primary": "whose primary event was collected (retention.primary)",
     "adapter": "that today's adapter leaves out",
 }
 _REMEDIES = {
@@ -40,14 +42,13 @@ _REMEDIES = {
 def records(engine: Engine, span: Span, width: int) -> DataFrame:
     """Every id of the output in a range, with the record of it that landed first: payload null where it was collected.
 
-    Columns: event_id, event_time, bucket, shard, primary_id, primary_time, payload, generation, offset.
+    Columns: event_id, event_time, bucket, shard, primary_id, primary_time, payload, source_partition, offset.
     """
     extent = span.extent(width)
-    output = part(engine.lake, "joined", extent).select(*KEY, "bucket", "primary_id", "primary_time")
-    first = Window.partitionBy(*KEY).orderBy("landed_at", "replica", "generation", "offset")
-    landed = part(engine.lake, "foreign", extent).withColumn("_nth", F.row_number().over(first)).where("_nth = 1")
-    kept = landed.select(*KEY, "payload", "generation", "offset")
-    return output.join(kept, list(KEY), "left").withColumn("shard", F.lit(0))
+    output = part(engine.lake, "joined", extent).select(*EVENT_KEY, "bucket", "primary_id", "primary_time")
+    landed = first_of_key(part(engine.lake, "foreign", extent), "landed_at", "replica", "source_partition", "offset")
+    kept = landed.select(*EVENT_KEY, "payload", "source_partition", "offset")
+    return output.join(kept, list(EVENT_KEY), "left").withColumn("shard", F.lit(0))
 
 
 def missing(adapted: DataFrame) -> dict[str, int]:
@@ -68,7 +69,7 @@ def rebuild(engine: Engine, span: Span, micros: int) -> dict[str, int]:
     Errors: LakeError where some id could not be rebuilt, AdapterError; then nothing was changed.
     """
     ctx = context(engine, "rebuild", micros)
-    adapted, counts = made_anew(engine, span, ctx)
+    adapted, counts = rebuilt_rows(engine, span, ctx)
     rows = counts.pop("rows")
     if gone := {name: count for name, count in counts.items() if count}:
         why = ", ".join(f"{count} {_REASONS[name]}" for name, count in gone.items())
@@ -81,22 +82,22 @@ def rebuild(engine: Engine, span: Span, micros: int) -> dict[str, int]:
     return {"rebuilt": rows}
 
 
-def made_anew(engine: Engine, span: Span, ctx: Context) -> tuple[DataFrame, dict[str, int]]:
+def rebuilt_rows(engine: Engine, span: Span, ctx: Context) -> tuple[DataFrame, dict[str, int]]:
     """The adapter's answer for every id of the output, and what `missing` says of it. Changes nothing."""
     rows = records(engine, span, ctx.bucket_seconds).localCheckpoint(eager=False)
     own, wanted = extents(rows, ctx.bucket_seconds)
     standing = F.when(F.col("payload").isNotNull(), "new").otherwise("gone")
-    work = Work(lambda: rows, own, primary_extent(ctx, own, wanted))
+    work = JoinInput(lambda: rows, own, primary_extent(ctx, own, wanted))
     adapted = adapt(ctx, rows.withColumn("standing", standing), work).localCheckpoint(eager=False)
     return adapted, missing(adapted)
 
 
 def _update(ctx: Context, adapted: DataFrame, span: Span) -> None:
-    known = ctx.lake.small.columns("joined")
+    known = ctx.lake.delta.columns("joined")
     makes = {name: F.col(f"`{OUT}{name}`") for name in ctx.adapter.columns}
     # What an earlier adapter made and today's does not is no answer of today's adapter.
     stale = {name: F.lit(None) for name in known if name not in JOINED.names and name not in makes}
     columns: dict[str, Any] = {"primary_time": F.col("primary_time")} | makes | stale
-    rows = adapted.select(*KEY, "bucket", *[column.alias(name) for name, column in columns.items()])
+    rows = adapted.select(*EVENT_KEY, "bucket", *[column.alias(name) for name, column in columns.items()])
     with named(rows) as view:
         ctx.lake.update_output(view, span.extent(ctx.bucket_seconds).sql("t"), list(columns))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import SNAPSHOT_EVERY, Journal, JournalState, fold
-from clickjoin.dispatcher.plan import STREAMS, BatchPlan, TableSlice
-from clickjoin.events import MICROS
-from clickjoin.sources.base import Budget, Position, Source, SourcePlan
+from clickjoin.dispatcher.journal import SNAPSHOT_EVERY, Journal, JournalState, Lost, fold
+from clickjoin.dispatcher.watermarks import newer, stream_watermark
+from clickjoin.model.ids import MICROS
+from clickjoin.model.plan import BatchPlan, TableSplit
+from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
+from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake import DeltaTables
 
 Clock = Callable[[], float]
 _LEAST_SHARE = 20
@@ -27,29 +30,31 @@ def join_plan(
     number: int,
     now: float,
     found: Mapping[str, SourcePlan],
-    known: Mapping[str, Mapping[str, Position]],
+    known: Mapping[str, Mapping[str, SourceOffset]],
+    watermarks: Mapping[str, int] | None = None,
 ) -> BatchPlan | None:
     """The join batch that takes up what the sources found; None where there is nothing to do."""
-    if not any(part.slices or part.positions for part in found.values()):
+    if not any(part.splits or part.offsets for part in found.values()):
         return None
-    positions = {stream: part.positions for stream, part in found.items() if part.positions}
+    offsets = {stream: part.offsets for stream, part in found.items() if part.offsets}
     snapshot = (number - 1) % SNAPSHOT_EVERY == 0
     if snapshot:
         whole = {stream: dict(items) for stream, items in known.items()}
-        fold(whole, dict(positions))
-        positions = {stream: tuple(items.values()) for stream, items in whole.items()}
+        fold(whole, offsets)
+        offsets = {stream: tuple(items.values()) for stream, items in whole.items()}
     return BatchPlan(
         pipeline=pipeline,
         replica=replica,
         sequence="join",
         number=number,
         planned=int(now * MICROS),
-        slices={stream: part.slices for stream, part in found.items() if part.slices},
-        positions=positions,
+        splits={stream: part.splits for stream, part in found.items() if part.splits},
+        offsets=offsets,
         problems=tuple(problem for part in found.values() for problem in part.problems),
         backlog_events=sum(part.backlog_events for part in found.values()),
         backlog_bytes=sum(part.backlog_bytes for part in found.values()),
         snapshot=snapshot,
+        watermarks=watermarks or {},
     )
 
 
@@ -60,7 +65,7 @@ def abreast(budget: Budget, primary: SourcePlan, foreign: SourcePlan) -> Budget 
     that the foreign events are waiting for. None where it is not ahead: clicks that come before their queries would all
     go to `pending`, and from there cost several times as much.
     """
-    asked, taken = (sum(piece.events for piece in plan.slices) for plan in (primary, foreign))
+    asked, taken = (sum(split.events for split in plan.splits) for plan in (primary, foreign))
     if not primary.backlog_events or not taken:
         return None
     share = asked / (asked + primary.backlog_events)
@@ -74,7 +79,7 @@ class Dispatcher:
     def __init__(
         self,
         pipeline: Pipeline,
-        small: SmallTables,
+        delta: DeltaTables,
         replica: str,
         sequence: str,
         sources: Mapping[str, Source] | None = None,
@@ -83,14 +88,14 @@ class Dispatcher:
         self.pipeline = pipeline
         self.replica = replica
         self.sequence = sequence
-        self.journal = Journal(small, pipeline.pipeline, replica, sequence)
+        self.journal = Journal(delta, pipeline.pipeline, replica, sequence)
         self.found: dict[str, SourcePlan] = {}
         self._sources = sources or {}
         self._clock = clock or (lambda: datetime.now(UTC).timestamp())
         self._state: JournalState | None = None
 
     def unsettled(self) -> BatchPlan | None:
-        """The batch that was planned and is not settled: it goes first, with the slices that it had."""
+        """The batch that was planned and is not settled: it goes first, with the splits that it had."""
         if self._state is None or self.journal.planned() != self._state.last or self._state.unsettled:
             self._state = self.journal.load()
         return self._state.unsettled
@@ -102,18 +107,38 @@ class Dispatcher:
             return waiting
         state = self._known()
         budget = Budget(self.pipeline.batch.max_events, self.pipeline.batch.max_bytes)
-        self.found = {stream: self._look(stream, budget) for stream in STREAMS}
-        less = abreast(budget, self.found["primary"], self.found["foreign"])
-        if less:
-            self.found["foreign"] = self._look("foreign", less)
-        return self._write(
-            join_plan(self.pipeline.pipeline, self.replica, state.last + 1, self._clock(), self.found, state.positions)
-        )
+        self.found = {item.name: self._look(item.name, budget) for item in self.pipeline.inputs}
+        self._keep_abreast(budget)
+        if not any(plan.splits or plan.offsets for plan in self.found.values()):
+            return None
+        now, name = self._clock(), self.pipeline.pipeline
+        marks = self._watermarks(state, now)
+        return self._write(join_plan(name, self.replica, state.last + 1, now, self.found, state.offsets, marks))
+
+    def _watermarks(self, state: JournalState, now: float) -> dict[str, int]:
+        """How far each stream will have come with the plans that were found."""
+        marks = {
+            stream: stream_watermark(
+                plan, self.pipeline.close, now, state.newest.get(stream), state.watermarks.get(stream),
+                partial(self._sources[stream].last_written, state.offsets.get(stream, {})),
+            )
+            for stream, plan in self.found.items()
+        }  # fmt: skip
+        return {stream: mark for stream, mark in marks.items() if mark is not None}
+
+    def _keep_abreast(self, budget: Budget) -> None:
+        """Take less of what looks up where that would run ahead of what is looked up."""
+        looked_up = [item.name for item in self.pipeline.inputs if item.role == "primary"]
+        for item in self.pipeline.inputs:
+            if item.role == "foreign":
+                less = [abreast(budget, self.found[name], self.found[item.name]) for name in looked_up]
+                if budgets := [some for some in less if some]:
+                    self.found[item.name] = self._look(item.name, min(budgets, key=lambda some: some.max_events))
 
     def _look(self, stream: str, budget: Budget) -> SourcePlan:
-        return self._sources[stream].plan(self._known().positions.get(stream, {}), budget)
+        return self._sources[stream].plan(self._known().offsets.get(stream, {}), budget)
 
-    def next_of_table(self, part: TableSlice) -> BatchPlan | None:
+    def next_of_table(self, part: TableSplit) -> BatchPlan | None:
         """The next batch of rows of one of the pipeline's own tables, planned and written down."""
         waiting = self.unsettled()
         if waiting:
@@ -125,7 +150,7 @@ class Dispatcher:
                 sequence=self.sequence,
                 number=self._known().last + 1,
                 planned=int(self._clock() * MICROS),
-                pending=part,
+                table=part,
                 snapshot=True,
             )
         )
@@ -142,14 +167,34 @@ class Dispatcher:
             self._state = None  # another process planned this number first: take up its plan
             return self.unsettled()
         state = self._known()
-        fold(state.positions, dict(plan.positions))
-        self._state = replace(state, last=plan.number, unsettled=plan)
+        fold(state.offsets, plan.offsets)
+        self._state = replace(state, last=plan.number, unsettled=plan, watermarks=plan.watermarks)
         return plan
 
-    def settled(self, plan: BatchPlan, lost: Mapping[str, list[dict[str, object]]]) -> None:
-        """Note that a batch is done."""
+    def settled(
+        self, plan: BatchPlan, lost: Mapping[str, Sequence[Split]], landed: Mapping[str, int] | None = None
+    ) -> None:
+        """Note that a batch is done.
+
+        `lost`: its splits that could not be read any more; `landed`: the newest event time (microseconds) of its
+        records; by stream.
+        """
         state = self._known()
-        held = self.journal.seen(state.held)
-        self.journal.settle(plan.number, dict(lost), datetime.fromtimestamp(self._clock(), UTC), held)
+        held, newest = self.journal.seen(state.held), newer(state.newest, landed or {})
+        at = datetime.fromtimestamp(self._clock(), UTC)
+        self.journal.settle(plan.number, self._rewound(lost), at, held, newest)
         clean = state.last == plan.number and not lost
-        self._state = replace(state, unsettled=None, held=held) if clean else None
+        self._state = replace(state, unsettled=None, held=held, newest=newest) if clean else None
+
+    def _rewound(self, lost: Mapping[str, Sequence[Split]]) -> Lost:
+        """What the offsets of partitions go back to of which splits were lost: their sources know."""
+        known = self._known().offsets
+        return {
+            stream: {
+                split.partition: self._sources[stream].rewind(offset, split) if offset else None
+                for split in splits
+                for offset in (known.get(stream, {}).get(split.partition),)
+            }
+            for stream, splits in lost.items()
+            if splits
+        }

@@ -1,98 +1,111 @@
 """The journal: every batch is planned in it before it starts and settled in it when it is done.
 
-Each replica has its own, in its own partition of table `batches`; a number is planned once and settled once, whoever
+Each replica has its own, in its own partition of table `journal`; a number is planned once and settled once, whoever
 tries, because both rows are committed under a Delta transaction of that number.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.dispatcher.held import Held
-from clickjoin.dispatcher.plan import BatchPlan
-from clickjoin.lake import Txn
-from clickjoin.sources.base import Position, Slice
+from clickjoin.dispatcher.committed import CommittedTxns
+from clickjoin.model.plan import BatchPlan
+from clickjoin.model.split import SourceOffset
+from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake import DeltaTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 SNAPSHOT_EVERY = 100
-Positions = dict[str, dict[str, Position]]
-_NOTHING = Held()
+OffsetsByStream = dict[str, dict[str, SourceOffset]]  # and by partition
+Lost = Mapping[str, Mapping[str, SourceOffset | None]]  # by stream and partition: what the offset goes back to
+_NOTHING = CommittedTxns()
+_NO_TIMES: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
 class JournalState:
     """Last batch planned (0 if none), that batch if it is not settled yet, and how far each stream has been planned.
 
-    `held`: what its batches have seen committed.
+    `held`: what its batches have seen committed. `newest`: the newest event time (microseconds) that has landed of each
+    stream. `watermarks`: those of the last plan.
     """
 
     last: int = 0
     unsettled: BatchPlan | None = None
-    positions: Positions = field(default_factory=dict)
-    held: Held = field(default_factory=Held)
+    offsets: OffsetsByStream = field(default_factory=dict)
+    held: CommittedTxns = field(default_factory=CommittedTxns)
+    newest: Mapping[str, int] = field(default_factory=dict)
+    watermarks: Mapping[str, int] = field(default_factory=dict)
 
 
-def fold(positions: Positions, changed: dict[str, Sequence[Position]]) -> None:
-    """Take a plan's changed positions into what is known so far."""
+def fold(offsets: OffsetsByStream, changed: Mapping[str, Sequence[SourceOffset]]) -> None:
+    """Take a plan's changed offsets into what is known so far."""
     for stream, items in changed.items():
-        positions.setdefault(stream, {}).update({item.generation: item for item in items})
+        offsets.setdefault(stream, {}).update({item.partition: item for item in items})
 
 
-def give_back(positions: Positions, stream: str, lost: Iterable[Slice]) -> None:
-    """Set positions back to where lost slices began: should the file come back, its bytes are read after all."""
-    for piece in lost:
-        known = positions.get(stream, {}).get(piece.generation)
-        if known and known.offset > piece.start:
-            positions[stream][piece.generation] = replace(
-                known, offset=piece.start, state="gone", anchor_length=0, anchor_hash="", size=piece.start,
-                proven=0, prints=piece.before,
-            )  # fmt: skip
+def give_back(offsets: OffsetsByStream, lost: Lost) -> None:
+    """Set offsets of partitions back whose splits were lost, as their sources have said."""
+    for stream, partitions in lost.items():
+        offsets.setdefault(stream, {}).update({name: offset for name, offset in partitions.items() if offset})
 
 
-def is_settled(small: SmallTables, plan: BatchPlan) -> bool:
+def is_settled(delta: DeltaReader, plan: BatchPlan) -> bool:
     """Whether a batch is done, by whichever copy of it."""
-    return Journal(small, plan.pipeline, plan.replica, plan.sequence).settled() >= plan.number
+    return JournalReader(delta, plan.pipeline, plan.replica, plan.sequence).settled() >= plan.number
 
 
-def sequences(small: SmallTables) -> list[tuple[str, str]]:
+def sequences(delta: DeltaReader) -> list[tuple[str, str]]:
     """Every replica and sequence that the journal knows, from its log alone."""
-    actions = small.files("batches")
+    actions = delta.files("journal")
     if not actions.num_rows:
         return []
     pairs = zip(actions["partition.replica"].to_pylist(), actions["partition.sequence"].to_pylist(), strict=True)
     return sorted(set(pairs))
 
 
-def settled_json(lost: dict[str, list[dict[str, Any]]], held: Held, app_id: str) -> str:
+def settled_json(lost: Lost, held: CommittedTxns, app_id: str, newest: Mapping[str, int] = _NO_TIMES) -> str:
     """What column `plan` of a settled row holds."""
-    return json.dumps({"lost": lost, "held": held.to_plain(app_id)}, separators=(",", ":"))
+    payloads = {
+        stream: {name: None if offset is None else offset.payload for name, offset in partitions.items()}
+        for stream, partitions in lost.items()
+    }
+    return json.dumps({"lost": payloads, "held": held.to_plain(app_id), "newest": dict(newest)}, separators=(",", ":"))
 
 
-class Journal:
-    """The journal of one sequence of one replica."""
+def _lost_of(settled: Mapping[str, Any]) -> Lost:
+    """What `settled_json` made of lost splits."""
+    return {
+        stream: {name: None if payload is None else SourceOffset(name, payload) for name, payload in partitions.items()}
+        for stream, partitions in settled["lost"].items()
+    }
 
-    def __init__(self, small: SmallTables, pipeline: str, replica: str, sequence: str) -> None:
-        self._small = small
+
+class JournalReader:
+    """The journal of one sequence of one replica, to read."""
+
+    def __init__(self, delta: DeltaReader, pipeline: str, replica: str, sequence: str) -> None:
+        self._small = delta
         self._key = {"replica": replica, "sequence": sequence}
         self._app = f"{pipeline}/{replica}/{sequence}"
 
-    def seen(self, held: Held) -> Held:
+    def seen(self, held: CommittedTxns) -> CommittedTxns:
         """What was held, and what this process has seen committed since."""
         return held.plus(self._small.noted.of(self._app), self._small.shown())
 
     def planned(self) -> int:
         """Highest batch number that has been planned, from the log alone; 0 if none."""
-        return max(self._small.settled_txn("batches", f"{self._app}/planned"), 0)
+        return max(self._small.latest_txn_version("journal", f"{self._app}/planned"), 0)
 
     def settled(self) -> int:
         """Highest batch number that has been settled, from the log alone; 0 if none."""
-        return max(self._small.settled_txn("batches", f"{self._app}/settled"), 0)
+        return max(self._small.latest_txn_version("journal", f"{self._app}/settled"), 0)
 
     def load(self) -> JournalState:
         """State as of now; reads the rows since the last snapshot only."""
@@ -109,20 +122,30 @@ class Journal:
         return self._state(last, plans, max(snapshots, default=1), rows)
 
     def _state(self, last: int, plans: dict[int, Any], first: int, rows: list[dict[str, Any]]) -> JournalState:
-        told = {row["batch"]: json.loads(row["plan"]) for row in rows if row["state"] == "settled"}
-        held = Held.from_plain(told[max(told)].get("held", {}), self._app) if told else Held()
-        positions: Positions = {}
-        newest: BatchPlan | None = None
+        settled = {row["batch"]: json.loads(row["plan"]) for row in rows if row["state"] == "settled"}
+        latest = settled[max(settled)] if settled else {}
+        held = CommittedTxns.from_plain(latest.get("held", {}), self._app)
+        offsets: OffsetsByStream = {}
+        plan: BatchPlan | None = None
         for number in range(first, last + 1):
-            newest = BatchPlan.from_json(plans[number]["plan"])
-            fold(positions, dict(newest.positions))
-            for stream, items in told.get(number, {"lost": {}})["lost"].items():
-                give_back(positions, stream, [Slice(**item) for item in items])
-        return JournalState(last, newest if self.settled() < last else None, positions, held)
+            plan = BatchPlan.from_json(plans[number]["plan"])
+            fold(offsets, plan.offsets)
+            if number in settled:
+                give_back(offsets, _lost_of(settled[number]))
+        unsettled = plan if self.settled() < last else None
+        return JournalState(last, unsettled, offsets, held, latest.get("newest", {}), plan.watermarks if plan else {})
 
     def _rows(self, more: list[Any]) -> list[dict[str, Any]]:
         filters = [(name, "=", value) for name, value in self._key.items()]
-        return list(self._small.read("batches", filters=filters + more).to_pylist())
+        return list(self._small.read("journal", filters=filters + more).to_pylist())
+
+
+class Journal(JournalReader):
+    """The journal of one sequence of one replica."""
+
+    def __init__(self, delta: DeltaTables, pipeline: str, replica: str, sequence: str) -> None:
+        super().__init__(delta, pipeline, replica, sequence)
+        self._writer = delta
 
     def plan(self, plan: BatchPlan, at: datetime) -> bool:
         """Write a plan down; False if another process has planned this number already (read it with `load`)."""
@@ -134,10 +157,17 @@ class Journal:
             "snapshot": plan.snapshot,
             "plan": plan.to_json(),
         }
-        return self._small.append("batches", [row], Txn(f"{self._app}/planned", plan.number))
+        return self._writer.append("journal", [row], Txn(f"{self._app}/planned", plan.number))
 
-    def settle(self, number: int, lost: dict[str, list[dict[str, Any]]], at: datetime, held: Held = _NOTHING) -> bool:
-        """Write down that a batch is done, which of its slices were lost, and what it and those before it have seen.
+    def settle(
+        self,
+        number: int,
+        lost: Lost,
+        at: datetime,
+        held: CommittedTxns = _NOTHING,
+        newest: Mapping[str, int] = _NO_TIMES,
+    ) -> bool:
+        """Write down that a batch is done, which of its splits were lost, and what it and those before it have seen.
 
         False if that is written already.
         """
@@ -147,6 +177,6 @@ class Journal:
             "state": "settled",
             "at": at,
             "snapshot": False,
-            "plan": settled_json(lost, held, self._app),
+            "plan": settled_json(lost, held, self._app, newest),
         }
-        return self._small.append("batches", [row], Txn(f"{self._app}/settled", number))
+        return self._writer.append("journal", [row], Txn(f"{self._app}/settled", number))

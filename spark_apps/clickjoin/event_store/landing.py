@@ -1,4 +1,4 @@
-"""Landing: the slices are parsed once; good records go to their stream's table, bad ones to quarantine.
+"""Landing: the splits are parsed once; good records go to their stream's table, bad ones to quarantine.
 
 Both commits carry the batch's number, so a replay is skipped; later steps read what has landed, never the logs again.
 """
@@ -7,22 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.context import Context
-from clickjoin.event_store import local
-from clickjoin.events import MICROS, moment
-from clickjoin.lake.extent import MINUTE, Extent, minutes_of
-from clickjoin.sources.base import Slice, Source
+from clickjoin.batch_context import Context
+from clickjoin.event_store import land_arrow
+from clickjoin.event_store.join_input import JoinInput
+from clickjoin.event_store.lookup import primary_extent
+from clickjoin.model.extent import MINUTE, Extent, minutes_of
+from clickjoin.model.ids import MICROS, moment
+from clickjoin.model.split import Split
+from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from clickjoin.lake import Txn
+    from clickjoin.model.txn import Txn
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,12 @@ class Landed:
 
     own: Extent
     named: Extent
-    lost: tuple[Slice, ...] = ()
+    lost: tuple[Split, ...] = ()
     bad: int = 0
 
 
 def bucket_sql(column: str, width_seconds: int) -> str:
-    """The bucket of a time column, as Spark SQL; the same rule as events.bucket_of."""
+    """The bucket of a time column, as Spark SQL; the same rule as ids.bucket_of."""
     width = width_seconds * MICROS
     return (
         f"date_format(timestamp_micros(unix_micros({column}) - pmod(unix_micros({column}), {width})), "
@@ -51,54 +54,56 @@ def minute_sql(column: str) -> str:
 
 def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
     """Land all streams of a batch, side by side. Returns what has landed, by stream."""
-    streams = [stream for stream in ("primary", "foreign") if ctx.plan.slices.get(stream)]
-    done = {stream: ctx.lake.small.settled_txn(stream, ctx.plan.txn.app_id) >= ctx.plan.number for stream in streams}
-    lost = {s: () if done[s] else _lost(sources[s], ctx.plan.slices[s]) for s in streams}
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    streams = [item.name for item in ctx.pipeline.inputs if ctx.plan.splits.get(item.name)]
+    done = {
+        stream: ctx.lake.delta.latest_txn_version(stream, ctx.plan.txn.app_id) >= ctx.plan.number for stream in streams
+    }
+    lost = {s: () if done[s] else _lost(sources[s], ctx.plan.splits[s]) for s in streams}
+    with ThreadPoolExecutor(max_workers=max(len(streams), 1)) as pool:
         jobs = {s: pool.submit(_append, ctx, s, sources[s], done[s]) for s in streams}
         seen = {stream: job.result() for stream, job in jobs.items()}
     landed = {}
     for stream, facts in seen.items():
         facts = facts or _measure(ctx, stream)
         bad = _quarantine(ctx, stream, sources[stream], facts)
-        ctx.lake.fix(stream, ctx.plan.txn)
+        ctx.lake.commit_txn_only(stream, ctx.plan.txn)
         landed[stream] = _landed(facts, _lost_before(ctx, stream) if done[stream] else lost[stream], bad)
     ctx.counts["quarantined"] = sum(part.bad for part in landed.values())
     return landed
 
 
-def _lost(source: Source, slices: Sequence[Slice]) -> tuple[Slice, ...]:
-    gone = source.lost(slices)
-    return tuple(piece for piece in slices if piece.generation in gone)
+def _lost(source: Source, splits: Sequence[Split]) -> tuple[Split, ...]:
+    gone = source.lost(splits)
+    return tuple(split for split in splits if split.partition in gone)
 
 
-def _lost_before(ctx: Context, stream: str) -> tuple[Slice, ...]:
-    """Slices that are on record as lost, of a batch that landed before a crash."""
-    rows = own_quarantine(ctx, stream, ["generation"], reason="source-lost")
-    gone = set(rows["generation"].to_pylist())
-    return tuple(piece for piece in ctx.plan.slices[stream] if piece.generation in gone)
+def _lost_before(ctx: Context, stream: str) -> tuple[Split, ...]:
+    """Splits that are on record as lost, of a batch that landed before a crash."""
+    rows = own_quarantine(ctx, stream, ["source_partition"], reason="source-lost")
+    gone = set(rows["source_partition"].to_pylist())
+    return tuple(split for split in ctx.plan.splits[stream] if split.partition in gone)
 
 
 def own_quarantine(ctx: Context, stream: str, columns: Sequence[str], **more: str) -> Any:
     """Rows of table `quarantine` that this batch has written of a stream, as Arrow."""
     key = {"batch": ctx.plan.number, "replica": ctx.plan.replica, "stream": stream, **more}
-    return ctx.lake.small.read("quarantine", [(name, "=", value) for name, value in key.items()], columns)
+    return ctx.lake.delta.read("quarantine", [(name, "=", value) for name, value in key.items()], columns)
 
 
 def _append(ctx: Context, stream: str, source: Source, done: bool) -> dict[str, Any] | None:
     if done:
         return None
     if (few := _few(ctx, stream, source)) is not None:
-        return local.append_good(ctx, stream, few) | {"records": few}
-    return local.append_many(ctx, stream, source)
+        return land_arrow.append_good(ctx, stream, few) | {"records": few}
+    return land_arrow.append_many(ctx, stream, source)
 
 
 def _few(ctx: Context, stream: str, source: Source) -> pa.Table | None:
-    """The records of a batch's slices where they are few enough for this process (`batch.local`)."""
-    slices, most = ctx.plan.slices[stream], ctx.pipeline.batch.local
-    if sum(source.size(piece) for piece in slices) > most:
+    """The records of a batch's splits where they are few enough for this process (`batch.driver_bytes`)."""
+    splits, most = ctx.plan.splits[stream], ctx.pipeline.batch.driver_bytes
+    if sum(source.size(split) for split in splits) > most:
         return None
-    return source.read_here(slices, ctx.pipeline.spec(stream, ctx.plan.planned))
+    return source.read_here(splits, ctx.pipeline.spec(stream, ctx.plan.planned))
 
 
 def _measure(ctx: Context, stream: str) -> dict[str, Any]:
@@ -124,19 +129,19 @@ def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, A
     own = type(txn)(f"{txn.app_id}/{stream}", txn.version)
     if "aside" in facts:
         ctx.lake.add("quarantine", facts["aside"], own)
-    elif ctx.lake.small.settled_txn("quarantine", own.app_id) < own.version:
+    elif ctx.lake.delta.latest_txn_version("quarantine", own.app_id) < own.version:
         _put_aside(ctx, stream, source, facts.get("records"), own)
     parts = own_quarantine(ctx, stream, ["part"]).to_pylist()
     return sum(1 for row in parts if not row["part"])  # a record too long for one row counts once
 
 
 def _put_aside(ctx: Context, stream: str, source: Source, few: pa.Table | None, txn: Txn) -> None:
-    """Where the records are not known any more, after a crash between the two commits, the slices are read again."""
+    """Where the records are not known any more, after a crash between the two commits, the splits are read again."""
     few = _few(ctx, stream, source) if few is None else few
     if few is not None:
-        local.append_bad(ctx, stream, few, txn)
+        land_arrow.append_bad(ctx, stream, few, txn)
         return
-    records = source.read(ctx.lake.spark, ctx.plan.slices[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
+    records = source.read(ctx.lake.spark, ctx.plan.splits[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
     bad = records.where("reason IS NOT NULL").withColumns(
         {
             "stream": F.lit(stream),
@@ -148,7 +153,7 @@ def _put_aside(ctx: Context, stream: str, source: Source, few: pa.Table | None, 
     ctx.lake.append("quarantine", bad, txn)
 
 
-def _landed(facts: Mapping[str, Any], lost: tuple[Slice, ...], bad: int) -> Landed:
+def _landed(facts: Mapping[str, Any], lost: tuple[Split, ...], bad: int) -> Landed:
     return Landed(extent_of(facts), extent_of(facts, "named_"), lost, bad)
 
 
@@ -188,6 +193,14 @@ def extents(rows: DataFrame, bucket_seconds: int) -> tuple[Extent, Extent]:
     return extent_of(facts), extent_of(facts, "named_")
 
 
-def lost_json(landed: Mapping[str, Landed]) -> dict[str, list[dict[str, Any]]]:
-    """Slices that were lost, by stream, for the journal."""
-    return {stream: [asdict(piece) for piece in part.lost] for stream, part in landed.items() if part.lost}
+def landed_events(ctx: Context, landed: Mapping[str, Landed]) -> JoinInput | None:
+    """The foreign events that a batch has landed; None where it has landed none."""
+    if "foreign" not in landed:
+        return None
+    part = landed["foreign"]
+
+    def rows() -> DataFrame:
+        tried = {"round": F.lit(0), "attempt": F.lit(0), "first_seen": F.col("landed_at")}
+        return own_rows(ctx, "foreign", part.own).withColumns(tried)
+
+    return JoinInput(rows, part.own, primary_extent(ctx, part.own, part.named))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from clickjoin.config import Within
-from clickjoin.context import Context
-from clickjoin.lake.extent import Extent, spanning
+from clickjoin.batch_context import Context
+from clickjoin.config import Lookback
+from clickjoin.model.extent import Extent, spanning
+from clickjoin.model.ids import EVENT_KEY
+from clickjoin.spark.rows import first_of_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 
 def primary_extent(ctx: Context, own: Extent, named: Extent) -> Extent:
     """Where the primary events of some foreign events can lie: the times they name, or a range before their own."""
-    within = ctx.pipeline.foreign.primary_time
-    if not isinstance(within, Within):
+    primary_time = ctx.pipeline.foreign.primary_time
+    if not isinstance(primary_time, Lookback):
         return named
     if not own.rows or own.low is None or own.high is None:
         return Extent(0)
-    return spanning(own.rows, own.low - timedelta(seconds=within.within), own.high, ctx.bucket_seconds)
+    return spanning(own.rows, own.low - timedelta(seconds=primary_time.lookback), own.high, ctx.bucket_seconds)
 
 
 def look_up(
@@ -34,9 +35,11 @@ def look_up(
     A primary event that arrived twice counts once: the first that landed. `version`: of table `primary`; else as of
     now. `floor`: primary events from before it are left alone (registry.boundary).
     """
-    within = ctx.pipeline.foreign.primary_time
+    primary_time = ctx.pipeline.foreign.primary_time
     if version is None:
-        keys = {"primary_id": "event_id"} | ({} if isinstance(within, Within) else {"primary_time": "event_time"})
+        keys = {"primary_id": "event_id"} | (
+            {} if isinstance(primary_time, Lookback) else {"primary_time": "event_time"}
+        )
         held = ctx.lake.read_named(
             "primary", extent, wanted.select(*(F.col(name).alias(key) for name, key in keys.items()))
         )
@@ -44,13 +47,13 @@ def look_up(
         held = ctx.lake.read("primary", version).where(extent.sql())
     if floor is not None:
         held = held.where(F.col("event_time") >= F.lit(floor))
-    if not isinstance(within, Within):
+    if not isinstance(primary_time, Lookback):
         named = F.expr("p_id = primary_id AND p_time = primary_time")
-        return _found(wanted.join(_first(_renamed(held), "p_id", "p_time"), named, "left"))
-    earliest = F.col("event_time") - F.expr(f"make_dt_interval(0, 0, 0, {within.within})")
+        return _found(wanted.join(_first(_renamed(held), ("p_id", "p_time")), named, "left"))
+    earliest = F.col("event_time") - F.expr(f"make_dt_interval(0, 0, 0, {primary_time.lookback})")
     named = F.expr("p_id = primary_id") & F.col("p_time").between(earliest, F.col("event_time"))
     joined = wanted.join(_renamed(held), named, "left")
-    return _found(_first(joined, "event_id", "event_time"))
+    return _found(_first(joined))
 
 
 def _renamed(held: DataFrame) -> DataFrame:
@@ -58,14 +61,13 @@ def _renamed(held: DataFrame) -> DataFrame:
         F.col("event_id").alias("p_id"),
         F.col("event_time").alias("p_time"),
         F.col("payload").alias("primary"),
-        F.struct("landed_at", "replica", "generation", "offset").alias("p_order"),
+        F.struct("landed_at", "replica", "source_partition", "offset").alias("p_order"),
     )
 
 
-def _first(rows: DataFrame, *key: str) -> DataFrame:
+def _first(rows: DataFrame, key: tuple[str, ...] = EVENT_KEY) -> DataFrame:
     """Of rows with the same key, the one whose primary event landed first."""
-    first = Window.partitionBy(*key).orderBy("p_order")
-    return rows.withColumn("_nth", F.row_number().over(first)).where("_nth = 1").drop("_nth", "p_order")
+    return first_of_key(rows, "p_order", key=key).drop("p_order")
 
 
 def _found(joined: DataFrame) -> DataFrame:

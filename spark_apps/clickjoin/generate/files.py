@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from clickjoin.errors import ConfigError
+from clickjoin.model.errors import ConfigError
 
 STREAMS = ("queries", "clicks")
 MAX_OPEN = 64

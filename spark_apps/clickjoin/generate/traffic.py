@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from clickjoin.errors import ConfigError
+from clickjoin.model.errors import ConfigError
 
 HOUR = 3600.0
 _NOT_NEGATIVE = ("rate", "zipf", "click_spread", "disorder", "late_seconds")

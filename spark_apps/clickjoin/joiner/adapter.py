@@ -1,96 +1,14 @@
-"""Adapters: what a pipeline's owner writes to filter, reshape and enrich (Photon, section 3.3.1).
-
-An adapter works on whole DataFrames, or on Arrow tables of some of a batch's events. It must keep `event_id` and
-`event_time` as they are, and give one row at most for each event: what it leaves out is kept in table `filtered`. It
-may not depend on the clock or on chance, since a batch that crashed is run again.
-"""
+"""The adapter that a pipeline's file names. Its owner derives it from `Adapter`, `ArrowAdapter` or `BothRecords`."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
 
-from clickjoin.errors import ConfigError
-from clickjoin.tables import JOINED
+from clickjoin.kernel.adapter import Adapter, ArrowAdapter, BothRecords, needs_spark
+from clickjoin.model.errors import ConfigError
+from clickjoin.schemas import JOINED
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
-
-
-class Adapter:
-    """Base of all adapters. `columns`: the columns that `merge` adds to the output, name to Spark SQL type."""
-
-    columns: ClassVar[Mapping[str, str]] = {}
-
-    def prepare(self, foreign: DataFrame) -> DataFrame:
-        """Before look-up: leave rows out, or add columns for `merge` to use.
-
-        Columns in: event_id, event_time, primary_id, primary_time, payload (the record as JSON text). The first four
-        must come out again.
-        """
-        return foreign
-
-    def merge(self, joined: DataFrame) -> DataFrame:
-        """After look-up: make the output's own columns.
-
-        Columns in: those that `prepare` gave, and `primary` (the primary record as JSON text). Columns out: event_id,
-        event_time and all of `columns`.
-        """
-        raise NotImplementedError
-
-
-class ArrowAdapter(Adapter):
-    """Base of adapters that need no Spark: `merge_table` is called by the very task that has looked the records up.
-
-    Several times as fast as `merge` of a whole DataFrame. Its module travels to the workers by itself; what that
-    imports besides the standard library, NumPy and PyArrow has to be installed there.
-    """
-
-    def merge_table(self, joined: pa.Table) -> pa.Table:
-        """After look-up: make the output's own columns of some of a batch's events.
-
-        Columns in: event_id, event_time, primary_id, primary_time, payload and primary (both records as JSON text).
-        Columns out: event_id, event_time and all of `columns`; events that are left out go to table `filtered`.
-        """
-        raise NotImplementedError
-
-    def merge(self, joined: DataFrame) -> DataFrame:
-        """The same for Spark's operators, which join retries, replays and rebuilt dates."""
-        from clickjoin.joiner.merging import (
-            as_frame,
-        )  # here: the class itself travels to workers that have no clickjoin
-
-        return as_frame(self, joined)
-
-
-class Merge(ArrowAdapter):
-    """Both records side by side as JSON text, nothing left out."""
-
-    columns: ClassVar[Mapping[str, str]] = {"foreign": "STRING", "primary": "STRING"}
-
-    def merge_table(self, joined: pa.Table) -> pa.Table:
-        """Columns out: event_id, event_time, foreign, primary."""
-        names = ["event_id", "event_time", "payload", "primary"]
-        return joined.select(names).rename_columns([*names[:2], "foreign", "primary"])
-
-    def merge(self, joined: DataFrame) -> DataFrame:
-        """Columns out: event_id, event_time, foreign, primary."""
-        if type(self).merge_table is not Merge.merge_table:
-            return super().merge(joined)
-        return joined.select("event_id", "event_time", joined["payload"].alias("foreign"), "primary")
-
-
-def needs_spark(adapter: Adapter) -> bool:
-    """Whether an adapter's answer can only be had of whole DataFrames: its own methods of those are the last word."""
-    kind = type(adapter)
-    if not isinstance(adapter, ArrowAdapter) or kind.prepare is not Adapter.prepare:
-        return True
-    merge, merge_table = (
-        next(at for at, base in enumerate(kind.__mro__) if name in vars(base)) for name in ("merge", "merge_table")
-    )
-    return merge < merge_table
+__all__ = ["Adapter", "ArrowAdapter", "BothRecords", "load_adapter", "needs_spark"]
 
 
 def load_adapter(name: str) -> Adapter:

@@ -1,7 +1,9 @@
-"""The only package that reads and writes Delta."""
+"""Delta tables: the only room that reads and writes them, by Spark or through their logs, and commits to them.
 
-from clickjoin.lake.lake import Lake, is_conflict
-from clickjoin.lake.small import SmallTables
-from clickjoin.lake.txn import Txn
+What knows a table's files, log or location enters here; what its rows mean does not.
+"""
 
-__all__ = ["Lake", "SmallTables", "Txn", "is_conflict"]
+from clickjoin.lake.delta_tables import DeltaTables
+from clickjoin.lake.spark_tables import SparkTables, is_conflict
+
+__all__ = ["DeltaTables", "SparkTables", "is_conflict"]

@@ -11,8 +11,8 @@ import time
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from clickjoin.errors import ClockError
-from clickjoin.lake import storage
+from clickjoin.lake.location import location
+from clickjoin.model.errors import ClockError
 
 PROBE = "_clock"  # in the pipeline's folder; it holds the time of whichever process wrote it last
 _MEASURE_SECONDS = 60.0
@@ -53,8 +53,9 @@ def _text(at: float) -> str:
 def read(root: str) -> Reading:
     """Both clocks now; `root`: the pipeline's folder, which a small file is written to."""
     before = time.time()
-    storage.write(root, PROBE, f"{datetime.fromtimestamp(before, UTC).isoformat()}\n".encode())
-    found = storage.stored(root, PROBE)
+    folder = location(root)
+    folder.write(PROBE, f"{datetime.fromtimestamp(before, UTC).isoformat()}\n".encode())
+    found = folder.stored(PROBE)
     after = time.time()
     lake = found.at if found else after  # another has removed it: it is written again at the next look
     # Between the two looks the lake's own time is some moment, so nothing within them counts as a difference.

@@ -1,4 +1,4 @@
-"""Whole tables as folders: put aside, moved into place, removed."""
+"""Whole tables as folders: moved aside, moved into place, removed."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING
 import pyarrow.fs as pafs
 
 if TYPE_CHECKING:
-    from clickjoin.lake.small import SmallTables
+    from clickjoin.lake.delta_tables import DeltaTables
 
 
-def remove(small: SmallTables, name: str) -> None:
+def remove(delta: DeltaTables, name: str) -> None:
     """Remove a table and all its files, if it is there."""
-    files, path = pafs.FileSystem.from_uri(small.path(name))
+    files, path = pafs.FileSystem.from_uri(delta.path(name))
     if files.get_file_info(path).type == pafs.FileType.Directory:
         files.delete_dir(path)
-    small.forget(name)
+    delta.forget(name)
 
 
-def put_aside(small: SmallTables, name: str, now: datetime) -> str:
+def put_aside(delta: DeltaTables, name: str, now: datetime) -> str:
     """Give a table another name, and return where it is then."""
     aside = f"{name}.put-aside-{now:%Y%m%dT%H%M%SZ}"
-    rename(small, name, aside)
-    return small.path(aside)
+    rename(delta, name, aside)
+    return delta.path(aside)
 
 
-def rename(small: SmallTables, name: str, to: str) -> None:
+def rename(delta: DeltaTables, name: str, to: str) -> None:
     """Give a table another name: on a local disk in one step."""
-    files, path = pafs.FileSystem.from_uri(small.path(name))
-    files.move(path, pafs.FileSystem.from_uri(small.path(to))[1])
-    small.forget(name)
-    small.forget(to)
+    files, path = pafs.FileSystem.from_uri(delta.path(name))
+    files.move(path, pafs.FileSystem.from_uri(delta.path(to))[1])
+    delta.forget(name)
+    delta.forget(to)

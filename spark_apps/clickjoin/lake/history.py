@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pyarrow.fs as pafs
 
-from clickjoin.lake.logs import COMMIT
+from clickjoin.lake.log_entries import COMMIT
 
 _SLACK = timedelta(hours=1)  # a clock may be off, a copy of a file younger than the file
 _LOOKS = 3

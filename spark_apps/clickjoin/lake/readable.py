@@ -13,8 +13,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from clickjoin.errors import ClickjoinError, LakeError
-from clickjoin.lake.small import SmallTables
+from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.model.errors import ClickjoinError, LakeError
 
 _GONE = ("Path does not exist", "No such file or directory", "Not a Delta table")
 _COLOUR = re.compile(r"\x1b\[\d+m")
@@ -30,11 +30,11 @@ def readable(root: str, name: str) -> Iterator[None]:
     except ClickjoinError as error:
         raise missing(root, name) if "no such table" in str(error) else error from error
     except (OSError, DeltaError, pa.ArrowException) as error:
-        raise _told(root, name, _gist(str(error))) from error
+        raise _translated(root, name, _gist(str(error))) from error
 
 
-class ReadableTables(SmallTables):
-    """SmallTables for somebody who only reads: whatever keeps a table from being read is a LakeError with a remedy."""
+class ReadableTables(DeltaReader):
+    """DeltaReader for somebody who only reads: whatever keeps a table from being read is a LakeError with a remedy."""
 
     def open(self, name: str) -> DeltaTable:
         """The table at its newest version."""
@@ -47,11 +47,11 @@ class ReadableTables(SmallTables):
             return super().read(name, filters, columns)
 
     def require_same(self) -> None:
-        """Nothing: whoever only reads takes what is there now, whichever lake that is."""
+        """Nothing: a reader takes the lake that is there now."""
 
 
 def missing(root: str, name: str) -> LakeError:
-    """Why a table that is looked for is not there."""
+    """Why a table is not there."""
     folder = Path(root)
     if "://" not in root and not folder.parent.exists():
         return LakeError(f"{folder.parent}: the lake's folder is not there", remedy=_MOUNT)
@@ -73,7 +73,7 @@ def _gist(text: str) -> str:
     return " ".join(line for line in lines if line and not _FRAME.match(line))[:300]
 
 
-def _told(root: str, name: str, text: str) -> LakeError:
+def _translated(root: str, name: str, text: str) -> LakeError:
     place = f"{root}/{name}"
     if any(mark in text for mark in _REFUSED):
         return LakeError(

@@ -15,14 +15,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from clickjoin.events import MICROS
-from clickjoin.lake.pinned import LOG, look
 from clickjoin.lake.readable import readable
+from clickjoin.lake.snapshot_files import LOG, look
+from clickjoin.model.ids import MICROS
 
 if TYPE_CHECKING:
-    from clickjoin.lake.small import SmallTables
+    from clickjoin.lake.delta_tables import DeltaTables
 
 UNKNOWN = 1_000  # versions that are taken where nothing of the old log is left to tell its newest
 _FEATURE = "clickjoinRestored"  # a table feature that nobody has
@@ -42,19 +43,21 @@ def continue_after(root: str, name: str, newest: int, at: int) -> int:
     info = {"timestamp": at // 1000, "operation": "RESTORE", "operationParameters": {"version": str(held)}}
     feature = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [_FEATURE], "writerFeatures": [_FEATURE]}
     _fill(log, range(held + 1, last), _lines({"commitInfo": info}, {"protocol": feature}))
-    (log / f"{held:020}.checkpoint.parquet").replace(log / f"{last:020}.checkpoint.parquet")
+    checkpoint = log / f"{last:020}.checkpoint.parquet"
+    (log / f"{held:020}.checkpoint.parquet").replace(checkpoint)
     (log / f"{last:020}.json").write_text(_lines({"commitInfo": info}), encoding="utf-8")
-    hint = log / "_last_checkpoint"
-    hint.write_text(json.dumps(json.loads(hint.read_text(encoding="utf-8")) | {"version": last}), encoding="utf-8")
+    # Not that of delta-rs, which writes none where the version had its checkpoint already.
+    hint = {"version": last, "size": pq.read_metadata(checkpoint).num_rows}
+    (log / "_last_checkpoint").write_text(json.dumps(hint), encoding="utf-8")
     return last
 
 
-def go_on_after(small: SmallTables, name: str, old: str | None, now: datetime) -> None:
+def go_on_after(delta: DeltaTables, name: str, old: str | None, now: datetime) -> None:
     """Have a rebuilt table's log go on after that of the table that it replaces, which was put aside at `old`."""
-    root, seen = small.path("").rstrip("/"), look(*old.rsplit("/", 1)) if old else None
-    newest = seen.version if seen else small.version(name) + UNKNOWN
+    root, seen = delta.path("").rstrip("/"), look(*old.rsplit("/", 1)) if old else None
+    newest = seen.version if seen else delta.version(name) + UNKNOWN
     continue_after(root, name, newest, int(now.timestamp() * MICROS))
-    small.forget(name)
+    delta.forget(name)
 
 
 def _lines(*actions: dict[str, object]) -> str:

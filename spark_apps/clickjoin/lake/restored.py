@@ -8,7 +8,7 @@ import uuid
 from datetime import datetime
 from pathlib import Path
 
-from clickjoin.errors import LakeReplaced
+from clickjoin.model.errors import LakeReplaced
 
 MARK = "_restored.json"
 STAGING = ".restoring"  # beside a lake's folder: the lake that is about to take its place

@@ -1,6 +1,6 @@
 """Removing data files and log files that nobody needs any more, by the lake's own times alone.
 
-Delta's VACUUM reckons from the clock of whoever runs it, and from times that others' clocks have put into the log. Here
+Delta's VACUUM uses the clock of the process that runs it, and times that others' clocks have put into the log. Here
 a file's age is how long ago the store says it was written, and what a reader may still need is derived from the log:
 the files of the version that was the newest at the cut-off, whatever a later commit has removed; and of versions that a
 plan names.
@@ -17,11 +17,10 @@ from urllib.parse import unquote
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from clickjoin.lake import storage
-from clickjoin.lake.storage import LOG, Stored
+from clickjoin.lake.location import LOG, Stored, location
 
 if TYPE_CHECKING:
-    from clickjoin.lake.small import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 _LOG_SECONDS = 3 * 86400.0  # what small.settings gives the tables as delta.logRetentionDuration
 _COMMIT_SECONDS = 3600.0  # a file is committed so long after it was written at most, or its batch is under way
@@ -43,12 +42,12 @@ class Needed:
     written: float = float("inf")
 
 
-def vacuum(small: SmallTables, name: str, needed: Needed, *, dry_run: bool = False) -> list[str]:
+def vacuum(delta: DeltaReader, name: str, needed: Needed, *, dry_run: bool = False) -> list[str]:
     """Remove data files that no version that is needed has; returns their paths. Those without a log entry go too."""
-    root = small.path(name)
+    root = delta.path(name)
     # In this order: what is committed between the two looks is in the version, and what is written then is young.
-    files = [file for file in storage.listed(root) if _is_data(file.path)]
-    valid = _files(small.open(name))
+    files = [file for file in location(root).listed() if _is_data(file.path)]
+    valid = _files(delta.open(name))
     before = min(needed.since - _COMMIT_SECONDS, needed.written)
     old = [file.path for file in files if file.at < before and file.path not in valid]
     if not old:
@@ -58,17 +57,17 @@ def vacuum(small: SmallTables, name: str, needed: Needed, *, dry_run: bool = Fal
         valid |= _version(root, version) or set()
     going = [path for path in old if path not in valid]
     if not dry_run:
-        storage.remove(root, going)
+        location(root).remove(going)
     return going
 
 
-def clean_log(small: SmallTables, name: str, now: float, needed: Needed) -> int:
+def clean_log(delta: DeltaReader, name: str, now: float, needed: Needed) -> int:
     """Write a checkpoint, and remove log files from before one that are three days old. Returns how many.
 
     Whole or not at all up to some version, so that every later one can still be read.
     """
-    root = small.path(name)
-    small.open(name).create_checkpoint()
+    root = delta.path(name)
+    delta.open(name).create_checkpoint()
     log = _log(root)
     cut = min(now - _LOG_SECONDS, needed.since)
     keep = [version for version, file in log if file.at >= cut] + list(needed.versions)
@@ -76,16 +75,16 @@ def clean_log(small: SmallTables, name: str, now: float, needed: Needed) -> int:
     checkpoints = [version for version, file in log if _name(file) == f"{version:020}.checkpoint.parquet"]
     first = max((version for version in checkpoints if version <= last), default=0)
     going = [file.path for version, file in log if version < first]
-    storage.remove(root, going)
+    location(root).remove(going)
     return len(going)
 
 
-def is_whole(small: SmallTables, name: str, version: int) -> bool:
+def is_whole(delta: DeltaReader, name: str, version: int) -> bool:
     """Whether a version of a table can still be read: its log, and every file that it names."""
-    root = small.path(name)
+    root = delta.path(name)
     try:
         table = DeltaTable(root, version=version)
-        return all(storage.stored(root, path) for path in _files(table))
+        return all(location(root).stored(path) for path in _files(table))
     except DeltaError:
         return False
 
@@ -122,7 +121,7 @@ def _files(table: DeltaTable) -> set[str]:
 
 def _log(root: str) -> Log:
     """Files of a table's log with their versions."""
-    files = storage.listed(root, LOG)
+    files = location(root).listed(LOG)
     return [(int(match[1]), file) for file in files if (match := _LOG_FILE.fullmatch(_name(file)))]
 
 

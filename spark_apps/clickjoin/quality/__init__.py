@@ -1,4 +1,7 @@
-"""Data quality: what a date's tables have to be like, checked by Great Expectations on figures that Spark computes."""
+"""Data quality: what a date's tables have to be like, checked by Great Expectations on figures that Spark computes.
+
+What measures or judges a date enters here; it reads tables, and writes only its own.
+"""
 
 from clickjoin.quality.history import require_store
 from clickjoin.quality.report import Report

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clickjoin.config_quality import Level, Quality
+    from clickjoin.config.quality import Level, Quality
 
 ACCOUNTED = "every_input_accounted_for"
 
@@ -32,7 +32,7 @@ class Check:
     """A figure of a date, and what is asked of it.
 
     `observed` is None where nothing can be measured, and `undecided` then says why, as it does where there is nothing
-    to hold the figure against. `fail` and `warn` are bounds of either level, None where there is none. `asks` says in
+    to compare the figure with. `fail` and `warn` are bounds of either level, None where there is none. `asks` says in
     words what is asked, `look` what to look at if it is not so. `counts`: the figure is a number of rows.
     """
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from clickjoin.quality.checks import ACCOUNTED, Bounds, Check
 
 if TYPE_CHECKING:
-    from clickjoin.config_quality import Level
+    from clickjoin.config.quality import Level
 
 SEVERITY: Mapping[Level, str] = {"fail": "critical", "warn": "warning"}
 

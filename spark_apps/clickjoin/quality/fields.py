@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 COMMON = 0.01  # a field, or a type of one, that fewer records have is chance, not schema
 GONE = 0.001
-_MOST = 2000  # kinds of field and type: records whose keys are ids would make millions
+_MAX_FIELDS = 2000  # kinds of field and type: records whose keys are ids would make millions
 _JSON = {"VOID": "null", "BOOLEAN": "boolean", "STRING": "string", "ARRAY": "array", "OBJECT": "object"}
 
 
@@ -79,7 +79,7 @@ def look(rows: DataFrame, total: int, sample: int) -> Fields:
     pairs = chosen.select(F.expr("explode_outer(from_json(payload, 'map<string, variant>'))").alias("name", "value"))
     kinds = pairs.select("name", F.expr("schema_of_variant(value)").alias("kind"))
     short = kinds.groupBy("name", F.expr("regexp_extract(kind, '^[A-Z]+', 0)").alias("kind")).count()
-    found = short.orderBy(F.desc("count"), "name", "kind").limit(_MOST).collect()
+    found = short.orderBy(F.desc("count"), "name", "kind").limit(_MAX_FIELDS).collect()
     records = total if step == 1 else chosen.count()
     return gathered(records, ((row["name"], row["kind"], row["count"]) for row in found))
 

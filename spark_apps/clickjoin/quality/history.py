@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from clickjoin.errors import LakeError
-from clickjoin.lake import SmallTables
-from clickjoin.tables import QUALITY
+from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.model.errors import LakeError
+from clickjoin.schemas import QUALITY
 
 Key = tuple[str, str]  # suite, check
 _COLUMNS = ("run", "at", "date", "suite", "check", "observed", "samples")
@@ -64,26 +64,26 @@ class History:
         return (max(held), str(rows[max(held)]["samples"])) if held else None
 
 
-def read(small: SmallTables, day: date, days: int, least: int) -> History:
+def read(delta: DeltaReader, day: date, days: int, least: int) -> History:
     """The history of a date.
 
     Errors: LakeError where table `quality` cannot be read, or is not the one that this version writes.
     """
     filters = [("date", ">=", day - timedelta(days=days)), ("date", "<", day)]
     try:
-        held = small.columns("quality")
-        rows = small.read("quality", filters, list(_COLUMNS)).to_pylist()
+        held = delta.columns("quality")
+        rows = delta.read("quality", filters, list(_COLUMNS)).to_pylist()
     except Exception as error:  # whatever lies there instead: broken log, missing or broken files, another table
-        raise unreadable(small, str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+        raise unreadable(delta, str(error).splitlines()[0] if str(error) else type(error).__name__) from error
     if lacking := [name for name in QUALITY.names if name not in held]:
-        raise unreadable(small, f"it has no column {', '.join(lacking)}")
+        raise unreadable(delta, f"it has no column {', '.join(lacking)}")
     return History(rows, day, days, least)
 
 
-def unreadable(small: SmallTables, why: str) -> LakeError:
+def unreadable(delta: DeltaReader, why: str) -> LakeError:
     """Table `quality` is of no use: what to do about it."""
     return LakeError(
-        f"{small.path('quality')}: table `quality` cannot be read ({why[:300].rstrip('. ')})",
+        f"{delta.path('quality')}: table `quality` cannot be read ({why[:300].rstrip('. ')})",
         remedy="Move this folder away, or restore it, and run it again: an empty one is made, and checks that are held "
         "against earlier dates stay undecided until it has some",
     )
@@ -91,10 +91,10 @@ def unreadable(small: SmallTables, why: str) -> LakeError:
 
 def require_store(root: str) -> None:
     """Check that table `quality` can be read, or made where it is not there. Errors: LakeError."""
-    small, place = SmallTables(root), Path(root) / "quality"
+    delta, place = DeltaReader(root), Path(root) / "quality"
     if place.exists() and not place.is_dir():
-        raise unreadable(small, "it is a file, and no folder")
-    if small.exists("quality"):
-        read(small, date.today(), 1, 1)
+        raise unreadable(delta, "it is a file, and no folder")
+    if delta.exists("quality"):
+        read(delta, date.today(), 1, 1)
     elif place.exists() and any(place.iterdir()):
-        raise unreadable(small, "something else is in its place")
+        raise unreadable(delta, "something else is in its place")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from clickjoin.quality.checks import Bounds, Check
 
 if TYPE_CHECKING:
-    from clickjoin.config_quality import Late, Limit, Quality
-    from clickjoin.quality.figures import Figures
+    from clickjoin.config.quality import Late, Limit, Quality
     from clickjoin.quality.history import Usual
+    from clickjoin.quality.profile import Figures
 
 _SHORT = 10.0  # seconds: below this a delay is good, however much it has grown
 _EMPTY = "there are no rows of the date"
@@ -99,11 +99,11 @@ def freshness(quality: Quality, suite: str, figures: Figures, gone: str) -> Chec
 
 
 def quarantine(quality: Quality, found: tuple[int, int] | None) -> Check:
-    """Share of the records of both streams that were set aside, by the batches that landed the date's clicks."""
+    """Share of the records of both streams that were quarantined, by the batches that landed the date's clicks."""
     bad, all_ = found or (0, 0)
     limit, share = quality.quarantine, bad / all_ if all_ else None
     why = "no metrics of the batches that landed the date" if share is None else _off(limit)
-    asks = "share of the records that the date's batches set aside, of both streams"
+    asks = "share of the records that the date's batches quarantined, of both streams"
     look = "`clickjoin quarantine export` writes them out with the reason of each"
     fail, warn = _most(limit.fail), _most(limit.warn)
     return Check("foreign", "quarantine_rate", asks, share, fail, warn, look=look, undecided=why)

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from clickjoin.dates.day import Day
 from clickjoin.dispatcher.journal import sequences
-from clickjoin.events import bucket_at, moment
 from clickjoin.joiner.adapter import load_adapter
-from clickjoin.lake.upkeep import sizes
-from clickjoin.quality import fields, profile
-from clickjoin.quality.figures import Figures
-from clickjoin.tables import JOINED
-from clickjoin.verification.reading import Reading, Span, part, read
+from clickjoin.lake.maintenance import sizes
+from clickjoin.model.ids import bucket_at, moment
+from clickjoin.model.reporter import Reporter
+from clickjoin.model.span import Day, Span
+from clickjoin.quality import fields, profile_queries
+from clickjoin.quality.profile import Figures
+from clickjoin.schemas import JOINED
+from clickjoin.verification.snapshot import Reading, part, read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.config import Pipeline
-    from clickjoin.lake import Lake
+    from clickjoin.lake.spark_reader import SparkReader
 
-Say = Callable[[str], None]
 STREAMS = ("primary", "foreign")
 
 
@@ -42,7 +42,7 @@ class Measured:
 class Measurer:
     """Measures dates of one pipeline. `micros`: now."""
 
-    def __init__(self, lake: Lake, pipeline: Pipeline, micros: int, say: Say) -> None:
+    def __init__(self, lake: SparkReader, pipeline: Pipeline, micros: int, say: Reporter) -> None:
         self._lake, self._pipeline, self._now, self._say = lake, pipeline, moment(micros), say
 
     def measure(self, day: date) -> Measured:
@@ -50,15 +50,16 @@ class Measurer:
         span = Day(day).span
         reading, accounts = self._accounts(span)
         rows = self._rows(reading, span)
-        columns = self._lake.small.columns("joined")
+        columns = self._lake.delta.columns("joined")
         # What an earlier adapter made and today's does not is null, as it should be.
         today = load_adapter(self._pipeline.adapter).columns
         more = [name for name in columns if name not in JOINED.names and name in today]
         tables = {
-            name: self._timed(name, profile.table, rows[name], name, more if name == "joined" else ()) for name in rows
+            name: self._timed(name, profile_queries.table, rows[name], name, more if name == "joined" else ())
+            for name in rows
         }
-        replicas = sorted({replica for replica, _ in sequences(self._lake.small)})
-        streams = {name: self._timed(f"{name} ids", profile.stream, rows[name], replicas) for name in STREAMS}
+        replicas = sorted({replica for replica, _ in sequences(self._lake.delta)})
+        streams = {name: self._timed(f"{name} ids", profile_queries.stream, rows[name], replicas) for name in STREAMS}
         sample = self._pipeline.quality.sample
         seen = {
             name: self._timed(f"{name} fields", fields.look, rows[name], tables[name]["rows"], sample)
@@ -78,17 +79,19 @@ class Measurer:
         return Measured(figures, rows, reading)
 
     def _accounts(self, span: Span) -> tuple[Reading, dict[str, int]]:
-        """Where every id is. What seems wrong is looked at again: an id may just have moved."""
+        """Where every id is. What seems wrong is read again: an id may just have moved."""
         reading = read(self._lake, self._pipeline, span, self._now)
-        first = self._timed("accounts", profile.accounts, reading)
+        first = self._timed("accounts", profile_queries.accounts, reading)
         if not any(count for name, count in first.items() if name.startswith("fault:")):
             return reading, first
         reading = read(self._lake, self._pipeline, span, self._now)
-        return reading, profile.agreed(first, self._timed("accounts once more", profile.accounts, reading))
+        return reading, profile_queries.agreed(
+            first, self._timed("accounts once more", profile_queries.accounts, reading)
+        )
 
     def _rows(self, reading: Reading, span: Span) -> dict[str, DataFrame]:
         extent = span.extent(int(self._pipeline.registry.bucket))
-        joined = self._lake.read("joined", self._lake.small.version("joined")).where(
+        joined = self._lake.read("joined", self._lake.delta.version("joined")).where(
             extent.sql()
         )  # adapter's columns too
         primary = part(self._lake, "primary", extent)
@@ -107,12 +110,12 @@ class Measurer:
         return done
 
     def _quarantine(self, batches: set[tuple[str, int]]) -> tuple[int, int] | None:
-        """Records set aside, and all records, of some join batches; None where no metrics of them are left."""
+        """Quarantined records, and all records, of some join batches; None where no metrics of them are left."""
         bad = good = seen = 0
         for replica in sorted({replica for replica, _ in batches}):
             numbers = [number for name, number in batches if name == replica]
             where = [("replica", "=", replica), ("sequence", "=", "join"), ("batch", "in", numbers)]
-            held = self._lake.small.read("metrics", where, ["quarantined", "primary_in", "events_in"])
+            held = self._lake.delta.read("metrics", where, ["quarantined", "primary_in", "events_in"])
             sums = {name: pc.sum(held[name]).as_py() or 0 for name in held.schema.names}
             bad, good, seen = bad + sums["quarantined"], good + sums["primary_in"] + sums["events_in"], seen + len(held)
         return (bad, bad + good) if seen else None
@@ -122,9 +125,9 @@ class Measurer:
 
         Old by the same clock as GC's: old logs that are read late are as fresh as their newest event.
         """
-        small, width = self._lake.small, self._pipeline.registry.bucket
-        actions = small.files(name)
+        delta, width = self._lake.delta, self._pipeline.registry.bucket
+        actions = delta.files(name)
         times = actions["max.event_time"].to_pylist() if actions.num_rows else []
         clock = min([self._now, *([max(time for time in times if time)] if any(times) else [])])
         old = span.low < clock - timedelta(seconds=self._pipeline.kept(name))
-        return old and not any(bucket <= bucket_at(span.low, width) for bucket in sizes(small, name))
+        return old and not any(bucket <= bucket_at(span.low, width) for bucket in sizes(delta, name))

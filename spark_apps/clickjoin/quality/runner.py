@@ -1,37 +1,36 @@
-"""A run of the suites: measure a date, hold it against limits and history, write the report, then the rows."""
+"""A run of the suites: measure a date, check it against limits and history, write the report, then the rows."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.dates.day import Day
-from clickjoin.errors import LakeError
-from clickjoin.events import MICROS, moment
-from clickjoin.lake.replace import drop_before
+from clickjoin.lake.replace_rows import drop_before
+from clickjoin.model.errors import LakeError
+from clickjoin.model.ids import MICROS, moment
+from clickjoin.model.reporter import Reporter
+from clickjoin.model.span import Day
+from clickjoin.model.times import parse_date
 from clickjoin.quality import history, measure, samples, suites
 from clickjoin.quality.checks import Outcome
-from clickjoin.quality.docs import SUITES, Docs
-from clickjoin.quality.drifts import known_fields
-from clickjoin.quality.own import Names, Own, table_names
+from clickjoin.quality.data_docs import SUITES, Docs
+from clickjoin.quality.evaluate import PARTS, score
 from clickjoin.quality.report import Report
-from clickjoin.quality.score import PARTS, score
-from clickjoin.times import parse_date
-from clickjoin.verification.reading import sized
+from clickjoin.quality.schema_drift import known_fields
+from clickjoin.quality.user_expectations import Names, Own, table_names
+from clickjoin.verification.snapshot import sized
 
 if TYPE_CHECKING:
     from clickjoin.engine import Engine
     from clickjoin.quality.history import History
     from clickjoin.quality.measure import Measured
 
-Say = Callable[[str], None]
 
-
-def run(engine: Engine, day: date, say: Say) -> Report:
+def run(engine: Engine, day: date, say: Reporter) -> Report:
     """Check a date (UTC, of the events' own time); write its report, then its rows, in one commit.
 
     Errors: ConfigError for an expectation of the pipeline's file that cannot be; LakeError where table `quality` or the
@@ -51,13 +50,13 @@ class Run:
 
     engine: Engine
     day: date
-    say: Say
+    say: Reporter
 
     def run(self) -> Report:
         """See `run`."""
         begun, lake, pipeline = time.perf_counter(), self.engine.lake, self.engine.pipeline
         docs, quality = Docs(pipeline.root), pipeline.quality
-        past = history.read(lake.small, self.day, quality.history_days, quality.history_least)
+        past = history.read(lake.delta, self.day, quality.history_days, quality.history_least)
         docs.require_writable(self.day)
         own = Own(pipeline)
         own.require_sound()
@@ -110,19 +109,19 @@ class Run:
 
     def _write(self, docs: Docs, report: Report, results: dict[str, list[Any]], begun: float) -> Report:
         """The report first, then the rows in one commit: where that fails, no report is left either."""
-        small, keep = self.engine.lake.small, self.engine.pipeline.keep.metrics
+        delta, keep = self.engine.lake.delta, self.engine.pipeline.retention.metrics
         folder = docs.write(report, results)
         report = replace(report, report=str(folder), seconds=time.perf_counter() - begun)
         try:
-            small.append("quality", report.rows())
+            delta.append("quality", report.rows())
         except Exception as error:
             docs.discard(report)
             if isinstance(error, LakeError):
                 raise
-            raise history.unreadable(small, str(error)) from error
+            raise history.unreadable(delta, str(error)) from error
         docs.publish(report)
         before = report.at - timedelta(seconds=keep)
-        drop_before(small, "quality", "at", before)
+        drop_before(delta, "quality", "at", before)
         docs.drop_before(before)
         for one in report.outcomes:
             if one.state in ("failed", "warned"):

@@ -1,4 +1,4 @@
-"""Values that did not pass: looked for only where a check is red, in a query of its own."""
+"""Values that did not pass: read only where a check is red, in a query of its own."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from clickjoin.events import moment
+from clickjoin.model.ids import moment
 from clickjoin.quality.checks import ACCOUNTED
 from clickjoin.verification import ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from clickjoin.verification.reading import Reading
+    from clickjoin.verification.snapshot import Reading
 
-_MOST = 5
+_MAX_SAMPLES = 5
 # Which faults of an id a check is about.
 KINDS = {
     "joined.unique_ids": ("doubled",),
@@ -38,28 +38,28 @@ def of_faults(reading: Reading, names: Iterable[str]) -> dict[str, tuple[Any, ..
         return {}
     kinds = sorted({kind for found in wanted.values() for kind in found})
     order = Window.partitionBy("kind").orderBy("event_time", "event_id")
-    few = ids.faulty(reading, kinds).withColumn("_nth", F.row_number().over(order)).where(f"_nth <= {_MOST}")
+    few = ids.faulty(reading, kinds).withColumn("_nth", F.row_number().over(order)).where(f"_nth <= {_MAX_SAMPLES}")
     held: defaultdict[str, list[dict[str, str]]] = defaultdict(list)
     for row in (
         few.select("kind", "event_id", F.unix_micros("event_time").alias("micros")).orderBy("kind", "_nth").collect()
     ):
         when = moment(row["micros"]).isoformat()
         held[row["kind"]].append({"event_id": row["event_id"], "event_time": when, "kind": row["kind"]})
-    return {name: tuple([one for kind in found for one in held[kind]][:_MOST]) for name, found in wanted.items()}
+    return {name: tuple([one for kind in found for one in held[kind]][:_MAX_SAMPLES]) for name, found in wanted.items()}
 
 
 def of_rows(rows: DataFrame, check: str) -> tuple[Any, ...]:
     """Some rows of one table that break a check of its rows."""
     if check == "landed_once":
-        places = rows.groupBy("replica", "path", "offset", "generation").count().where("count > 1")
-        found = places.orderBy("path", "offset").limit(_MOST).collect()
+        places = rows.groupBy("replica", "path", "offset", "source_partition").count().where("count > 1")
+        found = places.orderBy("path", "offset").limit(_MAX_SAMPLES).collect()
         return tuple({"replica": row["replica"], "path": row["path"], "offset": row["offset"]} for row in found)
     if check == "known_outcomes":
         strange = rows.where("outcome NOT IN ('joined', 'filtered', 'unjoinable')").select("outcome").distinct()
-        return tuple(row["outcome"] for row in strange.orderBy("outcome").limit(_MOST).collect())
+        return tuple(row["outcome"] for row in strange.orderBy("outcome").limit(_MAX_SAMPLES).collect())
     kind, _, column = check.partition(".")
     if kind != "not_null":
         return ()
     some = rows.where(F.col(f"`{column}`").isNull()).select("event_id", F.unix_micros("event_time").alias("micros"))
-    found = some.orderBy("micros", "event_id").limit(_MOST).collect()
+    found = some.orderBy("micros", "event_id").limit(_MAX_SAMPLES).collect()
     return tuple({"event_id": row["event_id"], "event_time": moment(row["micros"]).isoformat()} for row in found)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from clickjoin.quality import limits
 from clickjoin.quality.checks import ACCOUNTED, ZERO, Check
-from clickjoin.quality.drifts import of_columns, of_fields
-from clickjoin.quality.profile import REQUIRED
+from clickjoin.quality.profile_queries import REQUIRED
+from clickjoin.quality.schema_drift import of_columns, of_fields
 
 if TYPE_CHECKING:
-    from clickjoin.config_quality import Quality
-    from clickjoin.quality.figures import Figures
+    from clickjoin.config.quality import Quality
     from clickjoin.quality.history import History
+    from clickjoin.quality.profile import Figures
 
 _VERIFY = "run `clickjoin verify` for this date: it names each id, and --repair fixes what can be fixed"
-_GONE = "rows of the date may have been collected (keep.{})"
+_GONE = "rows of the date may have been collected (retention.{})"
 
 
 def checks(quality: Quality, figures: Figures, history: History) -> list[Check]:

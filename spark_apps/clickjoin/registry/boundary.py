@@ -6,54 +6,40 @@ that such events can go without taking one from under a batch that has claimed a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from clickjoin.lake.extent import timestamp
-
 if TYPE_CHECKING:
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake import DeltaTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
-Boundary = Mapping[int, datetime]
 PRIMARY = -1  # in the place of a shard: the floor of table `primary`
 
 
-def load_bounds(small: SmallTables) -> tuple[dict[int, datetime], datetime | None]:
+def load_bounds(delta: DeltaReader) -> tuple[dict[int, datetime], datetime | None]:
     """Boundary by shard (one without answers for all time), and the floor of `primary`, in one look."""
     newest: dict[int, datetime] = {}
-    for row in small.read("boundary").to_pylist():
+    for row in delta.read("registry_boundary").to_pylist():
         newest[row["shard"]] = max(row["boundary"], newest.get(row["shard"], row["boundary"]))
     floor = newest.pop(PRIMARY, None)
     return newest, floor
 
 
-def load_boundary(small: SmallTables) -> dict[int, datetime]:
+def load_boundary(delta: DeltaReader) -> dict[int, datetime]:
     """Boundary by shard alone."""
-    return load_bounds(small)[0]
+    return load_bounds(delta)[0]
 
 
-def lift_floor(small: SmallTables, to: datetime, now: datetime) -> None:
+def lift_floor(delta: DeltaTables, to: datetime, now: datetime) -> None:
     """Move the floor of `primary` forward; where it is that far already, it stays."""
-    floor = load_bounds(small)[1]
+    floor = load_bounds(delta)[1]
     if floor is None or floor < to:
-        small.append("boundary", [{"shard": PRIMARY, "boundary": to, "at": now}])
+        delta.append("registry_boundary", [{"shard": PRIMARY, "boundary": to, "at": now}])
 
 
-def advance(small: SmallTables, shards: int, to: datetime, now: datetime) -> None:
+def advance(delta: DeltaTables, shards: int, to: datetime, now: datetime) -> None:
     """Move the boundary of shards 0 to n-1 forward; where it is that far already, it stays."""
-    at = load_boundary(small)
+    at = load_boundary(delta)
     rows = [{"shard": shard, "boundary": to, "at": now} for shard in range(shards) if shard not in at or at[shard] < to]
     if rows:
-        small.append("boundary", rows)
-
-
-def expired_sql(boundary: Boundary) -> str:
-    """Whether an event is older than its shard's boundary: Spark SQL over columns `shard` and `event_time`."""
-    if not boundary:
-        return "FALSE"
-    if len(set(boundary.values())) == 1:
-        shards = ", ".join(str(shard) for shard in sorted(boundary))
-        return f"(shard IN ({shards}) AND event_time < {timestamp(next(iter(boundary.values())))})"
-    cases = " ".join(f"WHEN {shard} THEN {timestamp(moment)}" for shard, moment in sorted(boundary.items()))
-    return f"COALESCE(event_time < CASE shard {cases} END, FALSE)"
+        delta.append("registry_boundary", rows)

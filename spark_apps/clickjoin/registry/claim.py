@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from clickjoin.context import Context
-from clickjoin.lake import few
-from clickjoin.lake.commits import Unwritable
-from clickjoin.lake.extent import Extent
-from clickjoin.lake.views import named
-from clickjoin.registry.boundary import expired_sql
-from clickjoin.tables import REGISTRY
+from clickjoin.batch_context import Context
+from clickjoin.lake import small_append
+from clickjoin.lake.committer import Unwritable
+from clickjoin.model.boundary import expired_sql
+from clickjoin.model.extent import Extent
+from clickjoin.registry import commit
+from clickjoin.schemas import REGISTRY
+from clickjoin.spark.rows import first_of_key
+from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from clickjoin.lake.written import Written
+    from clickjoin.kernel.data_file import DataFile
 
 
 def screen(ctx: Context, events: DataFrame, own: Extent) -> DataFrame:
@@ -27,8 +28,7 @@ def screen(ctx: Context, events: DataFrame, own: Extent) -> DataFrame:
 
     standing: new | mine (claimed by this very batch, before a crash) | repeat (claimed by another) | expired.
     """
-    first = Window.partitionBy("event_id", "event_time").orderBy("generation", "offset")
-    unique = events.withColumn("_nth", F.row_number().over(first)).where("_nth = 1").drop("_nth")
+    unique = first_of_key(events, "source_partition", "offset")
     claims = ctx.lake.read_named("registry", own, events.select("event_id", "event_time")).select(
         F.col("event_id").alias("c_id"),
         F.col("event_time").alias("c_time"),
@@ -47,7 +47,7 @@ def screen(ctx: Context, events: DataFrame, own: Extent) -> DataFrame:
 
 def is_fixed(ctx: Context) -> bool:
     """Whether this batch's claims have been committed already, by whichever copy of it."""
-    return ctx.lake.small.settled_txn("registry", ctx.plan.txn.app_id) >= ctx.plan.number
+    return ctx.lake.delta.latest_txn_version("registry", ctx.plan.txn.app_id) >= ctx.plan.number
 
 
 def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int], little: bool = False) -> bool:
@@ -57,33 +57,33 @@ def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int],
     look at the registry is needed to know what to publish. `little`: they are few enough for this process.
     """
     if not extent.rows:
-        return ctx.lake.fix("registry", ctx.plan.txn)
+        return ctx.lake.commit_txn_only("registry", ctx.plan.txn)
     rows = candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names)
     try:
         inserted = _here(ctx, rows) if little else _merged(ctx, rows, extent, shards)
-    except (few.TooMany, Unwritable):
+    except (commit.TooMany, Unwritable):
         inserted = _merged(ctx, rows, extent, shards)
     # Whatever was committed: without a commit of this number a late copy of the batch could still claim.
-    ctx.lake.fix("registry", ctx.plan.txn)
+    ctx.lake.commit_txn_only("registry", ctx.plan.txn)
     return inserted == extent.rows
 
 
-def claim_written(ctx: Context, files: Sequence[Written], seen: Set[str], extent: Extent, shards: set[int]) -> bool:
-    """Claim what workers have written, as `claim` does; `seen`: the registry's files that it was checked against."""
+def claim_written(ctx: Context, files: Sequence[DataFile], seen: Set[str], extent: Extent, shards: set[int]) -> bool:
+    """Claim what tasks have written, as `claim` does; `seen`: the registry's files that it was checked against."""
     if not files:
-        return ctx.lake.fix("registry", ctx.plan.txn)
+        return ctx.lake.commit_txn_only("registry", ctx.plan.txn)
     try:
-        inserted = few.insert_written(ctx.lake, files, seen, ctx.plan.txn)
-    except (few.Taken, Unwritable):  # a MERGE finds out which of them are free
+        inserted = commit.commit_claim_files(ctx.lake, files, seen, ctx.plan.txn)
+    except (commit.Taken, Unwritable):  # a MERGE finds out which of them are free
         inserted = _merged(ctx, ctx.lake.written("registry", files), extent, shards)
-    ctx.lake.fix("registry", ctx.plan.txn)
+    ctx.lake.commit_txn_only("registry", ctx.plan.txn)
     return inserted == extent.rows
 
 
 def _here(ctx: Context, rows: DataFrame) -> int | None:
-    return few.insert_new(ctx.lake, few.collected(ctx.lake.small, "registry", rows), ctx.plan.txn)
+    return commit.commit_claim_rows(ctx.lake, small_append.collected(ctx.lake.delta, "registry", rows), ctx.plan.txn)
 
 
 def _merged(ctx: Context, rows: DataFrame, extent: Extent, shards: set[int]) -> int | None:
     with named(rows) as view:
-        return ctx.lake.insert_new(view, extent.sql("t", shards), ctx.plan.txn)
+        return ctx.lake.merge_insert_only(view, extent.sql("t", shards), ctx.plan.txn)

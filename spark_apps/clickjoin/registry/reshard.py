@@ -1,8 +1,8 @@
 """Resharding without downtime (Photon, section 2.2.2): from a future event time on, there are more or fewer shards.
 
-An entry is proposed in table `timeline`, and in force once it is fenced: by a commit to the journal that is the very
-next one after a version of it in which no batch was planned that could hold an event of the entry's time. Batches that
-are planned later read the timeline after that, and see the entry. So no two batches ever differ about an event's
+An entry is proposed in table `shard_timeline`, and in force once it is fenced: by a commit to the journal that directly
+follows a version in which no batch was planned that could hold an event of the entry's time. Batches that are planned
+later read the timeline after that, and see the entry. So no two batches ever differ about an event's
 shard, however late the fence is committed, and whatever the clocks say.
 """
 
@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin import faults
-from clickjoin.errors import ConfigError, LakeError
-from clickjoin.events import EPOCH, bucket_at, bucket_start
-from clickjoin.lake import Txn
-from clickjoin.registry.shards import Timeline, fence, in_force, load_timeline
+from clickjoin.model import failpoint
+from clickjoin.model.errors import ConfigError, LakeError
+from clickjoin.model.ids import EPOCH, bucket_at, bucket_start
+from clickjoin.model.timeline import Timeline
+from clickjoin.model.txn import Txn
+from clickjoin.registry.shards import fence, in_force, load_timeline
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake import DeltaTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 LEAD = timedelta(seconds=60)
 MOST = 10_000
@@ -41,12 +43,12 @@ class Entry:
     void: bool
 
 
-def entries(small: SmallTables) -> list[Entry]:
+def entries(delta: DeltaReader) -> list[Entry]:
     """All entries, oldest first."""
-    rows = small.read("timeline").to_pylist()
+    rows = delta.read("shard_timeline").to_pylist()
     found = [
         Entry(
-            r["from_time"], r["shards"], r["added_at"], r["from_time"] != EPOCH and not in_force(small, r["from_time"])
+            r["from_time"], r["shards"], r["added_at"], r["from_time"] != EPOCH and not in_force(delta, r["from_time"])
         )
         for r in rows
     ]
@@ -60,13 +62,13 @@ def earliest(pipeline: Pipeline, now: datetime) -> datetime:
     return bucket_start(bucket_at(sure, width)) + timedelta(seconds=width)
 
 
-def reshard(small: SmallTables, pipeline: Pipeline, shards: int, since: datetime | None, now: datetime) -> Timeline:
+def reshard(delta: DeltaTables, pipeline: Pipeline, shards: int, since: datetime | None, now: datetime) -> Timeline:
     """Spread events from `since` on (default: the earliest time that is safe) over another number of shards.
 
     Errors: ConfigError, which says why an entry is refused; LakeError where another change came first.
     """
     since = since or earliest(pipeline, now)
-    check(pipeline, load_timeline(small), small.read("timeline")["from_time"].to_pylist(), shards, since, now)
+    check(pipeline, load_timeline(delta), delta.read("shard_timeline")["from_time"].to_pylist(), shards, since, now)
     row = {
         "from_time": since,
         "shards": shards,
@@ -74,12 +76,14 @@ def reshard(small: SmallTables, pipeline: Pipeline, shards: int, since: datetime
         "bucket_seconds": int(pipeline.registry.bucket),
         "event_time": pipeline.foreign.event_time,
     }
-    if not small.append("timeline", [row], Txn("timeline", small.settled_txn("timeline", "timeline") + 1)):
+    if not delta.append(
+        "shard_timeline", [row], Txn("timeline", delta.latest_txn_version("shard_timeline", "timeline") + 1)
+    ):
         raise LakeError("the timeline was changed by another just now", remedy="Look at it, then try again")
-    faults.reach("proposed")
-    _put_in_force(small, pipeline, since)
-    faults.reach("fenced")
-    return load_timeline(small)
+    failpoint.reach("proposed")
+    _put_in_force(delta, pipeline, since)
+    failpoint.reach("fenced")
+    return load_timeline(delta)
 
 
 def check(
@@ -112,17 +116,17 @@ def check(
         raise ConfigError(f"events are spread over {shards} shards already", remedy="Give another number")
 
 
-def _put_in_force(small: SmallTables, pipeline: Pipeline, since: datetime) -> None:
+def _put_in_force(delta: DeltaTables, pipeline: Pipeline, since: datetime) -> None:
     skew = timedelta(seconds=pipeline.limits.max_skew)
     for _ in range(_FENCINGS):
-        version = small.version("batches")
-        planned = newest_plan(small)
+        version = delta.version("journal")
+        planned = newest_plan(delta)
         if planned and planned + skew >= since:
             raise LakeError(
                 f"a batch planned at {planned} may hold events of {since}: the entry came too late and is void",
                 remedy="Reshard from a later time on",
             )
-        if small.commit_next("batches", version, fence(since)):
+        if delta.commit_next("journal", version, fence(since)):
             return
     raise LakeError(
         f"the journal changed {_FENCINGS} times while the entry from {since} was put in force: it is void",
@@ -130,8 +134,8 @@ def _put_in_force(small: SmallTables, pipeline: Pipeline, since: datetime) -> No
     )
 
 
-def newest_plan(small: SmallTables) -> datetime | None:
+def newest_plan(delta: DeltaTables) -> datetime | None:
     """When the newest batch of all replicas was planned, by its own clock."""
-    rows: pa.Table = small.read("batches", [("state", "=", "planned")], ["at"])
+    rows: pa.Table = delta.read("journal", [("state", "=", "planned")], ["at"])
     newest: datetime | None = pc.max(rows["at"]).as_py() if rows.num_rows else None
     return newest

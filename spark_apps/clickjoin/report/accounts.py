@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clickjoin.lake.extent import timestamp
-from clickjoin.lake.upkeep import newest
-from clickjoin.retry.due import waiting
+from clickjoin.lake.maintenance import newest
+from clickjoin.model.extent import timestamp
+from clickjoin.model.ids import EVENT_KEY
+from clickjoin.retry.pending import waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.config import Pipeline
-    from clickjoin.lake import Lake
+    from clickjoin.lake.spark_reader import SparkReader
 
-_KEY = ("event_id", "event_time")
 OUTCOMES = ("joined", "filtered", "unjoinable", "expired", "pending")
 
 
@@ -28,7 +28,7 @@ class Accounts:
 
     foreign_records = accepted + repeats + foreign_quarantined, and accepted = joined + filtered + unjoinable + expired
     + pending, hold unless `lost` or `doubled` is above zero. `doubled` are ids of two output rows, or of one and no
-    record; `collected` such of one row whose record GC may have dropped, by `keep.foreign`.
+    record; `collected` such of one row whose record GC may have dropped, by `retention.foreign`.
     """
 
     primary_records: int
@@ -59,13 +59,13 @@ class Accounts:
         return {**asdict(self), "agree": self.agree}
 
 
-def kept_since(pipeline: Pipeline, lake: Lake, now: datetime) -> datetime:
+def kept_since(pipeline: Pipeline, lake: SparkReader, now: datetime) -> datetime:
     """The event time from which on no record can have been dropped from `foreign` by GC (see registry.horizon)."""
     ahead = timedelta(seconds=pipeline.limits.max_skew)
-    return min(now, newest(lake.small, "registry") or now) - timedelta(seconds=pipeline.kept("foreign")) + ahead
+    return min(now, newest(lake.delta, "registry") or now) - timedelta(seconds=pipeline.kept("foreign")) + ahead
 
 
-def account(lake: Lake, replicas: list[str], since: datetime) -> Accounts:
+def account(lake: SparkReader, replicas: list[str], since: datetime) -> Accounts:
     """Count everything, id by id, in two jobs. Reads ids only. `since`: see kept_since."""
     quarantined = {
         row["stream"]: row["n"]
@@ -77,7 +77,7 @@ def account(lake: Lake, replicas: list[str], since: datetime) -> Accounts:
     }
     primary = (
         lake.read("primary")
-        .groupBy(*_KEY)
+        .groupBy(*EVENT_KEY)
         .count()
         .agg(F.count("*").alias("ids"), F.sum("count").alias("n"))
         .collect()[0]
@@ -113,15 +113,15 @@ def account(lake: Lake, replicas: list[str], since: datetime) -> Accounts:
     )
 
 
-def _events(lake: Lake, replicas: list[str]) -> DataFrame:
+def _events(lake: SparkReader, replicas: list[str]) -> DataFrame:
     """One row an id: its time, landed, records, outputs (in joined), outcome (the first of OUTCOMES that holds)."""
-    parts = [lake.read("foreign").select(*_KEY, F.lit("foreign").alias("place"))]
-    parts += [lake.read(name).select(*_KEY, F.lit(name).alias("place")) for name in OUTCOMES[:-1]]
-    parts += [waiting(lake, replica).select(*_KEY, F.lit("pending").alias("place")) for replica in replicas]
+    parts = [lake.read("foreign").select(*EVENT_KEY, F.lit("foreign").alias("place"))]
+    parts += [lake.read(name).select(*EVENT_KEY, F.lit(name).alias("place")) for name in OUTCOMES[:-1]]
+    parts += [waiting(lake, replica).select(*EVENT_KEY, F.lit("pending").alias("place")) for replica in replicas]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionAll(part)
-    ids = whole.groupBy(*_KEY).agg(
+    ids = whole.groupBy(*EVENT_KEY).agg(
         F.count_if(F.expr("place = 'foreign'")).alias("records"),
         F.count_if(F.expr("place = 'joined'")).alias("outputs"),
         *[F.bool_or(F.expr(f"place = '{name}'")).alias(name) for name in OUTCOMES],

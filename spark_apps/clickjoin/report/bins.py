@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.events import MICROS
-from clickjoin.report.status import COUNTS, STEPS
+from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.model.ids import MICROS
 
 LATENCIES = ("p50", "p90", "p99")
 BACKLOG = ("backlog_events", "backlog_bytes")
@@ -18,7 +18,7 @@ RAW = (
     *(f"seconds_{name}" for name in STEPS), *BACKLOG, "problems",
 )  # fmt: skip
 _SUMS = ("batches", *COUNTS, "weight", *(f"weighted_{name}" for name in LATENCIES), *(f"seconds_{s}" for s in STEPS))
-_MOST = ("worst", *BACKLOG)
+_MAXIMA = ("worst", *BACKLOG)
 
 
 def prepare(rows: pa.Table) -> pa.Table:
@@ -41,7 +41,7 @@ def gather(prepared: pa.Table, seconds: int, keys: Sequence[str] = KEYS) -> pa.T
     width = pa.scalar(seconds * MICROS, pa.int64())
     bins = pc.multiply(pc.divide(prepared["at"], width), width)
     rows = prepared.set_column(prepared.schema.get_field_index("at"), "at", bins)
-    sums, most = [(name, "sum") for name in _SUMS], [(name, "max") for name in _MOST]
+    sums, most = [(name, "sum") for name in _SUMS], [(name, "max") for name in _MAXIMA]
     found = rows.group_by(["at", *keys]).aggregate([*sums, *most])
     names = {f"{name}_{how}": name for name, how in (*sums, *most)}
     found = found.rename_columns([names.get(name, name) for name in found.schema.names])

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.lake.upkeep import sizes
+from clickjoin.lake.maintenance import sizes
+from clickjoin.model.ids import EVENT_KEY
+from clickjoin.retry.pending import open_pending
 
 if TYPE_CHECKING:
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
-# Counted from rows. `landed`: records of the foreign stream, repeats too; `quarantined`: by the day it was set aside.
+# Counted from rows. `landed`: records of the foreign stream, repeats too; `quarantined`: by the day it was quarantined.
 TABLES = {
     "landed": "foreign",
     "joined": "joined",
@@ -27,41 +29,26 @@ TABLES = {
 Counts = dict[str, int]
 
 
-def count(small: SmallTables, what: str) -> Counts:
+def count(delta: DeltaReader, what: str) -> Counts:
     """Rows by date (ISO) for a key of TABLES. What the registry lets in once is counted by rows, the rest by ids."""
     name = TABLES[what]
     if what in ("landed", "joined"):
         found: defaultdict[str, int] = defaultdict(int)
-        for bucket, size in sizes(small, name).items():
+        for bucket, size in sizes(delta, name).items():
             found[bucket[:10]] += size.rows
         return dict(found)
     if what == "quarantined":
-        rows = small.read(name, columns=["at", "part"])
+        rows = delta.read(name, columns=["at", "part"])
         return _dates(rows.filter(pc.equal(pc.fill_null(rows["part"], 0), 0))["at"])
     if what == "pending":
-        return _dates(waiting(small)["event_time"])
+        return _dates(_distinct(open_pending(delta))["event_time"])
     if what == "expired":
-        return _dates(
-            small.read(name, columns=["event_id", "event_time"])
-            .group_by(["event_id", "event_time"])
-            .aggregate([])["event_time"]
-        )
-    return _dates(small.read(name, columns=["event_time"])["event_time"])
+        return _dates(_distinct(delta.read(name, columns=list(EVENT_KEY)))["event_time"])
+    return _dates(delta.read(name, columns=["event_time"])["event_time"])
 
 
-def waiting(small: SmallTables) -> pa.Table:
-    """Events that wait for their primary, each once: event_id, event_time. As `open_pending`, for many rows."""
-    keys = ["replica", "event_id", "event_time"]
-    rows = small.read("pending", columns=[*keys, "round", "attempt", "state"])
-    if not rows.num_rows:
-        return rows.select(keys[1:])
-    order = pc.add(
-        pc.multiply(pc.cast(rows["round"], pa.int64()), 1 << 32), pc.multiply(pc.cast(rows["attempt"], pa.int64()), 2)
-    )
-    rank = pc.add(order, pc.cast(pc.equal(rows["state"], "resolved"), pa.int64()))
-    newest = rows.append_column("rank", rank).group_by(keys).aggregate([("rank", "max")])
-    open_ = newest.filter(pc.equal(pc.bit_wise_and(newest["rank_max"], 1), 0))
-    return open_.group_by(keys[1:]).aggregate([])
+def _distinct(rows: pa.Table) -> pa.Table:
+    return rows.group_by(list(EVENT_KEY)).aggregate([])
 
 
 def _dates(times: pa.ChunkedArray) -> Counts:
@@ -69,10 +56,10 @@ def _dates(times: pa.ChunkedArray) -> Counts:
     return {pair["values"].isoformat(): pair["counts"] for pair in found.to_pylist() if pair["values"]}
 
 
-def states(small: SmallTables) -> dict[str, dict[str, Any]]:
+def states(delta: DeltaReader) -> dict[str, dict[str, Any]]:
     """The newest row of table `dates` by date (ISO), as plain data; `history`: how many rows the date has."""
     found: dict[str, dict[str, Any]] = {}
-    for row in sorted(small.read("dates").to_pylist(), key=lambda row: row["at"]):
+    for row in sorted(delta.read("dates").to_pylist(), key=lambda row: row["at"]):
         key = row["date"].isoformat()
         before = found[key]["history"] if key in found else 0
         found[key] = {name: _plain(value) for name, value in row.items()} | {"history": before + 1}

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from clickjoin.verification.kinds import RECORDS, UNPROVEN
+from clickjoin.sources.completeness import UNPROVEN
+from clickjoin.verification.kinds import RECORDS
 
 if TYPE_CHECKING:
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 
-def verifications(small: SmallTables, most: int) -> list[dict[str, Any]]:
+def verifications(delta: DeltaReader, most: int) -> list[dict[str, Any]]:
     """The last runs: range, ids and bytes checked, and each kind that was found; `ok`: no fault is left."""
     runs: dict[str, dict[str, Any]] = {}
-    for row in small.read("verification").sort_by([("at", "descending")]).to_pylist():
+    for row in delta.read("verification").sort_by([("at", "descending")]).to_pylist():
         run = runs.setdefault(row["run"], _verification(row))
         unit = "bytes" if row["kind"] in (*RECORDS, UNPROVEN) else "ids"
         run[unit] = max(run[unit], row["checked"] or 0)
@@ -35,11 +36,11 @@ def _verification(row: dict[str, Any]) -> dict[str, Any]:
     return {"run": row["run"], **times, "seconds": row["seconds"], "ids": 0, "bytes": 0, "found": [], "ok": True}
 
 
-def qualities(small: SmallTables, most: int) -> list[dict[str, Any]]:
+def qualities(delta: DeltaReader, most: int) -> list[dict[str, Any]]:
     """The last runs of the suites, one entry a run and date: how many checks passed, failed, warned, were undecided."""
     names = ["run", "at", "date", "level", "success", "seconds"]
     runs: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in small.read("quality", columns=names).sort_by([("at", "descending")]).to_pylist():
+    for row in delta.read("quality", columns=names).sort_by([("at", "descending")]).to_pylist():
         empty = {"run": row["run"], "at": _plain(row["at"]), "date": _plain(row["date"]), "seconds": row["seconds"]}
         run = runs.setdefault(
             (row["run"], row["date"]), empty | dict.fromkeys(("passed", "fail", "warn", "unknown"), 0)
@@ -48,9 +49,9 @@ def qualities(small: SmallTables, most: int) -> list[dict[str, Any]]:
     return list(runs.values())[:most]
 
 
-def checks(small: SmallTables, day: date) -> list[dict[str, Any]]:
+def checks(delta: DeltaReader, day: date) -> list[dict[str, Any]]:
     """The checks of a date's newest run: those that did not pass first, errors before warnings."""
-    rows = small.read("quality", filters=[("date", "=", day)])
+    rows = delta.read("quality", filters=[("date", "=", day)])
     if not rows.num_rows:
         return []
     newest = rows.filter(pc.equal(rows["at"], pc.max(rows["at"])))

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from clickjoin.events import MICROS, bucket_of, embedded_micros, uuid7_micros
+from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, uuid7_micros
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
-_MOST, _BYTES, _SHOWN = 10, 256_000_000, 4_000
+_MAX_ROWS, _MAX_BYTES, _MAX_SHOWN_BYTES = 10, 256_000_000, 4_000
 TABLES = ("foreign", "primary", "pending", "registry", "joined", "filtered", "unjoinable", "expired")
 _LATEST = 253_370_764_800 * MICROS  # the year 9999, the last that a bucket can name
 _ORDER = {"quarantine": len(TABLES)} | {name: rank for rank, name in enumerate(TABLES)}
 
 
-def explain(pipeline: Pipeline, small: SmallTables, event_id: str) -> dict[str, Any]:
+def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, Any]:
     """`state` of an event, its `history` (rows of every table that names it), and `remedy` if there is one."""
-    history = [step for name in TABLES for step in _steps(pipeline, small, name, event_id)]
+    history = [step for name in TABLES for step in _steps(pipeline, delta, name, event_id)]
     numbers = ("round", "attempt", "batch", "offset")
     history.sort(key=lambda step: (_ORDER[step["table"]], *(step.get(number, 0) for number in numbers)))
-    history = history or _quarantined(small, event_id)
+    history = history or _quarantined(delta, event_id)
     tables = {step["table"] for step in history}
     state = _state(tables, history)
     return {"event_id": event_id, "state": state, "remedy": _REMEDIES.get(state, ""), "history": history}
@@ -56,29 +56,31 @@ def _state(tables: set[str], history: list[dict[str, Any]]) -> str:
     return "landed" if "foreign" in tables else "unknown"
 
 
-def _steps(pipeline: Pipeline, small: SmallTables, name: str, event_id: str) -> list[dict[str, Any]]:
+def _steps(pipeline: Pipeline, delta: DeltaReader, name: str, event_id: str) -> list[dict[str, Any]]:
     filters: list[Any] = [("event_id", "=", event_id)]
     side = pipeline.primary if name == "primary" else pipeline.foreign
     micros = {"embedded": embedded_micros, "uuid7": uuid7_micros}.get(side.event_time, lambda _: None)(event_id)
     if micros is not None and micros < _LATEST:
         filters.append(("bucket", "=", bucket_of(micros, int(pipeline.registry.bucket))))
-    rows = small.read(name, filters=filters).to_pylist()
+    rows = delta.read(name, filters=filters).to_pylist()
     return [_row(name, row) for row in rows]
 
 
-def _quarantined(small: SmallTables, event_id: str) -> list[dict[str, Any]]:
-    """Rows of `quarantine` whose bytes hold the id: at most _MOST, from the newest batches that hold _BYTES in all."""
+def _quarantined(delta: DeltaReader, event_id: str) -> list[dict[str, Any]]:
+    """Rows of `quarantine` whose bytes hold the id: at most _MAX_ROWS, from the newest batches with _MAX_BYTES."""
     if not event_id:
         return []
-    sizes = small.read("quarantine", columns=["replica", "batch", "length"]).group_by(["replica", "batch"])
+    sizes = delta.read("quarantine", columns=["replica", "batch", "length"]).group_by(["replica", "batch"])
     found: list[dict[str, Any]] = []
-    left = _BYTES
+    left = _MAX_BYTES
     for part in sizes.aggregate([("length", "sum")]).sort_by([("batch", "descending")]).to_pylist():
         left -= part["length_sum"] or 0
-        if (left < 0 and found) or len(found) >= _MOST:
+        if (left < 0 and found) or len(found) >= _MAX_ROWS:
             break
-        rows = small.read("quarantine", [(name, "=", part[name]) for name in ("replica", "batch")])
-        rows = rows.filter(pc.fill_null(pc.match_substring(rows["raw"], event_id), False)).slice(0, _MOST - len(found))
+        rows = delta.read("quarantine", [(name, "=", part[name]) for name in ("replica", "batch")])
+        rows = rows.filter(pc.fill_null(pc.match_substring(rows["raw"], event_id), False)).slice(
+            0, _MAX_ROWS - len(found)
+        )
         found += [_row("quarantine", row) for row in rows.to_pylist()]
         if left < 0:
             break
@@ -91,6 +93,6 @@ def _row(name: str, row: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
-        more = f" … ({len(value):,} bytes)" if len(value) > _SHOWN else ""
-        return value[:_SHOWN].decode("utf-8", "backslashreplace").rstrip("\r\n") + more
+        more = f" … ({len(value):,} bytes)" if len(value) > _MAX_SHOWN_BYTES else ""
+        return value[:_MAX_SHOWN_BYTES].decode("utf-8", "backslashreplace").rstrip("\r\n") + more
     return value.isoformat() if isinstance(value, datetime) else value

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from clickjoin.errors import ConfigError
-from clickjoin.sources.sample import csv_header
+from clickjoin.model.errors import ConfigError
+from clickjoin.sources.open import header_of
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 _BATCH = ("replica", "batch")
-_KEYS = ("stream", "generation", "offset")
+_KEYS = ("stream", "source_partition", "offset")
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Exported:
     without_bytes: int
 
 
-def export(pipeline: Pipeline, small: SmallTables, out: Path, *, stream: str = "", reason: str = "") -> Exported:
+def export(pipeline: Pipeline, delta: DeltaReader, out: Path, *, stream: str = "", reason: str = "") -> Exported:
     """Write the quarantined records of one stream (and reason) to a new file, oldest batch first.
 
-    A record that several replicas have set aside is written once. Errors: ConfigError for a file that is there or
+    A record that several replicas have quarantined is written once. Errors: ConfigError for a file that is there or
     cannot be written, where there is no such record, or where both streams have some and none is chosen.
     """
     wanted = [(name, "=", value) for name, value in (("stream", stream), ("reason", reason)) if value]
-    rows = small.read("quarantine", wanted or None, [*_BATCH, "stream", "path"]).group_by([*_BATCH, "stream", "path"])
+    rows = delta.read("quarantine", wanted or None, [*_BATCH, "stream", "path"]).group_by([*_BATCH, "stream", "path"])
     found = rows.aggregate([]).to_pylist()
     if not found:
         raise ConfigError("no such record is in quarantine", remedy="Look at `clickjoin status`; nothing was written")
@@ -52,7 +52,7 @@ def export(pipeline: Pipeline, small: SmallTables, out: Path, *, stream: str = "
             raise ConfigError(f"{out}: is there already", remedy="Give the name of a new file")
         with partial.open("wb") as log:
             log.write(head)
-            done = _write(log, _pieces(small, batches, wanted))
+            done = _write(log, _pieces(delta, batches, wanted))
         partial.rename(out)
     except OSError as error:
         raise ConfigError(f"{out}: cannot be written ({error.strerror})", remedy="Give another place") from error
@@ -68,7 +68,7 @@ def _head(pipeline: Pipeline, streams: set[str], paths: set[str]) -> bytes:
     """
     blank = "".join(" \t"[int(bit)] for bit in f"{secrets.randbits(64):064b}").encode() + b"\n"
     source = (pipeline.primary if "primary" in streams else pipeline.foreign).source
-    headers = {csv_header(source, path) for path in paths} - {None}
+    headers = {header_of(source, path) for path in paths} - {None}
     if len(headers) > 1 or b"" in headers:
         raise ConfigError(
             f"{source.path}: the CSV files of these records have several headers, or are gone",
@@ -77,13 +77,13 @@ def _head(pipeline: Pipeline, streams: set[str], paths: set[str]) -> bytes:
     return b"".join(header for header in headers if header) + blank
 
 
-def _pieces(small: SmallTables, batches: list[tuple[int, str]], wanted: list[Any]) -> Iterator[dict[str, Any]]:
+def _pieces(delta: DeltaReader, batches: list[tuple[int, str]], wanted: list[Any]) -> Iterator[dict[str, Any]]:
     """Rows in the order of their places, a batch at a time: what a batch may read bounds what is held here."""
     columns = [*_KEYS, "reason", "raw", "part", "length"]
     seen: set[tuple[Any, ...]] = set()
     for number, replica in batches:
-        rows = small.read("quarantine", [*wanted, ("batch", "=", number), ("replica", "=", replica)], columns)
-        for row in rows.sort_by([("generation", "ascending"), ("offset", "ascending")]).to_pylist():
+        rows = delta.read("quarantine", [*wanted, ("batch", "=", number), ("replica", "=", replica)], columns)
+        for row in rows.sort_by([("source_partition", "ascending"), ("offset", "ascending")]).to_pylist():
             key = tuple(row[name] for name in _KEYS)
             if key not in seen:
                 seen.add(key)

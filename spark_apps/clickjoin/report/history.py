@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.events import EPOCH
-from clickjoin.lake.some import PATH, read_files
-from clickjoin.lake.types import arrow_schema
+from clickjoin.lake.read_files import PATH, read_files
+from clickjoin.model.ids import EPOCH
 from clickjoin.report.bins import KEYS, RAW, gather, prepare
-from clickjoin.tables import METRICS
+from clickjoin.schemas import METRICS
+from clickjoin.schemas.arrow import arrow_schema
 
 if TYPE_CHECKING:
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 BASE_SECONDS = 300
 FRESH = timedelta(hours=2)
@@ -42,8 +42,8 @@ class _Large:
 class History:
     """Follows table `metrics` of one pipeline; one instance a thread. `unread`: small files too many to be read."""
 
-    def __init__(self, small: SmallTables) -> None:
-        self._small_tables = small
+    def __init__(self, delta: DeltaReader) -> None:
+        self._small_tables = delta
         self._version = -1
         self._since = datetime.max.replace(tzinfo=UTC)
         self._small = _empty()
@@ -109,8 +109,8 @@ class History:
         return _Large(since, bins, order.slice(0, max(fresh, _SHOWN)))
 
 
-def _listed(small: SmallTables) -> list[dict[str, Any]]:
-    actions = small.files("metrics")
+def _listed(delta: DeltaReader) -> list[dict[str, Any]]:
+    actions = delta.files("metrics")
     wanted = ["path", "num_records", "max.batch", *(f"partition.{key}" for key in KEYS)]
     return actions.select(wanted).to_pylist() if actions.num_rows else []
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.events import MICROS
+from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.model.ids import MICROS
 from clickjoin.report.bins import BACKLOG, LATENCIES, gather, mean
-from clickjoin.report.status import COUNTS, STEPS
 
 if TYPE_CHECKING:
     from clickjoin.report.history import History

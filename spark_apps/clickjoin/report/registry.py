@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.report.shards import shards
 
 if TYPE_CHECKING:
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 _BUCKETS, _SHARDS = 96, 64
 
 
-def registry(small: SmallTables) -> dict[str, Any]:
+def registry(delta: DeltaReader) -> dict[str, Any]:
     """`buckets`: rows, bytes and files of each, oldest first; `cells`: the same by shard, of the newest buckets;
     `shards` and `timeline`: see report.shards.
     """
-    actions = small.files("registry")
+    actions = delta.files("registry")
     cells = []
     if actions.num_rows:
         groups = actions.group_by(["partition.bucket", "partition.shard"])
@@ -29,7 +29,7 @@ def registry(small: SmallTables) -> dict[str, Any]:
             whole[name] += cell[name]
     last = set(list(buckets)[-_BUCKETS:])
     shown = [cell for cell in cells if cell["bucket"] in last and cell["shard"] < _SHARDS]
-    return {"buckets": list(buckets.values()), "cells": shown, **shards(small)}
+    return {"buckets": list(buckets.values()), "cells": shown, **shards(delta)}
 
 
 def _cell(row: dict[str, Any]) -> dict[str, Any]:

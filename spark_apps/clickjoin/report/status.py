@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from clickjoin.dispatcher.journal import sequences
+from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.retry.pending import open_rows
 
 if TYPE_CHECKING:
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 _COUNTED = ("primary", "foreign", "registry", "joined", "unjoinable", "expired", "filtered", "quarantine")
-
-COUNTS = (
-    "primary_in", "events_in", "joined", "repeats", "wasted", "pending", "unjoinable", "expired", "filtered",
-    "quarantined", "conflict_reruns",
-)  # fmt: skip
-STEPS = ("plan", "land", "lookup", "claim", "publish", "settle")
 
 
 def batch_text(row: Mapping[str, Any], moment: str) -> str:
@@ -36,47 +32,46 @@ def problem_text(kind: str, path: str, detail: str, **_: object) -> str:
     return f"problem: {kind}: {detail}" if path in detail else f"problem: {kind}: {path}: {detail}"
 
 
-def replicas(small: SmallTables) -> list[str]:
+def replicas(delta: DeltaReader) -> list[str]:
     """Replicas that have ever planned a batch."""
-    return sorted({replica for replica, _ in sequences(small)})
+    return sorted({replica for replica, _ in sequences(delta)})
 
 
-def open_pending(small: SmallTables) -> list[dict[str, Any]]:
-    """Events that wait for their primary: newest row of each id; event_id, event_time, round, attempt, due_at."""
-    names = ["event_id", "event_time", "replica", "round", "attempt", "state", "due_at", "first_seen"]
-    newest: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in small.read("pending", columns=names).to_pylist():
-        key = (row["replica"], row["event_id"], row["event_time"])
-        rank = (row["round"], row["attempt"], row["state"] == "resolved")
-        old = newest.get(key)
-        if old is None or rank > (old["round"], old["attempt"], old["state"] == "resolved"):
-            newest[key] = row
-    return [row for row in newest.values() if row["state"] == "waiting"]
-
-
-def status(small: SmallTables, last: int = 10, now: datetime | None = None) -> dict[str, Any]:
-    """Rows by table, what waits, and per replica: lag in seconds, backlog, problems and its last batches."""
+def status(delta: DeltaReader, last: int = 10, now: datetime | None = None) -> dict[str, Any]:
+    """Rows by table, what waits, and per replica: lag in seconds, watermark, backlog, problems and last batches."""
     now = now or datetime.now(UTC)
-    metrics = small.read("metrics")
-    waits = open_pending(small)
+    metrics = delta.read("metrics")
+    waits = open_rows(delta, "first_seen")
     return {
-        "rows": {name: small.rows(name) for name in _COUNTED},
+        "rows": {name: delta.rows(name) for name in _COUNTED},
         "pending": len(waits),
         "oldest_pending_seconds": max(((now - row["first_seen"]).total_seconds() for row in waits), default=None),
         "replicas": {
-            name: _replica(metrics.filter(pc.equal(metrics["replica"], name)).to_pylist(), last, now)
-            for name in replicas(small)
+            name: _replica(
+                metrics.filter(pc.equal(metrics["replica"], name)).to_pylist(),
+                [row for row in waits if row["replica"] == name],
+                last,
+                now,
+            )
+            for name in replicas(delta)
         },
     }
 
 
-def _replica(rows: list[dict[str, Any]], last: int, now: datetime) -> dict[str, Any]:
+def watermark(batch: Mapping[str, Any] | None, waits: Iterable[Mapping[str, Any]]) -> datetime | None:
+    """The time before which every event is in its place: the inputs', and the oldest that waits; None: not known."""
+    inputs = batch["watermark"] if batch else None
+    return inputs and min([inputs, *(row["event_time"] for row in waits)])
+
+
+def _replica(rows: list[dict[str, Any]], waits: list[dict[str, Any]], last: int, now: datetime) -> dict[str, Any]:
     rows.sort(key=lambda row: row["settled_at"])
     joins = [row for row in rows if row["sequence"] == "join"]
     newest = joins[-1] if joins else None
     return {
         "batches": len(rows),
         "last_batch_seconds_ago": (now - newest["settled_at"]).total_seconds() if newest else None,
+        "watermark": watermark(newest, waits),
         "latency_p90": next((row["latency_p90"] for row in reversed(rows) if row["latency_p90"] is not None), None),
         "backlog_events": newest["backlog_events"] if newest else 0,
         "backlog_bytes": newest["backlog_bytes"] if newest else 0,

@@ -5,20 +5,21 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from clickjoin.errors import ClickjoinError
-from clickjoin.events import MICROS
 from clickjoin.joiner.adapter import load_adapter
-from clickjoin.known import refusal
-from clickjoin.lake import SmallTables
-from clickjoin.lake.types import delta_type
+from clickjoin.kernel.types import delta_type
+from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.requirements import refusal
+from clickjoin.model.errors import ClickjoinError
+from clickjoin.model.ids import MICROS
+from clickjoin.model.split import Budget, Problem
 from clickjoin.registry.shards import require_same
 from clickjoin.report.status import problem_text
-from clickjoin.sources.base import Budget, Problem
-from clickjoin.sources.files import FilesSource
-from clickjoin.sources.sample import BYTES, RECORDS, Sample, sample
+from clickjoin.sources.open import open_source
+from clickjoin.sources.port import SAMPLE_BYTES, SAMPLE_RECORDS, Sample
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline, Primary
+    from clickjoin.config.inputs import Input
 
 _SHOWN = 12
 
@@ -26,14 +27,14 @@ _SHOWN = 12
 def findings(pipeline: Pipeline) -> list[str]:
     """What is wrong, a sentence each; empty if nothing is."""
     lake = [f"lake {why}"] if (why := refusal(pipeline.root)) else _of_lake(pipeline)
-    return lake + _of_adapter(pipeline) + _of_source("primary", pipeline) + _of_source("foreign", pipeline)
+    return lake + _of_adapter(pipeline) + [line for item in pipeline.inputs for line in _of_source(item)]
 
 
 def _of_lake(pipeline: Pipeline) -> list[str]:
-    small = SmallTables(pipeline.root)
+    delta = DeltaReader(pipeline.root)
     try:
-        if small.exists("timeline"):
-            require_same(small, pipeline)
+        if delta.exists("shard_timeline"):
+            require_same(delta, pipeline)
     except ClickjoinError as error:
         return [str(error)]
     return []
@@ -49,15 +50,14 @@ def _of_adapter(pipeline: Pipeline) -> list[str]:
     return []
 
 
-def _of_source(stream: str, pipeline: Pipeline) -> list[str]:
-    side = pipeline.primary if stream == "primary" else pipeline.foreign
-    source = FilesSource(side.source)
-    plan = source.plan({}, Budget(RECORDS, BYTES))
-    found = [f"{stream}.source: {_text(problem)}" for problem in plan.problems]
-    if not plan.slices:
+def _of_source(item: Input) -> list[str]:
+    source = open_source(item.source)
+    plan = source.plan({}, Budget(SAMPLE_RECORDS, SAMPLE_BYTES))
+    found = [f"{item.name}.source: {_text(problem)}" for problem in plan.problems]
+    if not plan.splits:
         nothing = "no file with a whole record matches; check folder and pattern"
-        return found or [f"{stream}.source.path {side.source.path}: {nothing}"]
-    return found + _of_records(stream, side, sample(source, plan.slices, pipeline.spec(stream, _now())))
+        return found or [f"{item.name}.source.path {item.source.path}: {nothing}"]
+    return found + _of_records(item.name, item.stream, source.sample(plan.splits, item.spec(_now())))
 
 
 def _text(problem: Problem) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from clickjoin.lake.extent import timestamp
+from clickjoin.model.extent import timestamp
 
 if TYPE_CHECKING:
     from clickjoin.config import Retry

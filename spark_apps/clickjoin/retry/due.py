@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clickjoin.context import Context
+from clickjoin.batch_context import Context
+from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.landing import extents
 from clickjoin.event_store.lookup import primary_extent
-from clickjoin.events import moment
-from clickjoin.lake.extent import timestamp
-from clickjoin.retry.afresh import claimed_before, is_gone
+from clickjoin.model.extent import timestamp
+from clickjoin.model.ids import EVENT_KEY, moment
+from clickjoin.retry.current_rows import claimed_before, is_gone
+from clickjoin.retry.pending import newest, waiting
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-    from clickjoin.joiner.classify import Work
-    from clickjoin.lake import Lake
-
-_KEY = ("event_id", "event_time")
+    from clickjoin.lake.spark_reader import SparkReader
 
 
 @dataclass(frozen=True)
@@ -33,29 +32,13 @@ class Waiting:
     next_due: datetime | None
 
 
-def newest() -> Column:
-    """What the newest row of an event in `pending` has most of: round, then attempt, and last that it is resolved."""
-    return F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
-
-
-def waiting(lake: Lake, replica: str, version: int | None = None) -> DataFrame:
-    """Events of a replica that wait: the newest row of each id, with the record of its first row."""
-    rows = lake.read("pending", version).where(F.col("replica") == replica)
-    others = [name for name in rows.columns if name not in (*_KEY, "payload")]
-    state = rows.groupBy(*_KEY).agg(
-        F.max_by(F.struct(*others), newest()).alias("newest"),
-        F.min_by("payload", F.struct(F.col("payload").isNull(), "round", "batch")).alias("payload"),
-    )
-    return state.select(*_KEY, "payload", "newest.*").where("state = 'waiting'")
-
-
-def look_ahead(lake: Lake, replica: str, version: int, now: datetime, far: datetime | None = None) -> Waiting:
-    """What there is to retry, as of one version of the table: told from what a state needs, and no records.
+def look_ahead(lake: SparkReader, replica: str, version: int, now: datetime, far: datetime | None = None) -> Waiting:
+    """What there is to retry, as of one version of the table: derived from the columns of a state, without records.
 
     `far`: what falls due after it is due now.
     """
     rows = lake.read("pending", version).where(F.col("replica") == replica)
-    states = rows.groupBy(*_KEY).agg(F.max_by(F.struct("state", "due_at"), newest()).alias("newest"))
+    states = rows.groupBy(*EVENT_KEY).agg(F.max_by(F.struct("state", "due_at"), newest()).alias("newest"))
     put_off = (
         F.col("due_at") if far is None else F.when(F.col("due_at") > F.lit(far), F.lit(now)).otherwise(F.col("due_at"))
     )
@@ -77,27 +60,25 @@ def _due_sql(now: datetime, far: datetime | None) -> str:
     return due if far is None else f"({due} OR due_at > {timestamp(far)})"
 
 
-def due_work(ctx: Context) -> Work:
+def due_events(ctx: Context) -> JoinInput:
     """The events that a retry batch takes up: always the same ones, since the plan names a version of the table.
 
     Where that version is gone, those that the batch has claimed (see afresh).
     """
-    part = ctx.plan.pending
+    part = ctx.plan.table
     if part is None:
-        raise ValueError("a retry batch without a slice of `pending`")
+        raise ValueError("a retry batch without a split of `pending`")
     due = _due_sql(moment(part.due), None if part.far is None else moment(part.far))
     try:
         rows = waiting(ctx.lake, ctx.plan.replica, part.version).where(f"{due} AND {part.where}")
-        return _work(ctx, rows.orderBy("due_at", *_KEY).limit(part.limit))
+        return _input(ctx, rows.orderBy("due_at", *EVENT_KEY).limit(part.limit))
     except Exception as error:
         if not is_gone(ctx, part, error):
             raise
-    return _work(ctx, claimed_before(ctx, waiting(ctx.lake, ctx.plan.replica).where(part.where)))
+    return _input(ctx, claimed_before(ctx, waiting(ctx.lake, ctx.plan.replica).where(part.where)))
 
 
-def _work(ctx: Context, rows: DataFrame) -> Work:
-    from clickjoin.joiner.classify import Work
-
-    rows = rows.withColumns({"generation": F.lit(""), "offset": F.lit(0)}).localCheckpoint(eager=False)
+def _input(ctx: Context, rows: DataFrame) -> JoinInput:
+    rows = rows.withColumns({"source_partition": F.lit(""), "offset": F.lit(0)}).localCheckpoint(eager=False)
     own, named = extents(rows, ctx.bucket_seconds)
-    return Work(lambda: rows, own, primary_extent(ctx, own, named))
+    return JoinInput(lambda: rows, own, primary_extent(ctx, own, named))

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clickjoin.context import Context
-from clickjoin.errors import BatchError
+from clickjoin.batch_context import Context
 from clickjoin.event_store.landing import extents, measured
 from clickjoin.event_store.lookup import look_up, primary_extent
-from clickjoin.lake.views import named
-from clickjoin.retry.afresh import given_up, is_gone, sent
+from clickjoin.model.errors import BatchError
+from clickjoin.retry.current_rows import given_up, is_gone, sent
+from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from clickjoin.dispatcher.plan import TableSlice
+    from clickjoin.model.plan import TableSplit
 
 
 def redrive(ctx: Context) -> int:
     """Run a redrive batch; returns how many events it sent round again."""
-    part = ctx.plan.pending
+    part = ctx.plan.table
     if part is None:
-        raise BatchError(f"batch {ctx.plan.token}: has no slice of `unjoinable`")
+        raise BatchError(f"batch {ctx.plan.token}: has no split of `unjoinable`")
     try:
         rows = _taken(ctx, part).localCheckpoint(eager=False)
         own, shards = measured(rows)
@@ -41,16 +41,18 @@ def redrive(ctx: Context) -> int:
     if own.rows:
         with named(rows) as view:
             ctx.lake.delete_matched("registry", view, own.sql("t", shards))
-            ctx.lake.fix("registry", ctx.plan.txn)  # a registry that still has the claims is known by its absence
+            ctx.lake.commit_txn_only(
+                "registry", ctx.plan.txn
+            )  # a registry that still has the claims is known by its absence
             ctx.lake.append("pending", _again(ctx, rows), ctx.plan.txn)
         # Of two copies whose rows differ one alone has written what waits: nothing else may go.
         with named(sent(ctx, rows) if gone else rows) as view:
             ctx.lake.delete_matched("unjoinable", view, own.sql("t"))
-            ctx.lake.fix("unjoinable", ctx.plan.txn)
+            ctx.lake.commit_txn_only("unjoinable", ctx.plan.txn)
     return own.rows
 
 
-def _taken(ctx: Context, part: TableSlice) -> DataFrame:
+def _taken(ctx: Context, part: TableSplit) -> DataFrame:
     rows = ctx.lake.read("unjoinable", part.version).where(F.col("replica") == ctx.plan.replica).where(part.where)
     if part.primary is not None:
         rows = _with_primary(ctx, rows, part.primary)

@@ -5,7 +5,7 @@ All that was lost with them shows in ids and records, and is repaired there; wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -14,24 +14,24 @@ from clickjoin.agreement.account import account, lacking
 from clickjoin.agreement.check import refusal, remember
 from clickjoin.agreement.facts import gather
 from clickjoin.agreement.rules import OLD_TABLE, Disagreement, disagreements
-from clickjoin.errors import LakeError
-from clickjoin.lake import Txn
-from clickjoin.lake.parts import DAMAGED, MISSING, BadFile, bad_files, take_out
-from clickjoin.lake.torn import fill
-from clickjoin.tables import ALL
+from clickjoin.lake.log_repair import fill
+from clickjoin.lake.lost_files import DAMAGED, MISSING, BadFile, bad_files, take_out
+from clickjoin.model.errors import LakeError
+from clickjoin.model.reporter import Reporter
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import ALL
 from clickjoin.verification.findings import SAMPLES, Count
 from clickjoin.verification.overwritten import Overwritten, overwritten
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake import DeltaTables
 
-Say = Callable[[str], None]
 KINDS = ("torn_log", OLD_TABLE, "overwritten_commit", MISSING, DAMAGED)
 _BOOKS = {  # nothing that is left says what they held
-    "batches": "stop the joins, run `clickjoin journal rebuild --replace`, then `clickjoin verify --repair`",
-    "boundary": "restore it",
-    "timeline": "restore it",
+    "journal": "stop the joins, run `clickjoin journal rebuild --replace`, then `clickjoin verify --repair`",
+    "registry_boundary": "restore it",
+    "shard_timeline": "restore it",
 }
 
 
@@ -75,54 +75,54 @@ class Damage:
         return {"torn_log": found["torn_log"]}
 
 
-def examine(small: SmallTables, pipeline: Pipeline, since: datetime, *, repair: bool, say: Say) -> Damage:
+def examine(delta: DeltaTables, pipeline: Pipeline, since: datetime, *, repair: bool, say: Reporter) -> Damage:
     """Look at logs and files; where `repair`, make logs whole.
 
     `since`: how far back single commits are looked for. Errors: LakeError where the journal itself cannot be trusted,
     so that no id can be judged.
     """
-    torn = _fill(small, say) if repair else ()
-    facts = gather(small, pipeline.pipeline)
+    torn = _fill(delta, say) if repair else ()
+    facts = gather(delta, pipeline.pipeline)
     found = disagreements(facts)
     if others := [one for one in found if one.kind != OLD_TABLE]:
         raise refusal(others)
-    remember(small, facts)
-    files = [file for table in ALL if table.name in facts.logs for file in bad_files(small, table.name)]
-    _require_books(small, files)
-    lost = overwritten(small, facts, since)
+    remember(delta, facts)
+    files = [file for table in ALL if table.name in facts.logs for file in bad_files(delta, table.name)]
+    _require_books(delta, files)
+    lost = overwritten(delta, facts, since)
     return Damage(torn, tuple(found), tuple(lost), tuple(files))
 
 
-def _fill(small: SmallTables, say: Say) -> tuple[tuple[str, str], ...]:
-    done = [(table.name, torn) for table in ALL for torn in fill(small, table.name)]
+def _fill(delta: DeltaTables, say: Reporter) -> tuple[tuple[str, str], ...]:
+    done = [(table.name, torn) for table in ALL for torn in fill(delta, table.name)]
     for name, torn in done:
-        say(f"{small.path(name)}: {torn.file} {torn.why}: replaced by an entry without a change")
+        say(f"{delta.path(name)}: {torn.file} {torn.why}: replaced by an entry without a change")
     return tuple((name, torn.file) for name, torn in done)
 
 
-def _require_books(small: SmallTables, files: Sequence[BadFile]) -> None:
+def _require_books(delta: DeltaTables, files: Sequence[BadFile]) -> None:
     for file in files:
         if file.table in _BOOKS:
             raise LakeError(
-                f"{small.path(file.table)}/{file.path}: {file.why}, and nothing else holds its {file.rows} rows",
+                f"{delta.path(file.table)}/{file.path}: {file.why}, and nothing else holds its {file.rows} rows",
                 remedy=f"Restore the file or the table; else {_BOOKS[file.table]}",
             )
 
 
-def _take_out(small: SmallTables, files: Sequence[BadFile], say: Say) -> None:
+def _take_out(delta: DeltaTables, files: Sequence[BadFile], say: Reporter) -> None:
     for name in dict.fromkeys(file.table for file in files):
         own = [file for file in files if file.table == name]
-        take_out(small, name, own)
+        take_out(delta, name, own)
         for file in own:
-            say(f"{small.path(name)}/{file.path}: {file.why}: taken out of the table, with {file.rows} rows")
+            say(f"{delta.path(name)}/{file.path}: {file.why}: taken out of the table, with {file.rows} rows")
 
 
-def settle(small: SmallTables, pipeline: Pipeline, damage: Damage, say: Say) -> None:
+def settle(delta: DeltaTables, pipeline: Pipeline, damage: Damage, say: Reporter) -> None:
     """Take files out, and write down that what was lost with commits is repaired, so that it is found no more.
 
     Not before claims are given back: until then whoever joins stops at a file that is gone, and doubles nothing.
     """
-    _take_out(small, damage.files, say)
-    account(small, pipeline.pipeline, [name for name in lacking(damage.older) if name not in _BOOKS])
+    _take_out(delta, damage.files, say)
+    account(delta, pipeline.pipeline, [name for name in lacking(damage.older) if name not in _BOOKS])
     for one in damage.overwritten:
-        small.fix(one.table, Txn(one.accounted, 1))
+        delta.commit_txn_only(one.table, Txn(one.accounted, 1))

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from clickjoin.verification.kinds import FAULTS, RECORDS, UNPROVEN
-from clickjoin.verification.reading import Span
+from clickjoin.model.span import Span
+from clickjoin.sources.completeness import UNPROVEN
+from clickjoin.verification.kinds import FAULTS, RECORDS
 
 SAMPLES = 5
 BYTES = (*RECORDS, UNPROVEN)  # what is counted of bytes; all else of ids

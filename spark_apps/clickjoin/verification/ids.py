@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.registry.boundary import expired_sql
+from clickjoin.model.boundary import expired_sql
+from clickjoin.model.ids import EVENT_KEY
 from clickjoin.verification.kinds import FAULTS, NOTICES, faults_sql, has, kept_sql
-from clickjoin.verification.reading import KEY, OUTPUTS, Reading, waiting
+from clickjoin.verification.snapshot import OUTPUTS, Reading, waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,7 +35,7 @@ def tally(reading: Reading) -> DataFrame:
     counts |= {name: f"place = {code}" for name, code in _PLACES.items() if name != "unjoinable"}
     counts |= {"unjoinable": "place = 6 AND NOT mark", "moving": "place = 6 AND mark"}
     marked = reduce(lambda left, right: left.unionAll(right), _marked(reading))
-    whole = marked.groupBy(*KEY).agg(
+    whole = marked.groupBy(*EVENT_KEY).agg(
         *[F.expr(f"count_if({sql})").alias(name) for name, sql in counts.items()],
         F.min("hash").alias("token_low"),
         F.max("hash").alias("token_high"),
@@ -71,7 +72,7 @@ def _marked(reading: Reading) -> list[DataFrame]:
 
 def _mark(rows: DataFrame, place: int, mark: str, token: str = "NULL", said: str = "NULL") -> DataFrame:
     return rows.select(
-        *KEY,
+        *EVENT_KEY,
         F.lit(place).alias("place"),
         F.expr(f"COALESCE({mark}, FALSE)").alias("mark"),
         F.expr(f"CAST({token} AS BIGINT)").alias("hash"),
@@ -100,8 +101,8 @@ def count(reading: Reading) -> dict[str, Any]:
 
 def faulty(reading: Reading, kinds: list[str]) -> DataFrame:
     """Everything that is wrong: kind, event_id, event_time, shard; an event with two faults twice."""
-    wrong = tally(reading).where("faults > 0").select(*KEY, "shard", "faults").localCheckpoint(eager=False)
-    parts = [wrong.where(has(kind)).select(F.lit(kind).alias("kind"), *KEY, "shard") for kind in kinds]
+    wrong = tally(reading).where("faults > 0").select(*EVENT_KEY, "shard", "faults").localCheckpoint(eager=False)
+    parts = [wrong.where(has(kind)).select(F.lit(kind).alias("kind"), *EVENT_KEY, "shard") for kind in kinds]
     return reduce(lambda left, right: left.unionAll(right), parts).localCheckpoint(eager=False)
 
 
@@ -109,10 +110,10 @@ def two_times(reading: Reading) -> DataFrame:
     """Accepted ids that were seen with more than one time: event_id, event_time (the first)."""
     seen = reading.rows["foreign"].where(reading.journals.settled_sql()).groupBy("event_id")
     times = seen.agg(F.min("event_time").alias("event_time"), F.max("event_time").alias("last"))
-    return times.where("last > event_time").select(*KEY)
+    return times.where("last > event_time").select(*EVENT_KEY)
 
 
 def output_rows(reading: Reading) -> DataFrame:
     """Rows of all outputs: event_id, event_time, bucket, token, outcome."""
-    parts = [reading.rows[name].select(*KEY, "bucket", "token", F.lit(name).alias("outcome")) for name in OUTPUTS]
+    parts = [reading.rows[name].select(*EVENT_KEY, "bucket", "token", F.lit(name).alias("outcome")) for name in OUTPUTS]
     return reduce(lambda left, right: left.unionAll(right), parts)

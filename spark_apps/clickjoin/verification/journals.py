@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import Journal, sequences
+from clickjoin.dispatcher.journal import JournalReader, sequences
 
 if TYPE_CHECKING:
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 Key = tuple[str, str]  # replica, sequence
 _REDRIVE = "redrive"
@@ -60,11 +60,11 @@ def text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def settled_now(small: SmallTables, pipeline: str) -> dict[Key, int]:
+def settled_now(delta: DeltaReader, pipeline: str) -> dict[Key, int]:
     """Last settled batch of every sequence."""
-    return {key: Journal(small, pipeline, *key).settled() for key in sequences(small)}
+    return {key: JournalReader(delta, pipeline, *key).settled() for key in sequences(delta)}
 
 
-def planned_now(small: SmallTables, pipeline: str) -> dict[Key, int]:
+def planned_now(delta: DeltaReader, pipeline: str) -> dict[Key, int]:
     """Last planned batch of every sequence."""
-    return {key: Journal(small, pipeline, *key).planned() for key in sequences(small)}
+    return {key: JournalReader(delta, pipeline, *key).planned() for key in sequences(delta)}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from clickjoin.lake.extent import timestamp
+from clickjoin.model.extent import timestamp
+from clickjoin.sources.completeness import OVERREAD, UNREAD
 
 # How each fault shows in an event's tally (see ids.tally): Spark SQL.
 FAULTS = {
@@ -20,11 +21,10 @@ FAULTS = {
 # Counted, and no fault: see docs/verification.md.
 NOTICES = {
     "late_repeat": "expired > 0 AND outputs > 0",
-    "elsewhere": "waiting > 0 AND claims > 0",
+    "claimed_elsewhere": "waiting > 0 AND claims > 0",
     "in_flight": "claims > 0 AND outputs = 0 AND moving = 0 AND open_claims > 0",
 }
-RECORDS = ("unread", "overread")
-UNPROVEN = "unproven"
+RECORDS = (UNREAD, OVERREAD)
 TWO_TIMES = "two_times"
 REPAIRABLE = ("lost", "claim_without_output", "output_without_claim", "doubled")
 

@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.agreement.facts import ACCOUNTED, JOURNAL, Facts, Key
-from clickjoin.dispatcher.held import Held
+from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.lake.history import transactions
 
 if TYPE_CHECKING:
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Overwritten:
         return {"table": self.table, "token": f"{self.app_id}/{self.number}", "detail": detail}
 
 
-def overwritten(small: SmallTables, facts: Facts, since: datetime) -> list[Overwritten]:
+def overwritten(delta: DeltaReader, facts: Facts, since: datetime) -> list[Overwritten]:
     """Commits of batches settled since a moment that are not in the log, which holds some before and after them."""
-    told = _told(small, facts, since)
+    committed = _committed(delta, facts, since)
     found: list[Overwritten] = []
-    for table in sorted({name.partition("/")[0] for held in told.values() for name in held}):
+    for table in sorted({name.partition("/")[0] for held in committed.values() for name in held}):
         if table in facts.logs:
-            log = transactions(small.path(table), since)
-            for (replica, sequence), held in told.items():
+            log = transactions(delta.path(table), since)
+            for (replica, sequence), held in committed.items():
                 app = f"{facts.pipeline}/{replica}/{sequence}"
                 for name, numbers in held.items():
                     if name.partition("/")[0] == table:
@@ -67,14 +67,16 @@ def _missing(
             yield lost
 
 
-def _told(small: SmallTables, facts: Facts, since: datetime) -> dict[Key, dict[str, set[int]]]:
+def _committed(delta: DeltaReader, facts: Facts, since: datetime) -> dict[Key, dict[str, set[int]]]:
     """By sequence and table: the batches that settled rows say have committed to it."""
-    rows = small.read(JOURNAL, [("state", "=", "settled")], ["replica", "sequence", "batch", "at", "plan"])
+    rows = delta.read(JOURNAL, [("state", "=", "settled")], ["replica", "sequence", "batch", "at", "plan"])
     found: dict[Key, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for row in rows.to_pylist():
         if row["at"] >= since:
             key = (row["replica"], row["sequence"])
-            held = Held.from_plain(json.loads(row["plan"]).get("held", {}), f"{facts.pipeline}/{'/'.join(key)}")
+            held = CommittedTxns.from_plain(
+                json.loads(row["plan"]).get("held", {}), f"{facts.pipeline}/{'/'.join(key)}"
+            )
             for name, number in held.txns.items():
                 if number == row["batch"]:
                     found[key][name].add(number)

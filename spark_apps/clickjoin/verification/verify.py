@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,26 +16,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from clickjoin.errors import ConfigError
-from clickjoin.events import MICROS, moment
-from clickjoin.lake import Txn
-from clickjoin.lake.replace import drop_before
+from clickjoin.lake.replace_rows import drop_before
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.ids import EVENT_KEY, MICROS, moment
+from clickjoin.model.reporter import Reporter
+from clickjoin.model.span import Span
+from clickjoin.model.txn import Txn
 from clickjoin.verification import ids, kinds, records
 from clickjoin.verification.damage import Damage, examine, settle
 from clickjoin.verification.findings import SAMPLES, Count, Report, sample
 from clickjoin.verification.journals import Journals, settled_now
-from clickjoin.verification.prescribe import prescribe
-from clickjoin.verification.reading import KEY, Reading, Span, read, sized, whole
 from clickjoin.verification.recover import Recovery
+from clickjoin.verification.repair_plan import prescribe
+from clickjoin.verification.snapshot import Reading, read, sized, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.config import Pipeline
     from clickjoin.engine import Engine
-    from clickjoin.verification.pieces import Piece
+    from clickjoin.model.split import PlannedSplit, SplitKey
 
-Say = Callable[[str], None]
 PATIENCE = 10.0
 _LOOK_SECONDS = 0.5
 
@@ -65,7 +66,7 @@ class Wanted:
 class Verifier:
     """Verifies and repairs a pipeline, for an engine's replica. `patience`: seconds for batches in flight."""
 
-    def __init__(self, engine: Engine, say: Say, *, patience: float = PATIENCE) -> None:
+    def __init__(self, engine: Engine, say: Reporter, *, patience: float = PATIENCE) -> None:
         self._lake, self._pipeline, self._replica, self._say = engine.lake, engine.pipeline, engine.replica, say
         self._sources, self._clock, self._patience = engine.sources, engine.clock, patience
         self._findings = f"{engine.pipeline.pipeline}/{engine.replica}/findings"
@@ -74,20 +75,20 @@ class Verifier:
     def verify(self, wanted: Wanted) -> Report:
         """Look, repair what was asked for, and write it all to table `verification`."""
         # A run's number only grows, as that of its findings must: whatever the clock says.
-        last = self._lake.small.settled_txn("findings", self._findings)
+        last = self._lake.delta.latest_txn_version("findings", self._findings)
         begun, micros = time.perf_counter(), max(int(self._clock() * MICROS), last + 1)
         span = wanted.span(self._pipeline, moment(micros))
-        small = self._lake.small
-        damage = examine(small, self._pipeline, span.low, repair=wanted.repair, say=self._say)
+        delta = self._lake.delta
+        damage = examine(delta, self._pipeline, span.low, repair=wanted.repair, say=self._say)
         if damage:  # it may be of any time
-            span = whole(small, span)
+            span = whole(delta, span)
         self._recovery.resume()
         with sized(self._lake, self._pipeline, span), self._lake.without(damage.files):
             report = self._repaired(span, micros, damage, wanted)
         report = replace(report, seconds=time.perf_counter() - begun)
-        self._lake.small.append("verification", report.rows())
+        self._lake.delta.append("verification", report.rows())
         for name in ("verification", "findings"):
-            drop_before(self._lake.small, name, "at", report.at - timedelta(seconds=self._pipeline.keep.metrics))
+            drop_before(self._lake.delta, name, "at", report.at - timedelta(seconds=self._pipeline.retention.metrics))
         self._say(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
 
@@ -108,15 +109,15 @@ class Verifier:
         done = self._repair(report, confirmed, wanted, micros) if confirmed else {}
         all_done = looked.faults <= self._pipeline.batch.max_events and not looked.unread
         if damage and all_done:
-            settle(self._lake.small, self._pipeline, damage, self._say)
+            settle(self._lake.delta, self._pipeline, damage, self._say)
         return report.repaired(done | damage.repaired(all_done) | {"unread": relanded})
 
     def _look(self, span: Span, micros: int) -> _Looked:
         first = read(self._lake, self._pipeline, span, moment(micros))
         seen = ids.count(first)
         confirmed = self._confirm(first, seen, moment(micros))
-        bytes_ = records.check(self._lake, self._pipeline, self._sources, first, micros)
-        return _Looked((*self._ids(first, seen, confirmed), *bytes_.counts), confirmed, bytes_.notes, bytes_.unread)
+        input_ = records.check(self._lake, self._pipeline, self._sources, first, micros)
+        return _Looked((*self._ids(first, seen, confirmed), *input_.counts), confirmed, input_.notes, input_.unread)
 
     def _ids(self, first: Reading, seen: dict[str, Any], confirmed: Confirmed | None) -> tuple[Count, ...]:
         found = confirmed.counts if confirmed else {}
@@ -136,17 +137,19 @@ class Verifier:
             return None
         self._say("looking again at " + ", ".join(f"{seen[kind]} {kind}" for kind in suspected))
         span = Span(moment(seen["low"]), moment(seen["high"] + 1))
-        before = ids.faulty(first.narrowed(span), suspected).select("kind", *KEY)
+        before = ids.faulty(first.narrowed(span), suspected).select("kind", *EVENT_KEY)
         self._await(first.journals)
         second = read(self._lake, self._pipeline, span, now)
-        rows = ids.faulty(second, suspected).join(before, ["kind", *KEY], "left_semi").localCheckpoint(eager=False)
+        rows = (
+            ids.faulty(second, suspected).join(before, ["kind", *EVENT_KEY], "left_semi").localCheckpoint(eager=False)
+        )
         counts = {row["kind"]: row["count"] for row in rows.groupBy("kind").count().collect()}
         return Confirmed(second, rows, counts, _samples(rows)) if counts else None
 
     def _await(self, journals: Journals) -> None:
         """Give batches that were in flight some time to settle."""
         for _ in range(int(self._patience / _LOOK_SECONDS)):
-            settled = settled_now(self._lake.small, self._pipeline.pipeline)
+            settled = settled_now(self._lake.delta, self._pipeline.pipeline)
             if all(settled.get(key, 0) >= number for key, number in journals.planned.items()):
                 return
             self._lake.sleep(_LOOK_SECONDS)
@@ -160,12 +163,12 @@ class Verifier:
 
 
 class _Looked(NamedTuple):
-    """What a look found: counts, faults of ids that are sure, notes, and slices with records that are in no table."""
+    """What a look found: counts, faults of ids that are sure, notes, and splits with records that are in no table."""
 
     counts: tuple[Count, ...]
     confirmed: Confirmed | None
     notes: tuple[str, ...]
-    unread: Mapping[tuple[str, str, int, str], Piece]
+    unread: Mapping[SplitKey, PlannedSplit]
 
     @property
     def faults(self) -> int:

@@ -1,0 +1,53 @@
+"""What every step of a batch works with."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from clickjoin.kernel.adapter import Adapter
+from clickjoin.model.boundary import Boundary
+from clickjoin.model.plan import BatchPlan
+from clickjoin.model.timeline import Timeline
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.lake import SparkTables
+    from clickjoin.model.split import Problem
+
+
+@dataclass
+class Context:
+    """One batch under way: its plan, the tables, and what it has counted and timed so far (`seconds` by step)."""
+
+    pipeline: Pipeline
+    lake: SparkTables
+    plan: BatchPlan
+    adapter: Adapter
+    timeline: Timeline
+    boundary: Boundary
+    floor: datetime | None = None  # no primary event from before it is joined to
+    counts: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    floods: dict[str, Problem | None] = field(default_factory=dict)  # by stream: nearly all is in quarantine, or not
+    newest: dict[str, int] = field(default_factory=dict)  # by stream: the newest event time (microseconds) that landed
+    times: tuple[int, ...] = ()  # event times (microseconds) that 50, 90, 99 in 100 of the joined events exceed
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time a step."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] += time.perf_counter() - start
+
+    @property
+    def bucket_seconds(self) -> int:
+        """Width of a bucket."""
+        return int(self.pipeline.registry.bucket)

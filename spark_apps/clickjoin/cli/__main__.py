@@ -1,0 +1,5 @@
+"""`python -m clickjoin.cli`."""
+
+from clickjoin.cli.main import main
+
+main()

@@ -1,0 +1,71 @@
+"""Commands for the day that a disk is lost: backup, restore, compare. None of them starts Spark."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clickjoin.cli import console, console_backup
+from clickjoin.cli.base import Config, Json, app
+from clickjoin.config import load
+from clickjoin.model.errors import ConfigError
+
+
+@app.command()
+def backup(
+    config: Config,
+    to: Annotated[Path, typer.Option("--to", help="folder for backups; each is <folder>/<pipeline>/<time>")],
+    wait: Annotated[float, typer.Option(min=0, help="seconds to wait for a moment at which nothing is committed")] = 30,
+    keep: Annotated[int | None, typer.Option(min=1, help="remove all but the newest so many; default: none")] = None,
+    as_json: Json = False,
+) -> None:
+    """Copy the whole lake as it stands at one moment, while joins run."""
+    from clickjoin.backup.take import take
+
+    taken = take(load(config), to.expanduser().absolute(), console.batch_line(as_json), wait=wait, keep=keep)
+    console_backup.taken(taken.to_dict(), as_json)
+
+
+@app.command()
+def restore(
+    config: Config,
+    source: Annotated[Path, typer.Option("--from", help="folder that `clickjoin backup --to` was given")],
+    at: Annotated[str, typer.Option(help="name of a backup in it; default: the newest")] = "",
+    force: Annotated[
+        bool, typer.Option("--force", help="although the lake looks as if a process worked on it")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="check every file of the backup, change nothing")] = False,
+    as_json: Json = False,
+) -> None:
+    """Put a backup in the lake's place, and the lake aside. Stop joins first; afterwards drain, and compare."""
+    from clickjoin.backup.restore import restore as put_back
+
+    say, folder = console.batch_line(as_json), source.expanduser().absolute()
+    done = put_back(load(config), folder, at, say, force=force, dry_run=dry_run)
+    console_backup.restored(done.to_dict(), as_json, dry_run=dry_run)
+
+
+@app.command()
+def compare(
+    config: Config,
+    aside: Annotated[Path, typer.Option(help="the lake that a restore has put aside, or another backup")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="a new file for the events, as JSON lines")] = None,
+    as_json: Json = False,
+) -> None:
+    """Events that the lake put aside had joined and this one has not; exit code 1 if there are any."""
+    from clickjoin.backup.compare import by_state
+    from clickjoin.backup.compare import compare as find
+
+    found = list(find(load(config), aside.expanduser().absolute()))
+    if out:
+        try:
+            with out.open("x", encoding="utf-8") as lines:
+                lines.writelines(f"{json.dumps(asdict(item), default=str)}\n" for item in found)
+        except OSError as error:
+            raise ConfigError(f"{out}: cannot be written ({error.strerror})", remedy="Give a new file") from error
+    console_backup.compared(by_state(found), [asdict(item) for item in found[:10]], as_json)
+    raise typer.Exit(1 if found else 0)

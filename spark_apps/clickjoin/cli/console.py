@@ -1,0 +1,251 @@
+"""What the command line prints: rich tables for a person, JSON for a machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from clickjoin import schemas
+from clickjoin.model.reporter import Reporter
+from clickjoin.report.status import batch_text, problem_text
+
+_out = Console(highlight=False, emoji=False)
+_err = Console(stderr=True, highlight=False, emoji=False)
+
+
+def say(text: str) -> None:
+    """Print a line."""
+    _out.print(text, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show that something longer is going on."""
+    with _err.status(f"{what} …"):
+        yield
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how far something has come: call what this gives with done and whole."""
+    with Progress(console=_err, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, whole: bar.update(task, completed=done, total=whole)
+
+
+def batch_line(as_json: bool) -> Reporter:
+    """How to say a line about a batch: on stderr where stdout is for a machine."""
+    target = _err if as_json else _out
+    return lambda text: target.print(text, markup=False, soft_wrap=True)
+
+
+def generated(folder: Path, truth: Mapping[str, Any]) -> None:
+    """Print what the generator wrote."""
+    lines = {f"{part} {name}": n for part in ("queries", "clicks") for name, n in truth[part].items()}
+    pairs(f"written to {folder}", {
+        **{name: f"{number:,}" for name, number in lines.items()},
+        "joinable clicks": f"{truth['joinable']:,}", "clicks without a query": f"{truth['orphans']:,}",
+        "all of it": "yes" if truth["complete"] else "no, it was stopped",
+    })  # fmt: skip
+
+
+def print_json(data: Any) -> None:
+    """Print data as JSON."""
+    print(json.dumps(data, indent=2, default=str))
+
+
+def pairs(title: str, data: dict[str, Any]) -> None:
+    """Print names and values under a title."""
+    table = Table(title=title, title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    for key, value in data.items():
+        table.add_row(key.replace("_", " "), "-" if value is None else str(value))
+    _out.print(table)
+
+
+def summary(data: dict[str, Any], as_json: bool) -> None:
+    """Print the summary of a run."""
+    print_json(data) if as_json else _flows_and_state(data)
+
+
+_STATE = ("backlog_events", "lag_seconds", "latency_p90", "waiting", "next_due")
+
+
+def _flows_and_state(data: dict[str, Any]) -> None:
+    """What this run did, and apart from that how things stand after it."""
+    short = _short(data)
+    pairs("done in this run", {key: value for key, value in short.items() if key not in (*_STATE, "ok")})
+    pairs("as it stands now", {key: value for key, value in short.items() if key in _STATE})
+
+
+def _short(data: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: round(value, 3) if isinstance(value, float) else value
+        for key, value in data.items()
+        if not isinstance(value, list | dict)
+    }
+
+
+def drained(data: dict[str, Any], as_json: bool) -> None:
+    """Print what a drain did, its problems, and whether the sums agree."""
+    if as_json:
+        return print_json(data)
+    _flows_and_state(data)
+    for problem in data["problems"]:
+        say(problem_text(**problem))
+    if "accounts" in data:
+        pairs("accounts of all runs: every record and every event", data["accounts"])
+    _out.print("[green]the sums agree[/]" if data["ok"] else "[red]something is wrong: see above[/]")
+    return None
+
+
+def verified(data: dict[str, Any], as_json: bool) -> None:
+    """Print what a verification found and repaired."""
+    if as_json:
+        return print_json(data)
+    table = Table("kind", "found", "repaired", title=f"verified: {data['from']} to {data['to']}", title_justify="left")
+    for kind, count in data["found"].items():
+        table.add_row(kind.replace("_", " "), str(count), str(data["repaired"].get(kind, 0)))
+    for kind, count in data["counted"].items():
+        table.add_row(f"({kind.replace('_', ' ')})", str(count), "", style="dim")
+    _out.print(table)
+    say(f"{data['ids']} ids and {data['bytes']} bytes of input looked at")
+    for kind, found in data["samples"].items():
+        say(f"{kind.replace('_', ' ')}: " + "; ".join(" ".join(map(str, one.values())) for one in found))
+    for note in data["notes"]:
+        say(note)
+    _out.print(f"[{'green' if data['ok'] else 'red'}]{data['verdict']}[/]")
+    return None
+
+
+def graded(data: dict[str, Any], as_json: bool) -> None:
+    """Print what a run of the quality suites found; the checks that are red have been said."""
+    if as_json:
+        return print_json(data)
+    say(f"report: {data['report']}/index.html")
+    _out.print(f"[{'green' if data['ok'] else 'red'}]{data['verdict']}[/]")
+    return None
+
+
+def findings(config: Path, problems: list[str], as_json: bool) -> None:
+    """Print what validation found."""
+    if as_json:
+        return print_json({"file": str(config), "ok": not problems, "problems": problems})
+    for problem in problems:
+        say(f"{config}: {problem}")
+    if not problems:
+        say(f"{config}: all is well")
+    return None
+
+
+def status(name: str, data: dict[str, Any], as_json: bool) -> None:
+    """Print how a pipeline stands."""
+    if as_json:
+        return print_json(data)
+    pairs(f"{name}: rows", {**data["rows"], "pending now": data["pending"]})
+    for replica, part in data["replicas"].items():
+        pairs(f"replica {replica}", _short(part) | part["totals"])
+        for problem in part["problems"]:
+            say(problem_text(**problem))
+        _batches(part["last"])
+    return None
+
+
+def _batches(rows: list[dict[str, Any]]) -> None:
+    _out.print("[bold]last batches[/]" if rows else "no batch has been settled yet")
+    for row in rows:
+        say(batch_text(row, f"{row['settled_at']:%m-%d %H:%M:%S}"))
+
+
+def explained(data: dict[str, Any], as_json: bool) -> None:
+    """Print an event's state and its whole way."""
+    if as_json:
+        return print_json(data)
+    say(f"{data['event_id']}: {data['state']}" + (f". {data['remedy']}" if data["remedy"] else ""))
+    for step in data["history"]:
+        _out.print(f"[bold]{step['table']}[/]")
+        for key, value in step.items():
+            if key != "table":
+                say(f"  {key.replace('_', ' ')}: {value}")  # whole, however long: it is there to be copied
+    return None
+
+
+def exported(out: Path, data: dict[str, Any], as_json: bool) -> None:
+    """Print what was written of the quarantine."""
+    if as_json:
+        return print_json({"file": str(out), **data})
+    reasons = ", ".join(f"{reason} {count}" for reason, count in data["reasons"].items())
+    say(f"{out}: {data['records']} records, {data['bytes']:,} bytes" + (f" ({reasons})" if reasons else ""))
+    if data["without_bytes"]:
+        say(f"{data['without_bytes']} rows hold no bytes: put their files back, and they are read")
+    return None
+
+
+def schema(as_json: bool) -> None:
+    """Print every table's columns."""
+    if as_json:
+        return print_json(
+            {t.name: [{"name": c.name, "type": c.type, "meaning": c.meaning} for c in t.columns] for t in schemas.ALL}
+        )
+    for item in schemas.ALL:
+        table = Table("column", "type", "meaning", title=f"{item.name}: {item.purpose}", title_justify="left")
+        for column in item.columns:
+            table.add_row(column.name, column.type, column.meaning)
+        _out.print(table)
+    return None
+
+
+def collected(data: dict[str, Any], as_json: bool) -> None:
+    """Print what a collection did, or would do."""
+    if as_json:
+        return print_json(data)
+    pairs(
+        "would collect" if data["dry_run"] else "collected",
+        {
+            "boundary": f"{data['boundary_before'] or 'none'} → {data['boundary'] or 'none'}",
+            **{
+                f"{name}: partitions' rows": f"{size['rows']:,} ({size['bytes']:,} bytes)"
+                for name, size in data["dropped"].items()
+            },
+            **{f"{name}: history": rows for name, rows in data["rows"].items()},
+            **{f"batches {name}": ", ".join(tokens) or "none" for name, tokens in data["stragglers"].items()},
+            **{f"files {name}": sum(data[name].values()) for name in ("rewritten", "removed") if name in data},
+        },
+    )
+    return None
+
+
+def shards(data: dict[str, Any], as_json: bool) -> None:
+    """Print the timeline of shards, and what each holds."""
+    if as_json:
+        return print_json(data)
+    timeline = Table("events from", "shards", "added", title="timeline", title_justify="left")
+    for entry in data["timeline"]:
+        since = "ever" if entry["since"].startswith("1970-01-01T00:00:00") else entry["since"]
+        timeline.add_row(since, str(entry["shards"]), entry["added_at"][:19] + (" (void)" if entry["void"] else ""))
+    held = Table("shard", "rows", "files", "bytes", "boundary", title="registry by shard", title_justify="left")
+    for number, part in data["shards"].items():
+        held.add_row(number, f"{part['rows']:,}", str(part["files"]), f"{part['bytes']:,}", part["boundary"] or "none")
+    _out.print(timeline, held)
+    return None
+
+
+def rebuilt(what: str, data: dict[str, Any], as_json: bool) -> None:
+    """Print what a rebuilding found."""
+    if as_json:
+        return print_json(data)
+    flat = {
+        key: ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
+        for key, value in data.items()
+    }
+    pairs(f"{what} rebuilt", flat)
+    _out.print("now run [bold]clickjoin verify --repair[/]: it finds what was under way when it was lost")
+    return None

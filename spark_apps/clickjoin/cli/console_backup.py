@@ -1,0 +1,46 @@
+"""What the command line prints of backups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clickjoin.cli.console import pairs, print_json, say
+
+
+def taken(data: dict[str, Any], as_json: bool) -> None:
+    """Print what a backup holds."""
+    if as_json:
+        return print_json(data)
+    pairs(f"backup: {data['backup']}", {
+        "as of": data["at"], "tables": len(data["tables"]), "files": f"{data['files']:,} ({data['bytes']:,} bytes)",
+        "copied": f"{data['copied']:,} ({data['copied_bytes']:,} bytes)",
+        "batches under way": ", ".join(data["under_way"]) or "none",
+        "older ones removed": ", ".join(data["removed"]) or "none",
+    })  # fmt: skip
+    return None
+
+
+def restored(data: dict[str, Any], as_json: bool, *, dry_run: bool) -> None:
+    """Print what was restored, or would be, and what to do now."""
+    if as_json:
+        return print_json(data | {"dry_run": dry_run})
+    pairs(f"{'would restore' if dry_run else 'restored'}: {data['backup']}", {
+        "as of": data["at"], "files": f"{data['files']:,} ({data['bytes']:,} bytes)",
+        "batches to be run again": ", ".join(data["under_way"]) or "none",
+        "the lake before": data["aside"] or "none",
+    })  # fmt: skip
+    if not dry_run:
+        say("now run `clickjoin drain` for each replica: what was joined since is read and joined again")
+        if data["aside"]:
+            say(f"then `clickjoin compare --aside {data['aside']}`: what could not be")
+    return None
+
+
+def compared(states: dict[str, int], some: list[dict[str, Any]], as_json: bool) -> None:
+    """Print how many events the other lake has joined alone, and where they are."""
+    if as_json:
+        return print_json({"missing": sum(states.values()), "states": states, "some": some})
+    for item in some:
+        say(f"{item['event_id']} at {item['event_time']}: {item['state']}")
+    pairs("joined there and not here", {"all": sum(states.values()), **states})
+    return None

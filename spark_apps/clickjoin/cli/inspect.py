@@ -1,0 +1,105 @@
+"""Commands that look: validate, status, explain, schema, quarantine export. None of them starts Spark."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clickjoin.cli import console
+from clickjoin.cli.base import Config, Json, app, small_tables
+from clickjoin.config import json_schema, load
+from clickjoin.model.errors import ConfigError
+
+
+@app.command()
+def validate(config: Config, as_json: Json = False) -> None:
+    """Check a pipeline's file, its adapter and its sources; exit code 1 if something is wrong."""
+    from clickjoin.report.validate import findings
+
+    problems = findings(load(config))
+    console.findings(config, problems, as_json)
+    raise typer.Exit(1 if problems else 0)
+
+
+@app.command()
+def status(
+    config: Config, as_json: Json = False, last: Annotated[int, typer.Option(min=1, help="batches to show")] = 10
+) -> None:
+    """Lag, backlog, counts and the last batches of every replica. Starts no Spark."""
+    from clickjoin.event_store.bad_input import FLOOD
+    from clickjoin.report.backlog import backlog
+    from clickjoin.report.status import status as find
+
+    pipeline = load(config)
+    delta = small_tables(pipeline)
+    found = find(delta, last)
+    for name in found["replicas"] or ["main"]:
+        part = found["replicas"].setdefault(name, {"last": [], "totals": {}})
+        floods = [problem for problem in part.get("problems", []) if problem["kind"] == FLOOD]
+        part.update(backlog(pipeline, delta, name))
+        part["problems"] += floods
+    console.status(pipeline.pipeline, found, as_json)
+
+
+@app.command()
+def explain(event_id: str, config: Config, as_json: Json = False) -> None:
+    """Where an event is, and its whole way: file and offset, batch, claim, attempts, output row. Starts no Spark."""
+    from clickjoin.report.explain import explain as find
+
+    if not event_id.strip():
+        raise ConfigError("an empty id names no event", remedy="Give the event's id")
+    pipeline = load(config)
+    found = find(pipeline, small_tables(pipeline), event_id)
+    console.explained(found, as_json)
+    raise typer.Exit(1 if found["state"] == "unknown" else 0)
+
+
+@app.command()
+def schema(
+    markdown: Annotated[bool, typer.Option("--markdown", help="all tables as a Markdown page")] = False,
+    config_file: Annotated[bool, typer.Option("--config-file", help="JSON Schema of a pipeline's file")] = False,
+    jobs: Annotated[bool, typer.Option("--jobs", help="all jobs as a Markdown page")] = False,
+    as_json: Json = False,
+) -> None:
+    """Every table's columns, types and units; the JSON Schema of a pipeline's file; or what each job takes."""
+    from clickjoin import schemas
+    from clickjoin.jobs import table
+
+    if (config_file or jobs) and config_file + jobs + markdown + as_json > 1:
+        raise ConfigError(
+            f"{'--config-file' if config_file else '--jobs'} goes with no other option",
+            remedy="Ask for one thing at a time",
+        )
+    if config_file:
+        typer.echo(json_schema())
+    elif jobs:
+        typer.echo(table.markdown())
+    elif markdown:
+        typer.echo(schemas.markdown())
+    else:
+        console.schema(as_json)
+
+
+quarantine = typer.Typer(no_args_is_help=True, help="The records that could not be understood.")
+app.add_typer(quarantine, name="quarantine")
+
+
+@quarantine.command(name="export")
+def export_quarantine(
+    config: Config,
+    out: Annotated[Path, typer.Option("--out", "-o", help="a new file; a log wherever a source's glob matches it")],
+    stream: Annotated[str, typer.Option(help="primary or foreign; needed where both have such records")] = "",
+    reason: Annotated[str, typer.Option(help="only records with this reason, such as bad-time")] = "",
+    as_json: Json = False,
+) -> None:
+    """Write quarantined records to a file, byte for byte, to be read again once their cause is fixed."""
+    from clickjoin.kernel.parse.reasons import REASONS
+    from clickjoin.report.export import export
+
+    if stream not in ("", "primary", "foreign") or reason not in ("", *REASONS):
+        raise ConfigError("no such stream or reason", remedy=f"Reasons are {', '.join(REASONS)}")
+    pipeline = load(config)
+    console.exported(out, asdict(export(pipeline, small_tables(pipeline), out, stream=stream, reason=reason)), as_json)

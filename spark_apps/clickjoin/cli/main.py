@@ -1,0 +1,31 @@
+"""`clickjoin`: run a pipeline, look at it, and fix it, from a shell."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from clickjoin.cli import backup, check, dates, inspect, registry, run, setup
+from clickjoin.cli.base import app
+from clickjoin.config.umask import keep_private
+from clickjoin.model.errors import ClickjoinError
+from clickjoin.spark.failures import translate
+
+COMMANDS = (setup, run, check, inspect, registry, dates, backup)  # importing one adds its commands to `app`
+
+
+def main() -> None:
+    """Run the command line; a known error is one message on stderr and exit code 2 (bad configuration) or 3."""
+    try:
+        keep_private()
+        app(standalone_mode=True)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        ours = error if isinstance(error, ClickjoinError) else translate(error)
+        if ours is None:
+            raise
+        if "--json" in sys.argv:
+            print(json.dumps({"error": type(ours).__name__, "message": str(ours)}))
+        print(f"clickjoin: {ours}", file=sys.stderr)
+        sys.exit(3 if ours.retryable else 2)

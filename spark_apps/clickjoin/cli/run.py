@@ -1,0 +1,57 @@
+"""Commands that join: run, drain, retry, redrive."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from clickjoin.cli import console
+from clickjoin.cli.base import Config, Joining, Json, Remote, Replica, app, connected, run_job, writable
+
+
+@app.command()
+def run(
+    config: Config,
+    replica: Joining = "main",
+    remote: Remote = "",
+    as_json: Json = False,
+    lease: Annotated[float | None, typer.Option(min=0, help="stop after this many seconds; default: never")] = None,
+) -> None:
+    """Join new events, and retry pending ones, until stopped."""
+    from clickjoin.jobs.run import forever
+
+    pipeline = writable(config)
+    summary = forever(connected(remote), pipeline, replica, console.batch_line(as_json), lease)
+    console.summary(summary, as_json)
+
+
+@app.command()
+def drain(
+    config: Config,
+    replica: Joining = "main",
+    remote: Remote = "",
+    as_json: Json = False,
+    check: Annotated[bool, typer.Option(help="count every id at the end; exit code 1 unless the sums agree")] = True,
+) -> None:
+    """Join all that the sources hold now and the retries that fall due meanwhile, then say whether the sums agree."""
+    from clickjoin.jobs.run import drained
+
+    pipeline = writable(config)
+    result = drained(connected(remote), pipeline, replica, console.batch_line(as_json), check)
+    console.drained(result, as_json)
+    raise typer.Exit(0 if result["ok"] else 1)
+
+
+@app.command()
+def retry(config: Config, replica: Replica = "main", remote: Remote = "", as_json: Json = False) -> None:
+    """Try the pending events that are due once more."""
+    pipeline = writable(config)
+    console.summary(run_job("retry", pipeline, replica, remote=remote, as_json=as_json), as_json)
+
+
+@app.command()
+def redrive(config: Config, replica: Replica = "main", remote: Remote = "", as_json: Json = False) -> None:
+    """Send unjoinable events round again, as if they were new."""
+    pipeline = writable(config)
+    console.summary(run_job("redrive", pipeline, replica, remote=remote, as_json=as_json), as_json)

@@ -1,0 +1,73 @@
+"""Commands to begin with: init, generate."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clickjoin.cli import console
+from clickjoin.cli.base import Config, app, writable
+from clickjoin.config.starter import starter
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.times import parse_moment
+
+
+@app.command()
+def init(config: Config) -> None:
+    """Write a pipeline file to start from, if there is none yet; else create the pipeline's tables.
+
+    Its paths are absolute, below the folder that this is run in: it can be copied to where Airflow finds it.
+    """
+    if not config.exists():
+        try:
+            config.parent.mkdir(parents=True, exist_ok=True)
+            config.write_text(starter(Path.cwd()), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{config}: cannot be written ({error.strerror})", remedy="Give another place") from error
+        console.say(f"{config} written: put in your logs' folders and columns, then run `clickjoin init` once more")
+        return
+    from clickjoin.lake_setup import initialise
+
+    pipeline = writable(config)
+    made = initialise(pipeline)
+    console.say(f"{pipeline.root}: {f'created {len(made)} tables' if made else 'all tables are there already'}")
+
+
+@app.command(name="generate")
+def generate_logs(
+    folder: Annotated[Path, typer.Argument(help="where to write queries/, clicks/ and the truth about them")],
+    clicks: Annotated[int, typer.Option(help="clicks in all")] = 10_000,
+    queries: Annotated[int, typer.Option(help="queries in all")] = 4_000,
+    rate: Annotated[float, typer.Option(help="lines a second, live; 0: at once, with event times in the past")] = 0.0,
+    duration: Annotated[float | None, typer.Option(help="seconds of event time; default an hour (at once)")] = None,
+    zipf: Annotated[float, typer.Option(help="exponent of clicks per query; 0: all alike")] = 1.0,
+    delay: Annotated[float, typer.Option(help="median seconds from query to click")] = 10.0,
+    disorder: Annotated[float, typer.Option(help="a line is written up to this many seconds late")] = 0.0,
+    duplicates: Annotated[float, typer.Option(help="fraction of events written twice")] = 0.006,
+    late: Annotated[float, typer.Option(help="fraction of queries written late")] = 0.0,
+    late_seconds: Annotated[float, typer.Option(help="how late those are")] = 30.0,
+    orphans: Annotated[float, typer.Option(help="fraction of clicks on a query that does not exist")] = 0.0,
+    broken: Annotated[float, typer.Option(help="fraction of extra, damaged lines")] = 0.0,
+    payload: Annotated[int, typer.Option(help="bytes of filling in a record")] = 64,
+    files: Annotated[int, typer.Option(help="files a stream")] = 4,
+    seed: Annotated[int, typer.Option(help="same seed, same traffic")] = 0,
+    start: Annotated[
+        str | None, typer.Option(help="time of the first event, such as 2026-03-01T12:00Z; same seed, same bytes")
+    ] = None,
+) -> None:
+    """Write seeded traffic as logs: two streams with everything that goes wrong in real ones."""
+    from clickjoin.generate import Traffic, generate
+
+    traffic = Traffic(
+        clicks=clicks, queries=queries, rate=rate, duration=duration, zipf=zipf, click_delay=delay, disorder=disorder,
+        duplicates=duplicates, late=late, late_seconds=late_seconds, orphans=orphans, broken=broken, payload=payload,
+        files=files, seed=seed, start=parse_moment(start) if start else None,
+    )  # fmt: skip
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the truth is written all the same
+    with console.progress("writing lines") as advance:
+        truth = generate(folder, traffic, progress=advance)
+    console.generated(folder, asdict(truth))

@@ -1,0 +1,85 @@
+"""Reading a pipeline's file: YAML without repeated keys, what is wrong in plain words, folders that must be apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from clickjoin.config import Pipeline
+
+_PRIMARY_TIME = "write embedded, uuid7, a column's name, or {lookback: 2h}"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's own rule, which most readers do not keep: a key is there once."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        "while reading fields", node.start_mark, f"{key.value!r} is there twice", key.start_mark
+                    )
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def parse(text: str) -> Any:
+    """YAML as plain data. Errors: YAMLError, also for a key that is there twice."""
+    return yaml.load(text, Loader=_Loader)
+
+
+def explain(error: ValidationError) -> str:
+    """A line for each wrong field: its name, what is wrong, what it was."""
+    return "\n".join(_lines(error))
+
+
+def _lines(error: ValidationError) -> Iterator[str]:
+    for item in error.errors(include_url=False):
+        place, message = list(item["loc"]), item["msg"].removeprefix("Value error, ")
+        if "primary_time" in place[:-1]:  # one of two forms: what is wrong with the other is of no use
+            form = place.pop(place.index("primary_time") + 1)
+            if item["type"] == "model_type" or (form == "str" and isinstance(item["input"], dict)):
+                continue
+            message = _PRIMARY_TIME if form == "str" else message
+        field = ".".join(str(part) for part in place) or "(whole file)"
+        if item["type"] == "extra_forbidden":
+            message = "no such field; remove it, or check its spelling"
+        elif item["type"] == "missing":
+            message = "is missing; add it"
+        got = f" (got {item['input']!r})" if item["type"] not in ("missing", "extra_forbidden", "value_error") else ""
+        yield f"  {field}: {message}{got}"
+
+
+def clashes(pipeline: Pipeline) -> list[str]:
+    """Places that are used for two things, or cannot be used, a line each; all paths absolute."""
+    paths = {item.name: os.path.normpath(item.source.path) for item in pipeline.inputs}
+    root = Path(os.path.normpath(pipeline.root))
+    found = [
+        f"lake: {pipeline.lake} lies inside the log folder of {name}.source.path {path}"
+        for name, path in paths.items()
+        if Path(path).parent != Path("/") and _inside(root.parts, Path(path).parent.parts)
+    ]
+    if set("[]%") & set(pipeline.lake):
+        found.append(f"lake: {pipeline.lake} holds [, ] or %, which Delta's writers misread; name the folder otherwise")
+    if paths["primary"] == paths["foreign"]:
+        found.append(f"foreign.source.path: both streams read {paths['foreign']}; give each its own files")
+    return found
+
+
+def _inside(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether some folder above a path, or itself, is one that the glob names."""
+    if not pattern:
+        return True
+    if pattern[0] == "**":
+        return any(_inside(parts[at:], pattern[1:]) for at in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _inside(parts[1:], pattern[1:])

@@ -1,0 +1,241 @@
+"""A pipeline's configuration: one YAML file, validated, with errors that name file, field and remedy."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from clickjoin.config.dates import Backfill, Close
+from clickjoin.config.file import clashes, explain, parse
+from clickjoin.config.inputs import Input
+from clickjoin.config.quality import Quality
+from clickjoin.config.types import Duration, Local, Size, SizeOrZero
+from clickjoin.config.types import Strict as _Strict
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.ids import MICROS, RecordSpec
+
+
+class Files(_Strict):
+    """Growing log files: JSON lines, or CSV with a header line."""
+
+    kind: Literal["files"] = Field(description="growing files in folders")
+    path: Local = Field(description="glob of files; relative to the pipeline's file")
+    format: Literal["jsonl", "csv"] | None = Field(None, description="default: by the name (.csv or not, before .gz)")
+
+
+class Primary(_Strict):
+    """The stream that is looked up."""
+
+    source: Files
+    event_id: str = Field(min_length=1, description="column of the id")
+    event_time: str = Field(min_length=1, description="embedded | uuid7 | a column's name")
+
+
+class Lookback(_Strict):
+    """A primary event known only to lie some time before its foreign event."""
+
+    lookback: Duration
+
+
+class Foreign(Primary):
+    """The stream that looks up."""
+
+    primary_id: str = Field(min_length=1, description="column that holds the primary event's id")
+    primary_time: str | Lookback = Field(description="embedded | uuid7 | a column's name | {lookback: 2h}")
+
+
+class Registry(_Strict):
+    """How long ids are remembered, and how they are laid out."""
+
+    retention: Duration = 3 * 86400.0
+    bucket: Duration = 3600.0
+    shards: int = Field(4, ge=1, le=10_000)
+    max_rows: int | None = Field(None, ge=1, description="oldest buckets go first where there are more claims")
+    max_bytes: Size | None = Field(None, description="oldest buckets go first where claims take more on disk")
+
+    @field_validator("bucket")
+    @classmethod
+    def _whole_minutes(cls, value: float) -> float:
+        if value < 60 or value % 60 or 86400 % value:
+            raise ValueError("bucket must be whole minutes that divide a day, such as 15m, 1h or 1d")
+        return value
+
+
+class Retry(_Strict):
+    """When a foreign event without its primary is tried again, and when it is given up: tried often AND for long."""
+
+    first_delay: Duration = 10.0
+    backoff: float = Field(2.0, ge=1)
+    max_delay: Duration = 3600.0
+    max_age: Duration = 86400.0
+    max_attempts: int = Field(10, ge=1)
+
+
+class Batch(_Strict):
+    """How much one micro-batch may take, and how long a task goes on before it returns to its scheduler."""
+
+    max_events: int = Field(500_000, ge=1)
+    max_bytes: Size = 256_000_000
+    lease: Duration = 60.0
+    trigger_interval: Duration = Field(
+        1.0, description="from one batch of new records to the next, while none is behind"
+    )
+    driver_bytes: SizeOrZero = Field(
+        16_000_000, description="so much of a stream is parsed, and so much is written, without Spark"
+    )
+    parallelism: int = Field(8, ge=1, description="tasks that a large batch is cut into; no fewer than Spark has cores")
+    catch_up_share: float = Field(
+        0.5, gt=0, le=1, description="share of its time that a replica works while it is behind and another is not"
+    )
+
+
+class Retention(_Strict):
+    """How long what is no longer needed for joining is kept. `primary`, `foreign`: of event time."""
+
+    primary: Duration | None = Field(None, description="default: registry.retention")
+    foreign: Duration | None = Field(None, description="default: registry.retention")
+    pending: Duration = Field(7 * 86400.0, description="history of events that wait no longer")
+    journal: Duration = 7 * 86400.0
+    metrics: Duration = Field(90 * 86400.0, description="rows of metrics and of verifications")
+    files: Duration = Field(86400.0, ge=3600, description="files that no table version needs: for readers and replays")
+
+
+class Verify(_Strict):
+    """What a scheduled verification covers: events from so long ago until now; GC leaves these alone."""
+
+    window: Duration = 2 * 86400.0
+    repair: bool = Field(False, description="fix what can be fixed, at once")
+
+
+class Limits(_Strict):
+    """What is too old, too new or too long to be true, and so goes to quarantine."""
+
+    earliest: datetime = datetime(2000, 1, 1, tzinfo=UTC)
+    max_skew: Duration = 300.0
+    max_record: Size = 16_000_000
+
+    @field_validator("earliest")
+    @classmethod
+    def _aware(cls, value: datetime) -> datetime:
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+class Pipeline(_Strict):
+    """One pipeline: what to join, how, and where to."""
+
+    pipeline: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$", description="name; the tables' folder in the lake")
+    lake: Local = Field(description="folder that holds the tables; relative to the pipeline's file")
+    primary: Primary
+    foreign: Foreign
+    registry: Registry = Registry()
+    retry: Retry = Retry()
+    batch: Batch = Batch()
+    limits: Limits = Limits()
+    retention: Retention = Retention()
+    verify: Verify = Verify()
+    quality: Quality = Quality()
+    close: Close = Close()
+    backfill: Backfill = Backfill()
+    adapter: str = Field("clickjoin.joiner.adapter:BothRecords", pattern=r"^[\w.]+:\w+$", description="module:Class")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Pipeline:
+        if self.registry.retention < self.registry.bucket:
+            raise ValueError("registry.retention is shorter than one registry.bucket; make it at least as long")
+        window = min(self.verify.window, self.registry.retention)
+        for item in self.inputs:
+            if self.kept(item.name) < window:
+                raise ValueError(f"retention.{item.name} is shorter than verify.window; make it at least as long")
+        return self
+
+    def kept(self, stream: str) -> float:
+        """Seconds of event time that rows of `primary` or `foreign` are kept for."""
+        given = self.retention.foreign if stream == "foreign" else self.retention.primary
+        return self.registry.retention if given is None else given
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The streams that it reads: those that are looked up first."""
+        return (
+            Input("primary", "primary", self.primary, partial(self.spec, "primary")),
+            Input("foreign", "foreign", self.foreign, partial(self.spec, "foreign")),
+        )
+
+    @property
+    def root(self) -> str:
+        """Folder of this pipeline's tables."""
+        return f"{self.lake.rstrip('/')}/{self.pipeline}"
+
+    def spec(self, stream: str, now_micros: int) -> RecordSpec:
+        """How to read a record of `primary` or `foreign`, as of the time a batch was planned (microseconds)."""
+        side = self.foreign if stream == "foreign" else self.primary
+        foreign = side if isinstance(side, Foreign) else None
+        named_time = foreign.primary_time if foreign and isinstance(foreign.primary_time, str) else None
+        return RecordSpec(
+            event_id=side.event_id,
+            event_time=side.event_time,
+            primary_id=foreign.primary_id if foreign else None,
+            primary_time=named_time,
+            earliest_micros=int(self.limits.earliest.timestamp() * MICROS),
+            latest_micros=now_micros + int(self.limits.max_skew * MICROS),
+            max_record=self.limits.max_record,
+        )
+
+
+def _absolute(path: str, base: Path) -> str:
+    return str(base / Path(path.removeprefix("file://")).expanduser())
+
+
+def load(file: str | Path) -> Pipeline:
+    """Read and validate a pipeline's file; relative paths in it become absolute.
+
+    Errors: ConfigError, which names the file, every wrong field and what to write instead.
+    """
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})", remedy="Give the pipeline's YAML file") from error
+    try:
+        raw = parse(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: is not YAML: {error}", remedy="Fix it at the line named above") from error
+    if not isinstance(raw, dict):
+        raise ConfigError(
+            f"{path}: holds no fields", remedy="Remove it, and `clickjoin init` with this name writes one to start from"
+        )
+    try:
+        pipeline = _anchored(Pipeline.model_validate(raw), path.resolve().parent)
+    except ValidationError as error:
+        raise ConfigError(f"{path}:\n{explain(error)}", remedy="See `clickjoin schema --config-file`") from error
+    if found := clashes(pipeline):
+        raise ConfigError(f"{path}:\n" + "\n".join(f"  {line}" for line in found), remedy="Keep the folders apart")
+    return pipeline
+
+
+def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
+    def side(stream: Any) -> Any:
+        return stream.model_copy(
+            update={"source": stream.source.model_copy(update={"path": _absolute(stream.source.path, base)})}
+        )
+
+    roots = pipeline.backfill.roots
+    return pipeline.model_copy(
+        update={
+            "lake": _absolute(pipeline.lake, base),
+            "backfill": Backfill(roots=None if roots is None else tuple(_absolute(root, base) for root in roots)),
+            "primary": side(pipeline.primary),
+            "foreign": side(pipeline.foreign),
+        }
+    )
+
+
+def json_schema() -> str:
+    """JSON Schema of a pipeline's file, for editors."""
+    return json.dumps(Pipeline.model_json_schema(mode="validation"), indent=2)

@@ -1,0 +1,67 @@
+"""Landing a batch's records: few by this process, many by Spark's tasks. Either way Arrow parses and writes them.
+
+The same rows in the same tables under the same transactions, so a replay may take the other way.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from clickjoin.kernel import land_task
+from clickjoin.kernel.data_file import DataFile
+from clickjoin.kernel.land_task import Place, aside, placed
+from clickjoin.model.ids import MICROS
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import BY_NAME, QUARANTINE
+from clickjoin.schemas.arrow import arrow_schema
+
+if TYPE_CHECKING:
+    from clickjoin.batch_context import Context
+    from clickjoin.sources.port import Source
+
+
+def append_good(ctx: Context, stream: str, records: pa.Table) -> dict[str, Any]:
+    """Append the good records to their stream's table; returns facts as `placed` names them.
+
+    Columns in: those of RECORDS_DDL.
+    """
+    good, facts = placed(records, _place(ctx, stream))
+    schema = arrow_schema(BY_NAME[stream])
+    ctx.lake.append(stream, good.select(schema.names).cast(schema), ctx.plan.txn)
+    return facts
+
+
+def landed(ctx: Context, stream: str, records: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Rows for a stream's table, and for `quarantine`, as a batch would land them. Columns in: those of RECORDS_DDL."""
+    place = _place(ctx, stream)
+    return placed(records, place)[0], aside(records, place)
+
+
+def append_many(ctx: Context, stream: str, source: Source) -> dict[str, Any]:
+    """Have the workers read, place and write the records of a batch's splits, and commit the good ones.
+
+    Returns facts as append_good does, and `aside`: the files of bad records, not committed yet.
+    """
+    each = land_task.land_batches(ctx.lake.target(BY_NAME[stream]), ctx.lake.target(QUARANTINE), _place(ctx, stream))
+    spec = ctx.pipeline.spec(stream, ctx.plan.planned)
+    rows = source.read_through(ctx.lake.spark, ctx.plan.splits[stream], spec, each, "done STRING").collect()
+    parts = [json.loads(row["done"]) for row in rows]
+    good, bad = ([DataFile(*file) for part in parts for file in part[name]] for name in ("good", "bad"))
+    ctx.lake.add(stream, good, ctx.plan.txn)
+    return land_task.merged([part["facts"] for part in parts]) | {"aside": bad}
+
+
+def append_bad(ctx: Context, stream: str, records: pa.Table, txn: Txn) -> None:
+    """Put the bad records aside. Columns in: those of RECORDS_DDL."""
+    schema = arrow_schema(QUARANTINE)
+    rows = aside(records, _place(ctx, stream))
+    ctx.lake.append(QUARANTINE.name, rows.select(schema.names).cast(schema), txn)
+
+
+def _place(ctx: Context, stream: str) -> Place:
+    since, counts = ctx.timeline.steps
+    at = round(ctx.plan.planned_at.timestamp() * MICROS)
+    return Place(ctx.bucket_seconds, since, counts, ctx.plan.number, ctx.plan.replica, at, stream)

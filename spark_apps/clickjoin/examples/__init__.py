@@ -1,0 +1,4 @@
+"""Adapters to start from.
+
+Only what a user would write enters here, against what users may import.
+"""

@@ -1,0 +1,122 @@
+"""Housekeeping that changes no row: small files are rewritten into few, and files that nobody needs go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from clickjoin.dispatcher.unsettled import unsettled
+from clickjoin.lake import clock
+from clickjoin.lake.maintenance import Heap, heaps
+from clickjoin.lake.vacuum import Needed, clean_log, vacuum
+from clickjoin.model.ids import bucket_at
+from clickjoin.model.reporter import Reporter
+from clickjoin.schemas import ALL, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clickjoin.config import Pipeline
+    from clickjoin.lake import DeltaTables, SparkTables
+    from clickjoin.model.plan import BatchPlan
+
+FEWEST_IN_BUCKET = 4
+FEWEST_IN_OPEN = 256  # each batch adds one more, and each look at a table's log costs by the file
+FEWEST_IN_TABLE = 50
+
+
+@dataclass
+class Maintained:
+    """Files rewritten and files removed, by table; `busy`: buckets left because another writer was in them."""
+
+    rewritten: dict[str, int] = field(default_factory=dict)
+    removed: dict[str, int] = field(default_factory=dict)
+    busy: int = 0
+
+
+def maintain(
+    pipeline: Pipeline, lake: SparkTables, now: datetime, say: Reporter, crowd: int = FEWEST_IN_OPEN
+) -> Maintained:
+    """Rewrite the tables of a pipeline where that is worth it. Safe beside joins.
+
+    `crowd`: files of a partition from which on a bucket that is still open is rewritten. A claim that a rewriting came
+    before looks once more; a MERGE is run once more.
+    """
+    done = Maintained()
+    for table in ALL:
+        if not lake.delta.exists(table.name):
+            continue
+        results = [lake.rewrite(table.name, bucket) for bucket in _due(pipeline, lake.delta, table, now, crowd)]
+        files = done.rewritten[table.name] = sum(result or 0 for result in results)
+        done.busy += results.count(None)
+        if files:
+            say(f"{table.name}: {files} files rewritten")
+    return done
+
+
+def clean(pipeline: Pipeline, delta: DeltaTables, say: Reporter) -> dict[str, int]:
+    """Remove files that nobody needs, and old logs; returns data files removed by table. Safe beside joins.
+
+    Errors: ClockError where this process's clock and the lake's disagree by more than skew_bound; nothing is removed.
+    """
+    reading = clock.read(pipeline.root)
+    reading.require(skew_bound(pipeline))
+    # Before any table is read: a batch that settles later is in its log by then, and one planned later is young.
+    plans = unsettled(delta, pipeline)
+    _say_held(pipeline, plans, reading.sure, say)
+    removed: dict[str, int] = {}
+    for name in (table.name for table in ALL if delta.exists(table.name)):
+        needed = needs(pipeline, name, plans, reading.sure)
+        removed[name] = len(vacuum(delta, name, needed))
+        clean_log(delta, name, reading.sure, needed)
+        if removed[name]:
+            say(f"{name}: {removed[name]} files removed")
+    return removed
+
+
+def _say_held(pipeline: Pipeline, plans: Sequence[BatchPlan], now: float, say: Reporter) -> None:
+    for plan in plans[:1]:
+        if now - plan.planned_at.timestamp() > pipeline.retention.files:
+            say(
+                f"{plan.token}, planned at {plan.planned_at}, is not settled: what it may have written since then stays"
+            )
+
+
+def skew_bound(pipeline: Pipeline) -> float:
+    """Seconds that clocks may disagree by: limits.max_skew, but a minute at least and half an hour at most."""
+    return min(max(pipeline.limits.max_skew, 60.0), 1800.0)
+
+
+def needs(pipeline: Pipeline, name: str, plans: Sequence[BatchPlan], now: float) -> Needed:
+    """What has to stay of a table: what retention.files says, and what batches under way name or have written."""
+    named = [plan.table.versions.get(name) for plan in plans if plan.table]
+    written = min((plan.planned_at.timestamp() - skew_bound(pipeline) for plan in plans), default=float("inf"))
+    return Needed(now - pipeline.retention.files, tuple(version for version in named if version is not None), written)
+
+
+def _due(pipeline: Pipeline, delta: DeltaTables, table: Table, now: datetime, crowd: int) -> Sequence[str | None]:
+    """Buckets to rewrite; one None for a table without buckets that has many files."""
+    found = heaps(delta, table.name)
+    if "bucket" not in table.partitions:
+        return [None] if sum(heap.files for heap in found) >= FEWEST_IN_TABLE else []
+    open_from = first_open(pipeline, now)
+    return sorted({
+        heap.bucket
+        for heap in found
+        if heap.bucket and (heap.files >= crowd or (heap.bucket < open_from and _is_worth_it(heap)))
+    })  # fmt: skip
+
+
+def _is_worth_it(heap: Heap) -> bool:
+    """Whether a closed partition's new files hold a quarter of its bytes: a late row has not all of them written again.
+
+    So a row is written a few times in all, however often retries add to its bucket.
+    """
+    return heap.files >= FEWEST_IN_BUCKET and heap.largest * 4 <= heap.bytes * 3
+
+
+def first_open(pipeline: Pipeline, now: datetime) -> str:
+    """The oldest bucket that fresh events may go to. A retry may go to older ones: it then commits once more."""
+    width = int(pipeline.registry.bucket)
+    return bucket_at(now - timedelta(seconds=width + pipeline.limits.max_skew + pipeline.retry.first_delay), width)

@@ -1,0 +1,47 @@
+"""The jobs that check: verification, quality."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clickjoin import quality as suites
+from clickjoin.engine import Engine
+from clickjoin.lake.requirements import require_lake
+from clickjoin.model.reporter import Reporter
+from clickjoin.model.times import parse_moment
+from clickjoin.verification.verify import Verifier, Wanted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from clickjoin.config import Pipeline
+
+
+def verify(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    replica: str,
+    report: Reporter,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    repair: bool | None = None,
+    remove_doubles: bool = False,
+) -> dict[str, Any]:
+    """Check events from `since` to before `until` (ISO 8601; default: verify.window until now); repair where asked."""
+    require_lake(pipeline.root)
+    wanted = Wanted(
+        parse_moment(since) if since else None,
+        parse_moment(until) if until else None,
+        repair=pipeline.verify.repair if repair is None else repair,
+        remove_doubles=remove_doubles,
+    )
+    return Verifier(Engine(spark, pipeline, replica, agreeing=False), report).verify(wanted).to_dict()
+
+
+def quality(
+    spark: SparkSession, pipeline: Pipeline, replica: str, report: Reporter, *, date: str | None = None
+) -> dict[str, Any]:
+    """Run the quality suites on a date of event time (YYYY-MM-DD, UTC; default: yesterday)."""
+    suites.require_store(pipeline.root)
+    return suites.run(Engine(spark, pipeline, replica), suites.day_of(date), report).to_dict()

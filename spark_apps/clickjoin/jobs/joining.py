@@ -1,0 +1,93 @@
+"""The jobs that join: new records, pending events, and unjoinable ones once more."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.dispatcher.replicas import require_known
+from clickjoin.engine import Engine
+from clickjoin.jobs.opening import open_engine
+from clickjoin.jobs.summary import Summary
+from clickjoin.model.errors import SourceError
+from clickjoin.model.replica import joining_name
+from clickjoin.model.reporter import Reporter
+from clickjoin.model.split import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from clickjoin.config import Pipeline
+
+
+def join(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    replica: str,
+    report: Reporter,
+    lease: float | None = None,
+    *,
+    lake_exists: bool = False,
+) -> dict[str, Any]:
+    """Run batches of new records for the pipeline's lease (or for `lease` seconds).
+
+    Errors: SourceError, at the end, where a source is missing.
+    """
+    summary = Summary(report)
+    engine = open_engine(spark, pipeline, joining_name(replica), lake_exists=lake_exists)
+    engine.run(_seconds(pipeline, lease), retries=False, done=summary.add, problems=summary.note)
+    _require_sources(summary.problems)
+    return summary.to_dict()
+
+
+def retry(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    replica: str,
+    report: Reporter,
+    lease: float | None = None,
+    *,
+    may_be_new: bool = False,
+    lake_exists: bool = False,
+) -> dict[str, Any]:
+    """Try the pending events that are due, until none is or the lease is over.
+
+    Errors: ConfigError for a replica that has never joined, unless it `may_be_new`, as one that a scheduler starts.
+    """
+    summary = Summary(report)
+    engine = open_engine(spark, pipeline, replica, lake_exists=lake_exists)
+    if not may_be_new:
+        require_known(engine.lake.delta, replica)
+    end = time.monotonic() + _seconds(pipeline, lease)
+    engine.finish_redrive()
+    while item := engine.retry_once():
+        summary.add(item)
+        if time.monotonic() >= end:
+            break
+    return summary.to_dict() | {"waiting": engine.waiting().all}
+
+
+def redrive(spark: SparkSession, pipeline: Pipeline, replica: str, report: Reporter) -> dict[str, Any]:
+    """Send all unjoinable events of this replica round again. Errors: ConfigError for one that has never joined."""
+    engine = Engine(spark, pipeline, replica)
+    require_known(engine.lake.delta, replica)
+    sent = engine.redrive()
+    report(f"{sent} events sent round again")
+    return {"redriven": sent}
+
+
+def _seconds(pipeline: Pipeline, lease: float | None) -> float:
+    return pipeline.batch.lease if lease is None else lease
+
+
+def _require_sources(problems: Sequence[Problem]) -> None:
+    """Fail where a source is missing: all else has been done by then, and somebody has to hear of it."""
+    for problem in problems:
+        if problem.kind == "missing":
+            detail = problem.detail
+            raise SourceError(
+                detail if problem.path in detail else f"{problem.path}: {detail}",
+                remedy="Mount the folder, or fix source.path in the pipeline's file",
+            )

@@ -1,0 +1,109 @@
+"""Running a pipeline from a shell: for ever, through lost servers and conflicts; or until all is drained."""
+
+from __future__ import annotations
+
+import signal
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.dispatcher.unsettled import unsettled
+from clickjoin.engine import Engine, Settled
+from clickjoin.event_store.bad_input import FLOOD
+from clickjoin.jobs.summary import Summary
+from clickjoin.model.errors import ClickjoinError
+from clickjoin.model.reporter import Reporter
+from clickjoin.model.split import Problem
+from clickjoin.report.accounts import Accounts, account, kept_since
+from clickjoin.report.status import replicas
+from clickjoin.spark.failures import lost_jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from clickjoin.config import Pipeline
+
+_MAX_PAUSE = 30.0
+PATIENCE, _LOOK_SECONDS = 120.0, 0.5
+_ONCE = (FLOOD, "lost-tail", "rewritten")  # problems that only the look which finds them tells of
+
+
+def forever(
+    spark: SparkSession, pipeline: Pipeline, replica: str, report: Reporter, seconds: float | None
+) -> dict[str, Any]:
+    """Join and retry until a signal or the end of `seconds`. A batch that failed is run again after a growing pause.
+
+    Errors: those that no retry can fix, and a Spark server that is gone for good.
+    """
+    stopped: list[int] = []
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda number, _frame: stopped.append(number))
+    summary, failures = Summary(report), 0
+    end = None if seconds is None else time.monotonic() + seconds
+    engine = Engine(spark, pipeline, replica)
+    while not stopped and (end is None or time.monotonic() < end):
+        try:
+            engine.run(
+                1.0 if end is None else min(1.0, end - time.monotonic()),
+                retries=True,
+                done=summary.add,
+                stop=lambda: bool(stopped),
+                problems=summary.note,
+            )
+            failures = 0
+        except Exception as error:
+            if (isinstance(error, ClickjoinError) and not error.retryable) or lost_jvm(error):
+                raise
+            failures += 1
+            pause = min(0.5 * 2**failures, _MAX_PAUSE)
+            first_line = str(error).partition("\n")[0][:300]
+            report(f"batch failed ({type(error).__name__}: {first_line}); again in {pause:.0f} s")
+            if failures > 8:
+                raise
+            time.sleep(pause)
+            engine = Engine(spark, pipeline, replica)
+    return summary.to_dict()
+
+
+def drained(spark: SparkSession, pipeline: Pipeline, replica: str, report: Reporter, check: bool) -> dict[str, Any]:
+    """Drain a pipeline; `ok` is False where the sums do not agree or a source has a problem."""
+    summary = Summary(report)
+    start = time.perf_counter()
+    engine = Engine(spark, pipeline, replica)
+    once: dict[tuple[str, str], Problem] = {}
+
+    def done(item: Settled) -> None:
+        summary.add(item)
+        once.update({(problem.kind, problem.path): problem for problem in engine.problems() if problem.kind in _ONCE})
+
+    left = engine.drain(done)
+    seconds = time.perf_counter() - start
+    summary.note((*(problem for problem in engine.problems() if problem.kind not in _ONCE), *once.values()))
+    result = summary.to_dict()
+    next_due = str(left.next_due) if left.next_due else None
+    result |= {"seconds": round(seconds, 3), "waiting": left.all, "next_due": next_due}
+    if check:
+        result["accounts"] = counted(engine, report).to_dict()
+    blocking = [p for p in result["problems"] if p["kind"] in ("missing", "unreadable", "lost-tail", FLOOD)]
+    result["ok"] = not blocking and (not check or result["accounts"]["agree"])
+    return result
+
+
+def counted(engine: Engine, report: Reporter, patience: float = PATIENCE) -> Accounts:
+    """Count every id; again where the sums do not agree and batches of other copies were under way meanwhile.
+
+    Between landing and publishing, an event of such a batch is in no place. `patience`: seconds until the last count.
+    """
+    lake, pipeline = engine.lake, engine.pipeline
+    end = time.monotonic() + patience
+    while True:
+        since = kept_since(pipeline, lake, datetime.fromtimestamp(engine.clock(), UTC))
+        journal = lake.delta.version("journal")
+        tokens = [plan.token for plan in unsettled(lake.delta, pipeline)]
+        found = account(lake, replicas(lake.delta), since)
+        is_quiet = not tokens and lake.delta.version("journal") == journal
+        if found.agree or is_quiet or time.monotonic() > end:
+            return found
+        report(f"the sums do not agree yet: counting again, as others were at work ({', '.join(tokens) or 'just now'})")
+        while time.monotonic() < end and unsettled(lake.delta, pipeline):
+            time.sleep(_LOOK_SECONDS)

@@ -1,0 +1,215 @@
+"""The joiner that works by Spark's operators: every foreign event of a batch gets exactly one status.
+
+joined | filtered | unjoinable | pending | expired | repeat | broken (claimed here before, and not to be found now).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from clickjoin.batch_context import Context
+from clickjoin.event_store.join_input import JoinInput
+from clickjoin.event_store.lookup import look_up
+from clickjoin.joiner.port import MAX_DRIVER_ROWS, Outcome, Tally
+from clickjoin.kernel.adapter import Adapter, BothRecords
+from clickjoin.model.errors import AdapterError, ConfigError, ServerLost
+from clickjoin.model.extent import Extent
+from clickjoin.model.ids import EVENT_KEY, moment
+from clickjoin.registry.claim import screen
+from clickjoin.spark.failures import translate
+from clickjoin.spark.ship import ship_adapter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OUT = "out_"  # before the names of the adapter's columns: those of the batch's own rows must stay apart
+_PREPARED_IN = (*EVENT_KEY, "primary_id", "primary_time", "payload")
+
+
+class SparkJoin:
+    """Joins by Spark's operators: any adapter, any input, and what a batch has claimed already."""
+
+    def join(self, ctx: Context, work: JoinInput) -> Outcome:
+        """See port.Joiner."""
+        return self._outcome(ctx, adapted_rows(ctx, work, ctx.floor), _first_status(ctx), final=False)
+
+    def from_claims(self, ctx: Context, work: JoinInput) -> Outcome:
+        """The outcome of a batch whose claims are committed: they alone say what it may publish. Errors: AdapterError.
+
+        An event that it claimed as joined, and whose primary event is not to be found, has status `broken`.
+        """
+        # What a batch has claimed is there until it is settled, wherever the floor stands by then.
+        return self._outcome(ctx, adapted_rows(ctx, work, None), _claimed_status(), final=True)
+
+    def _outcome(self, ctx: Context, rows: DataFrame, status: Any, *, final: bool) -> Outcome:
+        # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
+        # plan would be looked up, and computed, again.
+        held = rows.withColumn("status", status).localCheckpoint(eager=False)
+        tallies = _tally(held, _texts(ctx))
+        count = sum(tally.extent.rows for tally in tallies.values())
+        size = sum(tally.size for tally in tallies.values())
+        fits = count <= MAX_DRIVER_ROWS and size <= ctx.pipeline.batch.driver_bytes
+        return Outcome(held, tallies, fits, final=final)
+
+
+def adapted_rows(ctx: Context, work: JoinInput, floor: datetime | None) -> DataFrame:
+    """A batch's events, screened, looked up and adapted. Errors: AdapterError."""
+    return adapt(ctx, screen(ctx, work.events(), work.own), work, floor)
+
+
+def adapt(ctx: Context, screened: DataFrame, work: JoinInput, floor: datetime | None = None) -> DataFrame:
+    """Look up, and run the adapter on, the events whose `standing` is new or mine.
+
+    Columns added: found, kept (by `prepare`), merged (BOOLEAN), and the adapter's own, each with OUT before its name.
+    """
+    return (_plain if is_plain(ctx.adapter) else _adapted)(ctx, screened, work, floor)
+
+
+def is_plain(adapter: Adapter) -> bool:
+    """Whether an adapter can neither drop nor double a row, so that its work need not be checked."""
+    kind = type(adapter)
+    same = kind.merge is BothRecords.merge and getattr(kind, "merge_table", None) is BothRecords.merge_table
+    return kind.prepare is Adapter.prepare and same and kind.columns == BothRecords.columns
+
+
+def _plain(ctx: Context, screened: DataFrame, work: JoinInput, floor: datetime | None) -> DataFrame:
+    wanted = F.col("standing").isin("new", "mine")
+    masked = screened.withColumn("wanted_id", F.col("primary_id")).withColumn(
+        "primary_id", F.when(wanted, F.col("primary_id"))
+    )
+    looked = look_up(ctx, masked, work.named, floor=floor)
+    looked = looked.withColumn("primary_id", F.col("wanted_id")).drop("wanted_id")
+    return (
+        looked.withColumn("merged", F.col("found"))
+        .withColumn("kept", F.lit(True))
+        .withColumn(f"{OUT}foreign", F.col("payload"))
+        .withColumn(f"{OUT}primary", F.col("primary"))
+    )
+
+
+def _adapted(ctx: Context, screened: DataFrame, work: JoinInput, floor: datetime | None) -> DataFrame:
+    """Run the adapter on new events alone, and compare what it gives with what it got."""
+    ship_adapter(type(ctx.adapter))
+    screened = screened.localCheckpoint(eager=False)
+    new = screened.where(F.col("standing").isin("new", "mine"))
+    prepared = _call(ctx, "prepare", new.select(*_PREPARED_IN), _PREPARED_IN[:4])
+    if type(ctx.adapter).prepare is not Adapter.prepare:
+        prepared = _checked(ctx, "prepare", prepared, new)
+    looked = look_up(ctx, prepared, work.named, floor=floor).localCheckpoint(eager=False)
+    matched = looked.where("found").drop("found")
+    merged = _call(ctx, "merge", matched, (*EVENT_KEY, *ctx.adapter.columns))
+    merged = _checked(ctx, "merge", merged.select(*EVENT_KEY, *_typed(ctx)), matched)
+    kept = looked.select(*EVENT_KEY, "found", F.col("primary_time").alias("found_time"), F.lit(True).alias("kept"))
+    done = merged.withColumn("merged", F.lit(True))
+    whole = screened.join(kept, list(EVENT_KEY), "left").join(done, list(EVENT_KEY), "left")
+    whole = whole.withColumn("primary_time", F.coalesce("found_time", "primary_time")).drop("found_time")
+    flags = {name: F.coalesce(F.col(name), F.lit(False)) for name in ("found", "kept", "merged")}
+    return whole.withColumns(flags)
+
+
+def _typed(ctx: Context) -> list[Any]:
+    return [F.col(f"`{name}`").cast(kind).alias(f"{OUT}{name}") for name, kind in ctx.adapter.columns.items()]
+
+
+def _call(ctx: Context, method: str, rows: DataFrame, needed: tuple[str, ...]) -> DataFrame:
+    name = f"adapter {ctx.pipeline.adapter}: {method}"
+    try:
+        given: DataFrame = getattr(ctx.adapter, method)(rows)
+        columns = given.columns
+    except Exception as error:
+        raise AdapterError(
+            f"{name} raised {type(error).__name__}: {error}",
+            remedy="Fix the adapter; nothing of this batch was claimed",
+        ) from error
+    missing = [column for column in needed if column not in columns]
+    if missing:
+        raise AdapterError(f"{name} dropped {', '.join(missing)}", remedy="Keep or make these columns")
+    return given
+
+
+def _checked(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> DataFrame:
+    """What the adapter gave, computed once: one row at most for each event, and no event that was not there."""
+    name = f"adapter {ctx.pipeline.adapter}: {method}"
+    try:
+        held = given.localCheckpoint(eager=False)
+        doubled = held.groupBy(*EVENT_KEY).count().where("count > 1").limit(3).collect()
+        invented = held.join(got, list(EVENT_KEY), "left_anti").select("event_id").limit(3).collect()
+    except Exception as error:
+        # A worker that was killed, or Spark that is gone, is no fault of the adapter: the batch is run again.
+        if "SparkConnectGrpc" in type(error).__name__ or isinstance(translate(error), ServerLost | ConfigError):
+            raise
+        raise AdapterError(
+            f"{name} raised {type(error).__name__} on some row: {str(error)[:500]}",
+            remedy="Fix the adapter; nothing of this batch was claimed",
+        ) from error
+    if doubled:
+        raise AdapterError(
+            f"{name} made two rows of one event, such as {doubled[0]['event_id']}",
+            remedy="Give one row at most for each event_id",
+        )
+    if invented:
+        raise AdapterError(
+            f"{name} gave an event that was not there: {invented[0]['event_id']}",
+            remedy="Keep event_id and event_time as they are",
+        )
+    return held
+
+
+def _first_status(ctx: Context) -> Any:
+    retry = ctx.pipeline.retry
+    oldest = ctx.plan.planned_at - timedelta(seconds=retry.max_age)
+    given_up = (F.col("attempt") + 1 >= retry.max_attempts) & (F.col("first_seen") <= F.lit(oldest))
+    if ctx.plan.sequence == "join":
+        given_up = F.lit(False)
+    return (
+        F.when(F.col("standing").isin("repeat", "expired"), F.col("standing"))
+        .when(F.col("merged"), "joined")
+        .when(F.col("found") | ~F.col("kept"), "filtered")
+        .when(given_up, "unjoinable")
+        .otherwise("pending")
+    )
+
+
+def _claimed_status() -> Any:
+    return (
+        F.when((F.col("standing") == "mine") & (F.col("claimed") == "joined") & ~F.col("merged"), "broken")
+        .when(F.col("standing") == "mine", F.col("claimed"))
+        .when(F.col("standing").isin("repeat", "expired"), F.col("standing"))
+        .otherwise("pending")
+    )
+
+
+def _texts(ctx: Context) -> list[str]:
+    """Columns that can be long."""
+    long = [name for name, kind in ctx.adapter.columns.items() if kind.upper() in ("STRING", "BINARY")]
+    return ["payload", *(f"`{OUT}{name}`" for name in long)]
+
+
+def _tally(held: DataFrame, texts: list[str]) -> dict[str, Tally]:
+    size = " + ".join(f"COALESCE(OCTET_LENGTH({name}), 0)" for name in texts)
+    micros = F.unix_micros("event_time")
+    rows = (
+        held.groupBy("status")
+        .agg(
+            F.count(F.lit(1)).alias("rows"),
+            F.collect_set("bucket").alias("buckets"),
+            F.collect_set("shard").alias("shards"),
+            F.min(micros).alias("low"),
+            F.max(micros).alias("high"),
+            F.percentile_approx(micros, [0.5, 0.1, 0.01]).alias("times"),
+            F.sum(F.expr(size)).alias("size"),
+        )
+        .collect()
+    )
+    return {
+        row["status"]: Tally(
+            Extent(row["rows"], tuple(row["buckets"]), moment(row["low"]), moment(row["high"])),
+            frozenset(row["shards"]),
+            tuple(row["times"] or ()),
+            row["size"],
+        )
+        for row in rows
+    }

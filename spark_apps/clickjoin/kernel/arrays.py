@@ -1,0 +1,69 @@
+"""Between Arrow and NumPy by their buffers: PyArrow's own way imports pandas, a second in every new worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_DTYPES = {pa.int32(): np.int32, pa.int64(): np.int64, pa.float64(): np.float64}
+
+
+def number_array(values: npt.ArrayLike, kind: Any) -> Any:
+    """Numbers as an array of the given type; none of them null."""
+    data = np.ascontiguousarray(values, _DTYPES.get(kind, np.int64))
+    return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(data)])
+
+
+def int64_array(values: npt.ArrayLike) -> Any:
+    """Integers as an int64 array."""
+    return number_array(values, pa.int64())
+
+
+def text_array(values: Sequence[str | bytes], kind: Any) -> Any:
+    """Strings or bytes as an array of the given type; none of them null."""
+    data = [value.encode() if isinstance(value, str) else value for value in values]
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum([len(value) for value in data], dtype=np.int32)])
+    return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(data))])
+
+
+def scalar(text: str) -> Any:
+    """A string as a scalar."""
+    return text_array([text], pa.string())[0]
+
+
+def bool_array(values: npt.NDArray[np.bool_]) -> Any:
+    """Booleans as an array."""
+    bits = np.packbits(values, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+
+
+def to_numpy(array: Any) -> npt.NDArray[Any]:
+    """An array of numbers or booleans without nulls as NumPy's; of numbers not for writing."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks() if array.num_chunks else pa.nulls(0, array.type)
+    begin, end = array.offset, array.offset + len(array)
+    data = array.buffers()[1]
+    if array.type == pa.bool_():
+        return np.unpackbits(np.frombuffer(data or b"", np.uint8), bitorder="little")[begin:end].astype(np.bool_)
+    return np.frombuffer(data or b"", _DTYPES[array.type])[begin:end]
+
+
+def equi_join(left: Any, right: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Positions of all pairs of equal texts, none of them null."""
+    if not (len(left) and len(right)):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    both = pa.chunked_array([*left.chunks, *right.chunks], pa.string()).combine_chunks()
+    codes = to_numpy(both.dictionary_encode().indices)
+    mine, theirs = codes[: len(left)], codes[len(left) :]
+    order = np.argsort(theirs, kind="stable")
+    first = np.searchsorted(theirs[order], mine, "left")
+    count = np.searchsorted(theirs[order], mine, "right") - first
+    one = np.repeat(np.arange(len(mine)), count)
+    within = np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count)
+    return one, order[first[one] + within]

@@ -1,0 +1,55 @@
+"""How a batch's splits are spread over tasks. Pure; what it makes is sent to the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.file_bytes import Proof
+
+SMALL = 4 << 20  # up to here one task reads everything: starting another costs more than it saves
+PIECE = 2 << 20  # no chunk of a cut split is smaller
+
+
+class Chunk(NamedTuple):
+    """A part of a split for one task: the records that begin in [begin, stop), of the split [start, end).
+
+    `path` is where it lies now, `name` the path that was planned, which is what records say. `end` -1 is the file's
+    end. A split that is `lost` (why, in a sentence) is not read.
+    """
+
+    path: str
+    name: str
+    source_partition: str
+    start: int
+    end: int
+    begin: int
+    stop: int
+    proof: Proof
+    csv: bool
+    lost: str = ""
+    fence: Fence | None = None
+
+
+def spread(chunks: Sequence[Chunk], sizes: Sequence[int], most: int) -> list[tuple[Chunk, ...]]:
+    """At most so many tasks of about equal size, in order; big splits are cut. `sizes`: bytes, open ends estimated."""
+    total = sum(sizes)
+    count = 1 if total < SMALL else max(min(most, total // PIECE), 1)
+    target = -(-total // count) or 1
+    tasks: list[list[Chunk]] = [[] for _ in range(count)]
+    done = 0
+    for chunk, size in zip(chunks, sizes, strict=True):
+        for part, length in _parts(chunk, size, target):
+            tasks[min((done + length // 2) // target, count - 1)].append(part)
+            done += length
+    return [tuple(task) for task in tasks if task]
+
+
+def _parts(chunk: Chunk, size: int, target: int) -> list[tuple[Chunk, int]]:
+    pieces = round(size / target) if chunk.end >= 0 and not chunk.lost and not chunk.path.endswith(".gz") else 1
+    if pieces <= 1:
+        return [(chunk, size)]
+    edges = [chunk.start + size * at // pieces for at in range(pieces + 1)]
+    return [(chunk._replace(begin=low, stop=high), high - low) for low, high in pairwise(edges)]

@@ -1,0 +1,129 @@
+"""Data files that Spark's tasks write themselves; one commit then adds them, and no row passes through the driver.
+
+A file is on disk before it is handed on. One that is never committed is nobody's, and VACUUM takes it away. Runs on
+workers, which need no clickjoin.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from clickjoin.kernel.arrays import bool_array, to_numpy
+from clickjoin.kernel.fsync import flush_data
+from clickjoin.model.ids import moment
+
+_ROWS_A_GROUP = 4_096  # who looks for few rows reads little beside them
+_LONGEST = 64  # characters of a text in a file's statistics
+# A column of few values is written as a dictionary; to try that with ids and records costs time and saves nothing.
+_FEW_VALUES = ("batch", "replica", "landed_at", "path", "source_partition", "token", "outcome", "published_at", "shard")
+
+
+class Target(NamedTuple):
+    """A table that files are written for: where it lies, the columns of a row, and the table's own settings."""
+
+    root: str
+    schema: pa.Schema
+    partitions: tuple[str, ...] = ()
+    statistics: tuple[str, ...] = ()
+
+
+class DataFile(NamedTuple):
+    """A file beside a table's own: its path below the table, bytes, rows, partition values, and statistics as JSON."""
+
+    path: str
+    size: int
+    rows: int
+    values: dict[str, str]
+    stats: str
+
+
+def write(target: Target, rows: pa.Table, order: str = "") -> list[DataFile]:
+    """Write rows as one file for each partition; sorted by one column where `order` names it.
+
+    Columns in: those of the target's schema, in any order.
+    """
+    rows = rows.select(target.schema.names).cast(target.schema)
+    return [_write(target, values, part, order) for values, part in _parts(rows, target.partitions)]
+
+
+def _parts(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[dict[str, str], pa.Table]]:
+    if not names or not rows.num_rows:
+        yield from [({}, rows)] if rows.num_rows else []
+        return
+    codes = np.zeros(rows.num_rows, np.int64)
+    for name in names:
+        found = _whole(rows[name]).dictionary_encode()
+        codes = codes * max(len(found.dictionary), 1) + to_numpy(found.indices)
+    kinds, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    for kind, at in enumerate(first):
+        values = {name: str(rows[name][int(at)].as_py()) for name in names}
+        yield values, rows if len(kinds) == 1 else rows.filter(bool_array(which == kind))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) and found.num_chunks == 1 else found
+
+
+def _write(target: Target, values: dict[str, str], rows: pa.Table, order: str) -> DataFile:
+    if order:
+        rows = rows.take(pc.sort_indices(rows, sort_keys=[(order, "ascending")]))
+    folder = "/".join(f"{name}={value}" for name, value in values.items())
+    path = f"{folder}/part-{uuid.uuid4()}.zstd.parquet".lstrip("/")
+    system, root = pafs.FileSystem.from_uri(target.root)
+    system.create_dir(f"{root}/{folder}", recursive=True)
+    held = rows.drop_columns(list(values)) if values else rows
+    few = [name for name in held.column_names if name in _FEW_VALUES]
+    sink = pa.BufferOutputStream()
+    pq.write_table(held, sink, compression="zstd", use_dictionary=few, row_group_size=_ROWS_A_GROUP)
+    data = sink.getvalue()
+    with system.open_output_stream(f"{root}/{path}") as out:
+        out.write(data)
+    if isinstance(system, pafs.LocalFileSystem):
+        flush_data(Path(root), path)
+    return DataFile(path, data.size, rows.num_rows, values, _stats(rows, target))
+
+
+def _stats(rows: pa.Table, target: Target) -> str:
+    names = [name for name in target.statistics if name not in target.partitions]
+    ends = {name: _ends(rows[name]) for name in names}
+    return json.dumps({
+        "numRecords": rows.num_rows,
+        "minValues": {name: low for name, (low, _) in ends.items() if low is not None},
+        "maxValues": {name: high for name, (_, high) in ends.items() if high is not None},
+        "nullCount": {name: rows[name].null_count for name in names},
+    })  # fmt: skip
+
+
+def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
+    is_time = pa.types.is_timestamp(column.type)
+    found = pc.min_max(column.cast(pa.int64()) if is_time else column)
+    ends = found["min"].as_py(), found["max"].as_py()
+    if ends[0] is None:
+        return ends
+    if is_time:
+        low, high = (moment(micros).isoformat(timespec="microseconds").replace("+00:00", "Z") for micros in ends)
+        return low, high
+    return _as_json(ends[0], False), _as_json(ends[1], True)
+
+
+def _as_json(value: Any, is_upper: bool) -> Any:
+    """An end as JSON has it; None, which says nothing of the file, where it cannot."""
+    if isinstance(value, str):  # a log is no place for ids of megabytes
+        return value if len(value) <= _LONGEST else None if is_upper else value[:_LONGEST]
+    if isinstance(value, date):
+        return value.isoformat()
+    is_plain = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_plain else None

@@ -1,0 +1,65 @@
+"""What rows are known by, an id and a time: which have one that others have, and which lie before a boundary.
+
+Runs on executors, which need no clickjoin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.kernel.arrays import bool_array, int64_array, to_numpy
+from clickjoin.model.ids import EVENT_KEY
+
+
+def micros(rows: pa.Table, name: str = "event_time") -> np.ndarray[Any, Any]:
+    """A column of times, without nulls, as microseconds since 1970."""
+    return to_numpy(rows[name].cast(pa.int64()))
+
+
+def first_of(rows: pa.Table, order: Sequence[str]) -> pa.Table:
+    """Of rows with the same key the first in an order."""
+    again = doubled(rows["event_id"])
+    if not again.any():
+        return rows
+    more = rows.filter(bool_array(again))
+    more = more.take(pc.sort_indices(more, sort_keys=[(name, "ascending") for name in (*EVENT_KEY, *order)]))
+    names, times = to_numpy(more["event_id"].combine_chunks().dictionary_encode().indices), micros(more)
+    new = np.ones(more.num_rows, np.bool_)
+    new[1:] = (names[1:] != names[:-1]) | (times[1:] != times[:-1])
+    return pa.concat_tables([rows.filter(bool_array(~again)), more.filter(bool_array(new))])
+
+
+def doubled(names: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """Which rows have a name that another has too."""
+    if not len(names):
+        return np.zeros(0, np.bool_)
+    codes = to_numpy(names.combine_chunks().dictionary_encode().indices)
+    found: np.ndarray[Any, Any] = np.bincount(codes)[codes] > 1
+    return found
+
+
+def found_among(rows: pa.Table, keys: pa.Table) -> np.ndarray[Any, Any]:
+    """Which rows have one of these keys."""
+    found = np.zeros(rows.num_rows, np.bool_)
+    if not keys.num_rows:
+        return found
+    known = set(zip(keys["event_id"].to_pylist(), micros(keys).tolist(), strict=True))
+    maybe = np.flatnonzero(to_numpy(pc.is_in(rows["event_id"], value_set=pc.unique(keys["event_id"]))))
+    held = rows.select(EVENT_KEY).take(int64_array(maybe))
+    pairs = zip(held["event_id"].to_pylist(), micros(held).tolist(), strict=True)
+    found[maybe] = np.fromiter((pair in known for pair in pairs), np.bool_, len(maybe))
+    return found
+
+
+def lie_before(rows: pa.Table, boundary: dict[int, int]) -> np.ndarray[Any, Any]:
+    """Which rows are older than their shard's boundary, microseconds."""
+    times, shards = micros(rows), to_numpy(rows["shard"])
+    found = np.zeros(rows.num_rows, np.bool_)
+    for shard, limit in boundary.items():
+        found |= (shards == shard) & (times < limit)
+    return found

@@ -1,0 +1,200 @@
+"""What lies in a file, plain or packed (.gz), and whether it is what it was. Runs on workers too: imports no planning.
+
+Offsets and lengths are in bytes, of the unpacked content for a .gz.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from clickjoin.model.errors import SourceError
+
+if TYPE_CHECKING:
+    from clickjoin.kernel.fence import Fence
+
+HEAD = 1024  # longest fingerprinted head, and anchor
+BLOCK = 8 << 20
+NO_FILE = (errno.ELOOP, errno.ENXIO)  # links in a circle, a socket: as surely no file as where nothing lies
+
+
+class BrokenGzip(Exception):
+    """A .gz ends early or is damaged, after what could be unpacked."""
+
+
+class Proof(NamedTuple):
+    """What shows that a file holds the known content: hashes of its first bytes and of those just before `offset`."""
+
+    head_length: int
+    head_hash: str
+    offset: int
+    anchor_length: int
+    anchor_hash: str
+
+
+def fingerprint(data: bytes) -> str:
+    """Hash of some bytes as text; that of no bytes is empty."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest() if data else ""
+
+
+@contextmanager
+def opened(path: str, fence: Fence | None) -> Iterator[int]:
+    """The file's descriptor, for reading.
+
+    Errors: OSError; of it FileNotFoundError also where something else than a file lies there (a folder, a FIFO, a
+    socket, a device, links that lead in a circle), and Outside where the file lies outside of the fence.
+    """
+    fd = _open(path)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise _no_file(path)
+        if fence:
+            fence.check(fd, path)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _open(path: str) -> int:
+    """Open what lies there, without waiting: a FIFO would have it wait for a writer. Errors: as `opened`."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno in NO_FILE:
+            raise _no_file(path) from error
+        raise
+
+
+def _no_file(path: str) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, "what lies there is no file", path)
+
+
+def read_at(fd: int, offset: int, length: int) -> bytes:
+    """Bytes [offset, offset + length); fewer only where the file ends."""
+    data = os.pread(fd, length, offset)
+    while data and len(data) < length:
+        more = os.pread(fd, length - len(data), offset + len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def is_packed(fd: int, path: str) -> bool:
+    """Whether the file is a .gz: by its name and by its first bytes."""
+    return path.endswith(".gz") and os.pread(fd, 2, 0) == b"\x1f\x8b"
+
+
+def unpack(fd: int, size: int = BLOCK) -> Iterator[bytes]:
+    """Content of a .gz (all members) in blocks of at most `size` bytes.
+
+    Errors: BrokenGzip where it ends early or is damaged, after all that could be unpacked.
+    """
+    at, packed, inside, member = 0, b"", False, zlib.decompressobj(31)
+    while True:
+        if not packed:
+            packed = os.pread(fd, 1 << 18, at)
+            at += len(packed)
+            if not packed and inside:
+                raise BrokenGzip(f"it ends early, after {at} packed bytes")
+            if not packed:
+                return
+        if not inside:
+            packed = packed.lstrip(b"\0")  # padding between members
+        block = _inflate(member, packed, size, at)
+        inside = bool(packed) and not member.eof
+        packed, member = (
+            (member.unused_data, zlib.decompressobj(31)) if member.eof else (member.unconsumed_tail, member)
+        )
+        if block:
+            yield block
+
+
+def _inflate(member: Any, packed: bytes, size: int, at: int) -> bytes:
+    try:
+        return bytes(member.decompress(packed, size))
+    except zlib.error as error:
+        raise BrokenGzip(f"it is damaged before its packed byte {at} ({error})") from error
+
+
+def head_of(fd: int, packed: bool, length: int = HEAD) -> bytes:
+    """The first bytes of the content; fewer where it ends, or where a .gz is not written so far."""
+    if not packed:
+        return read_at(fd, 0, length)
+    head = b""
+    try:
+        for block in unpack(fd, length):
+            head += block
+            if len(head) >= length:
+                break
+    except BrokenGzip:
+        pass
+    return head[:length]
+
+
+def changed(path: str, offset: int) -> SourceError:
+    """The error of a reader that finds other bytes than the planned ones."""
+    return SourceError(f"{path}: the bytes before offset {offset} are not the planned ones (rotated or rewritten)",
+                       remedy="Run the batch again: it looks for them under other names first")  # fmt: skip
+
+
+def plain_blocks(fd: int, begin: int, end: int, path: str, size: int = BLOCK) -> Iterator[bytes]:
+    """Bytes [begin, end) of a plain file in blocks. Errors: SourceError if the file ends before that."""
+    while begin < end:
+        block = read_at(fd, begin, min(size, end - begin))
+        if not block:
+            raise changed(path, end)
+        yield block
+        begin += len(block)
+
+
+def packed_blocks(fd: int, begin: int, end: int, proof: Proof, path: str, size: int = BLOCK) -> Iterator[bytes]:
+    """Unpacked bytes [begin, end) in blocks (end -1: to the end); the anchor is checked as it goes by.
+
+    Errors: SourceError if the content is another or shorter, BrokenGzip as in `unpack`.
+    """
+    at, tail, proven = 0, b"", not proof.anchor_length
+    for block in unpack(fd, size):
+        if not proven and at + len(block) >= proof.offset:
+            before = (tail + block[: proof.offset - at])[-proof.anchor_length :]
+            if fingerprint(before) != proof.anchor_hash:
+                raise changed(path, proof.offset)
+            proven = True
+        low, high = max(begin - at, 0), len(block) if end < 0 else min(len(block), end - at)
+        if low < high:
+            yield block[low:high]
+        tail = block[-HEAD:] if len(block) >= HEAD else (tail + block)[-HEAD:]
+        at += len(block)
+        if 0 <= end <= at and proven:
+            return
+    if not proven or at < max(begin, end):
+        raise changed(path, max(begin, end, proof.offset))
+
+
+def has_head(fd: int, packed: bool, proof: Proof) -> bool:
+    """Whether the file's head is the known one."""
+    return fingerprint(head_of(fd, packed, proof.head_length) if proof.head_length else b"") == proof.head_hash
+
+
+def holds(fd: int, packed: bool, proof: Proof, path: str) -> bool:
+    """Whether the file's head, and the bytes before the offset, are the known ones. Errors: BrokenGzip."""
+    if not has_head(fd, packed, proof):
+        return False
+    if packed:
+        return has_tail(fd, proof, path) is not None
+    anchor = read_at(fd, proof.offset - proof.anchor_length, proof.anchor_length) if proof.anchor_length else b""
+    return os.fstat(fd).st_size >= proof.offset and fingerprint(anchor) == proof.anchor_hash
+
+
+def has_tail(fd: int, proof: Proof, path: str) -> bool | None:
+    """Whether a .gz goes on after the known content; None if it does not hold that. Errors: BrokenGzip."""
+    try:
+        return next(packed_blocks(fd, proof.offset, -1, proof, path), None) is not None
+    except SourceError:
+        return None

@@ -1,0 +1,57 @@
+"""Whether an executor's Python can run what the driver ships to it: the first thing that a task does.
+
+The kernel itself travels with the plan, so that there is no version of it to differ.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from clickjoin.kernel.types import RecordFn
+
+MISMATCH = "executors are not the driver's like: "
+
+
+class Versions(NamedTuple):
+    """What has to be alike: Python by its minor version (bytecode), the others by their major version (buffers)."""
+
+    python: str
+    pyarrow: str
+    numpy: str
+
+
+class VersionMismatch(Exception):
+    """An executor has other versions than the driver; nothing of the task was done."""
+
+
+def own_versions() -> Versions:
+    """Those of this process."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    return Versions(python, pa.__version__.partition(".")[0], np.__version__.partition(".")[0])
+
+
+def checked(task: RecordFn) -> RecordFn:
+    """A task that checks first whether its executor is like this process. Errors (there): VersionMismatch."""
+    wanted = own_versions()
+
+    def checking(batches: Iterator[Any]) -> Iterator[Any]:
+        require_same(wanted, own_versions())
+        return task(batches)
+
+    return checking
+
+
+def require_same(driver: Versions, executor: Versions) -> None:
+    """Check that both are alike. Errors: VersionMismatch, which names what differs."""
+    differs = [
+        f"{name} {theirs} there, {mine} here"
+        for name, mine, theirs in zip(Versions._fields, driver, executor, strict=True)
+        if mine != theirs
+    ]
+    if differs:
+        raise VersionMismatch(MISMATCH + "; ".join(differs) + ".")

@@ -1,0 +1,225 @@
+"""The join of one part of a batch, by one task: screened, looked up, and what joins written to files, not yet claimed.
+
+Arrow reads only what is named, so no record passes through Java; runs on executors, which need no clickjoin. It gives
+each event the status that joiner/spark_join.py, which works with Spark's own operators, gives it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.kernel.adapter import ArrowAdapter
+from clickjoin.kernel.arrays import (
+    bool_array,
+    equi_join,
+    int64_array,
+    number_array,
+    scalar,
+    text_array,
+    to_numpy,
+)
+from clickjoin.kernel.data_file import Target, write
+from clickjoin.kernel.data_skipping import Ends, near
+from clickjoin.kernel.event_key import doubled, first_of, found_among, lie_before, micros
+from clickjoin.kernel.merge import GIVEN, merged
+from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch, scan_by_key
+
+_TIME = pa.timestamp("us", "UTC")
+_LANDED = ("landed_at", "replica", "source_partition", "offset")  # of primary records with one name the first counts
+_BARE = pa.schema([*KEYS, ("payload", pa.string())])
+_HELD = pa.schema([*_BARE, ("landed_at", _TIME), ("replica", pa.string()), ("source_partition", pa.string()),
+                   ("offset", pa.int64())])  # fmt: skip
+_FEW_A_FILE = 200  # events: of so few each column costs more than its rows
+_POINTS = 200
+
+
+class Files(NamedTuple):
+    """Data files below a folder, and the event times that each can hold."""
+
+    root: str
+    paths: tuple[str, ...]
+    ends: Ends
+
+    def near(self, when: TimeRanges) -> list[str]:
+        """Those that can hold such times."""
+        if not len(when.starts) or not self.paths:
+            return []
+        return [self.paths[at] for at in np.flatnonzero(near(self.ends, when.starts, when.length))]
+
+    def rows(self, ids: pa.ChunkedArray, when: TimeRanges, schema: pa.Schema) -> pa.Table:
+        """Rows with one of these ids, from the files that can hold them; see parquet_scan.scan_by_key."""
+        files = self.near(when)
+        return (
+            scan_by_key(self.root, files, pc.unique(ids), when, schema) if files else pa.Table.from_batches([], schema)
+        )
+
+
+class Part(NamedTuple):
+    """Events of some buckets (and some shards; none named: all), and the claims that they are checked against.
+
+    `foreign`: buckets, each with its files of this batch.
+    """
+
+    foreign: tuple[tuple[str, tuple[str, ...]], ...]
+    shards: tuple[int, ...]
+    claims: Files
+
+
+class Job(NamedTuple):
+    """What is the same for all parts of a batch. Times and lengths in microseconds.
+
+    `boundary`: oldest time that the registry answers for, by shard; `floor`: no primary event from before it counts;
+    `lookback`: how long before its event a primary event can lie, where its time is not known; `targets`: registry,
+    joined and filtered; `made`: what the adapter gives.
+    """
+
+    batch: int
+    replica: str
+    token: str
+    boundary: dict[int, int]
+    floor: int | None
+    lookback: int | None
+    foreign: str
+    columns: pa.Schema
+    primary: Files
+    targets: dict[str, Target]
+    adapter: ArrowAdapter
+    made: pa.Schema
+
+
+def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
+    """What became of a part's events, and the rows of those that are not claimed. Errors: merge.Faulty.
+
+    Columns out: those of table `foreign`, and status (pending | expired).
+    """
+    rows = _own(job, part)
+    taken = found_among(rows, part.claims.rows(rows["event_id"], TimeRanges(np.unique(micros(rows))), KEYS))
+    expired = ~taken & lie_before(rows, job.boundary)
+    new = rows.filter(bool_array(~taken & ~expired))
+    at, found = _found(job, new)
+    waits = np.ones(new.num_rows, np.bool_)
+    waits[at] = False
+    left = {"pending": new.filter(bool_array(waits)), "expired": rows.filter(bool_array(expired))}
+    done: dict[str, Any] = {"tallies": {"repeat": _tally(rows.filter(bool_array(taken)))}, "files": {}}
+    done["tallies"] |= {status: _tally(held) for status, held in left.items()}
+    if len(at):
+        _settle(job, new.take(int64_array(at)), found, done)
+    named = [held.append_column("status", pa.repeat(scalar(name), held.num_rows)) for name, held in left.items()]
+    return done, pa.concat_tables(named)
+
+
+def _settle(job: Job, joined: pa.Table, found: pa.Table, done: dict[str, Any]) -> None:
+    """Write what the adapter makes of joined rows, what it leaves out, and the claims of both."""
+    joined = joined.set_column(joined.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
+    given = joined.append_column("primary", found["payload"]).select(GIVEN.names)
+    origins, made = merged(job.adapter, given, job.made)
+    out = np.ones(joined.num_rows, np.bool_)
+    out[origins] = False
+    kept = joined if not out.any() and (np.diff(origins) == 1).all() else joined.take(int64_array(origins))
+    now = number_array([time.time_ns() // 1000], _TIME)[0]
+    stamps = {"token": scalar(job.token), "replica": scalar(job.replica), "published_at": now, "at": now}
+    own = {name: made[name] for name in job.made.names[2:]}
+    claims = []
+    for status, rows, more in (("joined", kept, own), ("filtered", joined.filter(bool_array(out)), {})):
+        if rows.num_rows:
+            done["tallies"][status] = _tally(rows, _POINTS)
+            done["files"][status] = write(job.targets[status], _columns(job.targets[status], rows, stamps | more))
+            claims.append(_columns(job.targets["registry"], rows, stamps | {"outcome": scalar(status)}))
+    done["files"]["registry"] = write(job.targets["registry"], pa.concat_tables(claims), "event_time")
+
+
+def _columns(target: Target, rows: pa.Table, more: Mapping[str, Any]) -> pa.Table:
+    """The columns of a target: of the rows, or given, as a column or as one value for all."""
+    columns = []
+    for name in target.schema.names:
+        found = more.get(name, rows[name] if name in rows.column_names else None)
+        columns.append(pa.repeat(found, rows.num_rows) if isinstance(found, pa.Scalar) else found)
+    return pa.table(columns, names=target.schema.names)
+
+
+def work_of(job: Job, tasks: Sequence[Sequence[Part]]) -> Any:
+    """What a task does with the numbers of its parts. Columns out: those of `resolve`, and done (a part's outcome)."""
+
+    def run(numbers_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers_:
+            for part in (part for number in batch.column(0).to_pylist() for part in tasks[number]):
+                done, left = resolve(job, part)
+                yield from left.append_column("done", pa.nulls(left.num_rows, pa.string())).to_batches()
+                empty = [pa.nulls(1, field.type) for field in left.schema]
+                said = text_array([json.dumps(done)], pa.string())
+                yield pa.RecordBatch.from_arrays([*empty, said], [*left.schema.names, "done"])
+
+    return run
+
+
+def _own(job: Job, part: Part) -> pa.Table:
+    files = [(bucket, file) for bucket, some in part.foreign for file in some]
+    rows = pa.concat_tables([_of_file(job, part.shards, *file) for file in files] or [_none(job)])
+    return first_of(rows.combine_chunks(), ("source_partition", "offset"))
+
+
+def _none(job: Job) -> pa.Table:
+    return pa.Table.from_batches([], job.columns)
+
+
+def _of_file(job: Job, shards: Sequence[int], bucket: str, file: str) -> pa.Table:
+    """The batch's own rows: file by file, since those of other shards may be many times as many."""
+    rows = of_batch(job.foreign, file, job.batch, job.columns)
+    keep = pc.equal(rows["replica"], scalar(job.replica))
+    if shards:
+        keep = pc.and_(keep, pc.is_in(rows["shard"], value_set=number_array(shards, pa.int32())))
+    rows = rows.filter(keep)
+    return rows.set_column(rows.schema.get_field_index("bucket"), "bucket", pa.repeat(scalar(bucket), rows.num_rows))
+
+
+def _found(job: Job, new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """Which of some events have a primary event, and the primary events, in the same order."""
+    if not new.num_rows:
+        return np.zeros(0, np.int64), pa.Table.from_batches([], _HELD)
+    named = micros(new) - job.lookback if job.lookback is not None else micros(new, "primary_time")
+    held = _primaries(job, new["primary_id"], TimeRanges(np.unique(named), job.lookback or 0))
+    if job.floor is not None:
+        held = held.filter(bool_array(micros(held) >= job.floor))
+    one, other = equi_join(new["primary_id"], held["event_id"])
+    wanted, at = micros(new, "event_time" if job.lookback is not None else "primary_time")[one], micros(held)[other]
+    if job.lookback is None:
+        fits = at == wanted
+        return one[fits], held.take(int64_array(other[fits]))
+    fits = (at <= wanted) & (at >= wanted - job.lookback)
+    some = held.take(int64_array(other[fits])).append_column("row", int64_array(one[fits]))
+    some = some.take(pc.sort_indices(some, sort_keys=[(name, "ascending") for name in ("row", *_LANDED)]))
+    rows, first = np.unique(to_numpy(some["row"]), return_index=True)
+    return rows, some.take(int64_array(first)).drop_columns("row")
+
+
+def _primaries(job: Job, ids: pa.ChunkedArray, when: TimeRanges) -> pa.Table:
+    """Primary events with these ids; where their time is known, the first of each that landed."""
+    if job.lookback is not None:
+        return job.primary.rows(ids, when, _HELD)
+    if len(ids) > _FEW_A_FILE * len(job.primary.near(when)):
+        return first_of(job.primary.rows(ids, when, _HELD), _LANDED)
+    held = job.primary.rows(ids, when, _BARE)
+    again = doubled(held["event_id"])
+    if not again.any():
+        return held
+    twice = held.filter(bool_array(again))
+    twice = job.primary.rows(twice["event_id"], TimeRanges(np.unique(micros(twice))), _HELD)
+    return pa.concat_tables([held.filter(bool_array(~again)), first_of(twice, _LANDED).select(_BARE.names)])
+
+
+def _tally(rows: pa.Table, points: int = 0) -> dict[str, Any]:
+    times = np.sort(micros(rows))
+    some = times[np.linspace(0, len(times) - 1, min(points, len(times))).astype(np.int64)] if len(times) else times
+    size = pc.sum(pc.binary_length(rows["payload"])).as_py() or 0
+    return {
+        "rows": rows.num_rows, "size": size, "shards": np.unique(to_numpy(rows["shard"])).tolist(),
+        "low": int(times[0]) if len(times) else None, "high": int(times[-1]) if len(times) else None,
+        "buckets": pc.unique(rows["bucket"]).to_pylist(), "times": some.tolist(),
+    }  # fmt: skip

@@ -1,0 +1,155 @@
+"""Good records as rows of their stream's table: bucket, shard, and the batch that lands them. Runs on executors too."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.kernel.arrays import int64_array, number_array, scalar, text_array, to_numpy
+from clickjoin.kernel.data_file import Target, write
+from clickjoin.kernel.types import RecordFn
+from clickjoin.model.extent import MINUTE
+from clickjoin.model.ids import MICROS, bucket_of, crc_of
+
+_FLUSH = 64 << 20  # bytes of records that a task holds before it writes a file for each bucket
+_TIME = pa.timestamp("us", "UTC")
+
+
+class Place(NamedTuple):
+    """By what a batch places the records of a stream; times in microseconds.
+
+    `since` and `counts`: the timeline's entries after the first, and the numbers of shards before, between and after.
+    """
+
+    bucket_seconds: int
+    since: tuple[int, ...]
+    counts: tuple[int, ...]
+    batch: int
+    replica: str
+    planned_at: int
+    stream: str
+
+
+def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
+    """The good records with the columns that landing adds, and facts of all records.
+
+    Columns in: those of RECORDS_DDL. Facts: how many are good and bad; low, high and minutes (microseconds) and buckets
+    of the good ones, and the same with named_ before it of the primary events that they name.
+    """
+    good = records.filter(pc.is_null(records["reason"]))
+    count = good.num_rows
+    facts = {"good": count, "bad": _count_bad(records)} | _span(place.bucket_seconds, good, "event_time", "")
+    if place.stream == "foreign":
+        facts |= _span(place.bucket_seconds, good, "primary_time", "named_")
+    made = {
+        "bucket": buckets_of(good["event_time"], place.bucket_seconds),
+        "shard": number_array(_shards(good, place), pa.int32()),
+    }
+    return _with(good, made | _by(place, count, "landed_at")), facts
+
+
+def aside(records: pa.Table, place: Place) -> pa.Table:
+    """The bad records with the columns that table `quarantine` has besides. Columns in: those of RECORDS_DDL."""
+    bad = records.filter(pc.is_valid(records["reason"]))
+    made = {"stream": pa.repeat(scalar(place.stream), bad.num_rows)}
+    return _with(bad, made | _by(place, bad.num_rows, "at"))
+
+
+def _by(place: Place, count: int, at: str) -> dict[str, Any]:
+    """Which batch it was, and when that was planned."""
+    return {
+        "batch": int64_array(np.full(count, place.batch)),
+        "replica": pa.repeat(scalar(place.replica), count),
+        at: number_array(np.full(count, place.planned_at), _TIME),
+    }
+
+
+def _with(rows: pa.Table, columns: dict[str, Any]) -> pa.Table:
+    for name, column in columns.items():
+        rows = rows.append_column(name, column)
+    return rows
+
+
+def merged(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Facts of several parts as those of one."""
+    whole: dict[str, Any] = dict(found[0]) if found else {"good": 0, "bad": 0}
+    for part in found[1:]:
+        for name, fact in part.items():
+            whole[name] = _both(name, whole[name], fact)
+    return whole
+
+
+def _both(name: str, one: Any, other: Any) -> Any:
+    if isinstance(one, list):
+        return sorted({*one, *other})
+    if name in ("good", "bad"):
+        return one + other
+    known = [fact for fact in (one, other) if fact is not None]
+    return (min if name.endswith("low") else max)(known) if known else None
+
+
+def _shards(rows: pa.Table, place: Place) -> list[int]:
+    ids = rows["event_id"].to_pylist()
+    if len(place.counts) == 1:
+        count = place.counts[0]
+        return [crc_of(name) % count for name in ids]
+    micros = rows["event_time"].cast(pa.int64()).to_pylist()
+    return [crc_of(name) % place.counts[bisect_right(place.since, at)] for name, at in zip(ids, micros, strict=True)]
+
+
+def buckets_of(times: pa.ChunkedArray, width_seconds: int) -> pa.ChunkedArray:
+    """Names of the buckets that some times lie in, null for null; the same rule as ids.bucket_of."""
+    micros, width = times.cast(pa.int64()), width_seconds * MICROS
+    starts, which = np.unique(to_numpy(pc.fill_null(micros, int64_array([0])[0])) // width, return_inverse=True)
+    names = text_array([bucket_of(int(start) * width, width_seconds) for start in starts], pa.string())
+    return pc.if_else(pc.is_valid(micros), names.take(int64_array(which)), pa.nulls(1, pa.string())[0])
+
+
+def _count_bad(records: pa.Table) -> int:
+    none = number_array([0], pa.int32())[0]
+    first = pc.equal(pc.fill_null(records["part"], none), none)  # a record too long for one row counts once
+    return int(pc.sum(pc.and_(pc.is_valid(records["reason"]), first)).as_py() or 0)
+
+
+def _span(width_seconds: int, good: pa.Table, time: str, prefix: str) -> dict[str, Any]:
+    micros = to_numpy(good[time].cast(pa.int64()).drop_null())
+    buckets = pc.unique(buckets_of(good[time], width_seconds).drop_null()).to_pylist()
+    minutes = (np.unique(micros // MINUTE) * MINUTE).tolist()
+    ends = {"low": int(micros.min()), "high": int(micros.max())} if len(micros) else {"low": None, "high": None}
+    return {f"{prefix}{name}": fact for name, fact in (ends | {"buckets": buckets, "minutes": minutes}).items()}
+
+
+def land_batches(target: Target, quarantine: Target, place: Place) -> RecordFn:
+    """What a task does with the records that it reads: places them, writes them, and says which files and facts.
+
+    Column out: done (JSON).
+    """
+
+    def land(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for held in _gathered(batches):
+            records = pa.Table.from_batches(held)
+            good, facts = placed(records, place)
+            files = {"good": write(target, good), "bad": write(quarantine, aside(records, place))}
+            done = json.dumps(files | {"facts": facts})
+            yield pa.RecordBatch.from_arrays([text_array([done], pa.string())], ["done"])
+
+    return land
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size > _FLUSH:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held

@@ -1,0 +1,90 @@
+"""What an ArrowAdapter makes of joined rows, checked against what it got. Runs on executors without clickjoin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from clickjoin.kernel.adapter import ArrowAdapter
+from clickjoin.kernel.arrays import equi_join, to_numpy
+from clickjoin.kernel.handshake import checked
+from clickjoin.kernel.types import arrow_type, delta_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+FAULT = "the adapter's fault: "
+_TIME = pa.timestamp("us", "UTC")
+GIVEN = pa.schema([
+    ("event_id", pa.string()), ("event_time", _TIME), ("primary_id", pa.string()), ("primary_time", _TIME),
+    ("payload", pa.string()), ("primary", pa.string()),
+])  # fmt: skip
+
+
+class Faulty(Exception):
+    """An adapter has given what it may not give."""
+
+
+def made_of(columns: Mapping[str, str]) -> pa.Schema:
+    """What an adapter with these columns (name to Spark SQL type) has to give."""
+    own = [(name, arrow_type(delta_type(kind))) for name, kind in columns.items()]
+    return pa.schema([GIVEN.field("event_id"), GIVEN.field("event_time"), *own])
+
+
+def merged(adapter: ArrowAdapter, given: pa.Table, made: pa.Schema) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """What an adapter makes of some rows, and which row each of its rows was made of.
+
+    Columns in: those of GIVEN; out: those of `made`. Errors: Faulty where it raises, or gives two rows of one event, an
+    event that was not there, or other columns.
+    """
+    try:
+        rows = adapter.merge_table(given)
+        missing = [name for name in made.names if name not in rows.column_names]
+        rows = rows if missing else rows.select(made.names).cast(made)
+    except Exception as error:
+        raise Faulty(f"{FAULT}raised {type(error).__name__}: {str(error)[:500]}") from error
+    if missing:
+        raise Faulty(f"{FAULT}dropped {', '.join(missing)}")
+    same = rows.num_rows == given.num_rows and all(rows[name].equals(given[name]) for name in made.names[:2])
+    return (np.arange(rows.num_rows) if same else _origins(rows, given)), rows
+
+
+def _origins(rows: pa.Table, given: pa.Table) -> np.ndarray[Any, Any]:
+    if rows["event_id"].null_count or rows["event_time"].null_count:
+        raise Faulty(f"{FAULT}gave an event without id or time")
+    one, other = equi_join(rows["event_id"], given["event_id"])
+    mine, theirs = (to_numpy(table["event_time"].cast(pa.int64())) for table in (rows, given))
+    fits = mine[one] == theirs[other]
+    one, other = one[fits], other[fits]
+    _refuse(rows, np.bincount(one, minlength=rows.num_rows) == 0, "gave an event that was not there:")
+    _refuse(given, np.bincount(other, minlength=given.num_rows) > 1, "made two rows of one event, such as")
+    origins: np.ndarray[Any, Any] = other[np.argsort(one)]
+    return origins
+
+
+def _refuse(rows: pa.Table, wrong: np.ndarray[Any, Any], text: str) -> None:
+    if wrong.any():
+        raise Faulty(f"{FAULT}{text} {rows['event_id'][int(np.argmax(wrong))].as_py()}")
+
+
+def as_frame(adapter: ArrowAdapter, joined: DataFrame) -> DataFrame:
+    """An adapter's rows of a whole DataFrame. Columns in: those of GIVEN, and others."""
+    own = "".join(f", `{name}` {kind}" for name, kind in adapter.columns.items())
+    rows = joined.select(*GIVEN.names)
+    return rows.mapInArrow(
+        checked(_each(adapter, made_of(adapter.columns))), f"event_id STRING, event_time TIMESTAMP{own}"
+    )
+
+
+def _each(adapter: ArrowAdapter, made: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = adapter.merge_table(pa.Table.from_batches([batch]).cast(GIVEN))
+            yield from rows.select(made.names).cast(made).to_batches()
+
+    return each

@@ -1,0 +1,152 @@
+"""Rows that have one of some ids, out of data files: times are read first, the rest where row groups have one of them.
+
+Few rows share a microsecond, and times cost a tenth of what ids cost. Runs on executors, which need no clickjoin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from clickjoin.kernel.arrays import bool_array, int64_array, to_numpy
+from clickjoin.kernel.data_skipping import EVER, Ends, between, near
+
+_ID, _TIME, _BATCH = "event_id", "event_time", "batch"
+_FEW_VALUES = ["source_partition", "replica"]  # to copy their texts for each row costs more than all the rest
+_MICROS = pa.timestamp("us", "UTC")
+_GROUPS_AT_ONCE = 16  # a call for each costs more than the rows; all of a file may be more than there is memory
+_ROWS_TO_HOLD = 1_000  # until all are checked against the ids at once: of times that many events share they are many
+KEYS = pa.schema([(_ID, pa.string()), (_TIME, _MICROS)])  # what an event is known by
+
+
+class TimeRanges(NamedTuple):
+    """Event times to find, microseconds: for some length from each start on, sorted, one or more; 0: just then."""
+
+    starts: np.ndarray[Any, Any]
+    length: int = 0
+
+
+def scan_by_key(
+    root: str, files: Sequence[str], ids: pa.Array, when: TimeRanges, schema: pa.Schema, readers: int = 2
+) -> pa.Table:
+    """Rows of some files below a folder whose `event_id` is one of these, and whose `event_time` lies in a stretch.
+
+    Rows of other times may be among them where the stretches have a length. Columns out: the schema's, which names
+    both; unknown ones null. Errors: FileNotFoundError where a file has gone.
+    """
+    folder = _folder(root)
+
+    def one(file: str) -> list[pa.RecordBatch]:
+        with folder.open_input_file(file) as opened:
+            known = pq.read_metadata(opened)
+            few = [name for name in _FEW_VALUES if name in known.schema.names]
+            found = pq.ParquetFile(opened, metadata=known, read_dictionary=few)
+            parts = (_of_groups(found, groups, ids, times, schema) for groups, times in _groups(known, when))
+            return [batch for part in parts for batch in part.to_batches()]
+
+    with ThreadPoolExecutor(readers) as pool:
+        rows = pa.Table.from_batches([batch for held in pool.map(one, files) for batch in held], schema=schema)
+    return rows.filter(pc.is_in(rows[_ID], value_set=ids))
+
+
+def read_columns(root: str, files: Sequence[str], schema: pa.Schema) -> pa.Table:
+    """All rows of some files below a folder. Columns out: the schema's; unknown ones null."""
+    folder, tables = _folder(root), []
+    for file in files:
+        with folder.open_input_file(file) as opened:
+            found = pq.ParquetFile(opened)
+            names = [name for name in schema.names if name in found.schema_arrow.names]
+            tables.append(_shaped(found.read(columns=names, use_threads=False), schema))
+    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
+
+
+def of_batch(root: str, file: str, batch: int, schema: pa.Schema) -> pa.Table:
+    """A batch's rows of a file, which may be one that many batches' files were rewritten into since.
+
+    Columns out: the schema's, which names `batch`; unknown ones null.
+    """
+    parts = [pa.Table.from_batches([], schema)]
+    with _folder(root).open_input_file(file) as opened:
+        found = pq.ParquetFile(opened)
+        names = [name for name in schema.names if name in found.schema_arrow.names]
+        ends = _ends(found.metadata, _BATCH)
+        for group in np.flatnonzero((ends.least <= batch) & (ends.most >= batch)).tolist():
+            rows = _shaped(found.read_row_group(group, columns=names, use_threads=False), schema)
+            parts.append(rows.filter(pc.equal(rows[_BATCH], int64_array([batch])[0])))
+    return pa.concat_tables(parts)
+
+
+def _folder(root: str) -> pafs.FileSystem:
+    system, base = pafs.FileSystem.from_uri(root)
+    return pafs.SubTreeFileSystem(base, system)
+
+
+def _groups(metadata: Any, when: TimeRanges) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]]:
+    """Some row groups at a time that can hold a wanted time, and those times; none for stretches.
+
+    In a file that is sorted, or grew, each group is a short stretch.
+    """
+    ends = _ends(metadata, _TIME)
+    groups = np.flatnonzero(near(ends, when.starts, when.length))
+    for at in range(0, len(groups), _GROUPS_AT_ONCE):
+        some = groups[at : at + _GROUPS_AT_ONCE]
+        yield some, None if when.length else between(when.starts, ends.least[some].min(), ends.most[some].max())
+
+
+def _ends(metadata: Any, name: str) -> Ends:
+    """Of each row group the least and the greatest value of a column."""
+    column = next(n for n in range(metadata.num_columns) if metadata.schema.column(n).path == name)
+    known = [metadata.row_group(number).column(column).statistics for number in range(metadata.num_row_groups)]
+    ends = [(s.min_raw, s.max_raw) if s is not None and s.has_min_max else (-EVER, EVER) for s in known]
+    least, most = (np.array([end[side] for end in ends], np.int64) for side in (0, 1))
+    return Ends(least, most)
+
+
+def _of_groups(
+    file: pq.ParquetFile,
+    groups: np.ndarray[Any, Any],
+    ids: pa.Array,
+    times: np.ndarray[Any, Any] | None,
+    schema: pa.Schema,
+) -> pa.Table:
+    first = _ID if times is None else _TIME
+    found = file.read_row_groups(groups.tolist(), columns=[first], use_threads=False)[first]
+    at = np.flatnonzero(to_numpy(pc.is_in(found, value_set=ids))) if times is None else _where(found, times)
+    if not len(at):
+        return pa.Table.from_batches([], schema)
+    sizes = np.array([file.metadata.row_group(number).num_rows for number in groups.tolist()])
+    ends = np.cumsum(sizes)
+    hit, group = np.unique(np.searchsorted(ends, at, "right"), return_inverse=True)
+    keep = np.zeros(sizes[hit].sum(), np.bool_)
+    keep[at - (ends[hit] - np.cumsum(sizes[hit]))[group]] = True
+    more = [name for name in schema.names if name in file.schema_arrow.names and name != first]
+    rows = file.read_row_groups(groups[hit].tolist(), columns=more, use_threads=False).filter(bool_array(keep))
+    rows = rows.append_column(first, found.take(int64_array(at)))
+    if times is not None and rows.num_rows > _ROWS_TO_HOLD:
+        rows = rows.filter(pc.is_in(rows[_ID], value_set=ids))
+    return _shaped(rows, schema)
+
+
+def _where(found: pa.ChunkedArray, times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where a time is one of some sorted ones. In a sorted file they are found by bisection, without a scan."""
+    micros = found.cast(_MICROS).cast(pa.int64())
+    held = to_numpy(micros) if not found.null_count else None
+    if held is None or (held[1:] < held[:-1]).any():
+        return np.flatnonzero(to_numpy(pc.is_in(micros, value_set=int64_array(times))))
+    first, last = (np.searchsorted(held, times, side) for side in ("left", "right"))
+    count = last - first
+    return np.repeat(last - np.cumsum(count), count) + np.arange(count.sum())
+
+
+def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    for field in schema:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
+    return rows.select(schema.names).cast(schema)

@@ -1,0 +1,144 @@
+"""CSV lines to columns, and to JSON payloads; all values are text. Runs on executors.
+
+The first line of the file names the columns. Fields are split by commas and quoted by `"`, doubled inside; a record is
+one line, so a quoted field holds no newline.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from clickjoin.kernel.arrays import scalar, to_numpy
+from clickjoin.kernel.parse.by_hand import Segment
+from clickjoin.kernel.parse.lines import BOM, pick, rows_at
+
+if TYPE_CHECKING:
+    from clickjoin.kernel.parse.lines import Lines
+
+HEADER = 1 << 20  # a longer first line is no header
+Bad = dict[int, tuple[str, str]]
+
+
+class CsvParser:
+    """Parses blocks of lines of a file with this header line (bytes, with its line ending)."""
+
+    def __init__(self, header: bytes) -> None:
+        self.header, self.names, self.wrong = header, list[str](), ""
+        try:
+            rows = list(csv.reader([header.removeprefix(BOM).decode().rstrip("\r\n")], strict=True))
+            self.names = rows[0] if rows else []
+        except (UnicodeDecodeError, csv.Error) as error:
+            self.wrong = f"the file's first line is no header: {error}"
+        if not header.endswith(b"\n") or not self.names:
+            self.wrong = self.wrong or "the file's first line is no header: it is empty or has no end"
+        twice = next((name for name in self.names if self.names.count(name) > 1), None)
+        if twice is not None:
+            self.wrong = f"the header names `{twice}` twice; name each column once"
+
+    def parse(self, lines: Lines) -> tuple[list[Segment], Bad]:
+        """All columns of the good lines, and reason and detail of the others by number."""
+        if self.wrong:
+            return [], dict.fromkeys(range(len(lines.end)), ("bad-csv", self.wrong))
+        bad = _unsound(lines)
+        keep = np.ones(len(lines.end), np.bool_)
+        keep[list(bad)] = False
+        rows = np.flatnonzero(keep)
+        whole = lines.whole if len(rows) == len(keep) else pick(lines, keep).whole
+        segments: list[Segment] = []
+        todo = [(0, len(rows))] if len(rows) else []
+        while todo:
+            low, high = todo.pop()
+            part = self._part(whole.slice(low, high - low), rows[low:high])
+            if part is None and high - low > 1:
+                middle = (low + high) // 2
+                todo += [(middle, high), (low, middle)]
+            elif part is None:
+                bad[int(rows[low])] = ("bad-csv", "a quoted field has no end on its line; double quotes inside of it")
+            else:
+                segments.append(part[0])
+                bad |= part[1]
+        return segments, bad
+
+    def _part(self, whole: Any, rows: Any) -> tuple[Segment, Bad] | None:
+        """Columns of some lines; None if a quoted field may have swallowed the end of a line."""
+        table, refused = _read(whole, len(self.names))
+        numbers = [number - 1 for number, _ in refused]
+        last = [column[-1].as_py() for column in table.columns] if table.num_rows else []
+        if table.num_rows + len(refused) != len(rows) or any("\n" in value for value in last):
+            return None
+        kept = rows if not refused else np.delete(rows, numbers)
+        detail = f"the line has %d fields, but the header names {len(self.names)}; quote fields that hold a comma"
+        bad = {int(rows[number - 1]): ("bad-csv", detail % found) for number, found in refused}
+        columns = (column.combine_chunks() for column in table.columns)
+        return Segment(kept, dict(zip(self.names, columns, strict=True))), bad
+
+    def payload(self, columns: Mapping[str, Any]) -> Any:
+        """Each record as the text of a JSON object, with the columns in the header's order."""
+        parts: list[Any] = []
+        for name in self.names:
+            key = json.dumps(name, ensure_ascii=False)
+            parts += [scalar(("," if parts else "{") + key + ':"'), _escaped(columns[name]), scalar('"')]
+        return pc.binary_join_element_wise(*parts, scalar("}"), scalar(""))
+
+
+def _unsound(lines: Lines) -> Bad:
+    """Lines that cannot be separated from their neighbours: with an odd number of quotes, or a CR that ends no line."""
+    bytes_ = np.frombuffer(lines.data, np.uint8)
+    bad: Bad = {}
+    if b'"' in lines.data:
+        odd = np.flatnonzero(to_numpy(pc.count_substring(lines.whole, '"')) % 2).tolist()
+        bad |= dict.fromkeys(odd, ("bad-csv", "the line has an odd number of quotes; double quotes inside a field"))
+    returns = np.flatnonzero(bytes_[:-1] == 13)
+    for row in rows_at(lines, returns[bytes_[returns + 1] != 10]):
+        bad[row] = ("bad-csv", "the line holds a CR that is not followed by a newline; remove it")
+    return bad
+
+
+def _read(whole: Any, width: int) -> tuple[Any, list[tuple[int, int]]]:
+    """All fields as text, and the numbers (from 1) of refused lines with how many fields they have."""
+    refused: list[tuple[int, int]] = []
+
+    def refuse(row: Any) -> str:
+        refused.append((row.number, row.actual_columns))
+        return "skip"
+
+    offsets = np.frombuffer(whole.buffers()[1], np.int32)[whole.offset : whole.offset + len(whole) + 1]
+    data = whole.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    names = [str(at) for at in range(width)]
+    table = pyarrow.csv.read_csv(
+        pa.BufferReader(data),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
+        parse_options=pyarrow.csv.ParseOptions(invalid_row_handler=refuse),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types={name: pa.string() for name in names}, strings_can_be_null=False, check_utf8=False
+        ),
+    )
+    return table, refused
+
+
+def _escaped(values: Any) -> Any:
+    values = pc.replace_substring(values, "\\", "\\\\")
+    values = pc.replace_substring(values, '"', '\\"')
+    if pc.any(pc.match_substring_regex(values, r"[\x00-\x1f]")).as_py():
+        for code in range(1, 32):
+            values = pc.replace_substring(values, chr(code), f"\\u{code:04x}")
+    return values
+
+
+def header_of(blocks: Iterable[bytes]) -> bytes:
+    """The first line of a file, with its end; longer than any header it is cut, and then is none."""
+    held = b""
+    for block in blocks:
+        held += block
+        end = held.find(b"\n") + 1
+        if end or len(held) > HEADER:
+            return held[: end or HEADER]
+    return held

@@ -1,0 +1,164 @@
+"""Ids and times of parsed records: what they must be, in whole columns at a time. Runs on executors.
+
+Times are microseconds since 1970. A time's column holds ISO 8601 text (UTC if it names no zone) or a number, also as
+text, since 1970: seconds below 1e11 in size (the year 5138), milliseconds below 1e14, microseconds below 1e17,
+nanoseconds above. What is finer than a microsecond is cut off, and a fraction of a number rounded to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.kernel.arrays import bool_array, int64_array, scalar, to_numpy
+from clickjoin.kernel.parse.moments import micros_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clickjoin.model.ids import RecordSpec
+
+    Ints = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
+
+LONGEST_ID = 1024
+_HEX = np.full(256, 255, np.uint8)
+_HEX[[*b"0123456789"]] = np.arange(10)
+_HEX[[*b"abcdef"]] = _HEX[[*b"ABCDEF"]] = np.arange(10, 16)
+
+
+class Understood(NamedTuple):
+    """Ids (string arrays) and times of the good records, `rows` their numbers; reason and detail of the others."""
+
+    rows: Ints
+    event_id: Any
+    event_time: Ints
+    primary_id: Any
+    primary_time: Any
+    bad: dict[int, tuple[str, str]]
+
+
+def needed(spec: RecordSpec) -> dict[str, bool]:
+    """Columns that a record must have, and whether each is an id (if not, it is a time)."""
+    times = (spec.event_time, spec.primary_time)
+    columns = {name: False for name in times if name and name not in ("embedded", "uuid7")}
+    return columns | {name: True for name in (spec.event_id, spec.primary_id) if name}
+
+
+def understand(columns: Mapping[str, Any], count: int, spec: RecordSpec) -> Understood:
+    """Check ids and times of `count` records, whose needed columns are arrays of text, integers or floats."""
+    checks = _Checks(count)
+    event_id = _text(columns.get(spec.event_id), count)
+    size = _size(event_id)
+    checks.fail(size == 0, "missing-id", f"`{spec.event_id}` is missing, null or empty; give every record an id")
+    checks.fail(size > LONGEST_ID, "id-too-long", f"`{spec.event_id}` is longer than {LONGEST_ID} bytes; shorten it")
+    event_time = checks.time(event_id, spec.event_time, columns, spec, "event")
+    primary_id, primary_time = pa.nulls(count, pa.string()), None
+    if spec.primary_id:
+        primary_id = _text(columns.get(spec.primary_id), count)
+        size = _size(primary_id)
+        checks.fail(size == 0, "bad-primary-id", f"`{spec.primary_id}` is missing, null or empty; name an event")
+        checks.fail(size > LONGEST_ID, "bad-primary-id", f"`{spec.primary_id}` is longer than {LONGEST_ID} bytes")
+        if spec.primary_time:
+            primary_time = checks.time(primary_id, spec.primary_time, columns, spec, "primary")
+    good = checks.code == 0
+    rows, bad = np.flatnonzero(good), checks.bad()
+    if bad:
+        event_id, primary_id = event_id.filter(bool_array(good)), primary_id.filter(bool_array(good))
+        event_time = event_time[good]
+        primary_time = None if primary_time is None else primary_time[good]
+    return Understood(rows, event_id, event_time, primary_id, primary_time, bad)
+
+
+class _Checks:
+    """What is wrong with each of n records; the first thing found counts."""
+
+    def __init__(self, count: int) -> None:
+        self.code = np.zeros(count, np.int16)
+        self.known: list[tuple[str, str]] = []
+
+    def fail(self, wrong: Mask, reason: str, detail: str) -> None:
+        if wrong.any():
+            self.known.append((reason, detail))
+            self.code[wrong & (self.code == 0)] = len(self.known)
+
+    def time(self, ids: Any, rule: str, columns: Mapping[str, Any], spec: RecordSpec, whose: str) -> Ints:
+        count, bad_id = len(self.code), "no-time-in-id" if whose == "event" else "bad-primary-id"
+        if rule in ("embedded", "uuid7"):
+            micros, known = (embedded if rule == "embedded" else uuid7)(ids)
+            form = "ServerIP:ProcessId:TimestampMicros" if rule == "embedded" else "a UUIDv7"
+            self.fail(~known, bad_id, f"the {whose} id is not of the form {form}; fix the id, or `{whose}_time`")
+        else:
+            micros, known = micros_of(columns.get(rule, pa.nulls(count, pa.string())))
+            reason = "bad-time" if whose == "event" else "bad-primary-id"
+            self.fail(~known, reason, f"`{rule}` is missing or no time; write ISO 8601 or a number since 1970")
+        low, high = spec.earliest_micros, spec.latest_micros
+        self.fail(micros < low, "impossible-time", f"the {whose} time is before {_iso(low)}, limits.earliest")
+        late = f"the {whose} time is after {_iso(high)}, when it was read plus limits.max_skew; fix the clock"
+        self.fail(micros > high, "impossible-time", late)
+        return micros
+
+    def bad(self) -> dict[int, tuple[str, str]]:
+        return {row: self.known[self.code[row] - 1] for row in np.flatnonzero(self.code).tolist()}
+
+
+def _text(values: Any, count: int) -> Any:
+    if values is None:
+        values = pa.nulls(count, pa.string())
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    values = values if values.type == pa.string() else values.cast(pa.string())
+    return values.fill_null(scalar("")) if values.null_count else values
+
+
+def _size(values: Any) -> Ints:
+    return to_numpy(pc.binary_length(values))
+
+
+def _iso(micros: int) -> str:
+    try:
+        return datetime.fromtimestamp(micros // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return f"{micros} µs since 1970"
+
+
+def embedded(ids: Any) -> tuple[Ints, Mask]:
+    """Times inside `ServerIP:ProcessId:TimestampMicros`, and which ids hold one; the rule of events.embedded_micros."""
+    parts = pc.split_pattern(ids, ":")
+    known = to_numpy(pc.list_value_length(parts)) == 3
+    parts = parts if known.all() else parts.filter(bool_array(known))
+    flat = parts.flatten()
+    host, process, micros = (flat.take(int64_array(np.arange(at, len(flat), 3))) for at in range(3))
+    digits = pc.and_(pc.ascii_is_decimal(process), pc.ascii_is_decimal(micros))
+    fine = to_numpy(digits) & (_size(host) > 0) & (_size(micros) <= 18)
+    known[known] = fine
+    return _spread(micros if fine.all() else micros.filter(bool_array(fine)), known), known
+
+
+def uuid7(ids: Any) -> tuple[Ints, Mask]:
+    """Times inside UUIDv7, and which ids hold one; the rule of events.uuid7_micros."""
+    known = _size(ids) == 36
+    fixed = ids.filter(bool_array(known)).cast(pa.binary()).cast(pa.binary(36))
+    chars = np.frombuffer(fixed.buffers()[1] or b"", np.uint8)[: 36 * len(fixed)].reshape(-1, 36)
+    dashes = [8, 13, 18, 23]
+    digits = _HEX[np.delete(chars, dashes, axis=1)]
+    fine = (chars[:, dashes] == ord("-")).all(axis=1) & (digits < 16).all(axis=1)
+    fine &= (digits[:, 12] == 7) & (digits[:, 16] >> 2 == 2)
+    millis = np.zeros(len(digits), np.int64)
+    for at in range(12):
+        millis = millis * 16 + digits[:, at]
+    micros = np.zeros(len(known), np.int64)
+    micros[known] = np.where(fine, millis * 1000, 0)
+    known[known] = fine
+    return micros, known
+
+
+def _spread(values: Any, known: Mask) -> Ints:
+    micros = np.zeros(len(known), np.int64)
+    micros[known] = to_numpy(values.cast(pa.int64()))
+    return micros

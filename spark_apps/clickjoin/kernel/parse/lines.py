@@ -1,0 +1,186 @@
+"""From a chunk's bytes to blocks of whole lines, in bounded memory. Runs on executors.
+
+A line ends in a newline; CR before it and space or tab around it belong to no record, and blank lines are none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.kernel.arrays import bool_array, to_numpy
+from clickjoin.kernel.file_bytes import packed_blocks, plain_blocks, read_at
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clickjoin.kernel.chunk import Chunk
+
+    Ints = npt.NDArray[np.int64]
+
+RAW_PART = 4 << 20  # bytes of a bad record in one row
+BOM = b"\xef\xbb\xbf"
+LONGEST = 1 << 30  # what Arrow's 32-bit offsets can hold with room to spare
+
+
+class Block(NamedTuple):
+    """Bytes from `offset` on: whole lines, or part number `part` of one line that is too long."""
+
+    offset: int
+    data: bytes
+    part: int | None = None
+
+
+class Lines(NamedTuple):
+    """The lines of a block that are not blank. Lengths n, the same for all.
+
+    `start`, `end`: within `data`, with line ending. `whole`: the line as it stands (binary-safe string array),
+    `text`: without what belongs to no record.
+    """
+
+    offset: int
+    data: bytes
+    start: Ints
+    end: Ints
+    whole: Any
+    text: Any
+
+
+def boundary(fd: int, at: int, start: int, end: int) -> int:
+    """The first beginning of a line at or after `at`, in lines [start, end)."""
+    if at <= start or at >= end:
+        return min(max(at, start), end)
+    at -= 1
+    while at < end:
+        block = read_at(fd, at, min(1 << 18, end - at))
+        found = block.find(b"\n")
+        if found >= 0 or not block:
+            return at + found + 1 if block else end
+        at += len(block)
+    return end
+
+
+def chunk_blocks(fd: int, packed: bool, chunk: Chunk, first: int, size: int) -> tuple[int, Iterator[bytes]]:
+    """Where a chunk's first record begins, and its bytes in blocks. `first`: where the file's header ends."""
+    start = max(chunk.start, first)
+    if packed:
+        return start, packed_blocks(fd, start, chunk.end, chunk.proof, chunk.path, size)
+    end = chunk.end if chunk.end >= 0 else os.fstat(fd).st_size
+    stop = end if chunk.end < 0 else chunk.stop
+    low, high = boundary(fd, chunk.begin, start, end), boundary(fd, stop, start, end)
+    return low, plain_blocks(fd, low, high, chunk.path, size)
+
+
+def whole_lines(blocks: Iterable[bytes], offset: int, longest: int) -> Iterator[Block]:
+    """Blocks of whole lines, and those longer than `longest` in parts; never holds more than a block and one line."""
+    longest = min(longest, LONGEST)
+    held, part = b"", -1  # part: number of the next part of a line that is too long, -1 outside of one
+    for block in blocks:
+        held = held + block if held else block
+        if part >= 0:
+            pieces, part = _parts(held, offset, part)
+            yield from pieces
+            used = sum(len(piece.data) for piece in pieces)
+            held, offset = held[used:], offset + used
+        if part < 0:
+            last = held.rfind(b"\n") + 1
+            if last:
+                yield Block(offset, held[:last])
+            held, offset = held[last:], offset + last
+            part = 0 if len(held) > longest else -1
+    if part < 0 and held:
+        yield Block(offset, held)
+    if part >= 0:
+        for at in range(0, len(held), RAW_PART):
+            yield Block(offset + at, held[at : at + RAW_PART], part + at // RAW_PART)
+
+
+def _parts(held: bytes, offset: int, part: int) -> tuple[list[Block], int]:
+    """The parts of one line that are complete (of full length, or with the line's end), and the next one's number."""
+    end = held.find(b"\n") + 1
+    stop = end or len(held) // RAW_PART * RAW_PART
+    places = range(0, stop, RAW_PART)
+    pieces = [Block(offset + at, held[at : min(at + RAW_PART, stop)], part + at // RAW_PART) for at in places]
+    return pieces, -1 if end else part + len(pieces)
+
+
+def split(block: Block) -> Lines:
+    """The lines of a block that are not blank."""
+    data = block.data
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + 1
+    if not len(ends) or ends[-1] < len(data):
+        ends = np.append(ends, len(data))
+    edges = np.concatenate([np.zeros(1, np.int64), ends])
+    offsets = edges.astype(np.int32)
+    if block.offset == 0 and data.startswith(BOM):
+        offsets[0] = len(BOM)
+    whole = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(data))
+    text = pc.ascii_trim(whole, " \t\r\n")
+    filled = to_numpy(pc.binary_length(text)) > 0
+    lines = Lines(block.offset, data, edges[:-1], edges[1:], whole, text)
+    return lines if filled.all() else pick(lines, filled)
+
+
+def pick(lines: Lines, keep: npt.NDArray[np.bool_]) -> Lines:
+    """Some of the lines, by mask."""
+    kept = bool_array(keep)
+    return lines._replace(
+        start=lines.start[keep], end=lines.end[keep], whole=lines.whole.filter(kept), text=lines.text.filter(kept)
+    )  # fmt: skip
+
+
+def rows_of(lines: Lines, byte: int) -> list[int]:
+    """Numbers of the lines that hold a byte."""
+    return rows_at(lines, np.flatnonzero(np.frombuffer(lines.data, np.uint8) == byte))
+
+
+def rows_at(lines: Lines, places: Ints) -> list[int]:
+    """Numbers of the lines that cover these places in `data`; places in blank lines are in none."""
+    rows = np.searchsorted(lines.end, places, side="right")
+    inside = rows < len(lines.end)
+    rows, places = rows[inside], places[inside]
+    return [int(row) for row in np.unique(rows[places >= lines.start[rows]])]
+
+
+def screen(lines: Lines, longest: int) -> dict[int, tuple[str, str]]:
+    """Lines that no parser should see: number to reason and detail."""
+    bytes_ = np.frombuffer(lines.data, np.uint8)
+    bad: dict[int, tuple[str, str]] = {}
+    if not _valid(lines.whole):
+        for row in rows_at(lines, np.flatnonzero(bytes_ >= 0x80)):
+            at = _utf8_error(lines.whole[row].as_buffer().to_pybytes())
+            if at is not None:
+                bad[row] = ("invalid-utf8", f"byte {at} of the line is not UTF-8; let the producer write UTF-8")
+    if b"\0" in lines.data:
+        for row in rows_of(lines, 0):
+            bad[row] = ("nul-byte", "the line holds a NUL byte, as after a crash or a bad copy; write the record again")
+    size = lines.end - lines.start - (bytes_[lines.end - 1] == 10)
+    for row in np.flatnonzero(size > longest).tolist():
+        bad[row] = too_long(longest)
+    return bad
+
+
+def too_long(longest: int) -> tuple[str, str]:
+    """Reason and detail of a record that is longer than `longest` bytes."""
+    return "too-long", f"the record is longer than {longest} bytes; raise limits.max_record or shorten the record"
+
+
+def _valid(array: Any) -> bool:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _utf8_error(line: bytes) -> int | None:
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return None

@@ -1,0 +1,21 @@
+"""Why a record is quarantined: the closed list of reasons, and what to do about each."""
+
+from __future__ import annotations
+
+REASONS = {
+    "broken-json": "the line is not one JSON object, or names a needed key twice; write one object a line",
+    "not-an-object": "the line is JSON, but no object; write one object a line",
+    "invalid-utf8": "the line is not UTF-8; let the producer write UTF-8",
+    "nul-byte": "the line holds a NUL byte, as after a crash of the machine or a bad copy; write the record again",
+    "too-long": "the record is longer than limits.max_record; raise that limit or shorten the record",
+    "missing-id": "the event id is missing, null or empty; give every record an id",
+    "wrong-type": "an id is no string or integer, or a time no text or number; write it as one",
+    "id-too-long": "the event id is longer than 1024 bytes; shorten it",
+    "no-time-in-id": "the event id does not hold its time in the configured form; fix the id or `event_time`",
+    "bad-time": "the column of the event time is missing, empty or no time; write ISO 8601 or a number since 1970",
+    "impossible-time": "a time is before limits.earliest or after now plus limits.max_skew; fix the clock",
+    "bad-primary-id": "the primary event's id is missing, empty, too long, or its time cannot be derived; fix it",
+    "bad-csv": "the line has another number of fields than the header, unbalanced quotes or a lone CR; fix the line",
+    "broken-gzip": "the packed file ends early or is damaged; put the whole file back, it is then read again",
+    "source-lost": "the planned bytes are in no file any more; put the file back, it is then read",
+}

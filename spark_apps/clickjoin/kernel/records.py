@@ -1,0 +1,189 @@
+"""What a task does: reads its chunks and turns them into records. Runs on workers, which need no clickjoin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from clickjoin.kernel.arrays import int64_array, number_array, scalar, text_array
+from clickjoin.kernel.file_bytes import (
+    BLOCK,
+    BrokenGzip,
+    changed,
+    has_head,
+    holds,
+    is_packed,
+    opened,
+    packed_blocks,
+    plain_blocks,
+)
+from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of
+from clickjoin.kernel.parse.fields import needed, understand
+from clickjoin.kernel.parse.json_lines import JsonParser
+from clickjoin.kernel.parse.lines import (
+    RAW_PART,
+    Block,
+    Lines,
+    chunk_blocks,
+    pick,
+    screen,
+    split,
+    too_long,
+    whole_lines,
+)
+
+if TYPE_CHECKING:
+    from clickjoin.kernel.chunk import Chunk
+    from clickjoin.kernel.types import RecordFn
+    from clickjoin.model.ids import RecordSpec
+
+_TIME = pa.timestamp("us", "UTC")
+SCHEMA = pa.schema([
+    ("event_id", pa.string()), ("event_time", _TIME), ("primary_id", pa.string()), ("primary_time", _TIME),
+    ("payload", pa.string()), ("reason", pa.string()), ("detail", pa.string()), ("raw", pa.binary()),
+    ("part", pa.int32()), ("path", pa.string()), ("source_partition", pa.string()), ("offset", pa.int64()),
+    ("length", pa.int64()),
+])  # fmt: skip
+
+
+def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa.RecordBatch]:
+    """Records of a chunk, columns as RECORDS_DDL; `size` is that of the blocks that are read.
+
+    Errors: SourceError if the file does not hold the planned bytes (any more).
+    """
+    if chunk.lost:
+        length = max(chunk.end - chunk.start, 0)
+        yield _bad_batch(chunk, [(chunk.start, length, None, None, "source-lost", chunk.lost)])
+        return
+    with opened(chunk.path, chunk.fence) as fd:
+        packed = is_packed(fd, chunk.path)
+        _verify(fd, packed, chunk)
+        reader = _Reader(fd, packed, chunk, spec)
+        start, blocks = chunk_blocks(fd, packed, chunk, reader.first, size)
+        whole = whole_lines(_sound(blocks, reader), start, spec.max_record)
+        for block in whole:
+            yield from reader.read(block)
+        if reader.broken:
+            detail = f"{reader.broken}; put the whole file back, and it is read again"
+            yield _bad_batch(chunk, [(reader.at, 0, b"", 0, "broken-gzip", detail)])
+        _verify(fd, packed, chunk)
+
+
+def _verify(fd: int, packed: bool, chunk: Chunk) -> None:
+    """That the file holds the planned bytes; of a .gz only its head, the rest is checked while unpacking."""
+    if not (has_head(fd, packed, chunk.proof) if packed else holds(fd, packed, chunk.proof, chunk.path)):
+        raise changed(chunk.path, chunk.proof.offset)
+
+
+def _sound(blocks: Iterator[bytes], reader: _Reader) -> Iterator[bytes]:
+    """Blocks up to where a .gz is damaged."""
+    try:
+        yield from blocks
+    except BrokenGzip as error:
+        reader.broken = str(error)
+
+
+class _Reader:
+    """Turns the blocks of one chunk into records. `at` is how far it has come, `broken` what is wrong with a .gz."""
+
+    def __init__(self, fd: int, packed: bool, chunk: Chunk, spec: RecordSpec) -> None:
+        self.chunk, self.spec, self.broken, self.at = chunk, spec, "", chunk.start
+        self.csv = CsvParser(_header(fd, packed, chunk)) if chunk.csv else None
+        self.json = JsonParser(needed(spec))
+        self.first = len(self.csv.header) if self.csv else 0
+
+    def read(self, block: Block) -> Iterator[pa.RecordBatch]:
+        """Records of a block: the good ones, then the bad ones."""
+        self.at = block.offset + len(block.data)
+        if block.part is not None:
+            row = (block.offset, len(block.data), block.data, block.part, *too_long(self.spec.max_record))
+            yield _bad_batch(self.chunk, [row])
+            return
+        lines = split(block)
+        screened = screen(lines, self.spec.max_record)
+        bad = [(int(lines.start[row]), int(lines.end[row]), *screened[row]) for row in screened]
+        if screened:
+            keep = np.ones(len(lines.end), np.bool_)
+            keep[list(screened)] = False
+            lines = pick(lines, keep)
+        segments, refused = (self.csv or self.json).parse(lines) if len(lines.end) else ([], {})
+        bad += [(int(lines.start[row]), int(lines.end[row]), *why) for row, why in refused.items()]
+        for segment in segments:
+            found = understand(segment.columns, len(segment.rows), self.spec)
+            wrong = {int(segment.rows[row]): why for row, why in found.bad.items()}
+            bad += [(int(lines.start[row]), int(lines.end[row]), *why) for row, why in wrong.items()]
+            if len(found.rows):
+                yield self._good(lines, segment, found)
+        if bad:
+            yield _bad_batch(self.chunk, list(_parts(block, sorted(bad))))
+
+    def _good(self, lines: Lines, segment: Any, found: Any) -> pa.RecordBatch:
+        rows = segment.rows[found.rows]
+        if self.csv:
+            payload = self.csv.payload(segment.columns)
+            payload = payload if len(payload) == len(rows) else payload.take(int64_array(found.rows))
+        else:
+            payload = lines.text if len(rows) == len(lines.text) else lines.text.take(int64_array(rows))
+        count, begin = len(rows), lines.start[rows]
+        times = [pa.nulls(count, _TIME) if time is None else number_array(time, _TIME)
+                 for time in (found.event_time, found.primary_time)]  # fmt: skip
+        return pa.RecordBatch.from_arrays([
+            found.event_id, times[0], found.primary_id, times[1], payload,
+            *(pa.nulls(count, SCHEMA.field(name).type) for name in ("reason", "detail", "raw", "part")),
+            *_place(self.chunk, count), int64_array(begin + lines.offset), int64_array(lines.end[rows] - begin),
+        ], schema=SCHEMA)  # fmt: skip
+
+
+def _header(fd: int, packed: bool, chunk: Chunk) -> bytes:
+    if packed:
+        try:
+            return header_of(packed_blocks(fd, 0, -1, chunk.proof, chunk.path, 1 << 16))
+        except BrokenGzip:
+            return b""  # who reads on finds the same, and puts it on record
+    return header_of(plain_blocks(fd, 0, min(HEADER + 1, os.fstat(fd).st_size), chunk.path, 1 << 16))
+
+
+def _parts(block: Block, bad: list[tuple[int, int, str, str]]) -> Iterator[tuple[Any, ...]]:
+    """Rows of bad lines, long ones in parts."""
+    for start, end, reason, detail in bad:
+        for part, low in enumerate(range(start, end, RAW_PART)):
+            raw = block.data[low : min(low + RAW_PART, end)]
+            yield block.offset + low, len(raw), raw, part, reason, detail
+
+
+def _bad_batch(chunk: Chunk, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    """Rows of (offset, length, raw, part, reason, detail)."""
+    offset, length, raw, part, reason, detail = (list(column) for column in zip(*rows, strict=True))
+    count = len(rows)
+    empty = [pa.nulls(count, field.type) for field in list(SCHEMA)[:5]]
+    why = [text_array(reason, pa.string()), text_array(detail, pa.string())]
+    lost = [pa.nulls(count, pa.binary()), pa.nulls(count, pa.int32())]
+    columns = [*why, *(lost if chunk.lost else (text_array(raw, pa.binary()), number_array(part, pa.int32())))]
+    where = [*_place(chunk, count), int64_array(offset), int64_array(length)]
+    return pa.RecordBatch.from_arrays([*empty, *columns, *where], schema=SCHEMA)
+
+
+def _place(chunk: Chunk, count: int) -> list[Any]:
+    name = chunk.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return [pa.repeat(scalar(text), count) for text in (name, chunk.source_partition)]
+
+
+def reader(work: Sequence[Sequence[Chunk]], spec: RecordSpec, each: RecordFn) -> RecordFn:
+    """What a task does: `each` to the records of the chunks that its numbers name."""
+
+    def records_of(numbers: Iterator[Any]) -> Iterator[Any]:
+        for batch in numbers:
+            for task in batch.column(0).to_pylist():
+                for chunk in work[task]:
+                    yield from read_chunk(chunk, spec)
+
+    return lambda numbers: each(records_of(numbers))
+
+
+def unchanged(batches: Iterator[Any]) -> Iterator[Any]:
+    """The records as they are."""
+    return batches

@@ -1,0 +1,148 @@
+"""Tables small enough to be written without Spark: a commit costs about 10 ms here and a Spark job 300 ms."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Field, Schema
+from deltalake.exceptions import DeltaError
+from deltalake.schema import PrimitiveType
+
+from clickjoin.kernel import data_file
+from clickjoin.kernel.data_file import DataFile, Target
+from clickjoin.kernel.types import delta_type
+from clickjoin.lake import restored
+from clickjoin.lake.committer import committer
+from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.table_version import TableVersion
+from clickjoin.model.errors import LakeError
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import BY_NAME, Table
+from clickjoin.schemas.arrow import arrow_schema
+
+# A batch every few seconds makes tens of thousands of versions a day: few checkpoints, a short log.
+_SETTINGS = {
+    "delta.checkpointInterval": "50",
+    "delta.logRetentionDuration": "interval 3 days",
+    # Whoever writes a checkpoint would clean up by its own clock, however wrong; GC does it by the lake's.
+    "delta.enableExpiredLogCleanup": "false",
+    # Not longer than the log: time travel needs both.
+    "delta.deletedFileRetentionDuration": "interval 3 days",
+    "delta.enableChangeDataFeed": "false",
+    "delta.enableDeletionVectors": "false",
+}
+_RACES = 100
+_PAUSE = 0.02  # seconds, at most, times the number of lost races
+
+
+def settings(table: Table) -> dict[str, str]:
+    """Delta's settings of a table."""
+    found = dict(_SETTINGS)
+    if table.statistics:
+        found["delta.dataSkippingStatsColumns"] = ",".join(table.statistics)
+    return found
+
+
+class DeltaTables(DeltaReader):
+    """The tables under one folder, to read and to commit to."""
+
+    def create(self, table: Table) -> bool:
+        """Create an empty table; False if it is there already, also where another process creates it just now."""
+        fields = [Field(c.name, PrimitiveType(delta_type(c.type))) for c in table.columns]
+        try:
+            DeltaTable.create(
+                self.path(table.name),
+                schema=Schema(fields),
+                mode="error",
+                partition_by=list(table.partitions),
+                configuration=settings(table),
+                storage_options=self._options,
+                # Another commit of its own would replace the schema and settings that the first one made.
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )
+        except DeltaError:
+            if self.exists(table.name):
+                return False
+            raise
+        return True
+
+    def replaces(self, what: str, now: datetime) -> None:
+        """Let no process but this one commit any more with what it has opened (see restored.leave_mark)."""
+        restored.leave_mark(self._root, what, now)
+        self._mark = restored.mark(self._root)
+
+    def add_columns(self, name: str, columns: Mapping[str, str]) -> None:
+        """Add columns (name to Spark SQL type) that a table lacks. Errors: LakeError where one has another type."""
+        table, known = self.open(name), self.columns(name)
+        for column, kind in columns.items():
+            if column in known and known[column] != delta_type(kind):
+                raise LakeError(
+                    f"{self.path(name)}: column {column} is {known[column]}, and the adapter makes it {kind}",
+                    remedy="Give the adapter's column another name, or the type it has",
+                )
+        new = [
+            Field(column, PrimitiveType(delta_type(kind))) for column, kind in columns.items() if column not in known
+        ]
+        if new:
+            try:
+                table.alter.add_columns(new)
+            except DeltaError:
+                if any(column not in self.columns(name) for column in columns):
+                    raise
+
+    def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:
+        """Append rows in one commit; False, and nothing written, if the table already holds this txn."""
+        return self.append_table(name, pa.Table.from_pylist(list(rows), schema=arrow_schema(BY_NAME[name])), txn)
+
+    def append_table(self, name: str, data: pa.Table, txn: Txn | None = None) -> bool:
+        """The same with an Arrow table, columns as arrow_schema has them."""
+        return self._once(name, lambda: self.write(name, data), txn)
+
+    def add(self, name: str, files: Sequence[DataFile], txn: Txn) -> bool:
+        """Commit files that lie beside a table's own already; False if the table already holds this txn."""
+        return self._once(name, lambda: files, txn)
+
+    def write(self, name: str, data: pa.Table) -> list[DataFile]:
+        """Write rows as data files of a table, in no version of it yet; columns as arrow_schema."""
+        table = BY_NAME[name]
+        target = Target(self.path(name), data.schema, table.partitions, table.statistics or tuple(table.names))
+        return data_file.write(target, data)
+
+    def commit_txn_only(self, name: str, txn: Txn) -> bool:
+        """Commit a txn without rows, so that no late copy of the same batch can commit rows under it.
+
+        False if the table holds the txn already.
+        """
+        return self.add(name, [], txn)
+
+    def _once(self, name: str, write: Callable[[], Sequence[DataFile]], txn: Txn | None) -> bool:
+        files: Sequence[DataFile] | None = None
+        for race in range(_RACES):
+            table = self.open(name)
+            if txn and self._settled(table, name, txn.app_id) >= txn.version:
+                committer(table.table_uri).ensure_durable(
+                    table
+                )  # a copy of this batch may have been killed before it could
+                return False
+            files = write() if files is None else files
+            # Where another writer of this txn came first, the next look will see it.
+            if TableVersion(table).commit_next(files, txn):
+                if txn:
+                    self.noted.saw(name, txn.app_id, txn.version)
+                return True
+            time.sleep(random.uniform(0, _PAUSE * min(race, 20)))
+        raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
+
+    def newest(self, name: str) -> TableVersion:
+        """The newest version of a table, to commit the very next one after it. Errors: as of `open`."""
+        return TableVersion(self.open(name))
+
+    def commit_next(self, name: str, version: int, txn: Txn) -> bool:
+        """Commit a txn without rows as the very next version after one; False if another commit came first."""
+        newest = self.newest(name)
+        return newest.version == version and newest.commit_next([], txn)

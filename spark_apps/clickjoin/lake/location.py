@@ -1,0 +1,121 @@
+"""The port of a lake's files: which are there, how long they are, and when the store says they were written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import pyarrow.fs as pafs
+
+LOG = "_delta_log"
+
+
+class Stored(NamedTuple):
+    """A file: its path below a folder, bytes, and when it was last written (seconds since 1970, by the store)."""
+
+    path: str
+    size: int
+    at: float
+
+
+class Location(Protocol):
+    """A folder of files, wherever it lies. Paths are relative to it."""
+
+    def stored(self, path: str) -> Stored | None:
+        """One file; None where it is not there."""
+        ...
+
+    def listed(self, folder: str = "") -> list[Stored]:
+        """All files below it, or below a folder of it, but for hidden folders; none where it is not there."""
+        ...
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Remove files; one that is gone already is no error."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file, over the one that is there."""
+        ...
+
+
+def location(root: str) -> Location:
+    """The folder at a path or URI."""
+    system, base = pafs.FileSystem.from_uri(root)
+    kind = LocalFolder if isinstance(system, pafs.LocalFileSystem) else ArrowFolder
+    return kind(system, base.rstrip("/"))
+
+
+def absent(folder: Location, sizes: Mapping[str, int]) -> list[str]:
+    """Those of some files (path to bytes) that are not there, or are of another size, each with what is wrong."""
+    files = {path: folder.stored(path) for path in sizes}
+    return [
+        path if file is None else f"{path} ({file.size} bytes, not {sizes[path]})"
+        for path, file in files.items()
+        if file is None or file.size != sizes[path]
+    ]
+
+
+class ArrowFolder:
+    """A folder of any store that Arrow knows."""
+
+    def __init__(self, system: pafs.FileSystem, base: str) -> None:
+        self._system, self._base = system, base
+
+    def stored(self, path: str) -> Stored | None:
+        """See Location."""
+        info = self._system.get_file_info(f"{self._base}/{path}")
+        return _stored(info, path) if info.type == pafs.FileType.File else None
+
+    def listed(self, folder: str = "") -> list[Stored]:
+        """See Location."""
+        start = f"{self._base}/{folder}".rstrip("/")
+        infos = self._system.get_file_info(pafs.FileSelector(start, allow_not_found=True, recursive=True))
+        files = [info for info in infos if info.type == pafs.FileType.File]
+        shown = [info for info in files if not any(map(_is_hidden, info.path[len(start) :].split("/")[:-1]))]
+        return [_stored(info, info.path.removeprefix(self._base).lstrip("/")) for info in shown]
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """See Location."""
+        for path in paths:
+            try:
+                self._system.delete_file(f"{self._base}/{path}")
+            except FileNotFoundError:
+                continue
+
+    def write(self, path: str, data: bytes) -> None:
+        """See Location."""
+        with self._system.open_output_stream(f"{self._base}/{path}") as out:
+            out.write(data)
+
+
+class LocalFolder(ArrowFolder):
+    """A folder of a local disk. Not by Arrow: under libfaketime it sees files' times faked as well."""
+
+    def stored(self, path: str) -> Stored | None:
+        """See Location."""
+        try:
+            info = Path(f"{self._base}/{path}").stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Stored(path, info.st_size, info.st_mtime)
+
+    def listed(self, folder: str = "") -> list[Stored]:
+        """See Location."""
+        start = f"{self._base}/{folder}".rstrip("/")
+        return [file for name in _names(start) if (file := self.stored(name[len(self._base) :].lstrip("/")))]
+
+
+def _stored(info: pafs.FileInfo, path: str) -> Stored:
+    return Stored(path, info.size, info.mtime_ns / 1e9)
+
+
+def _names(folder: str) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        yield from (f"{place}/{name}" for name in names)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", "."))

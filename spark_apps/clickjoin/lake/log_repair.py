@@ -1,0 +1,69 @@
+"""Making a log whole again whose entries a disk has lost: each is replaced by an entry that commits nothing.
+
+So versions stay what they were. What was committed with the entry is lost all the same: the journal knows what that
+was. What lay there is kept below the table's folder, in `_torn`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow.fs as pafs
+
+from clickjoin.lake.log_entries import POINTER, TableLog, Torn, read_log
+
+if TYPE_CHECKING:
+    from clickjoin.lake.delta_tables import DeltaTables
+
+_ASIDE = "_torn"
+_DIGEST = re.compile(r"(?:(\d{20})\.crc|\.(\d{20})\.json\.crc)")
+
+
+def can_fill(log: TableLog) -> bool:
+    """Whether single entries are torn. Where a checkpoint is gone too that others began from, files would be lost."""
+    gone = [torn for torn in log.torn if torn.why == "is missing"]
+    return bool(log.torn and log.table_id) and not (gone and any(torn.checkpoint for torn in log.torn))
+
+
+def fill(delta: DeltaTables, name: str) -> Sequence[Torn]:
+    """Make a table's log whole; returns what was torn. Nobody may write to the table meanwhile."""
+    log = read_log(delta.path(name))
+    if not can_fill(log):
+        return ()
+    files, root = pafs.FileSystem.from_uri(delta.path(name))
+    files.create_dir(f"{root}/{_ASIDE}", recursive=True)
+    _keep_aside(files, root, log.torn)
+    _drop_digests(files, root, min(torn.version for torn in log.torn))
+    for torn in log.torn:
+        place = f"{root}/_delta_log/{torn.file}"
+        if not torn.checkpoint:
+            _replace(files, place)
+        elif torn.file != POINTER:  # that one is gone with the digests
+            files.delete_file(place)
+    delta.forget(name)
+    return log.torn
+
+
+def _keep_aside(files: pafs.FileSystem, root: str, torn: Sequence[Torn]) -> None:
+    for one in torn:
+        if one.why != "is missing":
+            files.copy_file(f"{root}/_delta_log/{one.file}", f"{root}/{_ASIDE}/{one.file}")
+
+
+def _replace(files: pafs.FileSystem, place: str) -> None:
+    info = {"timestamp": int(time.time() * 1000), "operation": "LOST COMMIT", "operationParameters": {}}
+    with files.open_output_stream(f"{place}.filling") as out:
+        out.write(json.dumps({"commitInfo": info}).encode() + b"\n")
+    files.move(f"{place}.filling", place)
+
+
+def _drop_digests(files: pafs.FileSystem, root: str, since: int) -> None:
+    """Checksums of entries, and the pointer to a checkpoint, that may speak of what is gone: engines do without."""
+    for info in files.get_file_info(pafs.FileSelector(f"{root}/_delta_log")):
+        match = _DIGEST.fullmatch(info.base_name)
+        if info.base_name == POINTER or (match and int(match[1] or match[2]) >= since):
+            files.delete_file(info.path)

@@ -1,0 +1,39 @@
+"""What a lake's folder has to be before anything is written: there, and writable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.model.errors import ConfigError, LakeError
+
+
+def refusal(root: str) -> str:
+    """Why a lake's folder cannot be written to, in a sentence; empty if it can, or can be made."""
+    folder = Path(root)
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        return f"{root}: cannot be made, since {folder} is no folder"
+    for place in (folder, *sorted(Path(root).glob("*/_delta_log"))):
+        if not os.access(place, os.W_OK | os.X_OK):
+            return f"{root}: cannot be written to ({place})"
+    return ""
+
+
+def require_lake(root: str) -> None:
+    """Check that a pipeline has tables: what there is to look at. Errors: LakeError, as where a disk is not mounted."""
+    delta = DeltaReader(root)
+    if not delta.exists("registry") and not delta.exists("joined"):
+        raise LakeError(
+            f"{root}: holds no tables of this pipeline",
+            remedy="Mount the lake, or fix `lake` in the pipeline's file; until then nothing is joined, so none can "
+            "be joined twice. Only if it shall start again: `clickjoin init`",
+        )
+
+
+def require_writable(root: str) -> None:
+    """Check that a lake's folder can be written to, or made. Errors: ConfigError."""
+    if why := refusal(root):
+        raise ConfigError(why, remedy="Fix its permissions or its disk, or name another `lake` in the pipeline's file")

@@ -1,0 +1,86 @@
+"""Large tables as DataFrames, read from just the files that can hold what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from clickjoin.kernel import data_skipping
+from clickjoin.kernel.data_file import DataFile
+from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.lost_files import BadFile, passing_over
+from clickjoin.schemas import BY_NAME
+from clickjoin.spark.session import compile_code
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from clickjoin.model.extent import Extent
+
+_MAX_KEYS, _MIN_ROWS, _ROWS_PER_KEY = 200_000, 100_000, 4
+_WORTH_COMPILING = 500_000  # rows that are passed over, or joined to; of rows to join, a tenth (spark.session)
+
+
+class SparkReader:
+    """The tables of one pipeline, to read with Spark; `delta`: the same through their logs."""
+
+    def __init__(self, spark: SparkSession, delta: DeltaReader) -> None:
+        self.spark = spark
+        self.delta = delta
+        self._unread: frozenset[tuple[str, str]] = frozenset()
+
+    @contextmanager
+    def without(self, bad: Iterable[BadFile]) -> Iterator[None]:
+        """Read tables as if files that cannot be read held no rows."""
+        self._unread = frozenset((file.table, file.path) for file in bad)
+        try:
+            with passing_over(self.spark, bool(self._unread)):
+                yield
+        finally:
+            self._unread = frozenset()
+
+    def read(self, name: str, version: int | None = None) -> DataFrame:
+        """A table as a DataFrame, at its newest version or at the one given."""
+        reader = self.spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        return reader.load(self.delta.path(name))
+
+    def read_extent(
+        self, name: str, extent: Extent, batch: int | None = None, shards: Iterable[int] | None = None
+    ) -> DataFrame:
+        """Rows of an extent (of one batch, of some shards), from just the files that can hold them.
+
+        It stays what it was when this was called, whatever is committed meanwhile.
+        """
+        files = data_skipping.matching(self.delta.files(name), extent, batch, shards)
+        rows = self._read(name, files).where(extent.sql(shards=shards))
+        return rows if batch is None else rows.where(f"batch = {batch}")
+
+    def read_named(self, name: str, extent: Extent, keys: DataFrame) -> DataFrame:
+        """Rows of an extent, of which those that no key names may be left out: they are, where the keys are few.
+
+        `keys`: columns of the table, as many rows as the extent has. A day's rows are not sorted and sent about for the
+        sake of a few late events.
+        """
+        files = data_skipping.within(self.delta.files(name), extent)
+        rows, held = self._read(name, data_skipping.paths(files)).where(extent.sql()), data_skipping.rows(files)
+        if held > _WORTH_COMPILING:
+            compile_code(self.spark, True)
+        if extent.rows > _MAX_KEYS or held < max(_MIN_ROWS, _ROWS_PER_KEY * extent.rows):
+            return rows
+        return rows.join(keys.hint("broadcast"), list(keys.columns), "left_semi").select(*rows.columns)
+
+    def _read(self, name: str, files: list[str], ddl: str = "") -> DataFrame:
+        ddl, root = ddl or BY_NAME[name].ddl, self.delta.path(name)
+        files = [file for file in files if (name, file) not in self._unread]
+        if not files:
+            return self.spark.createDataFrame([], ddl)
+        reader = self.spark.read.schema(ddl).option("basePath", root)
+        return reader.parquet(*(f"{root}/{file}" for file in files))
+
+    def written(self, name: str, files: Sequence[DataFile]) -> DataFrame:
+        """Rows of files that workers have written, committed or not: with all columns that the table has."""
+        columns = ", ".join(f"`{column}` {kind}" for column, kind in self.delta.columns(name).items())
+        return self._read(name, [file.path for file in files], columns)

@@ -1,0 +1,232 @@
+"""The only way to write the large tables: idempotent appends and insert-only merges, run again on conflict."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from clickjoin.kernel.data_file import DataFile, Target
+from clickjoin.lake.committer import Unwritable, committer
+from clickjoin.lake.delta_tables import DeltaTables, settings
+from clickjoin.lake.maintenance import LARGE, SORTED
+from clickjoin.lake.row_groups import short_groups
+from clickjoin.lake.spark_reader import SparkReader
+from clickjoin.model.errors import CommitConflict, CommitStateUnknown, LakeError
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import BY_NAME, REGISTRY, Table
+from clickjoin.schemas.arrow import arrow_schema
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+_TXN_APP = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
+_MIN_FILE_SIZE = "spark.databricks.delta.optimize.minFileSize"
+_RERUNS = 30
+# Another writer came first. ConcurrentTransaction: it was a copy of this very batch, and a rerun is skipped.
+_CONFLICTS = (
+    "DELTA_CONCURRENT_",
+    "ConcurrentAppendException",
+    "ConcurrentTransactionException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException",
+    "MetadataChangedException",
+    "ConcurrentWriteException",
+    "DELTA_METADATA_CHANGED",
+    "ProtocolChangedException",
+    "Overtaken",
+)
+_UNKNOWN = "clickjoin.storage.CommitStateUnknownException"  # of infra/logstore
+
+
+def is_conflict(error: Exception) -> bool:
+    """Whether a failed commit was refused because another writer came first, so that a rerun can succeed."""
+    text = f"{type(error).__name__} {error}"
+    return any(mark in text for mark in _CONFLICTS)
+
+
+def is_unknown(error: Exception) -> bool:
+    """Whether a commit may have landed, by the answer that its writer got."""
+    return isinstance(error, CommitStateUnknown) or _UNKNOWN in str(error)
+
+
+class SparkTables(SparkReader):
+    """The tables of one pipeline. `conflict_reruns` counts commits run again because another writer came first."""
+
+    def __init__(self, spark: SparkSession, root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        super().__init__(spark, DeltaTables(root))
+        self.delta: DeltaTables
+        self.conflict_reruns = 0
+        self.sleep = sleep
+
+    def append(self, name: str, rows: DataFrame | pa.Table, txn: Txn) -> None:
+        """Append rows in one commit, once a txn: where the table holds it already, nothing is written.
+
+        Rows of an Arrow table are written by this process. Errors: CommitConflict after many refusals in a row.
+        """
+        if isinstance(rows, pa.Table):
+            self.delta.append_table(name, rows, txn)
+            return
+        table = BY_NAME[name]
+        extra = [column for column in rows.columns if column not in table.names] if name == "joined" else []
+        ordered = rows.select(*table.names, *extra)
+
+        def write() -> None:
+            writer = ordered.write.format("delta").mode("append")
+            writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(self.delta.path(name))
+
+        self.rerun(name, write)
+        self.delta.noted.saw(name, txn.app_id, txn.version)
+
+    def add(self, name: str, files: Sequence[DataFile], txn: Txn) -> None:
+        """Add files that tasks have written to a table, in one commit, once a txn."""
+        try:
+            self.delta.add(name, files, txn)
+        except Unwritable:
+            self.append(name, self.written(name, files), txn)
+
+    def target(self, table: Table, schema: pa.Schema | None = None) -> Target:
+        """A table for tasks to write files of: all of its columns, or those of a schema."""
+        return Target(self.delta.path(table.name), schema or arrow_schema(table), table.partitions, table.statistics)
+
+    def create_filled(self, table: Table, rows: DataFrame, name: str) -> None:
+        """Create a table under some name with its rows, sorted by event time within partitions, in one commit."""
+        spread = rows.repartition(*(F.col(column) for column in table.partitions))
+        writer = spread.sortWithinPartitions(*table.partitions, "event_time").write.format("delta")
+        writer = writer.partitionBy(*table.partitions).options(**settings(table)).mode("error")
+        with short_groups(self.spark, table.name):
+            writer.save(self.delta.path(name))
+
+    def commit_txn_only(self, name: str, txn: Txn) -> bool:
+        """Commit a txn without rows (see DeltaTables.commit_txn_only)."""
+        return self.delta.commit_txn_only(name, txn)
+
+    def merge_insert_only(self, view: str, where: str, txn: Txn) -> int | None:
+        """Insert into the registry the rows of a view whose id it does not hold; one commit, once a txn.
+
+        `where`: literal terms on the target `t`, which prune files and keep concurrent claims apart. Returns rows
+        inserted, or None where the registry holds the txn already (then a copy of this batch has claimed).
+        """
+        columns = ", ".join(f"`{name}`" for name in REGISTRY.names)
+        values = ", ".join(f"s.`{name}`" for name in REGISTRY.names)
+        sql = (
+            f"MERGE INTO delta.`{self.delta.path('registry')}` t USING {view} s ON t.event_id = s.event_id "
+            f"AND t.event_time = s.event_time AND t.bucket = s.bucket AND t.shard = s.shard AND {where} "
+            f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+        )
+
+        def merge() -> int | None:
+            # Session-wide settings: they must be gone before anything else writes.
+            self.spark.conf.set(_TXN_APP, txn.app_id)
+            self.spark.conf.set(_TXN_VERSION, str(txn.version))
+            try:
+                done = self.spark.sql(sql).collect()
+            finally:
+                self.spark.conf.unset(_TXN_APP)
+                self.spark.conf.unset(_TXN_VERSION)
+            return int(done[0]["num_inserted_rows"]) if done else None
+
+        return self.rerun("registry", merge)
+
+    def merge_output(self, view: str, where: str, columns: list[str]) -> int:
+        """Insert into `joined` the rows of a view whose id it does not hold. Returns rows.
+
+        `where`: as in merge_insert_only.
+        """
+        named = ", ".join(f"`{name}`" for name in columns)
+        values = ", ".join(f"s.`{name}`" for name in columns)
+        sql = f"{self._output(view, where)} WHEN NOT MATCHED THEN INSERT ({named}) VALUES ({values})"
+        return int(self.rerun("joined", lambda: self.spark.sql(sql).collect())[0]["num_inserted_rows"])
+
+    def update_output(self, view: str, where: str, columns: list[str]) -> None:
+        """Give rows of `joined` the values that a view has for their ids; `where` as in merge_insert_only."""
+        values = ", ".join(f"t.`{name}` = s.`{name}`" for name in columns)
+        sql = f"{self._output(view, where)} WHEN MATCHED THEN UPDATE SET {values}"
+        self.rerun("joined", lambda: self.spark.sql(sql).collect())
+
+    def _output(self, view: str, where: str) -> str:
+        return (
+            f"MERGE INTO delta.`{self.delta.path('joined')}` t USING {view} s ON t.event_id = s.event_id "
+            f"AND t.event_time = s.event_time AND t.bucket = s.bucket AND {where}"
+        )
+
+    def delete_matched(self, name: str, view: str, where: str, owner: str = "token") -> None:
+        """Remove the rows of a table that a view names by event_id, event_time and owner.
+
+        `where`: as in merge_insert_only.
+        """
+        sql = (
+            f"MERGE INTO delta.`{self.delta.path(name)}` t USING {view} s ON t.event_id = s.event_id "
+            f"AND t.event_time = s.event_time AND t.{owner} = s.{owner} AND {where} WHEN MATCHED THEN DELETE"
+        )
+        self.rerun(name, lambda: self.spark.sql(sql).collect())
+
+    def rewrite(self, name: str, bucket: str | None = None) -> int | None:
+        """Rewrite a table's (or a bucket's) files below 32 MB into few; in the registry all, sorted by event time.
+
+        Returns the number of files that went, or None where another writer was busy in them: they are left as they are.
+        By Spark, never by delta-rs: two rewritings of the same files by that one both commit, and every row is double.
+        """
+        where = f" WHERE bucket = '{bucket}'" if bucket else ""
+        order = " ZORDER BY (event_time)" if name == SORTED else ""
+        self.spark.conf.set(_SORTED, "true")
+        self.spark.conf.set(_MIN_FILE_SIZE, str(LARGE))
+        sql = f"OPTIMIZE delta.`{self.delta.path(name)}`{where}{order}"
+        try:
+            with short_groups(self.spark, name):
+                metrics = self.spark.sql(sql).collect()[0]["metrics"]
+        except Exception as error:
+            if not is_conflict(error):
+                raise
+            return None
+        return int(metrics["numFilesRemoved"])
+
+    def rerun(self, name: str, commit: Callable[[], T]) -> T:
+        """Commit to a table, again where another writer came first or the answer was lost: a rerun finds what landed.
+
+        Errors: CommitConflict after many refusals, CommitStateUnknown after as many lost answers, LakeReplaced.
+        """
+        unknown: Exception | None = None
+        for attempt in range(_RERUNS):
+            self.delta.require_same()
+            try:
+                done = commit()
+                self.delta.require_same()  # Spark opens the table by itself: see docs/backup.md
+                if unknown:
+                    table = self.delta.open(name)
+                    committer(table.table_uri).ensure_durable(table)
+                return done
+            except Exception as error:
+                if not (is_unknown(error) or is_conflict(error)):
+                    raise
+                unknown = error if is_unknown(error) else unknown
+                self.conflict_reruns += 1
+                self.sleep(random.uniform(0.01, 0.05 * 2 ** min(attempt, 6)))
+        if unknown:
+            raise CommitStateUnknown(
+                f"{self.delta.path(name)}: no answer to {_RERUNS} commits ({unknown})"[:500], remedy="Check the disk"
+            ) from unknown
+        raise CommitConflict(
+            f"{self.delta.path(name)}: refused {_RERUNS} times in a row",
+            remedy="Too many writers in one bucket: use more shards, or fewer replicas",
+        )
+
+    def require(self) -> None:
+        """Check that every table is there. Errors: LakeError, also for a registry lost beside existing outputs."""
+        if not self.delta.exists("registry") and self.delta.exists("joined"):
+            raise LakeError(
+                f"{self.delta.path('registry')}: the registry is missing while outputs exist",
+                remedy="Never start an empty one: restore it, or rebuild it from the outputs",
+            )
+        for name in BY_NAME:
+            if not self.delta.exists(name):
+                raise LakeError(f"{self.delta.path(name)}: no such table", remedy="Run `clickjoin init`")

@@ -1,0 +1,63 @@
+"""Creating a pipeline's tables: once, by the first process that starts, and never over a lake that has lost one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from clickjoin.agreement.check import require_agreement
+from clickjoin.joiner.adapter import load_adapter
+from clickjoin.lake import DeltaTables
+from clickjoin.lake.restored import half_restored
+from clickjoin.model.errors import LakeError
+from clickjoin.registry.shards import start_timeline
+from clickjoin.schemas import ALL, LATER
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+
+
+def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing: bool = True) -> list[str]:
+    """Create the tables that are not there yet; returns their names. `agreeing`: check that they fit together.
+
+    Errors: LakeError where a table is gone from a lake that has been worked in (an empty one would let events through
+    twice, or hide that some were lost), where one is older than the others (see agreement.rules), where a restore was
+    cut short, or where the adapter's columns do not fit table `joined`.
+    """
+    delta = delta or DeltaTables(pipeline.root)
+    there = [table.name for table in ALL if delta.exists(table.name)]
+    missing = [table.name for table in ALL if table.name not in there]
+    gone = [name for name in missing if name not in LATER]
+    if gone and (half := half_restored(pipeline.root)):
+        raise LakeError(
+            f"{pipeline.root}: is not there, and {half} is: a restore was cut short",
+            remedy="Run `clickjoin restore` again: it does the rest",
+        )
+    if gone and _worked_in(delta, there):
+        raise LakeError(
+            f"{pipeline.root}: table {', '.join(gone)} is missing from a lake that has been worked in",
+            remedy=_remedy(gone),
+        )
+    if agreeing and there:
+        require_agreement(delta, pipeline)
+    made = [table.name for table in ALL if table.name in missing and delta.create(table)]
+    start_timeline(delta, pipeline, datetime.now(UTC))
+    delta.add_columns("joined", dict(load_adapter(pipeline.adapter).columns))
+    return made
+
+
+def _remedy(gone: list[str]) -> str:
+    rebuilt = [
+        f"`clickjoin {what} rebuild`"
+        for what, name in (("journal", "journal"), ("registry", "registry"))
+        if name in gone
+    ]
+    if len(rebuilt) == len(gone):
+        return f"Restore it, or rebuild it with {', then '.join(rebuilt)}; an empty one is never begun by mistake"
+    return "Restore it; an empty one is never begun by mistake"
+
+
+def _worked_in(delta: DeltaTables, there: list[str]) -> bool:
+    return any(delta.version(name) > 0 for name in there if name in ("journal", "registry")) or (
+        "joined" in there and delta.rows("joined") > 0
+    )

@@ -1,0 +1,142 @@
+"""Rebuilding a lost or damaged registry from the outputs, within the retention: what was published stays claimed.
+
+Built beside, with every settled batch fixed in it, and put in place by one rename: no join ever sees half of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from clickjoin.agreement.account import account
+from clickjoin.dispatcher.journal import Journal, sequences
+from clickjoin.lake.folders import put_aside, remove, rename
+from clickjoin.lake.relog import go_on_after
+from clickjoin.model.errors import BatchError, ConfigError
+from clickjoin.model.extent import timestamp
+from clickjoin.model.ids import bucket_at, bucket_start
+from clickjoin.model.timeline import Timeline
+from clickjoin.model.txn import Txn
+from clickjoin.registry.boundary import advance, load_boundary
+from clickjoin.registry.shards import load_timeline
+from clickjoin.schemas import REGISTRY
+from clickjoin.spark.rows import first_of_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.config import Pipeline
+    from clickjoin.lake import DeltaTables, SparkTables
+
+_BESIDE = "registry.rebuilding"
+_OUTPUTS = ("joined", "filtered", "unjoinable")
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """Claims written, by outcome; the event time that they reach back to; where the old registry was put."""
+
+    claims: dict[str, int]
+    since: datetime | None
+    old: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self) | {"since": self.since.isoformat() if self.since else None}
+
+
+def rebuild(pipeline: Pipeline, lake: SparkTables, now: datetime, *, replace: bool = False) -> Rebuilt:
+    """Rebuild the registry from `joined`, `filtered` and `unjoinable`. No join may run meanwhile.
+
+    Events older than what it reaches back to are expired from then on. Errors: ConfigError where a registry is there
+    and `replace` was not asked for, BatchError where something was joined meanwhile.
+    """
+    delta = lake.delta
+    there = delta.exists("registry")
+    if there and not replace:
+        raise ConfigError(
+            f"{delta.path('registry')}: is there",
+            remedy="Fix single claims with `clickjoin verify --repair`, or put all of it aside with --replace",
+        )
+    seen = {name: delta.version(name) for name in (*_OUTPUTS, "pending", "journal")}
+    since = _since(pipeline, delta, now)
+    claims = _claims(pipeline, lake, load_timeline(delta), since)
+    remove(delta, _BESIDE)
+    lake.create_filled(REGISTRY, claims, _BESIDE)
+    for txn in _fixed(pipeline, delta):
+        delta.commit_txn_only(_BESIDE, txn)
+    if since is not None:
+        advance(delta, load_timeline(delta).most, since, now)
+    old = _put_in_place(delta, now, seen, there=there)
+    account(
+        delta, pipeline.pipeline, ("registry_boundary", "shard_timeline")
+    )  # claims were placed, and reach back, as these say now
+    counts = lake.read("registry").groupBy("outcome").count().collect()
+    return Rebuilt({row["outcome"]: row["count"] for row in counts}, since, old)
+
+
+def _put_in_place(delta: DeltaTables, now: datetime, seen: Mapping[str, int], *, there: bool) -> str | None:
+    """Put the new registry in the place of the old one, and return where that is then.
+
+    A process that sleeps meanwhile holds a handle of the old registry: it is refused (see DeltaTables.replaces), and
+    what it was about to commit is a version that the new one has already (see lake/relog.py).
+    """
+    delta.replaces("registry rebuild", now)
+    old = put_aside(delta, "registry", now) if there else None
+    if moved := [name for name, version in seen.items() if delta.version(name) != version]:
+        if old:
+            rename(delta, Path(old).name, "registry")
+        raise BatchError(
+            f"{delta.path(moved[0])}: was committed to while the registry was rebuilt; the registry is as it was",
+            remedy="Stop every run, drain and gc of the pipeline, pause its DAGs in Airflow, and rebuild it again",
+        )
+    go_on_after(delta, _BESIDE, old, now)
+    rename(delta, _BESIDE, "registry")
+    return old
+
+
+def _since(pipeline: Pipeline, delta: DeltaTables, now: datetime) -> datetime | None:
+    """The start of the oldest bucket that the new registry answers for."""
+    files = delta.files("joined")
+    times = files["max.event_time"].to_pylist() if files.num_rows else []
+    newest = max((time for time in times if time), default=None)
+    boundary = load_boundary(delta)
+    if newest is None:
+        return max(boundary.values(), default=None)
+    oldest = min(now, newest) - timedelta(seconds=pipeline.registry.retention)
+    return max([bucket_start(bucket_at(oldest, pipeline.registry.bucket)), *boundary.values()])
+
+
+def _claims(pipeline: Pipeline, lake: SparkTables, timeline: Timeline, since: datetime | None) -> DataFrame:
+    parts = [
+        lake.read(name)
+        .where("TRUE" if since is None else f"event_time >= {timestamp(since)}")
+        .where(
+            "TRUE" if since is None or name != "joined" else f"bucket >= '{bucket_at(since, pipeline.registry.bucket)}'"
+        )
+        .select("event_id", "event_time", "bucket", "token", F.lit(name).alias("outcome"), F.lit(rank).alias("rank"))
+        for rank, name in enumerate(_OUTPUTS)
+    ]
+    whole = parts[0].unionAll(parts[1]).unionAll(parts[2])
+    return first_of_key(whole, "rank", "token").withColumn("shard", F.expr(timeline.sql())).select(*REGISTRY.names)
+
+
+def _fixed(pipeline: Pipeline, delta: DeltaTables) -> list[Txn]:
+    """Of each sequence the newest batch that must claim nothing more: settled, or with some output written already."""
+    found = []
+    for replica, sequence in sequences(delta):
+        journal = Journal(delta, pipeline.pipeline, replica, sequence)
+        app = f"{pipeline.pipeline}/{replica}/{sequence}"
+        # A redrive writes to `pending` once the claims are gone.
+        written = max(
+            delta.latest_txn_version(name, app) for name in (*_OUTPUTS, *(("pending",) * (sequence == "redrive")))
+        )
+        last = max(journal.settled(), written)
+        if last > 0:
+            found.append(Txn(app, last))
+    return found

@@ -1,0 +1,105 @@
+"""Few rows, written by this process: a commit of delta-rs costs a tenth of what a Spark job does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence, Set
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.kernel import data_skipping
+from clickjoin.kernel.arrays import to_numpy
+from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, read_columns, scan_by_key
+from clickjoin.schemas import REGISTRY
+
+if TYPE_CHECKING:
+    from clickjoin.kernel.data_file import DataFile
+    from clickjoin.lake.delta_tables import DeltaTables
+    from clickjoin.lake.spark_tables import SparkTables
+    from clickjoin.model.txn import Txn
+
+_KEY = KEYS.names
+_MAX_FILES, _MAX_CLAIMS = 2_000, 20_000_000  # read in seconds, where a MERGE sorts them
+_READERS = 8
+
+
+class Overtaken(Exception):
+    """Another commit came between a look at the registry and the commit that rests on it: look again."""
+
+
+class Taken(Exception):
+    """One of the ids that were to be claimed together has been claimed since they were looked up."""
+
+
+class TooMany(Exception):
+    """The claims that a batch is to be checked against are more than this process should read: have Spark MERGE it."""
+
+
+def commit_claim_rows(lake: SparkTables, rows: pa.Table, txn: Txn) -> int | None:
+    """SparkTables.merge_insert_only for few rows, columns as the registry's.
+
+    Errors: TooMany where it would have to read too much.
+
+    The commit is the very next version after the one that was read, or none: whoever committed between, be it to
+    other buckets, has it look again. So two can never claim the same id.
+    """
+    return lake.rerun(REGISTRY.name, lambda: _insert(lake.delta, rows, txn))
+
+
+def _insert(delta: DeltaTables, rows: pa.Table, txn: Txn) -> int | None:
+    newest = delta.newest(REGISTRY.name)
+    if newest.holds(txn):
+        return None
+    files = data_skipping.holding(newest.files(), rows)
+    if files.num_rows > _MAX_FILES or data_skipping.rows(files) > _MAX_CLAIMS:
+        raise TooMany(f"{files.num_rows} files")
+    taken = claims_of(delta.path(REGISTRY.name), data_skipping.paths(files), rows)
+    new = rows.join(taken, _KEY, join_type="left anti") if taken.num_rows else rows
+    if new.num_rows and not newest.commit_next(delta.write(REGISTRY.name, new.select(rows.column_names)), txn):
+        raise Overtaken(delta.path(REGISTRY.name))
+    return int(new.num_rows)
+
+
+def commit_claim_files(lake: SparkTables, files: Sequence[DataFile], seen: Set[str], txn: Txn) -> int | None:
+    """Add claims that tasks have written to the registry; returns as SparkTables.merge_insert_only does.
+
+    `seen`: the registry's files that they have been checked against; files committed since are read here.
+    Errors: Taken where one of the ids has been claimed meanwhile; then nothing is added.
+    """
+    return lake.rerun(REGISTRY.name, lambda: _add(lake.delta, files, seen, txn))
+
+
+def _add(delta: DeltaTables, files: Sequence[DataFile], seen: Set[str], txn: Txn) -> int | None:
+    newest = delta.newest(REGISTRY.name)
+    if newest.holds(txn):
+        return None
+    since: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    actions = newest.files()
+    places = zip(*(actions[name].to_pylist() for name in ("partition.bucket", "partition.shard", "path")), strict=True)
+    for bucket, shard, path in places:
+        if path not in seen:
+            since[bucket, str(shard)].append(path)
+    root = delta.path(REGISTRY.name)
+    for file in files:
+        _require_free(root, file, since.get((file.values["bucket"], file.values["shard"]), []))
+    if not newest.commit_next(files, txn):
+        raise Overtaken(root)
+    return sum(file.rows for file in files)
+
+
+def _require_free(root: str, file: DataFile, others: list[str]) -> None:
+    if not others:
+        return
+    mine = read_columns(root, [file.path], KEYS)
+    taken = claims_of(root, others, mine)
+    if taken.num_rows and mine.join(taken, _KEY, join_type="left semi").num_rows:
+        raise Taken(file.path)
+
+
+def claims_of(root: str, files: list[str], events: pa.Table) -> pa.Table:
+    """Ids and times of the claims in some files of the registry that some events may have. Columns in: both."""
+    when = TimeRanges(np.unique(to_numpy(events["event_time"].cast(pa.int64()))))
+    return scan_by_key(root, files, pc.unique(events["event_id"]), when, KEYS, _READERS)

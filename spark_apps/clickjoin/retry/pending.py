@@ -1,0 +1,69 @@
+"""The state of a pending event: that of its newest row in table `pending`, by round, then attempt, then resolved last.
+
+A replica keeps a history of its own for each event. The rule stands here once, for Spark and for Arrow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from clickjoin.model.ids import EVENT_KEY
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from clickjoin.lake.delta_reader import DeltaReader
+    from clickjoin.lake.spark_reader import SparkReader
+
+_OWNED = ("replica", *EVENT_KEY)
+
+
+def newest() -> Column:
+    """What the newest row of an event has most of, for max_by."""
+    return F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
+
+
+def states(rows: DataFrame, *others: Column) -> DataFrame:
+    """The state of each event of each replica. Columns: replica, event_id, event_time, state, and the aggregates."""
+    return rows.groupBy(*_OWNED).agg(F.max_by("state", newest()).alias("state"), *others)
+
+
+def waiting(lake: SparkReader, replica: str, version: int | None = None) -> DataFrame:
+    """Events of a replica that wait: the newest row of each, with the record of its first row."""
+    rows = lake.read("pending", version).where(F.col("replica") == replica)
+    others = [name for name in rows.columns if name not in (*EVENT_KEY, "payload")]
+    state = rows.groupBy(*EVENT_KEY).agg(
+        F.max_by(F.struct(*others), newest()).alias("newest"),
+        F.min_by("payload", F.struct(F.col("payload").isNull(), "round", "batch")).alias("payload"),
+    )
+    return state.select(*EVENT_KEY, "payload", "newest.*").where("state = 'waiting'")
+
+
+def newest_rows(rows: pa.Table) -> pa.Table:
+    """The newest row of each event. Columns in: replica, event_id, event_time, round, attempt, state."""
+    if not rows.num_rows:
+        return rows
+    resolved = pc.cast(pc.equal(rows["state"], "resolved"), pa.int64())
+    attempts = pc.multiply(pc.cast(rows["attempt"], pa.int64()), 2)
+    rounds = pc.multiply(pc.cast(rows["round"], pa.int64()), 1 << 32)
+    rank = pc.add(rounds, pc.add(attempts, resolved))
+    order = pc.sort_indices(pa.table({"rank": rank}), [("rank", "descending")])
+    ordered = rows.take(order).append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
+    first = ordered.group_by(list(_OWNED)).aggregate([("_row", "min")])["_row_min"]
+    return ordered.take(first).drop_columns("_row")
+
+
+def open_pending(delta: DeltaReader, *columns: str) -> pa.Table:
+    """Events that wait for their primary, by replica. Columns: those of newest_rows but state, and those asked for."""
+    names = dict.fromkeys((*_OWNED, "round", "attempt", "state", *columns))
+    rows = newest_rows(delta.read("pending", columns=list(names)))
+    return rows.filter(pc.equal(rows["state"], "waiting")).select([*_OWNED, "round", "attempt", *columns])
+
+
+def open_rows(delta: DeltaReader, *columns: str) -> list[dict[str, Any]]:
+    """The same as plain data."""
+    return list(open_pending(delta, *columns).to_pylist())

@@ -1,0 +1,135 @@
+"""Whether files were read whole: every byte that was planned is in a row, or is no record at all.
+
+Rows know their offset and length, and a record's length takes in its line's end: so rows of a split tile it, but for
+blank lines and a CSV file's header. What is not tiled (see tiling.py) is read again here, and judged.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Protocol
+
+from clickjoin.model.errors import SourceError
+from clickjoin.model.ids import RecordSpec
+from clickjoin.model.split import PlannedSplit, SourceOffset, Split, SplitKey
+from clickjoin.sources.completeness import (
+    MAX_BYTES,
+    OVERREAD,
+    UNPROVEN,
+    UNREAD,
+    Completeness,
+    Evidence,
+    Fault,
+    unproven_notes,
+)
+from clickjoin.sources.files.state import FilePosition, FileSplit
+from clickjoin.sources.files.tiling import MAX_GAPS, ByteGap, byte_gaps
+
+_UNIT = "byte ranges"
+_CUT = f"more than {MAX_GAPS} {_UNIT} are in question, and only as many were looked at: verify a shorter range"
+_REWRITTEN = "a file was rewritten after it was read, and shows no change: touch it, and it is read again"
+
+
+class Bytes(Protocol):
+    """What this needs of a source of files."""
+
+    def size(self, split: Split) -> int:
+        """About how many bytes a planned split has."""
+        ...
+
+    def reread(self, split: Split, start: int, end: int, spec: RecordSpec) -> list[int | None] | None:
+        """Event times (microseconds; None of a bad record) of what is in bytes [start, end) of a planned split now.
+
+        None if the bytes cannot be read any more.
+        """
+        ...
+
+    def rewritten(self, offsets: Sequence[SourceOffset]) -> list[SourceOffset]:
+        """Those whose files look as they did at the last look and hold other bytes: all that was read is compared."""
+        ...
+
+
+def check(source: Bytes, evidence: Evidence) -> Completeness:
+    """Compare all that was planned to be read of files with what has landed."""
+    reader = _Reader(source, evidence)
+    gaps, all_of_them = byte_gaps(evidence) if evidence.planned else ([], True)
+    for gap in gaps:
+        reader.judge(gap)
+    reader.faults += rewritten(source, evidence)
+    notes = unproven_notes(reader.faults, _UNIT) + (() if all_of_them else (_CUT,))
+    return Completeness(misfits(evidence.planned) + reader.faults, notes)
+
+
+def misfits(planned: Iterable[PlannedSplit]) -> list[Fault]:
+    """Where splits of one generation leave bytes out, or read some twice. Lost splits are planned again, rightly."""
+    by_file: defaultdict[tuple[str, str, str], list[tuple[FileSplit, PlannedSplit]]] = defaultdict(list)
+    for one in planned:
+        if not one.lost:
+            by_file[one.replica, one.stream, one.split.partition].append((FileSplit.of(one.split), one))
+    faults = []
+    for splits in by_file.values():
+        splits.sort(key=lambda pair: pair[0].start)
+        for (left, before), (right, after) in pairwise(splits):
+            end, start = left.end, right.start
+            if end < 0 or start < end:
+                faults.append(_fault(OVERREAD, after, start, end, f"batch {before.batch} had read this already"))
+            elif start > end and after.batch == before.batch + 1:
+                faults.append(_fault(UNREAD, before, end, start, f"batch {after.batch} began behind these bytes"))
+    return faults
+
+
+def rewritten(source: Bytes, evidence: Evidence) -> list[Fault]:
+    """A fault of kind `unproven` for each file of these splits whose bytes are not those that were read."""
+    newest = {
+        (one.replica, one.split.partition): one for one in sorted(evidence.planned, key=lambda planned: planned.batch)
+    }
+    faults = []
+    for replica, offsets in evidence.offsets.items():
+        asked = [offset for name, offset in offsets.items() if (replica, name) in newest]
+        for offset in source.rewritten(asked):
+            end = FilePosition.of(offset).offset
+            faults.append(_fault(UNPROVEN, newest[replica, offset.partition], 0, end, _REWRITTEN))
+    return faults
+
+
+def _fault(kind: str, planned: PlannedSplit, start: int, end: int, detail: str, records: int = 1) -> Fault:
+    """Bytes [start, end) of a file (end -1: to its end) that were not read as planned."""
+    return Fault(kind, planned, records, detail, {"from": start, "to": end})
+
+
+class _Reader:
+    """Reads gaps again, and judges what is in them."""
+
+    def __init__(self, source: Bytes, evidence: Evidence) -> None:
+        self._source, self._evidence = source, evidence
+        self._known: dict[SplitKey, PlannedSplit] = {planned.key: planned for planned in evidence.planned}
+        self._left = MAX_BYTES
+        self.faults: list[Fault] = []
+
+    def judge(self, gap: ByteGap) -> None:
+        """Take a gap in."""
+        planned = self._known[gap.key]
+        if gap.twice:
+            detail = "two rows hold these bytes, or a row lies outside of the split"
+            self.faults.append(_fault(OVERREAD, planned, gap.start, gap.end, detail))
+        elif gap.end - gap.start != 1:  # one byte is a line's end: a blank line
+            self._read(planned, gap)
+
+    def _read(self, planned: PlannedSplit, gap: ByteGap) -> None:
+        size = gap.end - gap.start if gap.end >= 0 else self._source.size(planned.split)
+        if size > self._left:
+            self.faults.append(_fault(UNPROVEN, planned, gap.start, gap.end, "too long to be read again"))
+            return
+        self._left -= size
+        try:
+            times = self._source.reread(planned.split, gap.start, gap.end, self._evidence.spec(planned.planned))
+        except SourceError:
+            times = None
+        if times is None and gap.end >= 0:
+            detail = "no row holds these bytes, and no file does any more"
+            self.faults.append(_fault(UNPROVEN, planned, gap.start, gap.end, detail))
+        if missing := self._evidence.missing(times or ()):
+            detail = "records in the file, and in no table"
+            self.faults.append(_fault(UNREAD, planned, gap.start, gap.end, detail, missing))

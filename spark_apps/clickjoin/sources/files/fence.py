@@ -1,0 +1,46 @@
+"""Which folders the raw logs of a backfill may come from: whoever starts one names a glob."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from clickjoin.kernel.fence import Fence
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+
+_LITERAL = re.compile(r"\[([*?[])\]")
+
+
+def fence_of(pipeline: Pipeline) -> Fence:
+    """The pipeline's fence: `backfill.roots` of its file, else the folders that its sources' globs start from."""
+    given = pipeline.backfill.roots
+    if given is None:
+        own = (base_of(side.source.path)[0] for side in (pipeline.primary, pipeline.foreign))
+        given = tuple(folder for folder in own if os.path.realpath(folder) != "/")
+    return Fence(_resolved(given), _resolved(_secret()))
+
+
+def base_of(pattern: str) -> tuple[str, tuple[str, ...]]:
+    """The folder that a glob starts from, which has no wildcard, and the parts of the pattern below it."""
+    parts = pattern.split("/")
+    wild = (at for at, part in enumerate(parts[:-1]) if re.search(r"[*?[]", _LITERAL.sub("", part)))
+    fixed = next(wild, len(parts) - 1)
+    below = parts[fixed:]
+    base = "/".join(_LITERAL.sub(r"\1", part) for part in parts[:fixed])
+    return base or "/", tuple([*below, "*"] if below[-1] == "**" else below)
+
+
+def _secret() -> Iterable[str]:
+    """Places of Airflow and of the local stack, as this process's environment names them."""
+    yield os.environ.get("AIRFLOW_HOME") or "~/airflow"
+    for name in ("CLICKJOIN_HOME", "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", "CLICKJOIN_REMOTE"):
+        yield os.environ.get(name, "").partition("sc://")[0]
+
+
+def _resolved(folders: Iterable[str]) -> tuple[str, ...]:
+    found = (os.path.realpath(os.path.expanduser(folder)) for folder in folders if folder)  # noqa: PTH111
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,101 @@
+"""Where planned splits lie now: under their planned name, or wherever their content is found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.file_bytes import (
+    BrokenGzip,
+    fingerprint,
+    head_of,
+    holds,
+    is_packed,
+    opened,
+    packed_blocks,
+    plain_blocks,
+)
+from clickjoin.model.errors import SourceError
+from clickjoin.sources.files.digests import prints_of, root
+from clickjoin.sources.files.listing import Found, list_files
+from clickjoin.sources.files.proofs import proof_of
+from clickjoin.sources.files.state import FileSplit
+
+
+def locate(pattern: str, splits: Sequence[FileSplit], fence: Fence | None = None) -> list[str | None]:
+    """The path of each split's bytes: the planned file's, or that of one that holds the same; None if they are nowhere.
+
+    A file that cannot be read at the moment counts as found. Errors: SourceError if the glob's folder does not exist,
+    as of a disk that is not mounted: that says nothing about what it holds.
+    """
+    paths = [piece.path if _holds(piece.path, piece, fence) else None for piece in splits]
+    lost = [at for at, path in enumerate(paths) if path is None]
+    if lost:
+        listing = list_files(pattern, everything=True, fence=fence)
+        if listing.missing:
+            raise SourceError(listing.problems[0].detail)
+        heads = _heads(listing.files, {splits[at].head_length for at in lost}, fence)
+        for at in lost:
+            piece = splits[at]
+            found = heads.get((piece.head_length, piece.head_hash), ())
+            paths[at] = next((path for path in found if _holds(path, piece, fence)), None)
+            if paths[at] is None and listing.hides(piece.path):
+                paths[at] = piece.path
+    return paths
+
+
+def lost_reason(piece: FileSplit) -> str:
+    """Why a split cannot be read, in a sentence."""
+    bytes_ = f"bytes {piece.start} to {piece.end}" if piece.end >= 0 else f"the bytes from {piece.start}"
+    return f"{bytes_} of {piece.path} are in no file any more; put the file back, and they are read"
+
+
+def packed_size(path: str) -> int:
+    """Bytes on disk; 0 if the file is not there."""
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - the path may hold bytes that are no UTF-8
+    except OSError:
+        return 0
+
+
+def _holds(path: str, piece: FileSplit, fence: Fence | None) -> bool:
+    try:
+        with opened(path, fence) as fd:
+            packed = is_packed(fd, path)
+            return holds(fd, packed, proof_of(piece), path) and _is_it(fd, packed, path, piece)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except BrokenGzip:  # after its head was found right; who reads it to its end puts that on record
+        return piece.end < 0
+    except OSError:
+        return path == piece.path
+
+
+def _is_it(fd: int, packed: bool, path: str, piece: FileSplit) -> bool:
+    """Whether a file is the planned one, or holds all of its bytes up to the split's end."""
+    stat = os.fstat(fd)
+    if not piece.root or (stat.st_dev, stat.st_ino) == (piece.device, piece.inode):
+        return True
+    raw = piece.end < 0
+    end = stat.st_size if raw else piece.end
+    blocks = packed_blocks(fd, 0, end, proof_of(piece), path) if packed and not raw else plain_blocks(fd, 0, end, path)
+    try:
+        return root(prints_of(blocks, end), end) == piece.root
+    except SourceError:
+        return False
+
+
+def _heads(files: Iterable[Found], lengths: set[int], fence: Fence | None) -> Mapping[tuple[int, str], list[str]]:
+    """Paths by the fingerprint of their first bytes, plain files first."""
+    heads: dict[tuple[int, str], list[str]] = {}
+    for file in sorted(files, key=lambda file: (file.path.endswith(".gz"), file.path)):
+        try:
+            with opened(file.path, fence) as fd:
+                head = head_of(fd, is_packed(fd, file.path))
+        except OSError:
+            continue
+        for length in lengths:
+            if length <= len(head):
+                heads.setdefault((length, fingerprint(head[:length])), []).append(file.path)
+    return heads

@@ -1,0 +1,209 @@
+"""What a batch reads of a glob of growing files, and what is reported of those that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.file_bytes import fingerprint
+from clickjoin.model.errors import SourceError
+from clickjoin.model.split import Budget, Problem
+from clickjoin.sources.files.identity import Match, adopt, follow, unread
+from clickjoin.sources.files.listing import Found, Listing, list_files, unreadable
+from clickjoin.sources.files.probe import FileProbe, Work
+from clickjoin.sources.files.proving import (
+    Doubt,
+    Memory,
+    as_it_was,
+    carried,
+    doubt,
+    rewritten,
+    settled,
+    span,
+)
+from clickjoin.sources.files.share import Taken, spend, waves
+from clickjoin.sources.files.state import FilePlan, FilePosition, FileSplit
+from clickjoin.sources.files.taking import Piece, Replaced, piece_of, root_of
+
+STALE_SECONDS = 60  # half a line that has not grown for this long is worth a word
+
+
+def make_plan(
+    pattern: str,
+    positions: Mapping[str, FilePosition],
+    budget: Budget,
+    now: float,
+    memory: Memory | None = None,
+    *,
+    keep: bool = True,
+    fence: Fence | None = None,
+) -> FilePlan:
+    """Plan a batch of the files that a glob names. `now` in seconds since 1970.
+
+    A file that is as it was, with nothing unread, is not opened. A folder that does not exist changes nothing. Without
+    `keep`, positions and splits get no digests, and what is taken is not read.
+    """
+    memory = memory or Memory()
+    known = memory.over(positions)
+    probe = FileProbe(now, fence, memory.lot)
+    listing, match = _survey(pattern, known, probe)
+    if listing.missing:
+        return FilePlan(problems=listing.problems)
+    draft = _Draft(known, probe, keep)
+    draft.problems.extend(listing.problems)
+    if not positions and not any(file.matched for file in listing.files):
+        draft.problems.append(Problem("missing", pattern, f"no file matches {pattern}; correct the source's path"))
+    for position in [*match.retired, *match.orphans.values()]:
+        draft.drop(position, quiet=position in match.retired)
+    works = [work for file, position in match.tracked if (work := draft.look(file, position))]
+    works.sort(key=lambda work: (work.position.mtime_ns, work.file.path))
+    draft.backlog_bytes += sum(file.size for file in match.waiting)
+    draft.take(works, budget)
+    return draft.plan(positions, memory)
+
+
+def _survey(pattern: str, positions: Mapping[str, FilePosition], probe: FileProbe) -> tuple[Listing, Match]:
+    inodes = {position.inode for position in positions.values()}
+    listing = list_files(pattern, inodes, fence=probe.fence)
+    match = follow(listing, positions, probe)
+    if match.orphans and not listing.missing:
+        # Renamed while the folder was scanned, or copied to a name that the glob does not cover: look at everything.
+        listing = list_files(pattern, inodes, everything=True, fence=probe.fence)
+        probe.problems.clear()
+        match = follow(listing, positions, probe)
+    adopt(match, positions, probe)
+    return listing, match
+
+
+@dataclass
+class _Draft:
+    """A plan in the making."""
+
+    positions: Mapping[str, FilePosition]
+    probe: FileProbe
+    keep: bool
+    splits: list[FileSplit] = field(default_factory=list)
+    changed: dict[str, FilePosition] = field(default_factory=dict)
+    better: dict[str, FilePosition] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    backlog_bytes: int = 0
+    backlog_events: float = 0
+
+    def drop(self, position: FilePosition, *, quiet: bool) -> None:
+        """Mark a generation as gone, and tell of what was unread in it, unless it is read under another name."""
+        prints = "" if position.state == "done" else position.prints
+        self.changed[position.generation] = replace(position, state="gone", prints=prints)
+        if position.generation in self.probe.rewritten and not quiet:
+            self.problems.append(rewritten(position))
+        if unread(position) and not quiet:
+            length = max(position.size - position.offset, 0)
+            detail = f"{position.path} is gone with {length} bytes unread; put it back, and they are read"
+            self.problems.append(Problem("lost-tail", position.path, detail, position.offset, length))
+
+    def look(self, file: Found, known: FilePosition | None) -> Work | None:
+        """What a file wants to be read, if anything; a new generation gets a name of its own."""
+        if known and (known.state == "done" or (as_it_was(file, known) and not unread(known))):
+            if known.path != file.path or doubt(file, known, self.probe.now) is not Doubt.NONE:
+                self._note_times(known, carried(file, known, self.probe.prover))
+            return None
+        if not self.probe.settled(file):
+            self.backlog_bytes += file.size
+            return None
+        work = self.probe.look(file, known)
+        if work is None or known:
+            return work
+        name = work.position.generation
+        while name in self.positions or name in self.changed:
+            name += "+"
+        self.changed[name] = replace(work.position, generation=name)
+        return replace(work, position=self.changed[name])
+
+    def take(self, works: Sequence[Work], budget: Budget) -> None:
+        """Share the budget between files: those that grow first, then a backlog wave by wave; oldest first in each."""
+        of_wave = waves([self.probe.now - work.file.mtime_ns / 1e9 for work in works])
+        order = sorted(range(len(works)), key=of_wave.__getitem__)
+        works = [works[at] for at in order]
+        wants = [replace(works[n].want, wave=of_wave[at]) for n, at in enumerate(order)]
+        pieces: dict[int, Piece] = {}
+
+        def take_one(at: int, room: int, limit: int | None, must: bool) -> Taken:
+            want = works[at].want
+            if want.whole and room < want.unread:
+                return Taken(0, 0, True)
+            try:
+                taken, pieces[at] = piece_of(works[at], room, limit, must, keep=self.keep, fence=self.probe.fence)
+            except OSError as error:
+                self.problems.append(unreadable(works[at].file.path, error))
+                return Taken(0, 0, True)
+            except (SourceError, Replaced):
+                return Taken(0, 0, True)  # rewritten since it was listed: the next plan finds out what it is
+            return taken
+
+        for at, taken in enumerate(spend(wants, budget, take_one)):
+            self._note(works[at], taken, pieces.get(at))
+
+    def _note(self, work: Work, taken: Taken, piece: Piece | None) -> None:
+        position = work.position
+        end = position.offset + taken.length
+        if work.want.whole and not taken.more:
+            position = replace(position, offset=end, state="done")
+            end = -1
+        elif piece and taken.length:
+            anchor = piece.anchor
+            position = replace(position, offset=end, anchor_length=len(anchor), anchor_hash=fingerprint(anchor))
+        if piece and (taken.length or end < 0):
+            position = replace(position, prints=piece.prints, proven=self._proven(work, position))
+        if not taken.more:
+            position = replace(position, mtime_ns=work.file.mtime_ns)
+        if taken.length:
+            self._split(work, position, end, taken.records)
+        known = self.positions.get(position.generation)
+        if known and replace(position, changed_ns=known.changed_ns, proven=known.proven) == known:
+            self._note_times(known, position)
+        elif position != known:
+            self.changed[position.generation] = position
+        self._rest(work, taken)
+
+    def _note_times(self, known: FilePosition, now: FilePosition) -> None:
+        """Take in that a file was proven, or that its metadata changed: that alone is not worth a batch."""
+        if now.path != known.path:
+            self.changed[known.generation] = now
+        elif now != known:
+            self.better[known.generation] = now
+
+    def _proven(self, work: Work, after: FilePosition) -> int:
+        """How far a file is proven once its digests have been taken: all of it, if they show any later change."""
+        whole = work.position.proven >= work.position.offset or after.state == "done"
+        return span(after) if whole and settled(work.file, self.probe.now) else work.position.proven
+
+    def _split(self, work: Work, after: FilePosition, end: int, events: int) -> None:
+        proof = work.position if end < 0 else after
+        before = work.position
+        self.splits.append(FileSplit(
+            after.generation, after.path, before.offset, end, after.head_length, after.head_hash,
+            proof.anchor_length, proof.anchor_hash, events, after.device, after.inode,
+            root_of(before.prints, before.offset), root_of(after.prints, span(after)),
+        ))  # fmt: skip
+
+    def _rest(self, work: Work, taken: Taken) -> None:
+        left = work.want.unread - taken.length
+        if taken.more:
+            self.backlog_bytes += left
+            self.backlog_events += left / max(work.want.mean, 1)
+        elif left and self.probe.now - work.file.mtime_ns / 1e9 > STALE_SECONDS:
+            path, since = work.file.path, datetime.fromtimestamp(work.file.mtime_ns // 10**9, UTC)
+            detail = f"{path} ends in half a line since {since:%Y-%m-%d %H:%M:%S}Z; end the line, and it is read"
+            self.problems.append(Problem("unfinished-line", path, detail, work.file.size - left, left))
+
+    def plan(self, positions: Mapping[str, FilePosition], memory: Memory) -> FilePlan:
+        """The finished plan. What is only proven goes with it if it has anything else to say."""
+        better = {name: pair[1] for name, pair in memory.better.items()} | self.better
+        better = {name: position for name, position in better.items() if name not in self.changed}
+        memory.better = {name: (positions[name], position) for name, position in better.items()}
+        changed = {**better, **self.changed} if self.splits or self.changed else {}
+        return FilePlan(
+            splits=tuple(self.splits), positions=tuple(changed.values()), backlog_bytes=self.backlog_bytes,
+            backlog_events=round(self.backlog_events), problems=(*self.problems, *self.probe.problems),
+        )  # fmt: skip

@@ -1,0 +1,196 @@
+"""Looking into files for planning: what they are, and what of them is unread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from random import Random
+
+from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.file_bytes import (
+    HEAD,
+    BrokenGzip,
+    fingerprint,
+    has_head,
+    has_tail,
+    head_of,
+    holds,
+    is_packed,
+    opened,
+    packed_blocks,
+    read_at,
+    unpack,
+)
+from clickjoin.model.errors import SourceError
+from clickjoin.model.split import Problem
+from clickjoin.sources.files.digests import last_is
+from clickjoin.sources.files.identity import Verdict, unread
+from clickjoin.sources.files.line_end import SAMPLE
+from clickjoin.sources.files.listing import Found, unreadable
+from clickjoin.sources.files.proofs import proof_of
+from clickjoin.sources.files.proving import Prover, carried
+from clickjoin.sources.files.share import Want
+from clickjoin.sources.files.state import FilePosition
+
+SETTLE_SECONDS = 10  # a .gz whose last write is older than this is taken as complete
+TIGHTEST = 1032  # bytes that one byte of a .gz can stand for at most
+QUICK = 4 << 20  # a .gz up to this size (packed) is unpacked to see whether it is complete
+
+
+@dataclass(frozen=True)
+class Work:
+    """A file with something unread: its position as if nothing were planned now, and what it wants to be read."""
+
+    file: Found
+    position: FilePosition
+    want: Want
+
+
+class FileProbe:
+    """Looks into files at one moment (`now` in seconds since 1970), and gathers the problems that it meets."""
+
+    def __init__(self, now: float, fence: Fence | None = None, lot: Random | None = None) -> None:
+        self.now, self.fence = now, fence
+        self.problems: list[Problem] = []
+        self.prover = Prover(now, lot or Random(), fence)
+        self.rewritten: set[str] = set()
+
+    def compare(self, file: Found, position: FilePosition) -> Verdict:
+        """Whether the file seems to hold the generation up to its offset; UNKNOWN if it cannot be read now."""
+        return self._verdict(file, lambda: self._seems(file, position))
+
+    def same(self, file: Found, position: FilePosition) -> bool:
+        """Whether another file holds all that was read of the generation."""
+
+        def whole() -> bool:
+            with opened(file.path, self.fence) as fd:
+                packed = is_packed(fd, file.path)
+                likely = packed or holds(fd, packed, proof_of(position), file.path)
+            return likely and self.prover.same(file, position)
+
+        return self._verdict(file, whole) is Verdict.SAME
+
+    def refuted(self, tracked: Sequence[tuple[Found, FilePosition | None]]) -> set[str]:
+        """Generations that their files turn out not to hold; see `proving.Prover`."""
+        found = self.prover.refute(tracked)
+        self.rewritten |= found
+        return found
+
+    def _seems(self, file: Found, position: FilePosition) -> bool:
+        if position.state == "done":
+            return file.size == position.size  # what it holds is compared if its times have changed
+        proof = proof_of(position)
+        with opened(file.path, self.fence) as fd:
+            packed = is_packed(fd, file.path)
+            if holds(fd, packed, proof, file.path) and (
+                packed or last_is(fd, position.prints, position.offset, file.path)
+            ):
+                return True
+            if file.size == position.size or (file.size > position.offset and has_head(fd, packed, proof)):
+                self.rewritten.add(position.generation)
+            return False
+
+    def _verdict(self, file: Found, look: Callable[[], bool]) -> Verdict:
+        try:
+            return Verdict.SAME if look() else Verdict.OTHER
+        except FileNotFoundError:
+            return Verdict.UNKNOWN  # renamed since it was listed: the next plan finds it
+        except OSError as error:
+            self.problems.append(unreadable(file.path, error))
+            return Verdict.UNKNOWN
+        except SourceError:
+            return Verdict.OTHER  # shorter than it was listed
+        except BrokenGzip:
+            return Verdict.OTHER if self.aged(file) else Verdict.UNKNOWN
+
+    def head(self, file: Found) -> bytes | None:
+        """Up to the first 1024 bytes; None if they cannot be read."""
+        try:
+            with opened(file.path, self.fence) as fd:
+                return head_of(fd, is_packed(fd, file.path))
+        except OSError:
+            return None  # `look` tells of it if the file is wanted
+
+    def aged(self, file: Found) -> bool:
+        """Whether the last write was some time ago; also if its time lies in the future."""
+        return abs(self.now - file.mtime_ns / 1e9) >= SETTLE_SECONDS
+
+    def settled(self, file: Found) -> bool:
+        """Whether the file can be read to its end as it is: always, but for a .gz still being written."""
+        if not file.path.endswith(".gz") or self.aged(file):
+            return True
+        try:
+            with opened(file.path, self.fence) as fd:
+                if not is_packed(fd, file.path):
+                    return file.size > 1
+                return file.size <= QUICK and sum(1 for _ in unpack(fd)) >= 0
+        except (OSError, BrokenGzip):
+            return False
+
+    def look(self, file: Found, known: FilePosition | None) -> Work | None:
+        """What a file wants to be read; None if it cannot be read now."""
+        try:
+            with opened(file.path, self.fence) as fd:
+                return self._look(fd, file, known)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self.problems.append(unreadable(file.path, error))
+            return None
+
+    def _look(self, fd: int, file: Found, known: FilePosition | None) -> Work | None:
+        packed = is_packed(fd, file.path)
+        sample, head = b"", b""
+        if known is None or known.head_length < HEAD:
+            head = head_of(fd, packed)
+            if not packed:
+                head = head[: file.size]
+        offset = known.offset if known else 0
+        if not packed:
+            sample = read_at(fd, offset, min(SAMPLE, file.size - offset))
+            if len(sample) < min(SAMPLE, file.size - offset):
+                return None  # truncated since it was listed
+        position = self._position(file, known, head)
+        return Work(file, position, _packed_want(fd, file, position) if packed else _want(sample, file.size - offset))
+
+    def _position(self, file: Found, known: FilePosition | None, head: bytes) -> FilePosition:
+        if known is None:
+            return _new(file, head)
+        # What is partly read keeps the age of its oldest unread byte, so that it keeps its place in the queue.
+        age = min(known.mtime_ns, file.mtime_ns) if unread(known) else file.mtime_ns
+        moved = replace(carried(file, known, self.prover), size=file.size, mtime_ns=age, state="live")
+        return replace(moved, head_length=len(head), head_hash=fingerprint(head)) if head else moved
+
+
+def _new(file: Found, head: bytes) -> FilePosition:
+    print_ = fingerprint(head)
+    name = f"{file.device}:{file.inode}:{file.mtime_ns}:{file.path}:{print_}"
+    return FilePosition(
+        blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest(),
+        file.path, file.device, file.inode, 0, file.size, file.mtime_ns, len(head), print_, 0, "",
+        written_ns=file.mtime_ns, changed_ns=file.ctime_ns,
+    )  # fmt: skip
+
+
+def _want(sample: bytes, length: int) -> Want:
+    lines = sample.count(b"\n")
+    return Want(length, len(sample) / max(lines, 1))
+
+
+def _packed_want(fd: int, file: Found, position: FilePosition) -> Want:
+    """The unpacked length is in the last four bytes, up to a multiple of 4 GB; 0 if nothing follows the offset.
+
+    Of a damaged file they may hold anything: never more is believed than can be packed so tight.
+    """
+    unpacked = min(int.from_bytes(os.pread(fd, 4, max(file.size - 4, 0)), "little"), file.size * TIGHTEST)
+    length, sample = max(unpacked - position.offset, file.size, 1), b""
+    try:
+        if position.offset and not has_tail(fd, proof_of(position), file.path):
+            length = 0
+        if not position.offset:
+            sample = next(packed_blocks(fd, 0, -1, proof_of(position), file.path, SAMPLE), b"")
+    except BrokenGzip:
+        pass  # its readers put that on record
+    return Want(length, len(sample) / max(sample.count(b"\n"), 1) if sample else 200.0, whole=True)

@@ -1,0 +1,54 @@
+"""Finding again how far a file had been read, from the last record that landed of it: for a journal that was lost."""
+
+from __future__ import annotations
+
+import os
+
+from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.file_bytes import HEAD, fingerprint, is_packed, opened, read_at
+from clickjoin.model.errors import SourceError
+from clickjoin.model.split import LastRecord
+from clickjoin.sources.files.digests import after
+from clickjoin.sources.files.state import FilePosition
+
+
+def resume(last: LastRecord, fence: Fence | None = None) -> FilePosition | None:
+    """The position just after a record; None where its file is gone, packed, or holds something else there.
+
+    A file without a position is read from its beginning: what is read twice is dropped as repeats.
+    """
+    try:
+        with opened(last.path, fence) as fd:
+            if is_packed(fd, last.path):
+                return None
+            record = read_at(fd, last.offset, last.length + 2)
+            if last.event_id.encode() not in record[: last.length]:
+                return None
+            end = record.find(b"\n", max(last.length - 1, 0))
+            if end < 0:
+                return None
+            return _position(fd, last, last.offset + end + 1)
+    except (OSError, SourceError):
+        return None
+
+
+def _position(fd: int, last: LastRecord, offset: int) -> FilePosition:
+    stat = os.fstat(fd)
+    head = read_at(fd, 0, min(HEAD, stat.st_size))
+    anchor = read_at(fd, max(offset - HEAD, 0), min(HEAD, offset))
+    return FilePosition(
+        generation=last.partition,
+        path=last.path,
+        device=stat.st_dev,
+        inode=stat.st_ino,
+        offset=offset,
+        size=stat.st_size,
+        mtime_ns=stat.st_mtime_ns,
+        head_length=len(head),
+        head_hash=fingerprint(head),
+        anchor_length=len(anchor),
+        anchor_hash=fingerprint(anchor),
+        written_ns=stat.st_mtime_ns,
+        changed_ns=stat.st_ctime_ns,
+        prints=after(fd, "", 0, offset, last.path) or "",
+    )

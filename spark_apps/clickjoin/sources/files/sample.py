@@ -1,0 +1,78 @@
+"""A look at some records of files before anything runs, and at few of them later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.kernel.file_bytes import BrokenGzip, is_packed, opened, plain_blocks, unpack
+from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of
+from clickjoin.kernel.records import read_chunk
+from clickjoin.model.errors import SourceError
+from clickjoin.model.ids import MICROS
+from clickjoin.sources.port import SAMPLE_BYTES, SAMPLE_RECORDS, Sample, sample_of
+
+if TYPE_CHECKING:
+    from clickjoin.kernel.chunk import Chunk
+    from clickjoin.model.ids import RecordSpec
+
+
+def sample(chunks: Sequence[Chunk], spec: RecordSpec) -> Sample:
+    """Read up to SAMPLE_RECORDS records of some chunks here and now; a file that has just changed is left."""
+    rows: list[Mapping[str, Any]] = []
+    headers: dict[str, None] = {}
+    for chunk in chunks:
+        found = list(_rows(chunk, spec, max(SAMPLE_RECORDS // len(chunks), 1)))
+        headers |= dict.fromkeys(CsvParser(header(chunk.path)).names if chunk.csv else ())
+        rows += [row | {"payload": None, "raw": None} for row in found] if chunk.csv else found
+    return sample_of(rows, tuple(headers))
+
+
+def first_times(chunks: Sequence[Chunk], spec: RecordSpec) -> dict[str, int | None]:
+    """Event time (microseconds) of the first good record of each chunk, by path; None where there is none near."""
+    found: dict[str, int | None] = {}
+    for chunk in chunks:
+        times = (row["event_time"] for row in _rows(chunk, spec, SAMPLE_RECORDS) if row["reason"] is None)
+        first = next(times, None)
+        micros = None if first is None else round(first.timestamp() * MICROS)
+        known = found.get(chunk.path, micros)
+        found[chunk.path] = None if known is None or micros is None else min(known, micros)
+    return found
+
+
+def times_between(chunk: Chunk, start: int, end: int, spec: RecordSpec) -> list[int | None] | None:
+    """Event times (microseconds; None of a bad record) in bytes [start, end) of a chunk; None where it is lost."""
+    if chunk.lost:
+        return None
+    part = chunk._replace(start=start, end=end, begin=start, stop=end)
+    found: list[int | None] = []
+    for batch in read_chunk(part, spec):
+        real = batch.filter(pc.greater(batch["length"], 0))  # what is broken at the end of a .gz is no record
+        found += real["event_time"].cast(pa.int64()).to_pylist()
+    return found
+
+
+def _rows(chunk: Chunk, spec: RecordSpec, most: int) -> Iterator[dict[str, Any]]:
+    try:
+        for batch in read_chunk(chunk, spec, SAMPLE_BYTES):
+            rows = batch.slice(0, most).to_pylist()
+            yield from rows
+            most -= len(rows)
+            if most <= 0:
+                return
+    except (OSError, SourceError):
+        return  # it has just been moved or rewritten
+
+
+def header(path: str) -> bytes:
+    """The header line of a CSV file, empty where it cannot be read."""
+    try:
+        with opened(path, None) as fd:
+            packed, plain = is_packed(fd, path), min(HEADER + 1, os.fstat(fd).st_size)
+            return header_of(unpack(fd) if packed else plain_blocks(fd, 0, plain, path))
+    except (OSError, SourceError, BrokenGzip):
+        return b""

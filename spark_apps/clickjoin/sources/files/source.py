@@ -1,0 +1,155 @@
+"""Growing log files as a source: JSON lines or CSV with a header, found by a glob, read by Spark's workers."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from clickjoin.kernel import records
+from clickjoin.kernel.chunk import Chunk, spread
+from clickjoin.kernel.handshake import checked
+from clickjoin.kernel.records import read_chunk
+from clickjoin.kernel.types import RecordFn
+from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
+from clickjoin.sources.completeness import Completeness, Evidence
+from clickjoin.sources.files import sample
+from clickjoin.sources.files.locate import locate, lost_reason, packed_size
+from clickjoin.sources.files.planning import make_plan
+from clickjoin.sources.files.proofs import proof_of
+from clickjoin.sources.files.proving import Memory, Prover, belied
+from clickjoin.sources.files.resume import resume
+from clickjoin.sources.files.state import FilePosition, FileSplit, KnownPositions, splits_of
+from clickjoin.sources.port import Sample, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from clickjoin.config import Files
+    from clickjoin.kernel.fence import Fence
+    from clickjoin.model.ids import RecordSpec
+
+_UNPACKED = 8  # times as long as packed, for sharing out work
+
+
+class FilesSource(Source):
+    """The files that a glob names. `now`: seconds since 1970; `tasks`: how many read a large batch; `fence`: where they
+    may lie, if that is not for the pipeline's file alone to say.
+
+    Without `keep` its plans are only looked at: what they would read is not digested, so that they cost little.
+
+    A file that is renamed or packed within its folder is followed wherever the glob reaches; but let the glob cover
+    the names of rotated files if one may come and be rotated away between two plans.
+    """
+
+    def __init__(
+        self,
+        source: Files,
+        *,
+        now: Callable[[], float] = time.time,
+        tasks: int = 8,
+        fence: Fence | None = None,
+        keep: bool = True,
+    ) -> None:
+        self._pattern, self._format, self._fence = source.path, source.format, fence
+        self._now, self._tasks = now, tasks
+        self._keep, self._memory, self._positions = keep, Memory(), KnownPositions()
+
+    def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
+        """Say what a batch shall read next; see Source. An unfinished last line is no backlog.
+
+        Of a .gz, size is that of the packed file. Offsets of state `gone` or `done` may be forgotten once their
+        files are deleted for good: should one come back it is read whole.
+        """
+        known = self._positions.of(offsets)
+        plan = make_plan(self._pattern, known, budget, self._now(), self._memory, keep=self._keep, fence=self._fence)
+        return plan.to_source_plan()
+
+    def lost(self, splits: Sequence[Split]) -> dict[str, str]:
+        """Planned splits whose bytes are nowhere: generation to reason. Errors: SourceError without its folder."""
+        own = splits_of(splits)
+        paths = locate(self._pattern, own, self._fence)
+        return {split.generation: lost_reason(split) for split, path in zip(own, paths, strict=True) if path is None}
+
+    def rewind(self, offset: SourceOffset, split: Split) -> SourceOffset:
+        """Back to where a lost split began: should the file come back, its bytes are read after all."""
+        return FilePosition.of(offset).rewound(FileSplit.of(split)).to_offset()
+
+    def resume(self, last: LastRecord) -> SourceOffset | None:
+        """The offset just after a record; None where its file is gone, packed, or holds something else there."""
+        position = resume(last, self._fence)
+        return position.to_offset() if position else None
+
+    def read_through(
+        self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec, each: RecordFn, ddl: str
+    ) -> DataFrame:
+        """What `each` makes of the records that a worker reads: the same rows each time, in no order. See Source."""
+        chunks, sizes = self._chunks(splits)
+        work = spread(chunks, sizes, self._tasks)
+        frame = spark.range(0, len(work), 1, len(work))
+        return frame.mapInArrow(checked(records.reader(work, spec, each)), ddl)
+
+    def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
+        """The same records, read by this process. See Source."""
+        chunks, _ = self._chunks(splits)
+        batches = (batch for chunk in chunks for batch in read_chunk(chunk, spec))
+        return pa.Table.from_batches(batches, schema=records.SCHEMA)
+
+    def size(self, split: Split) -> int:
+        """About how many bytes a planned split has, if it is read to its end."""
+        return _size(FileSplit.of(split))
+
+    def last_written(self, offsets: Mapping[str, SourceOffset]) -> float:
+        """The newest time of a file, in seconds since 1970; 0 where there is none."""
+        return max((offset.payload["mtime_ns"] / 1e9 for offset in offsets.values()), default=0)
+
+    def sample(self, splits: Sequence[Split], spec: RecordSpec) -> Sample:
+        """A look at some records; a file that has just changed is left. See Source."""
+        return sample.sample(self._chunks(splits)[0], spec)
+
+    def first_times(self, splits: Sequence[Split], spec: RecordSpec) -> dict[str, int | None]:
+        """Event time (microseconds) of the first good record of each split, by the path where it lies now."""
+        return sample.first_times(self._chunks(splits)[0], spec)
+
+    def completeness(self, evidence: Evidence) -> Completeness:
+        """Whether rows tile the bytes of each split, and files still hold what was read of them. See Source."""
+        from clickjoin.sources.files.completeness import check  # Spark's functions, which few commands need
+
+        return check(self, evidence)
+
+    def reread(self, split: Split, start: int, end: int, spec: RecordSpec) -> list[int | None] | None:
+        """Event times (microseconds; None of a bad record) of the records in bytes [start, end) of a planned split.
+
+        Read here and now, without Spark. `start` begins a line; end -1: to the file's end. None if the bytes are in no
+        file any more. Errors: SourceError if the file changes meanwhile.
+        """
+        (chunk,), _ = self._chunks([split])
+        return sample.times_between(chunk, start, end, spec)
+
+    def rewritten(self, offsets: Sequence[SourceOffset]) -> list[SourceOffset]:
+        """Those whose files look as they did at the last look and hold other bytes: all that was read is compared."""
+        prover = Prover(self._now(), Random(), self._fence)
+        return [offset for offset in offsets if belied(FilePosition.of(offset), prover)]
+
+    def _chunks(self, splits: Sequence[Split]) -> tuple[list[Chunk], list[int]]:
+        chunks, sizes, own = [], [], splits_of(splits)
+        for split, path in zip(own, locate(self._pattern, own, self._fence), strict=True):
+            chunks.append(Chunk(
+                path or split.path, split.path, split.generation, split.start, split.end, split.start, split.end,
+                proof_of(split), is_csv(self._format, split.path), "" if path else lost_reason(split), self._fence,
+            ))  # fmt: skip
+            sizes.append(_size(split))
+        return chunks, sizes
+
+
+def _size(split: FileSplit) -> int:
+    return split.end - split.start if split.end >= 0 else packed_size(split.path) * _UNPACKED
+
+
+def is_csv(given: str | None, path: str) -> bool:
+    """Whether a file is read as CSV: by the format that is given, or by its name."""
+    return given == "csv" if given else bool(re.search(r"\.csv(\.|$)", path.rsplit("/", 1)[-1]))

@@ -1,1 +1,0 @@
-"""From bytes to records: what every source of text shares. Runs on workers."""

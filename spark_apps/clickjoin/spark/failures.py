@@ -1,0 +1,98 @@
+"""Errors of the layers below that people meet, recognised by their texts: a disk that refuses, a Spark that is gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from clickjoin.kernel.handshake import MISMATCH
+from clickjoin.model.errors import ClickjoinError, ConfigError, LakeError, ServerLost
+
+# Of kernel.handshake, and of PySpark for a worker whose Python is another.
+_MISMATCH = re.compile(rf"{re.escape(MISMATCH)}([^\n]*)\.|PYTHON_VERSION_MISMATCH\] ([^\n]*)")
+_REFUSED = (
+    "Read-only file system", "Permission denied", "PermissionDenied", "Operation not permitted", "Not a directory",
+    "NotADirectory", "No space left on device", "Disk quota exceeded", "Could not create local directory",
+)  # fmt: skip
+_PLACE = re.compile(r"(?:Unable to open file|Could not create local directory:|Mkdirs failed to create) (/[^\n#]+)")
+_DATA = re.compile(r"(/[^\s'\"]+\.parquet)\b")
+_UNREADABLE = ("FileNotFoundError", "FILE_NOT_EXIST", "PATH_NOT_FOUND", "No such file or directory", " not found",
+               "FAILED_READ_FILE", "not a Parquet file", "Parquet magic bytes", "deserialize thrift")  # fmt: skip
+_SYSTEM = re.compile(r"Read-only file system|Permission denied|Not a directory|No such file or directory|"
+                     r"Operation not permitted|No space left on device|Disk quota exceeded")  # fmt: skip
+# What a client hears when its server is gone, or has come back without the client's session.
+_GONE = ("UNAVAILABLE", "SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED", "Connection refused",
+         "Connection reset", "Socket closed", "stopped SparkContext")  # fmt: skip
+# What Spark says when one of its Python workers has been killed: the worker's own end, or a pipe that is closed.
+_WORKER = "org.apache.spark.api.python"
+_ENDED = ("Python worker exited unexpectedly", "Stream closed", "java.io.EOFException", "Broken pipe")
+
+
+def translate(error: BaseException) -> ClickjoinError | None:
+    """The error as one of ours, with a remedy; None if it is none that we know."""
+    chain = list(_chain(error))
+    if lost_jvm(error):
+        return ServerLost(
+            "Spark is lost: its process has ended, or was killed (for want of memory?)",
+            remedy="Run it again: the batch that was cut short goes first, and nothing is lost or doubled",
+        )
+    if any(_module(one) in ("pyspark", "grpc") and any(mark in str(one) for mark in _GONE) for one in chain):
+        return ServerLost(
+            "the Spark server is lost", remedy="Start it (`make up`) and run this again: nothing is lost or doubled"
+        )
+    for one in chain:
+        text = str(one)
+        if found := _MISMATCH.search(text):
+            return ConfigError(
+                f"Spark's executors are not like the driver: {found[1] or found[2]}",
+                remedy="Install the same Python, PyArrow and NumPy there (infra/requirements.lock names them)",
+            )
+        if _module(one) in ("pyspark", "py4j") and _WORKER in text and any(mark in text for mark in _ENDED):
+            return ServerLost(
+                "a Python worker of Spark has ended, or was killed (for want of memory?)",
+                remedy="Run it again: the batch that was cut short goes first, and nothing is lost or doubled",
+            )
+        if (file := _DATA.search(text) or "Parquet magic bytes" in text) and any(mark in text for mark in _UNREADABLE):
+            return LakeError(
+                f"{file[1] if isinstance(file, re.Match) else 'the lake'}: a data file of the lake is gone or damaged",
+                remedy="Run `clickjoin verify --repair`: it names what was lost, and repairs it from what is left",
+            )
+        if any(mark in text for mark in _REFUSED):
+            place, why = _PLACE.search(text), _SYSTEM.search(text)
+            return LakeError(
+                f"{place[1] if place else 'a file of the lake'}: cannot be written ({why[0] if why else 'refused'})",
+                remedy="Fix the folder's permissions or its disk, or name another lake in the pipeline's file",
+            )
+    return None
+
+
+def lost_jvm(error: BaseException) -> bool:
+    """Whether the Java process of a session in this process is gone: then the session is of no use any more."""
+    chain = list(_chain(error))
+    names = {type(one).__name__ for one in chain}
+    if "Py4JNetworkError" in names:
+        return True
+    refused = any(isinstance(one, ConnectionError) for one in chain)
+    return refused and any("py4j" in (frame or "") for one in chain for frame in _files(one))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    todo: list[BaseException | None] = [error]
+    while todo:
+        one = todo.pop()
+        if one is not None and not any(one is other for other in seen):
+            seen.append(one)
+            todo += [one.__context__, one.__cause__]
+            yield one
+
+
+def _files(error: BaseException) -> Iterator[str]:
+    trace = error.__traceback__
+    while trace:
+        yield trace.tb_frame.f_code.co_filename
+        trace = trace.tb_next
+
+
+def _module(error: BaseException) -> str:
+    return type(error).__module__.partition(".")[0]

@@ -1,0 +1,75 @@
+"""Taking rows out of the output that should never have been there twice: only on request, and never for good."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from clickjoin.batch_context import Context
+from clickjoin.lake.replace_rows import replace_rows
+from clickjoin.model import failpoint
+from clickjoin.model.extent import timestamp
+from clickjoin.model.ids import EVENT_KEY, moment
+from clickjoin.spark.rows import ranked
+from clickjoin.verification.journals import text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST = 1000  # ids at a time; more of them are no accident, and need a person
+
+
+def remove(ctx: Context, rows: DataFrame) -> dict[str, int]:
+    """Keep, of each doubled id, the row that its claim names (else the first published); move the others aside."""
+    wanted = rows.orderBy(*EVENT_KEY).limit(MOST)
+    known = ctx.lake.read("joined").join(wanted.select(*EVENT_KEY, "kind"), list(EVENT_KEY), "left_semi")
+    names = known.select("event_id", "bucket", "token", F.unix_micros("published_at").alias("published")).distinct()
+    found = names.collect()
+    if not found:
+        return {}
+    where = _where(found)
+    held = ctx.lake.read("joined").where(where).localCheckpoint(eager=False)
+    columns = held.columns
+    copies = _ranked(ctx, held)
+    _set_aside(ctx, copies.where("_nth > 1"), columns)
+    failpoint.reach("doubles-kept")
+    replace_rows(ctx.lake, "joined", where, copies.where("_nth = 1").select(*columns), ctx.plan.txn)
+    failpoint.reach("doubles-gone")
+    return {"doubled": wanted.select(*EVENT_KEY).distinct().count()}
+
+
+def _where(found: list[Any]) -> str:
+    """Exactly the rows there are now: one of these ids that is published meanwhile has another time."""
+    ids, buckets, tokens = (sorted({row[name] for row in found}) for name in ("event_id", "bucket", "token"))
+    times = sorted({row["published"] for row in found})
+    return (
+        f"bucket IN ({_list(buckets)}) AND event_id IN ({_list(ids)}) AND token IN ({_list(tokens)}) "
+        f"AND published_at IN ({', '.join(timestamp(moment(time)) for time in times)})"
+    )
+
+
+def _list(values: list[str]) -> str:
+    return ", ".join(text(value) for value in values)
+
+
+def _ranked(ctx: Context, held: DataFrame) -> DataFrame:
+    claims = ctx.lake.read("registry").select(*EVENT_KEY, F.col("token").alias("claimed_by"), "bucket")
+    claims = claims.join(held.select(*EVENT_KEY, "bucket").distinct(), [*EVENT_KEY, "bucket"], "left_semi").drop(
+        "bucket"
+    )
+    unique = claims.groupBy(*EVENT_KEY).agg(F.min("claimed_by").alias("claimed_by"))
+    seen = held.join(unique, list(EVENT_KEY), "left")
+    by_other = F.coalesce(F.col("claimed_by") != F.col("token"), F.lit(True))
+    return ranked(seen, by_other, "published_at", "token").localCheckpoint(eager=False)
+
+
+def _set_aside(ctx: Context, rows: DataFrame, columns: list[str]) -> None:
+    part = ctx.plan.table
+    run = f"{ctx.plan.replica}/{part.due if part else 0}"
+    whole = F.to_json(F.struct(*[F.col(f"`{name}`") for name in columns]))
+    ctx.lake.append(
+        "removed_duplicates",
+        rows.withColumns({"row": whole, "run": F.lit(run), "at": F.lit(ctx.plan.planned_at)}),
+        ctx.plan.txn,
+    )

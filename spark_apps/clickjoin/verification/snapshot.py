@@ -1,0 +1,115 @@
+"""A consistent look at a range of event time, taken while joins run.
+
+The order of the readings makes it sound. A claim is committed before its row, so the registry is read after every
+output; an event leaves `pending` only once it has its row elsewhere, so `pending` is read before those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from clickjoin.kernel.data_skipping import matching, rows_in
+from clickjoin.model.boundary import Boundary
+from clickjoin.model.extent import Extent
+from clickjoin.model.ids import EVENT_KEY
+from clickjoin.model.span import Span
+from clickjoin.model.timeline import Timeline
+from clickjoin.registry.boundary import load_boundary
+from clickjoin.registry.shards import load_timeline
+from clickjoin.retry.pending import states
+from clickjoin.schemas import BY_NAME
+from clickjoin.spark.session import tune_codegen
+from clickjoin.verification.journals import Journals, planned_now, settled_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.config import Pipeline
+    from clickjoin.lake.delta_reader import DeltaReader
+    from clickjoin.lake.spark_reader import SparkReader
+
+OUTPUTS = ("joined", "filtered", "unjoinable")
+_ORDER = ("foreign", "pending", "unjoinable", "filtered", "expired", "joined", "registry")
+_MANY = 500  # files: Spark looks up each path that it is given, where Delta's own reader knows them
+_ROWS_A_TASK = 500_000
+_PARTITIONS = "spark.sql.shuffle.partitions"
+# Spark spends seconds on what follows from a filter over a dozen sums, and nothing that helps does.
+_CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All that is to be seen of a range: rows by table, each table at one version, and what they are judged by.
+
+    `kept_since`: rows of `foreign` older than this may have been collected.
+    """
+
+    span: Span
+    rows: dict[str, DataFrame]
+    journals: Journals
+    boundary: Boundary
+    timeline: Timeline
+    kept_since: datetime
+
+    def narrowed(self, span: Span) -> Reading:
+        """The same reading of a part of its range."""
+        return replace(self, span=span, rows={name: rows.where(span.sql()) for name, rows in self.rows.items()})
+
+
+def read(lake: SparkReader, pipeline: Pipeline, span: Span, now: datetime) -> Reading:
+    """Take a reading. `now`: when it begins."""
+    delta, extent = lake.delta, span.extent(int(pipeline.registry.bucket))
+    settled = settled_now(delta, pipeline.pipeline)
+    rows = {name: part(lake, name, extent) for name in _ORDER}
+    skew = pipeline.limits.max_skew
+    return Reading(
+        span=span,
+        rows=rows,
+        journals=Journals(pipeline.pipeline, settled, planned_now(delta, pipeline.pipeline)),
+        boundary=load_boundary(delta),  # last: whoever moves it drops claims only after that
+        timeline=load_timeline(delta),
+        kept_since=now - timedelta(seconds=pipeline.kept("foreign") - skew),
+    )
+
+
+def part(lake: SparkReader, name: str, extent: Extent) -> DataFrame:
+    """Rows of an extent as of now, from just the files that can hold them."""
+    if len(matching(lake.delta.files(name), extent)) <= _MANY:
+        return lake.read_extent(name, extent)
+    return lake.read(name, lake.delta.version(name)).select(*BY_NAME[name].names).where(extent.sql())
+
+
+def whole(delta: DeltaReader, span: Span) -> Span:
+    """A range, and before it all that any event's rows are of, by the logs' statistics."""
+    oldest = [span.low]
+    for name in _ORDER:
+        actions = delta.files(name)
+        if actions.num_rows and "min.event_time" in actions.schema.names:
+            oldest += [time for time in actions["min.event_time"].to_pylist() if time is not None]
+    return Span(min(oldest), span.high)
+
+
+def waiting(pending: DataFrame) -> DataFrame:
+    """Events that wait for their primary at some replica: event_id, event_time, replica."""
+    return states(pending).where("state = 'waiting'").select(*EVENT_KEY, "replica")
+
+
+@contextmanager
+def sized(lake: SparkReader, pipeline: Pipeline, span: Span) -> Iterator[None]:
+    """Set the session up for as many rows as the range holds; afterwards it is as before."""
+    extent = span.extent(int(pipeline.registry.bucket))
+    total = sum(rows_in(lake.delta.files(name), extent) for name in ("foreign", "joined", "registry"))
+    conf = lake.spark.conf
+    before = {name: str(conf.get(name)) for name in (_PARTITIONS, _CONSTRAINTS)}
+    conf.set(_PARTITIONS, str(min(max(total // _ROWS_A_TASK, 2), 400)))
+    conf.set(_CONSTRAINTS, "false")
+    tune_codegen(lake.spark, total)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            conf.set(name, value)

@@ -1,6 +1,0 @@
-"""spark-submit entry point: close_day. Arguments: PIPELINE.yaml [REPLICA] [LEASE seconds] [ARGUMENTS as JSON]."""
-
-from clickjoin.apps import submit
-
-if __name__ == "__main__":
-    submit("close_day")
