@@ -13,39 +13,15 @@ the log of `days` what would be done to each date, and changes nothing.
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG
 
 from clickjoin_airflow import ClickjoinOperator, dates, defaults, pipelines
 
-ROOTS = "Glob of logs to take up first, below a folder that the pipeline's file names (backfill.roots)."
-GLOB = {"type": ["null", "string"]}
-FORM = {
-    "from": Param(type="string", format="date", title="From", description="First date, UTC."),
-    "to": Param(None, type=["null", "string"], format="date", title="To", description="Last date. Empty: the first."),
-    "mode": Param("fill", enum=["fill", "rebuild"], title="Mode", description="rebuild: run the adapter again."),
-    "primary": Param(None, title="Raw queries", description=ROOTS, **GLOB),
-    "foreign": Param(None, title="Raw clicks", description=ROOTS, **GLOB),
-    "dry_run": Param(False, type="boolean", title="Dry run", description="Say what would be done, and change nothing."),
-}
 OWN = {"max_consecutive_failed_dag_runs": 0, "dagrun_timeout": timedelta(days=30)}
 
 for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
-    settings = defaults.settings("backfill", pipeline, leased=False, form=FORM) | OWN
+    settings = defaults.settings("plan_backfill", pipeline, dag="backfill") | OWN
     with DAG(schedule=None, doc_md=__doc__, **settings):
-        days = ClickjoinOperator(
-            task_id="days",
-            app="days_of",
-            config=str(pipeline.path),
-            tables=pipeline.tables,
-            replica=defaults.REPLICA,
-            execution_timeout=timedelta(hours=6),
-            arguments={
-                "since": "{{ params['from'] }}",
-                "until": "{{ params.to }}",
-                "mode": "{{ params.mode }}",
-                "primary": "{{ params.primary }}",
-                "foreign": "{{ params.foreign }}",
-                "dry_run": "{{ params.dry_run }}",
-            },
-        )
+        limit = timedelta(hours=6)
+        days = ClickjoinOperator(**defaults.task("plan_backfill", pipeline, task_id="days", execution_timeout=limit))
         dates.each(pipeline, days.output, "{{ params.mode }}")

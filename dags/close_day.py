@@ -16,16 +16,10 @@ its configuration to recompute; `clickjoin_backfill__<pipeline>` has a form for 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param
+from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from clickjoin_airflow import ClickjoinOperator, dates, defaults, pipelines
 
-FORM = {
-    "date": Param(
-        None, type=["null", "string"], format="date", title="Date", description="Empty: that of the data interval."
-    ),
-    "mode": Param("close", enum=["close", "fill", "rebuild"], title="Mode", description="rebuild: run the adapter."),
-}
 # Dates of the past can be backfilled; without catch-up none is scheduled.
 START = datetime(2000, 1, 1, tzinfo=UTC)
 # The date of one run may wait while the next one begins.
@@ -33,7 +27,7 @@ OWN = {"max_active_runs": 16, "max_consecutive_failed_dag_runs": 0, "dagrun_time
 DATE = "{{ params.date or (data_interval_start | ds if data_interval_start else macros.ds_add(ds, -1)) }}"
 
 for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
-    settings = defaults.settings("close_day", pipeline, leased=False, form=FORM) | OWN
+    settings = defaults.settings("close_day", pipeline) | OWN
     with DAG(schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"), doc_md=__doc__, **settings):
         complete = dates.DateCompleteSensor(
             task_id="complete",

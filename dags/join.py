@@ -24,15 +24,7 @@ found = pipelines.find(Path(__file__).with_name("pipelines"))
 
 for pipeline in found.good:
     with DAG(schedule="@continuous", doc_md=__doc__, **defaults.settings("join", pipeline)):
-        ClickjoinOperator(
-            task_id="join",
-            app="join",
-            config=str(pipeline.path),
-            tables=pipeline.tables,
-            lease=defaults.LEASE,
-            replica=defaults.REPLICA,
-            outlets=[pipeline.joined],
-        )
+        ClickjoinOperator(**defaults.task("join", pipeline, outlets=[pipeline.joined]))
 
 for file in found.broken:
     defaults.placeholder("join", file)

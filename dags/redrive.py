@@ -13,11 +13,5 @@ from airflow.sdk import DAG
 from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
 
 for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
-    with DAG(schedule=None, doc_md=__doc__, **defaults.settings("redrive", pipeline, leased=False)):
-        ClickjoinOperator(
-            task_id="redrive",
-            app="redrive",
-            config=str(pipeline.path),
-            tables=pipeline.tables,
-            replica=defaults.REPLICA,
-        )
+    with DAG(schedule=None, doc_md=__doc__, **defaults.settings("redrive", pipeline)):
+        ClickjoinOperator(**defaults.task("redrive", pipeline))

@@ -10,28 +10,10 @@ no change at all.
 
 from pathlib import Path
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG
 
 from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
 
-FORM = {
-    "shards": Param(
-        None, type=["null", "integer"], minimum=1, maximum=10_000, title="Shards",
-        description="Number of shards from then on. Empty: only look.",
-    ),
-    "since": Param(
-        None, type=["null", "string"], format="date-time", title="From event time",
-        description="The start of a bucket in the future. Empty: as soon as is safe.",
-    ),
-}  # fmt: skip
-
 for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
-    with DAG(schedule=None, doc_md=__doc__, **defaults.settings("reshard", pipeline, leased=False, form=FORM)):
-        ClickjoinOperator(
-            task_id="reshard",
-            app="reshard",
-            config=str(pipeline.path),
-            tables=pipeline.tables,
-            replica=defaults.REPLICA,
-            arguments={"shards": "{{ params.shards or '' }}", "since": "{{ params.since or '' }}"},
-        )
+    with DAG(schedule=None, doc_md=__doc__, **defaults.settings("reshard", pipeline)):
+        ClickjoinOperator(**defaults.task("reshard", pipeline))

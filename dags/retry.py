@@ -17,15 +17,9 @@ from airflow.sdk import DAG
 
 from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
 
+# The deployment's own replica may not have begun to join yet; one that is named by hand must have.
+NEW = {"may_be_new": "{{ not params.replica }}"}
+
 for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
-    with DAG(schedule=timedelta(seconds=15), doc_md=__doc__, **defaults.settings("retry", pipeline, leased=False)):
-        ClickjoinOperator(
-            task_id="retry",
-            app="retry",
-            config=str(pipeline.path),
-            tables=pipeline.tables,
-            replica=defaults.REPLICA,
-            # The deployment's own replica may not have begun to join yet; one that is named by hand must have.
-            arguments={"may_be_new": "{{ not params.replica }}"},
-            outlets=[pipeline.joined],
-        )
+    with DAG(schedule=timedelta(seconds=15), doc_md=__doc__, **defaults.settings("retry", pipeline)):
+        ClickjoinOperator(**defaults.task("retry", pipeline, arguments=NEW, outlets=[pipeline.joined]))

@@ -13,37 +13,13 @@ It is not tried again, and the next run looks again. **By hand:** trigger it wit
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG
 
 from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
 
-TIME = {"type": ["null", "string"]}
-MAYBE = {"type": ["null", "boolean"]}
-FORM = {
-    "from": Param(None, title="From", description="First event time, such as 2026-03-01T12:00Z.", **TIME),
-    "to": Param(None, title="To", description="Event time to end before. Empty: now.", **TIME),
-    "repair": Param(None, title="Repair", description="Fix what can be fixed. Empty: as configured.", **MAYBE),
-    "remove_doubles": Param(
-        False, title="Remove doubles", description="With repair: rows too many leave the output.", type="boolean"
-    ),
-}
 # A whole day may be large, and a verification that has found something three times must go on all the same.
 OWN = {"max_consecutive_failed_dag_runs": 0}
 
 for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
-    settings = defaults.settings("verify", pipeline, leased=False, form=FORM) | OWN
-    with DAG(schedule=timedelta(hours=1), doc_md=__doc__, **settings):
-        ClickjoinOperator(
-            task_id="verify",
-            app="verify",
-            config=str(pipeline.path),
-            tables=pipeline.tables,
-            replica=defaults.REPLICA,
-            execution_timeout=timedelta(hours=2),
-            arguments={
-                "since": "{{ params['from'] }}",
-                "until": "{{ params['to'] }}",
-                "repair": "{{ params.repair }}",
-                "remove_doubles": "{{ params.remove_doubles }}",
-            },
-        )
+    with DAG(schedule=timedelta(hours=1), doc_md=__doc__, **defaults.settings("verify", pipeline) | OWN):
+        ClickjoinOperator(**defaults.task("verify", pipeline, execution_timeout=timedelta(hours=2)))

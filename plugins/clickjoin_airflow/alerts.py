@@ -52,7 +52,7 @@ def alert(context: Mapping[str, Any], state: str) -> dict[str, Any]:
     return {
         "state": state,
         "pipeline": ti.dag_id.partition("__")[2],
-        "app": getattr(task, "app", ti.task_id),
+        "job": getattr(task, "job", ti.task_id),
         "replica": getattr(task, "replica", None),
         "tables": getattr(task, "tables", None),
         "error": str(error) if error is not None else "",

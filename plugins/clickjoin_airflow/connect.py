@@ -11,12 +11,14 @@ from urllib.parse import quote, unquote
 
 from airflow.sdk.log import mask_secret
 
-from clickjoin.errors import ConfigError, ServerLost
+from clickjoin.jobs.table import require_job
+from clickjoin.model.errors import ConfigError, ServerLost
+from clickjoin.model.reporter import Reporter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from clickjoin_airflow.job import Job, Say
+    from clickjoin_airflow.job import JobRun
 
 # Seconds. Airflow gives a task that it kills five.
 _GRACE = 4.0
@@ -32,21 +34,22 @@ class Connect:
         self._url, self._file = extra.get("url"), extra.get("url_file")
         self._more = {"use_ssl": "true" if extra.get("use_ssl") else "", "token": str(extra.get("token") or "")}
 
-    def run(self, job: Job, say: Say) -> dict[str, Any]:
-        """Run an app; the session ends with it, and whatever it has under way if it fails."""
-        from clickjoin.apps import APPS
+    def run(self, run: JobRun, report: Reporter) -> dict[str, Any]:
+        """Run a job; the session ends with it, and whatever it has under way if it fails."""
         from clickjoin.config import load
-        from clickjoin.session import connect
+        from clickjoin.spark.session import connect
 
-        pipeline = load(job.config)
-        session, whole = connect(self.url()), False
+        job, pipeline = require_job(run.job), load(run.config)
+        if not job.needs_spark:
+            return job.run(None, pipeline, run.replica, report, run.lease, **run.arguments)
+        session, is_finished = connect(self.url()), False
         try:
-            session.addTag(job.tag)
-            summary = APPS[job.app](session, pipeline, job.replica, say, job.lease, **job.arguments)
-            whole = True
+            session.addTag(run.tag)
+            summary = job.run(session, pipeline, run.replica, report, run.lease, **run.arguments)
+            is_finished = True
             return summary
         finally:
-            _close(session, interrupt=not whole)
+            _close(session, interrupt=not is_finished)
 
     def url(self) -> str:
         """Where the server is now. Errors: ConfigError, ServerLost."""
@@ -78,7 +81,7 @@ def _whole(url: str, more: Mapping[str, str]) -> str:
 def _close(session: SparkSession, *, interrupt: bool) -> None:
     """Free what the session holds on the server. A server that hangs must not hold up this task, nor its end."""
 
-    from clickjoin.session import be_patient
+    from clickjoin.spark.session import be_patient
 
     def close() -> None:
         if interrupt:

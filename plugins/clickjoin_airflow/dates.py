@@ -38,9 +38,9 @@ class DateCompleteSensor(BaseSensorOperator):
     def poke(self, context: Context) -> PokeReturnValue:
         """Look once. Errors: AirflowFailException for a wrong file or date."""
         from clickjoin.config import load
-        from clickjoin.dates.day import parse
         from clickjoin.dates.readiness import readiness
-        from clickjoin.errors import ConfigError
+        from clickjoin.model.errors import ConfigError
+        from clickjoin.model.span import parse
 
         try:
             pipeline, day = load(self.config), parse(self.date)
@@ -62,20 +62,12 @@ def orders(dates: Mapping[str, Any], action: str, run: str) -> list[dict[str, An
 
 def closing(pipeline: PipelineFile, task_id: str, **more: Any) -> dict[str, Any]:
     """What every task that works through a date is made with."""
-    return {
-        "task_id": task_id,
-        "app": "close_day",
-        "config": str(pipeline.path),
-        "tables": pipeline.tables,
-        "replica": defaults.REPLICA,
-        "outlets": [pipeline.dates],
-        "pool": POOL,
-        "max_active_tis_per_dag": None,
-        **more,
-    }
+    shared = {"outlets": [pipeline.dates], "pool": POOL, "max_active_tis_per_dag": None}
+    return defaults.task("close_day", pipeline, task_id=task_id, **shared, **more)
 
 
 def each(pipeline: PipelineFile, dates: Any, action: str) -> Any:
     """A task for each of the dates that an earlier task names in its XCom's `days`."""
-    made = orders(dates, action, "{{ run_id }}")
-    return ClickjoinOperator.partial(**closing(pipeline, "date")).expand(arguments=made)
+    shared = closing(pipeline, "date")
+    del shared["arguments"]
+    return ClickjoinOperator.partial(**shared).expand(arguments=orders(dates, action, "{{ run_id }}"))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator, Param
 from airflow.sdk.exceptions import AirflowFailException
 
+from clickjoin.jobs.table import require_job
 from clickjoin_airflow import alerts
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from clickjoin.jobs.job import Argument, Job
     from clickjoin_airflow.pipelines import BrokenFile, PipelineFile
 
 # A lost server may stay away for a night: a try a minute. What cannot be fixed, or is unknown, ends sooner (see
@@ -38,35 +39,68 @@ _OWN = os.environ.get("CLICKJOIN_REPLICA", "main")
 REPLICA = f"{{{{ params.replica or var.value.get('clickjoin_replica', '{_OWN}') }}}}"
 
 
-def settings(
-    app: str, pipeline: PipelineFile, leased: bool = True, form: Mapping[str, Param] | None = None
-) -> dict[str, Any]:
-    """Arguments of the DAG that runs an app on a pipeline: one run at a time. `form`: the app's own fields."""
+def settings(job: str, pipeline: PipelineFile, *, dag: str = "") -> dict[str, Any]:
+    """Arguments of the DAG that runs a job on a pipeline, one run at a time; its form asks for what the job takes.
+
+    `dag`: the DAG's name, where it is not the job's.
+    """
+    name = dag or job
     # A batch under way when the lease ends is brought to its end: after an outage that can be a large one.
     limit = timedelta(seconds=_LEASES * pipeline.lease, minutes=10)
     return {
-        "dag_id": f"clickjoin_{app}__{pipeline.name}",
-        "description": f"{app} of pipeline {pipeline.name}; tables in {pipeline.tables}",
+        "dag_id": f"clickjoin_{name}__{pipeline.name}",
+        "description": f"{name} of pipeline {pipeline.name}; tables in {pipeline.tables}",
         "default_args": _ARGS | {"execution_timeout": limit, "max_active_tis_per_dag": 1},
         "dagrun_timeout": timedelta(days=1),
         "start_date": _START,
         "catchup": False,
         "max_active_runs": 1,
         "max_consecutive_failed_dag_runs": _FAILURES,
-        "params": {**(form or {}), **_form(pipeline, leased)},
-        "tags": ["clickjoin", app, pipeline.name],
+        "params": _form(require_job(job), pipeline),
+        "tags": ["clickjoin", name, pipeline.name],
     }
 
 
-def _form(pipeline: PipelineFile, leased: bool) -> dict[str, Param]:
-    replica = Param(
+def task(job: str, pipeline: PipelineFile, **more: Any) -> dict[str, Any]:
+    """Arguments of the ClickjoinOperator that runs a job with what the DAG's form says. `more`: further ones."""
+    known = require_job(job)
+    asked = {item.name: f"{{{{ params['{item.option_name}'] }}}}" for item in known.form}
+    lease = {"lease": LEASE} if known.leased else {}
+    return {
+        "task_id": job,
+        "job": job,
+        "config": str(pipeline.path),
+        "tables": pipeline.tables,
+        "replica": REPLICA,
+        "arguments": asked | more.pop("arguments", {}),
+        **lease,
+        **more,
+    }
+
+
+def _form(job: Job, pipeline: PipelineFile) -> dict[str, Param]:
+    """The fields of a job's form: its own, then lease and replica."""
+    own = {item.option_name: _field(item) for item in job.form}
+    return own | ({"lease": _lease_field(pipeline)} if job.leased else {}) | {"replica": _replica_field()}
+
+
+def _field(item: Argument) -> Param:
+    default = {} if item.required else {"default": item.default}
+    return Param(**default, title=item.title, description=item.help, **item.schema())
+
+
+def _replica_field() -> Param:
+    return Param(
         None,
         type=["null", "string"],
         pattern=r"^[a-z][a-z0-9_-]{0,62}$",
         title="Replica",
         description="Which replica works. Empty: variable `clickjoin_replica`, else CLICKJOIN_REPLICA, else `main`.",
     )
-    lease = Param(
+
+
+def _lease_field(pipeline: PipelineFile) -> Param:
+    return Param(
         None,
         type=["null", "number"],
         minimum=1,
@@ -74,7 +108,6 @@ def _form(pipeline: PipelineFile, leased: bool) -> dict[str, Param]:
         title="Lease",
         description=f"Seconds of work before the task returns. Empty: the pipeline's own, {pipeline.lease:g} s.",
     )
-    return {"lease": lease, "replica": replica} if leased else {"replica": replica}
 
 
 class BrokenPipelineOperator(BaseOperator):
@@ -94,16 +127,16 @@ def _verbatim(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
 
 
-def placeholder(app: str, file: BrokenFile) -> DAG:
+def placeholder(job: str, file: BrokenFile) -> DAG:
     """A DAG for a broken file: never scheduled, it says what is wrong. A run that waits says so too."""
     with DAG(
-        f"clickjoin_{app}__{file.name}",
+        f"clickjoin_{job}__{file.name}",
         description=f"{file.path.name} cannot be read",
         schedule=None,
         default_args={"owner": "clickjoin"},
-        tags=["clickjoin", app, "broken"],
+        tags=["clickjoin", job, "broken"],
         doc_md=f"### This pipeline's file cannot be read\n\n{_verbatim(file.problem)}\n",
     ) as dag:
         # The task is called as in the whole DAG, so that a run which was under way finds it.
-        BrokenPipelineOperator(task_id=app, problem=file.problem)
+        BrokenPipelineOperator(task_id=job, problem=file.problem)
     return dag

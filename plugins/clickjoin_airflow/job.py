@@ -1,24 +1,23 @@
-"""What a task asks for, and who carries it out: a Spark Connect server or spark-submit, as the connection says."""
+"""One run of a job, and who carries it out: a Spark Connect server or spark-submit, as the connection says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from clickjoin.errors import ConfigError
-
-Say = Callable[[str], None]
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.reporter import Reporter
 
 
 @dataclass(frozen=True)
-class Job:
-    """One run of an app; `lease` in seconds (None: the pipeline's own), `tag` names it on the server.
+class JobRun:
+    """One run of a job; `lease` in seconds (None: the pipeline's own), `tag` names it on the server.
 
-    `arguments`: what else the app takes, by keyword.
+    `arguments`: what else the job takes, by keyword.
     """
 
-    app: str
+    job: str
     config: str
     replica: str
     lease: float | None
@@ -27,10 +26,10 @@ class Job:
 
 
 class Runner(Protocol):
-    """Runs a job to its end. Whatever is raised in it, by a signal too, leaves nothing behind that still works."""
+    """Carries a run out. Whatever is raised in it, by a signal too, leaves nothing behind that still works."""
 
-    def run(self, job: Job, say: Say) -> dict[str, Any]:
-        """Run it, say a line about each batch, return the summary."""
+    def run(self, run: JobRun, report: Reporter) -> dict[str, Any]:
+        """Run it, report a line about each batch, return the summary."""
         ...
 
 

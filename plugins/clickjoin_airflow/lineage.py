@@ -7,23 +7,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from clickjoin.jobs.table import require_job
+
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
-
-# By app: tables that it reads, and tables that it writes.
-_TABLES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "join": (
-        ("primary", "foreign", "registry"),
-        ("joined", "registry", "pending", "filtered", "expired", "quarantine"),
-    ),
-    "retry": (("pending", "primary", "registry"), ("joined", "registry", "pending", "unjoinable")),
-    "redrive": (("unjoinable",), ("pending",)),
-    "gc": (("registry", "pending"), ("registry", "boundary")),
-    "reshard": (("timeline",), ("timeline",)),
-    "verify": (("foreign", "joined", "registry"), ("verification",)),
-    "close_day": (("foreign", "joined", "registry"), ("dates", "quality")),
-    "backfill": (("foreign", "primary"), ("joined", "dates", "quality")),
-}
 
 
 def place(tables: str, name: str) -> tuple[str, str]:
@@ -34,15 +21,15 @@ def place(tables: str, name: str) -> tuple[str, str]:
     return f"{parts.scheme}://{parts.netloc}", str(PurePosixPath(parts.path.lstrip("/"), name))
 
 
-def lineage(app: str, tables: str, summary: Mapping[str, Any]) -> OperatorLineage[Any, Any]:
+def lineage(job: str, tables: str, summary: Mapping[str, Any]) -> OperatorLineage[Any, Any]:
     """The run's datasets; `joined` with the rows that it was given, once that is known."""
     from airflow.providers.common.compat.openlineage.facet import Dataset, OutputDataset
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    reads, writes = _TABLES.get(app, ((), ()))
+    known = require_job(job)
     return OperatorLineage(
-        inputs=[Dataset(*place(tables, name)) for name in reads],
-        outputs=[OutputDataset(*place(tables, name), outputFacets=_rows(name, summary)) for name in writes],
+        inputs=[Dataset(*place(tables, name)) for name in known.reads],
+        outputs=[OutputDataset(*place(tables, name), outputFacets=_rows(name, summary)) for name in known.writes],
     )
 
 

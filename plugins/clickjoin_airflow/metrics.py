@@ -20,9 +20,10 @@ _FLUSH_MILLISECONDS = 5_000
 _log = logging.getLogger(__name__)
 
 
-def emit(app: str, pipeline: str, replica: str, summary: Mapping[str, Any]) -> None:
+def emit(job: str, pipeline: str, replica: str, summary: Mapping[str, Any]) -> None:
     """Emit a run's summary as `clickjoin.<name>`, tagged with app, pipeline and replica. Never fails the task."""
-    tags = {"app": app, "pipeline": pipeline, "replica": replica}
+    # Not `job`: Prometheus has a label of that name for what it scrapes.
+    tags = {"app": job, "pipeline": pipeline, "replica": replica}
     try:
         for name in COUNTERS:
             if isinstance(summary.get(name), int):

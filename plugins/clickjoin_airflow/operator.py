@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Connection
 from airflow.sdk.exceptions import AirflowFailException
 
-from clickjoin.jobs import require_job
-from clickjoin.private import keep_private
+from clickjoin.config.umask import keep_private
+from clickjoin.jobs.table import require_job
 from clickjoin_airflow import metrics
-from clickjoin_airflow.job import Job, runner, settings
+from clickjoin_airflow.job import JobRun, runner, settings
 from clickjoin_airflow.lineage import lineage
 from clickjoin_airflow.links import LogLink, TablesLink
 from clickjoin_airflow.verdict import RetryByCause, Stopped, judge
@@ -23,16 +22,13 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-_BEGIN = ("join", "retry", "gc")
-
-
 class ClickjoinOperator(BaseOperator):
-    """Runs an app (of `clickjoin.jobs.JOBS`) on the pipeline in file `config`, and returns its summary.
+    """Runs a job (of `clickjoin.jobs.table.JOBS`) on the pipeline in file `config`, and returns its summary.
 
     The connection says where: see `Connect` and `Submit`. `lease` is in seconds; where it is empty the pipeline's own
-    holds. `tables` is where the tables are, for people to see. Outlets get an event only if rows were joined, or
-    a date has changed.
-    `arguments` are the app's own, by keyword (see `plain`). A summary that says `ok: false` fails the task for good.
+    holds. `tables` is where the tables are, for people to see. Outlets get an event only if rows were joined, or a date
+    has changed. `arguments` are the job's own, by keyword, as text where they are templates. A summary with `ok: false`
+    fails the task for good. Errors: ConfigError for a job or an argument that does not exist.
     """
 
     # Not `config` and `tables`: what a pipeline's file says is text, and never a template.
@@ -43,7 +39,7 @@ class ClickjoinOperator(BaseOperator):
     def __init__(
         self,
         *,
-        app: str,
+        job: str,
         config: str,
         replica: str = "main",
         lease: float | str | None = None,
@@ -54,26 +50,28 @@ class ClickjoinOperator(BaseOperator):
     ) -> None:
         kwargs.setdefault("retry_policy", RetryByCause())
         super().__init__(**kwargs)
-        self.app = require_job(app)
+        self.job = require_job(job).name
         self.config = config
         self.replica = replica
         self.lease = lease
         self.tables = tables
         self.arguments = dict(arguments or {})
+        for name in self.arguments:
+            require_job(job).argument(name)
         self.conn_id = conn_id
         self._at_work = False
         self._summary: dict[str, Any] = {}
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run the app. Errors: AirflowFailException for what no retry can fix."""
+        """Run the job. Errors: AirflowFailException for what no retry can fix."""
         ti = context["ti"]
         for link in self.operator_extra_links:  # Airflow sets them at the end, and this task may run for long
             ti.xcom_push(key=link.xcom_key, value=link.get_link(self, ti_key=ti))  # type: ignore[arg-type]
-        self.log.info("%s of %s, replica %s; tables: %s", self.app, self.config, self.replica, self.tables)
+        self.log.info("%s of %s, replica %s; tables: %s", self.job, self.config, self.replica, self.tables)
         self._at_work = True
         try:
             keep_private()  # a task is a process of its own
-            summary = runner(settings(Connection.get(self.conn_id))).run(self._job(context), self.log.info)
+            summary = runner(settings(Connection.get(self.conn_id))).run(self._run(context), self.log.info)
         except Exception as error:
             verdict = judge(error)
             if verdict.again:
@@ -82,7 +80,7 @@ class ClickjoinOperator(BaseOperator):
         finally:
             self._at_work = False
         self._summary = summary
-        metrics.emit(self.app, PurePosixPath(self.tables).name, self.replica, summary)
+        metrics.emit(self.job, PurePosixPath(self.tables).name, self.replica, summary)
         self._announce(context, summary)
         if summary.get("ok") is False:  # it has done all it could, and no other try would find it better
             ti.xcom_push(key="return_value", value=summary)
@@ -90,26 +88,29 @@ class ClickjoinOperator(BaseOperator):
         return summary
 
     def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
-        """The tables that the app reads and writes; OpenLineage's provider asks for them."""
-        return lineage(self.app, self.tables, {})
+        """The tables that the job reads and writes; OpenLineage's provider asks for them."""
+        return lineage(self.job, self.tables, {})
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         """The same, with the rows that were joined."""
-        return lineage(self.app, self.tables, self._summary)
+        return lineage(self.job, self.tables, self._summary)
 
     def on_kill(self) -> None:
-        """Leave the app from within, so that it cleans up on its way out."""
+        """Leave the job from within, so that it cleans up on its way out."""
         if self._at_work:
             self._at_work = False  # a second signal must not cut the cleaning up short
-            raise Stopped("told to stop")
+            raise Stopped("asked to stop")
 
-    def _job(self, context: Context) -> Job:
+    def _run(self, context: Context) -> JobRun:
         ti = context["ti"]
         lease = None if self.lease in (None, "", "None") else float(str(self.lease))
         tag = f"{ti.dag_id}/{ti.run_id}/{ti.try_number}"
-        # Those that begin a lake where none is must not do so again when it is not mounted, or was moved.
-        known = {"begun": True} if self.app in _BEGIN and context.get("prev_start_date_success") else {}
-        return Job(self.app, self.config, self.replica, lease, tag, plain(self.arguments) | known)
+        job = require_job(self.job)
+        arguments = job.parse(self.arguments)
+        # Those that make a lake where none is must not do so again when it is not mounted, or was moved.
+        if job.takes("lake_exists") and context.get("prev_start_date_success"):
+            arguments["lake_exists"] = True
+        return JobRun(job.name, self.config, self.replica, lease, tag, arguments)
 
     def _announce(self, context: Context, summary: dict[str, Any]) -> None:
         """Tell who waits for the outlets what was added to them, or which date of theirs is complete."""
@@ -121,17 +122,3 @@ class ClickjoinOperator(BaseOperator):
             context["outlet_events"][outlet].extra.update(counts | {"replica": self.replica})
             if "date" in summary:
                 context["outlet_events"][outlet].add_partitions(summary["date"])
-
-
-def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments as the app takes them: templates make text of everything, and an empty one means the app's default."""
-    return {name: value for name, text in arguments.items() if (value := _plain(text)) is not None}
-
-
-def _plain(text: Any) -> Any:
-    if not isinstance(text, str):
-        return text
-    words = {"": None, "None": None, "True": True, "False": False}
-    if text in words:
-        return words[text]
-    return int(text) if re.fullmatch(r"-?\d+", text) else text

@@ -17,18 +17,19 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from clickjoin import errors
-from clickjoin.errors import ConfigError
-from clickjoin.jobs import entry
-from clickjoin.session import ALONE, is_alone
+from clickjoin.jobs.table import entry
+from clickjoin.model import errors
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.reporter import Reporter
+from clickjoin.spark.session import ALONE, is_alone
 from clickjoin_airflow.given import environment, properties
 
 if TYPE_CHECKING:
-    from clickjoin_airflow.job import Job, Say
+    from clickjoin_airflow.job import JobRun
 
 _GRACE = 3.0
 _TAIL = 200
-_RAISED = re.compile(r"clickjoin\.errors\.(\w+): (.*)")
+_RAISED = re.compile(rf"{re.escape(errors.__name__)}\.(\w+): (.*)")
 
 
 class Submit:
@@ -40,15 +41,15 @@ class Submit:
         self._extra = extra
         self._master = str(extra.get("master") or "local[*]")
 
-    def run(self, job: Job, say: Say) -> dict[str, Any]:
-        """Run an app; its last line is the summary. Its whole process group ends with it."""
+    def run(self, run: JobRun, report: Reporter) -> dict[str, Any]:
+        """Run a job; its last line is the summary. Its whole process group ends with it."""
         conf = self.conf()
         with properties(conf) as file:
-            command = self.command(job, file)
-            say(f"{shlex.join(command)}, with settings {', '.join(sorted(conf))}")
-            return self._run(command, say)
+            command = self.command(run, file)
+            report(f"{shlex.join(command)}, with settings {', '.join(sorted(conf))}")
+            return self._follow(command, report)
 
-    def _run(self, command: list[str], say: Say) -> dict[str, Any]:
+    def _follow(self, command: list[str], report: Reporter) -> dict[str, Any]:
         env = environment(self._extra.get("env") or (), alone=is_alone(self._master))
         process = subprocess.Popen(
             command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -56,7 +57,7 @@ class Submit:
         )  # fmt: skip
         tail: deque[str] = deque(maxlen=_TAIL)
         with process:
-            last = _follow(process, say, tail)
+            last = _follow(process, report, tail)
         if process.returncode:
             raise failure(list(tail), process.returncode)
         return dict(json.loads(last))
@@ -66,12 +67,12 @@ class Submit:
         quiet = {"spark.log.level": "WARN", "spark.ui.enabled": "false"}
         return quiet | (ALONE if is_alone(self._master) else {}) | dict(self._extra.get("conf") or {})
 
-    def command(self, job: Job, conf: Path) -> list[str]:
+    def command(self, run: JobRun, conf: Path) -> list[str]:
         """The command line, which all users of the machine can see; `conf`: a file of settings, for none to see.
 
         Errors: ConfigError where spark-submit or the JARs are not there.
         """
-        from clickjoin.session import jars
+        from clickjoin.spark.session import jars
 
         tool = str(self._extra.get("spark_submit") or _package("pyspark") / "bin/spark-submit")
         if not shutil.which(tool):
@@ -79,25 +80,25 @@ class Submit:
         return [
             *_tied(),
             tool,
-            *("--master", self._master, "--name", job.tag),
+            *("--master", self._master, "--name", run.tag),
             *("--jars", str(self._extra.get("jars") or jars())),
             *("--properties-file", str(conf), "--load-spark-defaults"),
-            str(entry(job.app)),
-            *(job.config, job.replica),
-            *_trailing(job),
+            str(entry()),
+            *(run.job, run.config, run.replica),
+            *_trailing(run),
         ]
 
 
-def _trailing(job: Job) -> list[str]:
+def _trailing(run: JobRun) -> list[str]:
     """The arguments that may be left out, from the end."""
-    lease = "" if job.lease is None else str(job.lease)
-    if job.arguments:
-        return [lease, json.dumps(dict(job.arguments))]
+    lease = "" if run.lease is None else str(run.lease)
+    if run.arguments:
+        return [lease, json.dumps(dict(run.arguments))]
     return [lease] if lease else []
 
 
 def failure(lines: Sequence[str], code: int) -> Exception:
-    """The error that ended an app, as its last words name it."""
+    """The error that ended a job, as the last lines of its output name it."""
     for index in range(len(lines) - 1, -1, -1):
         found = _RAISED.match(lines[index])
         kind = getattr(errors, found[1], None) if found else None
@@ -107,12 +108,12 @@ def failure(lines: Sequence[str], code: int) -> Exception:
     return RuntimeError(f"spark-submit ended with exit code {code}: " + " | ".join(lines[-3:]))
 
 
-def _follow(process: subprocess.Popen[str], say: Say, tail: deque[str]) -> str:
-    """Say what the process says until it ends, or is ended; return its last line."""
-    reader = Thread(target=_log, args=(process.stderr, say, tail), daemon=True)
+def _follow(process: subprocess.Popen[str], report: Reporter, tail: deque[str]) -> str:
+    """Report the lines of the process until it ends, or is ended; return its last line."""
+    reader = Thread(target=_log, args=(process.stderr, report, tail), daemon=True)
     reader.start()
     try:
-        last = _log(process.stdout or (), say, tail, hold=True)
+        last = _log(process.stdout or (), report, tail, hold=True)
         process.wait()
     finally:
         _stop(process)
@@ -120,17 +121,17 @@ def _follow(process: subprocess.Popen[str], say: Say, tail: deque[str]) -> str:
     return last
 
 
-def _log(lines: Iterable[str], say: Say, tail: deque[str], hold: bool = False) -> str:
-    """Say lines as they come, and return the last; if `hold`, a last line that is the summary is not said."""
+def _log(lines: Iterable[str], report: Reporter, tail: deque[str], hold: bool = False) -> str:
+    """Report lines as they come, and return the last; if `hold`, a last line that is the summary is not reported."""
     last, held = "", False
     for line in lines:
         if held:
-            say(last)
+            report(last)
         last = line.rstrip()
         tail.append(last)
         held = hold and last.startswith("{")
         if not held:
-            say(last)
+            report(last)
     return last
 
 

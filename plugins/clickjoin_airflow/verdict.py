@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowTaskTimeout
 
-from clickjoin.errors import ClickjoinError, ServerLost
+from clickjoin.model.errors import ClickjoinError, ServerLost
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -24,7 +24,7 @@ _UNKNOWN_TRIES = 5
 
 
 class Stopped(BaseException):
-    """The task was told to stop. No Exception, so that nothing on the way takes it for a failed batch."""
+    """The task was asked to stop. No Exception, so that nothing on the way takes it for a failed batch."""
 
 
 @dataclass(frozen=True)

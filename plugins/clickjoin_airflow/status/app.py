@@ -8,7 +8,7 @@ from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
-from clickjoin.errors import ClickjoinError
+from clickjoin.model.errors import ClickjoinError
 from clickjoin_airflow.status import files, routes
 from clickjoin_airflow.status.desks import Desks
 from clickjoin_airflow.status.lanes import Busy, Lanes

@@ -8,8 +8,8 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.errors import ClickjoinError
 from clickjoin.lake.readable import ReadableTables
+from clickjoin.model.errors import ClickjoinError
 from clickjoin.report import by_date, checks, overview, registry
 from clickjoin.report.explain import TABLES as EXPLAINED
 from clickjoin.report.explain import explain
@@ -84,7 +84,7 @@ class Desk:
 
     def registry(self) -> dict[str, Any]:
         """The registry by bucket and shard, and the timeline."""
-        tables = ["registry", "boundary", "timeline", "batches"]
+        tables = ["registry", "registry_boundary", "shard_timeline", "journal"]
         return dict(self._keep("registry", tables, lambda: registry.registry(self._small)))
 
     def backlog(self) -> dict[str, Any]:

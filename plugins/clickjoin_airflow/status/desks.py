@@ -10,7 +10,7 @@ from threading import Lock
 
 from airflow.configuration import conf
 
-from clickjoin.errors import ClickjoinError
+from clickjoin.model.errors import ClickjoinError
 from clickjoin_airflow.pipelines import Found, PipelineFile, find
 from clickjoin_airflow.status.desk import Desk
 from clickjoin_airflow.status.lanes import Lanes

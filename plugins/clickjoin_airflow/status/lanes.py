@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
-from clickjoin.errors import ClickjoinError
+from clickjoin.model.errors import ClickjoinError
 
 T = TypeVar("T")
 Item = tuple["Future[Any]", Callable[[], Any]]
