@@ -39,11 +39,12 @@ down: ## Stop them
 status: setup ## Say what runs and where
 	@$(RUN) -m stack status
 
-check: setup ## Lint, types and layer rules
+check: setup ## Lint, types, layer rules and words
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
+	PYTHONPATH=infra $(RUN) -m checks.words
 
 format: setup ## Format the code
 	.venv/bin/ruff check --fix-only --quiet

@@ -21,7 +21,7 @@ LAUNCHER = """\
 ' '''
 import sys
 
-from clickjoin.cli import main
+from clickjoin.cli.main import main
 
 sys.exit(main())
 """

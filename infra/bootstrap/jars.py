@@ -96,7 +96,7 @@ def _ivy(folder: Path, cache: Path) -> list[str]:
 
 
 def _java_proxy() -> list[str]:
-    """Java does not read `https_proxy`, so it is told."""
+    """Java does not read `https_proxy`, so it is passed as properties."""
     proxy = urlsplit(getproxies().get("https", ""))
     if not proxy.hostname:
         return []

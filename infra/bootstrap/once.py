@@ -14,7 +14,7 @@ from . import ROOT
 
 @contextmanager
 def exclusive(folder: Path = ROOT) -> Iterator[None]:
-    """Hold `folder` against other set-ups; the system lets go of it when this process dies."""
+    """Lock `folder` for this set-up; the system lets go of it when this process dies."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:

@@ -52,7 +52,7 @@ class Feeder:
         return len(self.entries) == len(self.plan.lines)
 
     def feed(self, ready: Callable[[], bool] = lambda: True, stop: Callable[[], bool] = lambda: False) -> None:
-        """Write the first lines at once, and the others, each at its time, once all is ready; or until told to stop."""
+        """Write the first lines at once, and the others, each at its time, once all is ready; or until stopped."""
         for stream in STREAMS:
             (self.logs / stream).mkdir(parents=True, exist_ok=True)
         try:

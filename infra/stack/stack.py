@@ -22,7 +22,7 @@ _TRIES = 6
 
 
 class Stack:
-    """Spark Connect and Airflow, unless told to leave one of them out.
+    """Spark Connect and Airflow, unless asked to leave one of them out.
 
     As a context manager it stops at the end of the block, or when this process dies.
     """
