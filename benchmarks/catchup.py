@@ -4,8 +4,8 @@
 
 Live traffic is joined by `clickjoin run` until its usual latency is known; then that process is killed. The logs of the
 outage are written (files of their own, as rotated logs are), `clickjoin run` starts again, and live traffic goes on at
-the same rate. It ends when all of the outage is readable and fresh clicks are as fast as before. Every id is then held
-against what the generator wrote: no figure is printed of a run that lost or doubled one.
+the same rate. It ends when all of the outage is readable and fresh clicks are as fast as before. Every id is then
+checked against what the generator wrote: no figure is printed of a run that lost or doubled one.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from benchmarks.memory import TOGETHER, columns, emptied, highest, line, watched
 from benchmarks.throughput.__main__ import WARM, Run, once, warming
 from benchmarks.throughput.work import Work, make
 from bootstrap import ROOT, Problem
-from clickjoin.session import configured, jars
+from clickjoin.spark.session import configured, jars
 from stack import ports, spark
 
 if TYPE_CHECKING:

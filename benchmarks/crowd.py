@@ -25,10 +25,10 @@ from benchmarks.registry import NOON
 from bootstrap import ROOT
 from clickjoin.config import load
 from clickjoin.engine import Engine
-from clickjoin.events import MICROS
-from clickjoin.lake import Txn
-from clickjoin.lake.written import Written
-from clickjoin.session import in_process
+from clickjoin.kernel.data_file import DataFile
+from clickjoin.model.ids import MICROS
+from clickjoin.model.txn import Txn
+from clickjoin.spark.session import in_process
 from demo.running import write_pipeline
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ class Live:
         for name, each in TABLES.items():
             added = [_file(name, batch, shard) for batch in range(self.held, batches) for shard in range(each)]
             for file in added:  # nobody reads them: they only have to be there
-                place = Path(self.engine.lake.small.path(name), file.path)
+                place = Path(self.engine.lake.delta.path(name), file.path)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(bytes(file.size))
-            self.engine.lake.small.add(name, added, Txn("crowd", batches))
+            self.engine.lake.delta.add(name, added, Txn("crowd", batches))
         self.held = batches
 
 
-def _file(table: str, batch: int, shard: int) -> Written:
+def _file(table: str, batch: int, shard: int) -> DataFile:
     bucket = f"{NOON:%Y-%m-%d-%H}"
     low, high = (f"{NOON:%Y-%m-%dT%H}:00:0{second}.000000Z" for second in (0, 1))
     statistics_ = {
@@ -98,7 +98,7 @@ def _file(table: str, batch: int, shard: int) -> Written:
     values = {"bucket": bucket} | ({"shard": str(shard)} if table == "registry" else {})
     folder = "/".join(f"{name}={value}" for name, value in values.items())
     path = f"{folder}/part-{batch}-{shard}.zstd.parquet"
-    return Written(path, 3000, CLICKS, values, json.dumps(statistics_))
+    return DataFile(path, 3000, CLICKS, values, json.dumps(statistics_))
 
 
 def measured(live: Live, counts: list[int], turns: int) -> dict[str, Any]:

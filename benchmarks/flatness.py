@@ -29,10 +29,10 @@ from benchmarks.registry import DAYS, NOON, ids
 from bootstrap import ROOT
 from clickjoin.config import load
 from clickjoin.engine import Engine
-from clickjoin.events import MICROS
-from clickjoin.lake import Lake
-from clickjoin.session import in_process
-from clickjoin.tables import PRIMARY, REGISTRY
+from clickjoin.lake import SparkTables
+from clickjoin.model.ids import MICROS
+from clickjoin.schemas import PRIMARY, REGISTRY
+from clickjoin.spark.session import in_process
 from demo.running import write_pipeline
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ KINDS = ("fresh", "spread")
 QUERIES, CLAIMS, CLICKS = 3, 1, {"fresh": 4, "spread": 5}  # servers, so that no id is made twice
 
 
-class Held:
+class CommittedTxns:
     """A pipeline whose lake holds so many claims and queries."""
 
     def __init__(self, spark: SparkSession, folder: Path, count: int) -> None:
@@ -90,15 +90,15 @@ class Held:
 
     def doubled(self) -> int:
         """Rows of the output beyond one an id."""
-        found = self.engine.lake.small.read("joined", columns=["event_id"])["event_id"]
+        found = self.engine.lake.delta.read("joined", columns=["event_id"])["event_id"]
         return len(found) - len(found.unique())
 
 
 def _fill(spark: SparkSession, root: str, count: int) -> None:
-    lake, low = Lake(spark, root), NOON - timedelta(days=DAYS)
+    lake, low = SparkTables(spark, root), NOON - timedelta(days=DAYS)
     lake.create_filled(REGISTRY, ids(spark, count, low, NOON, CLAIMS), "registry")
     text = F.concat(F.lit('{"event_id":"'), "event_id", F.lit('","text":"'), F.md5("event_id"), F.lit('"}'))
-    made = {"payload": text, "path": F.lit("log"), "generation": F.lit("g"), "replica": F.lit("main"),
+    made = {"payload": text, "path": F.lit("log"), "source_partition": F.lit("g"), "replica": F.lit("main"),
             "offset": F.lit(0).cast("bigint"), "length": F.lit(100).cast("bigint"), "batch": F.lit(0).cast("bigint"),
             "landed_at": F.lit(low)}  # fmt: skip
     lake.create_filled(
@@ -106,7 +106,7 @@ def _fill(spark: SparkSession, root: str, count: int) -> None:
     )
 
 
-def measured(lakes: list[Held], warm: int, turns: int) -> dict[str, Any]:
+def measured(lakes: list[CommittedTxns], warm: int, turns: int) -> dict[str, Any]:
     """Medians by kind and size of lake, in seconds, and their ratio to the first lake's."""
     seen: defaultdict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
     for turn in range(warm + turns):
@@ -150,7 +150,7 @@ def main(arguments: list[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="clickjoin-flatness-"))
     spark = in_process(cores="2", memory=chosen.memory)
     try:
-        lakes = [Held(spark, folder / str(count), count) for count in chosen.counts]
+        lakes = [CommittedTxns(spark, folder / str(count), count) for count in chosen.counts]
         emptied(spark)
         with watched() as memory:
             found = measured(lakes, chosen.warm, chosen.turns)

@@ -10,7 +10,7 @@ _TRIES, _PAUSE = 20, 0.25
 
 
 def remove(folder: Path) -> None:
-    """Remove one, although a Java that was just told to stop may still write there. Errors: OSError if it goes on."""
+    """Remove one, although a Java that was just asked to stop may still write there. Errors: OSError if it goes on."""
     for _ in range(_TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

@@ -41,8 +41,8 @@ class Goal:
         except KeyError:  # it did not run, or not with all contenders
             return f"| {what} | {asked} | not measured | |"
         reached = (self.least is None or seen >= self.least) and (self.most is None or seen <= self.most)
-        told = f"{seen:,.0f}" if seen >= 1000 else f"{seen:.2f}"
-        return f"| {what} | {asked} | {told} | {'yes' if reached else 'no'} |"
+        shown = f"{seen:,.0f}" if seen >= 1000 else f"{seen:.2f}"
+        return f"| {what} | {asked} | {shown} | {'yes' if reached else 'no'} |"
 
 
 def _rows(found: Found) -> dict[str, str]:

@@ -154,7 +154,7 @@ class Bench:
 
 
 def write_live(folder: Path, traffic: Traffic) -> None:
-    """Write traffic, in a process of its own, until it is all written or the process is told to stop."""
+    """Write traffic, in a process of its own, until it is all written or the process is asked to stop."""
     with suppress(KeyboardInterrupt):
         generate(folder, traffic)
 

@@ -150,7 +150,7 @@ def lines(about: dict[str, Any]) -> int:
 
 
 def examined(folders: list[Path], table: Path, scratch: Path) -> Seen:
-    """Hold an output table against the truth of several logs together, id by id, without the product's code."""
+    """Check an output table against the truth of several logs together, id by id, without the product's code."""
     scratch.mkdir(parents=True)
     whole = pa.concat_tables([pq.read_table(folder / "truth.parquet") for folder in folders], promote_options="default")
     pq.write_table(whole, scratch / "truth.parquet")

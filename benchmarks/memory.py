@@ -1,6 +1,6 @@
 """Peak resident memory while something runs, by role: who of Spark, its Python workers and the client holds how much.
 
-Roles are told by command lines. Pages that forked Python workers share count once for each of them.
+Roles are derived from command lines. Pages that forked Python workers share count once for each of them.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Run:
         self.client: Server
         self.clicks: dict[str, Pairs] = {name: [] for name in PHASES}  # written (for the outage: its event), readable
         self.restarted, self.memory = 0, Memory()
-        self._readable, self._told = Readable(self.lake.folder / "joined"), 0.0
+        self._readable, self._reported = Readable(self.lake.folder / "joined"), 0.0
 
     def go(self) -> None:
         """All of it. Errors: Problem where something is not done in time, or a process ends by itself."""
@@ -106,8 +106,8 @@ class Run:
         return not writer.alive() and self.missing(FRESH) == 0
 
     def _tell(self) -> None:
-        if time.monotonic() - self._told > TELL:
-            self._told, since = time.monotonic(), time.time() * 1e6 - TELL * 1e6
+        if time.monotonic() - self._reported > TELL:
+            self._reported, since = time.monotonic(), time.time() * 1e6 - TELL * 1e6
             now = spread(at - moment for moment, at in self.clicks[FRESH] if at > since)
             left, seconds = self.missing(OUTAGE), time.time() - self.restarted / 1e6
             print(f"{seconds:5.0f} s: {left:,} clicks of the outage left; fresh: {said(now)}", flush=True)

@@ -21,15 +21,15 @@ from pyspark.sql import functions as F
 
 from benchmarks.verify import DAY, options, pipeline, rows_of
 from clickjoin import quality
-from clickjoin.config_quality import Quality
+from clickjoin.config.quality import Quality
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.engine import Engine
-from clickjoin.events import MICROS
-from clickjoin.lake import Txn
+from clickjoin.model.ids import MICROS
+from clickjoin.model.plan import BatchPlan
+from clickjoin.model.txn import Txn
 from clickjoin.quality.measure import Measurer
-from clickjoin.session import in_process
-from clickjoin.tables import BY_NAME
+from clickjoin.schemas import BY_NAME
+from clickjoin.spark.session import in_process
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +53,7 @@ OWN += [{"table": "foreign", "expectation": "expect_column_values_to_not_be_null
 
 def make(spark: SparkSession, engine: Engine, ids: int, days: int) -> None:
     """Write the tables: each day is one settled batch, the last of them DAY's."""
-    journal = Journal(engine.lake.small, "bench", "main", "join")
+    journal = Journal(engine.lake.delta, "bench", "main", "join")
     for number in range(1, days + 1):
         day = DAY - timedelta(days=days - number)
         clicks = _recorded(rows_of(spark, engine, day, ids, number)).persist()
@@ -98,7 +98,7 @@ def main() -> None:
         for what in ("whole", "whole again", "own expectations", "damaged"):
             engine.pipeline = own if what == "own expectations" else pipeline(folder)
             if what == "damaged":
-                engine.lake.small.open("joined").delete("bucket = '2026-03-01T0300Z' AND event_id LIKE '10.0.3.7:%'")
+                engine.lake.delta.open("joined").delete("bucket = '2026-03-01T0300Z' AND event_id LIKE '10.0.3.7:%'")
             print(json.dumps({"what": what, "ids": chosen.ids, **measured(spark, engine)}), flush=True)
 
 

@@ -24,12 +24,14 @@ from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import emptied, line, watched
 from clickjoin.event_store.landing import bucket_sql, measured
-from clickjoin.events import MICROS
-from clickjoin.lake import Lake, Txn, few
-from clickjoin.lake.upkeep import drop_buckets, sizes
-from clickjoin.registry.shards import Timeline
-from clickjoin.session import in_process
-from clickjoin.tables import REGISTRY
+from clickjoin.lake import SparkTables, small_append
+from clickjoin.lake.maintenance import drop_buckets, sizes
+from clickjoin.model.ids import MICROS
+from clickjoin.model.timeline import Timeline
+from clickjoin.model.txn import Txn
+from clickjoin.registry import commit
+from clickjoin.schemas import REGISTRY
+from clickjoin.spark.session import in_process
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,54 +61,56 @@ def ids(spark: SparkSession, count: int, low: datetime, high: datetime, server: 
     )
 
 
-def build(spark: SparkSession, root: Path, count: int) -> Lake:
+def build(spark: SparkSession, root: Path, count: int) -> SparkTables:
     """A registry of so many claims over the days before noon."""
-    lake = Lake(spark, str(root))
+    lake = SparkTables(spark, str(root))
     lake.create_filled(REGISTRY, ids(spark, count, NOON - timedelta(days=DAYS), NOON, 1), "registry")
     return lake
 
 
-def fresh(lake: Lake, turn: int, server: int) -> DataFrame:
+def fresh(lake: SparkTables, turn: int, server: int) -> DataFrame:
     """10,000 ids that nobody has claimed."""
     low = NOON + timedelta(seconds=10 * turn)
     return ids(lake.spark, BATCH, low, low + timedelta(seconds=5), server).localCheckpoint()
 
 
-def claim(lake: Lake, turn: int) -> float:
+def claim(lake: SparkTables, turn: int) -> float:
     """Seconds of one claim of 10,000 fresh ids, as a batch makes it that is no larger."""
     rows = fresh(lake, turn, 2)
     start = time.perf_counter()
-    here = few.collected(lake.small, "registry", rows)
-    inserted = few.insert_new(lake, here, Txn("bench/main/join", turn + 1))
+    here = small_append.collected(lake.delta, "registry", rows)
+    inserted = commit.commit_claim_rows(lake, here, Txn("bench/main/join", turn + 1))
     seconds = time.perf_counter() - start
     assert inserted == BATCH, inserted
     return seconds
 
 
-def merge(lake: Lake, turn: int) -> float:
+def merge(lake: SparkTables, turn: int) -> float:
     """The same by a MERGE, as a larger batch makes it."""
     rows = fresh(lake, turn, 3)
     rows.createOrReplaceTempView("fresh")
     own, shards = measured(rows)
     where = own.sql("t", shards)
     start = time.perf_counter()
-    inserted = lake.insert_new("fresh", where, Txn("bench/main/retry", turn + 1))
+    inserted = lake.merge_insert_only("fresh", where, Txn("bench/main/retry", turn + 1))
     seconds = time.perf_counter() - start
     assert inserted == BATCH, inserted
     return seconds
 
 
-def collect(lake: Lake, day: int) -> float:
+def collect(lake: SparkTables, day: int) -> float:
     """Seconds to drop the oldest day that is left."""
     before = (NOON - timedelta(days=DAYS - day)).strftime("%Y-%m-%dT%H%MZ")
     start = time.perf_counter()
-    gone = drop_buckets(lake.small, "registry", before)
+    gone = drop_buckets(lake.delta, "registry", before)
     seconds = time.perf_counter() - start
     assert gone.rows, before
     return seconds
 
 
-def in_turns(lakes: dict[str, Lake], turns: range, measure: Callable[[Lake, int], float]) -> dict[str, list[float]]:
+def in_turns(
+    lakes: dict[str, SparkTables], turns: range, measure: Callable[[SparkTables, int], float]
+) -> dict[str, list[float]]:
     """The same measurement on each lake in turns, so that what else the machine does falls on all alike."""
     found: dict[str, list[float]] = {name: [] for name in lakes}
     for turn in turns:
@@ -118,19 +122,19 @@ def in_turns(lakes: dict[str, Lake], turns: range, measure: Callable[[Lake, int]
 def compared(spark: SparkSession, folder: Path, counts: dict[str, int], turns: int) -> dict[str, Any]:
     """Everything, as plain data."""
     lakes = {name: build(spark, folder / name, count) for name, count in counts.items()}
-    whole = {name: sizes(lake.small, "registry", by="shard").values() for name, lake in lakes.items()}
+    whole = {name: sizes(lake.delta, "registry", by="shard").values() for name, lake in lakes.items()}
     bytes_ = {name: sum(s.bytes for s in held) / sum(s.rows for s in held) for name, held in whole.items()}
     found: dict[str, Any] = {"ids": counts, "bytes_an_id": bytes_}
     emptied(spark)
     with watched() as memory:
         for way in (claim, merge):
             in_turns(lakes, range(2), way)  # warm
-            found |= _told(way.__name__, in_turns(lakes, range(2, 2 + turns), way))
-        found |= _told("gc", in_turns(lakes, range(1, DAYS), collect))
+            found |= _medians(way.__name__, in_turns(lakes, range(2, 2 + turns), way))
+        found |= _medians("gc", in_turns(lakes, range(1, DAYS), collect))
     return found | {"memory_mb": memory.peaks}
 
 
-def _told(name: str, seconds: dict[str, list[float]]) -> dict[str, Any]:
+def _medians(name: str, seconds: dict[str, list[float]]) -> dict[str, Any]:
     medians = {lake: statistics.median(each) for lake, each in seconds.items()}
     return {
         f"{name}_seconds": seconds,

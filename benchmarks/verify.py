@@ -21,14 +21,14 @@ from pyspark.sql import functions as F
 
 from clickjoin.config import Pipeline
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.engine import Engine
 from clickjoin.event_store.landing import bucket_sql
-from clickjoin.events import MICROS
-from clickjoin.lake import Txn
+from clickjoin.model.ids import MICROS
+from clickjoin.model.plan import BatchPlan
+from clickjoin.model.txn import Txn
 from clickjoin.registry.shards import load_timeline
-from clickjoin.session import in_process
-from clickjoin.tables import BY_NAME
+from clickjoin.schemas import BY_NAME
+from clickjoin.spark.session import in_process
 from clickjoin.verification.verify import Verifier, Wanted
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ def rows_of(spark: SparkSession, engine: Engine, day: datetime, ids: int, number
     rows = rows.withColumn("event_time", F.expr("timestamp_micros(micros)"))
     known = {
         "bucket": F.expr(bucket_sql("event_time", 3600)),
-        "shard": F.expr(load_timeline(engine.lake.small).sql()),
+        "shard": F.expr(load_timeline(engine.lake.delta).sql()),
         "primary_id": F.lit("10.0.0.1:1:1772323200000000"),
         "primary_time": F.col("event_time"),
         "payload": F.expr("concat('{\"id\":\"', event_id, '\"}')"),
         "path": F.lit("/log"),
-        "generation": F.lit("g"),
+        "source_partition": F.lit("g"),
         "offset": F.col("id") * 50,
         "length": F.lit(50).cast("bigint"),
         "batch": F.lit(number).cast("bigint"),
@@ -73,7 +73,7 @@ def rows_of(spark: SparkSession, engine: Engine, day: datetime, ids: int, number
 
 def make(spark: SparkSession, engine: Engine, ids: int, days: int) -> None:
     """Write the tables: each day is one settled batch, the last of them DAY's."""
-    journal = Journal(engine.lake.small, "bench", "main", "join")
+    journal = Journal(engine.lake.delta, "bench", "main", "join")
     for number in range(1, days + 1):
         day = DAY - timedelta(days=days - number)
         rows = rows_of(spark, engine, day, ids, number).persist()
@@ -106,7 +106,7 @@ def main() -> None:
         for what, damage in (("whole", ()), ("damaged", ("joined", "registry"))):
             for at, name in enumerate(damage):
                 bucket = f"2026-03-01T0{at + 3}00Z"
-                engine.lake.small.open(name).delete(f"bucket = '{bucket}' AND event_id LIKE '10.0.{at}.7:%'")
+                engine.lake.delta.open(name).delete(f"bucket = '{bucket}' AND event_id LIKE '10.0.{at}.7:%'")
             report = Verifier(engine, print).verify(wanted)
             found = {count.kind: count.count for count in report.counts if count.count}
             print(json.dumps({"what": what, "ids": chosen.ids, "seconds": round(report.seconds, 1), "found": found}))

@@ -43,7 +43,7 @@ CLOSE = "clickjoin_close_day__week"
 END = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp() * 1e6)
 PATIENCE = 1800.0
 STRAY = 10.0  # seconds in which a run too many would have begun
-OTHER = "clickjoin.joiner.examples:TypedClick"
+OTHER = "clickjoin.examples.adapters:TypedClick"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Week:
         self.phases: list[Phase] = []
         write_pipeline(
             self.file, folder / "lake", self.logs / "*/queries/*.jsonl", self.logs / "*/clicks/*.jsonl",
-            close={"idle": "5s", "disorder": "1s", "watch": "36500d"},
+            close={"idle_timeout": "5s", "max_out_of_orderness": "1s", "late_window": "36500d"},
         )  # fmt: skip
         self.dags = shutil.copytree(ROOT / "dags", folder / "dags", ignore=shutil.ignore_patterns("pipelines"))
         (self.dags / "downstream.py").write_text(downstream("week"), encoding="utf-8")
@@ -98,11 +98,11 @@ class Week:
             try:
                 self._phase("live alone", lambda: time.sleep(alone))
                 self._phase("beside a fill", lambda: self._backfill(stack))
-                self._same(before, "the fill", self._told(stack, 1), times=1)
-                self.file.write_text(self.file.read_text().replace("clickjoin.joiner.adapter:Merge", OTHER))
+                self._same(before, "the fill", self._downstream_runs(stack, 1), times=1)
+                self.file.write_text(self.file.read_text().replace("clickjoin.joiner.adapter:BothRecords", OTHER))
                 again = ("--reprocess-behavior", "completed", "--dag-run-conf", '{"mode": "rebuild"}')
                 self._phase("beside a rebuild", lambda: self._backfill(stack, *again))
-                self._same(before, "the rebuild", self._told(stack, 2), times=2)
+                self._same(before, "the rebuild", self._downstream_runs(stack, 2), times=2)
                 self._phase("live alone again", lambda: time.sleep(alone))
             finally:
                 writer.terminate()
@@ -119,14 +119,14 @@ class Week:
         """Ids of the week in the output, and how often each is there."""
         return Counter(filter(of_week, (row["event_id"] for row in self.lake.read("joined", "event_id"))))
 
-    def _same(self, before: Counter[str], what: str, told: Counter[str], times: int) -> None:
+    def _same(self, before: Counter[str], what: str, runs: Counter[str], times: int) -> None:
         if self._ids() != before:
             raise Problem(f"{what} changed ids: {self._ids() - before} came, {before - self._ids()} went")
         if times > 1 and (new := self._made_by_other()) < sum(before.values()):
             raise Problem(f"{what} left {sum(before.values()) - new} rows of the week as they were")
-        if told != dict.fromkeys(DATES, times):
-            raise Problem(f"after {what} the DAG downstream had run for {dict(told)}")
-        self.say(f"{what}: {sum(before.values())} ids as before, {len(DATES)} dates told downstream")
+        if runs != dict.fromkeys(DATES, times):
+            raise Problem(f"after {what} the DAG downstream had run for {dict(runs)}")
+        self.say(f"{what}: {sum(before.values())} ids as before, {len(DATES)} dates run downstream")
 
     def _made_by_other(self) -> int:
         """Rows of the week that the other adapter made."""
@@ -154,13 +154,13 @@ class Week:
         if set(states) != {"success"}:
             raise Problem(f"runs of the backfill: {states}; see {stack.home.folder}/airflow/logs")
 
-    def _told(self, stack: Stack, times: int) -> Counter[str]:
+    def _downstream_runs(self, stack: Stack, times: int) -> Counter[str]:
         """How often DAG `downstream` ran for each date of the week, once it ran often enough."""
 
         def counted() -> Counter[str]:
             runs = stack.api("GET", "/dags/downstream/dagRuns?limit=100")["dag_runs"]
             keys = (run["partition_key"] for run in runs if run["state"] == "success")
-            return Counter(key for key in keys if key in DATES)  # the live traffic's date is told too, when it closes
+            return Counter(key for key in keys if key in DATES)  # the live traffic's date runs too, when it closes
 
         self._until("DAG downstream", lambda: counted().total() >= times * len(DATES))
         time.sleep(STRAY)

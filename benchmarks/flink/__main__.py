@@ -21,7 +21,7 @@ from benchmarks.throughput.__main__ import WARM, Run, compared, once
 from benchmarks.throughput.contenders import FLOOR
 from benchmarks.throughput.work import Work, make
 from bootstrap import ROOT, Problem
-from clickjoin.session import in_process
+from clickjoin.spark.session import in_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ class Contest:
         self.runs: list[Run] = []
         self.steady: dict[str, list[float]] = {}
 
-    def turn(self, work: Work, told: bool = True) -> None:
+    def turn(self, work: Work, report: bool = True) -> None:
         """Each contender once. Errors: SystemExit where one lost or doubled an event."""
         runs = [once(self._spark, FLOOR, work, self._folder)]
         for state in self._states:
@@ -47,7 +47,7 @@ class Contest:
             runs.append(Run(f"Flink SQL, {state} state", ended.seconds, memory.peaks, asdict(ended.seen)))
             self.steady.setdefault(runs[-1].name, []).append(ended.steady)
         runs.append(once(self._spark, PRODUCT, work, self._folder))
-        for run in runs if told else []:
+        for run in runs if report else []:
             rate = f", {self.steady[run.name][-1]:,.0f} lines/s when steady" if run.name in self.steady else ""
             print(f"  {run.name}: {run.seconds:.1f} s{rate}", flush=True)
         self.runs += runs
@@ -102,7 +102,7 @@ def contest(chosen: argparse.Namespace, folder: Path) -> dict[str, Any]:
     try:
         with Flink(folder, chosen.memory) as flink:
             states = chosen.only or list(STATES)
-            Contest(spark, flink, folder, states).turn(warm, told=False)
+            Contest(spark, flink, folder, states).turn(warm, report=False)
             of = Contest(spark, flink, folder, states)
             for turn in range(chosen.turns):
                 print(f"turn {turn + 1}:", flush=True)

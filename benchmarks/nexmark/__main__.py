@@ -27,7 +27,7 @@ from benchmarks.nexmark.contenders import clickjoin, flink, plain
 from benchmarks.nexmark.logs import build, make
 from benchmarks.throughput.work import Work, check
 from bootstrap import ROOT, Problem
-from clickjoin.session import in_process
+from clickjoin.spark.session import in_process
 
 Contender = Callable[[Work, Path], Path]
 

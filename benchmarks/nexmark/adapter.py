@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.joiner.adapter import ArrowAdapter
+from clickjoin.kernel.adapter import ArrowAdapter
 
 if TYPE_CHECKING:
     from pyarrow import Table

@@ -69,7 +69,7 @@ def clickjoin(spark: SparkSession, work: Work, out: Path) -> Path:
         "primary": {"source": {"kind": "files", "path": work.glob("auctions")},
                     "event_id": "id", "event_time": "date_time"},
         "foreign": {"source": {"kind": "files", "path": work.glob("bids")}, "event_id": "id", "event_time": "as_of",
-                    "primary_id": "auction", "primary_time": {"within": "1h"}},
+                    "primary_id": "auction", "primary_time": {"lookback": "1h"}},
         "registry": {"retention": "3d", "bucket": "1h", "shards": 4},
         "retry": {"first_delay": "1h"},  # bids on auctions that never come: none falls due
         "batch": {"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},

@@ -19,7 +19,7 @@ from bootstrap import ROOT, Problem
 
 GENERATOR = Path(__file__).with_name("generator")
 BUILT = ROOT / ".run/nexmark"
-EVENTS_A_SECOND = 10_000  # of event time: what the crate does unless told otherwise
+EVENTS_A_SECOND = 10_000  # of event time: what the crate does unless configured otherwise
 STREAMS = ("auctions", "bids")
 
 

@@ -20,13 +20,13 @@ from benchmarks.memory import columns, emptied, highest, line, watched
 from benchmarks.throughput.contenders import CONTENDERS, FLOOR, LARGE, held
 from benchmarks.throughput.work import Work, check, make
 from bootstrap import ROOT
-from clickjoin.session import configured, in_process
+from clickjoin.spark.session import configured, in_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PRODUCT, ROW_GROUPS = "clickjoin", "parquet.block.size"
-WARM = 150_000  # more than a batch takes without Spark (batch.local), or what is measured first is cold
+WARM = 150_000  # more than a batch takes without Spark (batch.driver_bytes), or what is measured first is cold
 MEMORY = ("driver", "Python workers", "client", "together")
 
 
