@@ -6,15 +6,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from clickjoin.dates.again import try_again
-from clickjoin.dates.late import join_expired
+from clickjoin.dates.late_events import join_expired
+from clickjoin.dates.retry_date import try_again
 from clickjoin.engine import Engine
-from clickjoin.errors import BatchError, ClickjoinError, ClockError, ConfigError, LakeError
-from clickjoin.events import MICROS
-from clickjoin.maintain import clean, maintain
-from clickjoin.registry.gc import Collector
+from clickjoin.gc.collector import Collector
+from clickjoin.gc.compaction import clean, maintain
+from clickjoin.model.errors import BatchError, ClickjoinError, ClockError, ConfigError, LakeError
+from clickjoin.model.ids import MICROS
+from clickjoin.model.span import Span
 from clickjoin.registry.reshard import reshard
-from clickjoin.verification.reading import Span
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.simulator.logs import Logs, LogSource
 from tests.simulator.model import Commit, Unanswered
@@ -107,7 +107,7 @@ class Cast:
             if self.world.random.random() < 0.5:
                 maintain(self.pipeline, engine.lake, now, self.world.note, crowd=2)
                 try:
-                    clean(self.pipeline, engine.lake.small, self.world.note)
+                    clean(self.pipeline, engine.lake.delta, self.world.note)
                 except ClockError as error:
                     self.world.note(f"refused: {error}")
             left[0] -= 1
@@ -177,7 +177,7 @@ class Cast:
             soon = now + 2 * timedelta(seconds=self.pipeline.limits.max_skew)
             soon = soon.replace(second=0, microsecond=0) + timedelta(seconds=60)
             try:
-                reshard(engine.lake.small, self.pipeline, shards, self.world.random.choice([None, soon]), now)
+                reshard(engine.lake.delta, self.pipeline, shards, self.world.random.choice([None, soon]), now)
             except (ConfigError, LakeError) as error:
                 self.world.note(f"refused: {error}")
             self.world.sleep(self.world.random.uniform(1, 90))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-TABLES = ("primary", "foreign", "registry", "joined", "pending", "batches", "boundary", "timeline")
+TABLES = ("primary", "foreign", "registry", "joined", "pending", "journal", "registry_boundary", "shard_timeline")
 POINTS = [(what, name) for what in ("read", "commit") for name in TABLES]
 
 
@@ -74,8 +74,8 @@ BENTS = (
     # An entry of the timeline is written after the time that it is from, while events of that time land.
     Bent(
         name="timeline",
-        weak={("commit", "timeline"): (1, 0, 0), ("commit", "registry"): (0.5, 10, 60)},
-        until={("commit", "timeline"): "+foreign"},
+        weak={("commit", "shard_timeline"): (1, 0, 0), ("commit", "registry"): (0.5, 10, 60)},
+        until={("commit", "shard_timeline"): "+foreign"},
         slow=0.8,
         points=(400, 700),
         gc=0,

@@ -46,21 +46,22 @@ class _Pool:
 def always() -> None:
     """What no schedule can do without."""
     from clickjoin import batch
-    from clickjoin.event_store import landing, local
-    from clickjoin.joiner import bulk, merging, resolving
-    from clickjoin.lake import few, written
+    from clickjoin.event_store import landing
+    from clickjoin.joiner import arrow_join, spark_join
+    from clickjoin.kernel import data_file, join_task, land_task
+    from clickjoin.registry import commit
     from tests.simulator import clock, hearing, ports, workers
 
     landing.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
-    written.write = resolving.write = workers.write
+    data_file.write = join_task.write = land_task.write = workers.write
     ports.install()
     hearing.watch()
-    resolving.pick = few.pick = workers.pick
-    resolving.of_batch, few.whole = workers.of_batch, workers.whole
-    bulk.carry = local.carry = merging.carry = lambda *_: None
+    join_task.scan_by_key = commit.scan_by_key = workers.pick
+    join_task.of_batch, commit.read_columns = workers.of_batch, workers.whole
+    arrow_join.ship_adapter = spark_join.ship_adapter = lambda kind: None
     # Some batches by Spark's operators: an adapter may need them, and a copy of a batch may take the other way.
-    can = bulk.can_resolve
-    batch.can_resolve = lambda ctx: can(ctx) and int(clock.now() * 10) % 3 > 0
+    can = arrow_join.can_join
+    batch.can_join = lambda ctx: can(ctx) and int(clock.now() * 10) % 3 > 0
 
 
 def apply(name: str) -> None:
@@ -72,10 +73,10 @@ def _token() -> None:
     """A batch publishes every claimed id that it looked up, whoever owns the claim."""
     from pyspark.sql import functions as F
 
-    from clickjoin.joiner import classify
+    from clickjoin.joiner import spark_join
     from clickjoin.registry.claim import is_fixed
 
-    screen = classify.screen
+    screen = spark_join.screen
 
     def blind(ctx: Any, events: Any, own: Any) -> Any:
         rows = screen(ctx, events, own)
@@ -83,7 +84,7 @@ def _token() -> None:
             return rows
         return rows.withColumn("standing", F.when(F.col("standing") == "repeat", "mine").otherwise(F.col("standing")))
 
-    classify.screen = blind
+    spark_join.screen = blind
 
 
 def _txn() -> None:
@@ -96,9 +97,9 @@ def _txn() -> None:
 
 def _fix() -> None:
     """A batch that claims nothing fixes nothing."""
-    from clickjoin.lake import Lake
+    from clickjoin.lake import SparkTables
 
-    Lake.fix = lambda self, name, txn: True  # type: ignore[method-assign]
+    SparkTables.commit_txn_only = lambda self, name, txn: True  # type: ignore[method-assign]
 
 
 def _rerun() -> None:
@@ -119,45 +120,50 @@ def _journal() -> None:
         held[self._app, made.number] = (made, at)
         return True
 
-    def both(self: Journal, number: int, lost: Any, at: Any, seen: Any) -> bool:
+    def both(self: Journal, number: int, *rest: Any) -> bool:
         if (self._app, number) in held:
             plan(self, *held.pop((self._app, number)))
-        return settle(self, number, lost, at, seen)
+        return settle(self, number, *rest)
 
     Journal.plan, Journal.settle = late, both  # type: ignore[method-assign]
 
 
 def _boundary_order() -> None:
     """Partitions are dropped without waiting for batches that may have read the older boundary."""
-    from clickjoin.registry import stragglers
+    from clickjoin.dispatcher import unsettled
 
-    stragglers.handle = lambda *_, **__: stragglers.Handled()
+    unsettled.handle = lambda *_, **__: unsettled.Handled()
 
 
 def _timeline_fence() -> None:
     """An entry of the timeline is in force as soon as it is written."""
     from clickjoin.registry import reshard, shards
 
-    shards.in_force = reshard.in_force = lambda small, since: True  # type: ignore[attr-defined]
-    reshard._put_in_force = lambda small, pipeline, since: None
+    shards.in_force = reshard.in_force = lambda delta, since: True  # type: ignore[attr-defined]
+    reshard._put_in_force = lambda delta, pipeline, since: None
 
 
 def _next_version() -> None:
     """What was looked up is claimed as whatever version comes next."""
-    from clickjoin.lake import SmallTables
+    from clickjoin.lake.table_version import TableVersion
 
-    def add_next(self: Any, table: Any, files: Any, txn: Any) -> bool:
-        return bool(self.add(table._table.name, files, txn))
+    commit_next = TableVersion.commit_next
 
-    SmallTables.append_next = lambda self, table, name, data, txn: self.append_table(name, data, txn)  # type: ignore[method-assign]
-    SmallTables.add_next = add_next  # type: ignore[method-assign]
+    def commit(self: TableVersion, files: Any, txn: Any) -> bool:
+        while not commit_next(self, files, txn):
+            self._table.update_incremental()
+            if txn and self.holds(txn):
+                return False
+        return True
+
+    TableVersion.commit_next = commit  # type: ignore[method-assign]
 
 
 def _look_again() -> None:
     """What workers have written is claimed without a look at the claims that came since they looked."""
-    from clickjoin.lake import few
+    from clickjoin.registry import commit
 
-    few._require_free = lambda *_: None
+    commit._require_free = lambda *_: None
 
 
 def _exclusive() -> None:
@@ -169,19 +175,19 @@ def _exclusive() -> None:
 
 def _own_commit() -> None:
     """Who has lost the answer to its commit takes it for another's."""
-    from clickjoin.lake import commits
+    from clickjoin.lake import committer
     from tests.simulator.model import Lake
 
-    commits._landed = lambda *_: False
+    committer._landed = lambda *_: False
     Lake.recognises = False
 
 
 def _flush() -> None:
     """Nothing is flushed to disk."""
-    from clickjoin.lake import commits
+    from clickjoin.lake import committer
     from tests.simulator.model import Lake
 
-    commits._flush = lambda *_: None
+    committer._flush = lambda *_: None
     Lake.flushes = False
 
 
@@ -194,18 +200,18 @@ def _lake_clock() -> None:
 
 def _files_there() -> None:
     """Files are committed without a look whether they are there; and they go by the collector's clock."""
-    from clickjoin.lake import commits
+    from clickjoin.lake import committer
 
     _lake_clock()
-    commits._require_there = lambda *_: None
+    committer._require_there = lambda *_: None
 
 
 def _agreement() -> None:
     """Whatever tables are there are taken as they are."""
-    from clickjoin import setup
+    from clickjoin import lake_setup
     from clickjoin.verification import damage
 
-    setup.require_agreement = lambda *_: None
+    lake_setup.require_agreement = lambda *_: None
     damage.disagreements = lambda facts: []
 
 

@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--kind", default="", help="all schedules of one kind: see bents.py")
     parser.add_argument("--stop", action="store_true", help="stop at the first seed that fails")
     parser.add_argument("--json", action="store_true", help="the sums as JSON")
-    parser.add_argument("--matrix", action="store_true", help="hold the model against the table of interleavings")
+    parser.add_argument("--matrix", action="store_true", help="compare the model with the table of interleavings")
     given = parser.parse_args()
     if given.matrix:
         return _matrix()

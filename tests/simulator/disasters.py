@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from tests.simulator.world import World
 
 # What somebody restores alone: all that holds a pipeline's state.
-_RESTORED = ("registry", "batches", "joined", "pending", "primary", "foreign", "filtered", "unjoinable", "expired",
-             "boundary", "timeline")  # fmt: skip
+_RESTORED = ("registry", "journal", "joined", "pending", "primary", "foreign", "filtered", "unjoinable", "expired",
+             "registry_boundary", "shard_timeline")  # fmt: skip
 Past = dict[str, int]  # version by path
 
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clickjoin.joiner.adapter import Merge
+from clickjoin.kernel.adapter import BothRecords
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
-class Dropping(Merge):
+class Dropping(BothRecords):
     """Leaves out clicks whose id begins with `drop`."""
 
     def prepare(self, foreign: DataFrame) -> DataFrame:
@@ -21,7 +21,7 @@ class Dropping(Merge):
         return foreign.where(F.substring("event_id", 1, 4) != "drop")
 
 
-class DroppingTables(Merge):
+class DroppingTables(BothRecords):
     """The same, without Spark."""
 
     def merge_table(self, joined: pa.Table) -> pa.Table:

@@ -11,15 +11,20 @@ from greenlet import getcurrent
 from tests.simulator import rust
 from tests.simulator.world import Violation
 
-_SMALL = ("append_table", "add", "append_next", "add_next", "commit_next")  # answer False where another came first
-_LARGE = ("insert_new", "rewrite")  # answer None
+_SMALL = ("append_table", "add", "commit_next")  # answer False where another came first
+_LARGE = ("merge_insert_only", "rewrite")  # answer None
 
 
 def watch() -> None:
     """Check what the product's writers answer."""
-    from clickjoin.lake import Lake, SmallTables
+    from clickjoin.lake import DeltaTables, SparkTables
+    from clickjoin.lake.table_version import TableVersion
 
-    for kind, names, no in ((SmallTables, _SMALL, False), (Lake, _LARGE, None)):
+    for kind, names, no in (
+        (DeltaTables, _SMALL, False),
+        (TableVersion, ("commit_next",), False),
+        (SparkTables, _LARGE, None),
+    ):
         for name in names:
             setattr(kind, name, _checked(getattr(kind, name), no))
 

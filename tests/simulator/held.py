@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clickjoin.lake import Lake, SmallTables
-from clickjoin.tables import REGISTRY
+from clickjoin.lake import DeltaTables, SparkTables
+from clickjoin.schemas import REGISTRY
 from tests.simulator import model, rust
 from tests.simulator.cases import CASES, Case
 from tests.simulator.matrix import perform, seen
@@ -51,8 +51,8 @@ def run(case: Case) -> tuple[tuple[str, ...], Any, str]:
     """One case: why `first` was refused, what it answered, and what the table holds."""
     lake = _Stopped()
     rust.install(lake)
-    SmallTables("/matrix").create(REGISTRY)
-    first, other = (Lake(SparkSession(lake), "/matrix", sleep=lambda _: None) for _ in range(2))  # type: ignore[arg-type]
+    DeltaTables("/matrix").create(REGISTRY)
+    first, other = (SparkTables(SparkSession(lake), "/matrix", sleep=lambda _: None) for _ in range(2))  # type: ignore[arg-type]
     for op in case.before:
         perform(other, op)
     second = case.second

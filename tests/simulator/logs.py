@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clickjoin.sources.base import RECORDS_DDL, Budget, Position, Slice, SourcePlan
-from clickjoin.sources.records import SCHEMA
-from tests.simulator.frames import DataFrame
+from clickjoin.kernel.records import SCHEMA
+from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
+from clickjoin.sources.completeness import Completeness, Evidence
+from clickjoin.sources.files.completeness import check
+from clickjoin.sources.files.state import FilePosition, FileSplit
+from clickjoin.sources.port import RECORDS_DDL, Source
+from tests.simulator import frames
 from tests.simulator.values import micros, names_of_ddl
 from tests.simulator.world import START, World
 
 if TYPE_CHECKING:
-    from clickjoin.events import RecordSpec
+    from clickjoin.model.ids import RecordSpec
 
 _COLUMNS = names_of_ddl(RECORDS_DDL)
 _LENGTH = 100
@@ -100,7 +104,7 @@ def _record(
     return made | {"payload": json.dumps(text), "due": START + max(at + delay, 0)}
 
 
-class LogSource:
+class LogSource(Source):
     """The Source port over one stream."""
 
     def __init__(self, world: World, logs: Logs, stream: str) -> None:
@@ -108,44 +112,40 @@ class LogSource:
         self._logs = logs
         self._stream = stream
 
-    def plan(self, positions: Mapping[str, Position], budget: Budget) -> SourcePlan:
+    def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
         """What was written and not planned yet, as far as the budget goes."""
         self._world.pause("list", f"log of {self._stream}")
         name, written = f"{self._stream}-log", self._logs.written[self._stream]
-        at = positions[name].offset // _LENGTH if name in positions else 0
+        at = FilePosition.of(offsets[name]).offset // _LENGTH if name in offsets else 0
         end = min(written, at + budget.max_events)
         if end <= at:
             return SourcePlan()
-        piece = Slice(name, name, at * _LENGTH, end * _LENGTH, 0, "", 0, "", end - at)
-        done = Position(name, name, 1, 1, end * _LENGTH, written * _LENGTH, 0, 0, "", 0, "")
+        split = FileSplit(name, name, at * _LENGTH, end * _LENGTH, 0, "", 0, "", end - at)
+        done = FilePosition(name, name, 1, 1, end * _LENGTH, written * _LENGTH, 0, 0, "", 0, "")
         left = written - end
-        return SourcePlan((piece,), (done,), left * _LENGTH, left)
+        return SourcePlan((split.to_split(),), (done.to_offset(),), left * _LENGTH, left)
 
-    def lost(self, slices: Sequence[Slice]) -> dict[str, str]:
-        """Nothing is ever lost here."""
-        return {}
+    def read(self, spark: Any, splits: Sequence[Split], spec: RecordSpec) -> Any:
+        """The records of the splits."""
+        rows = self._rows(splits, spec)
+        return frames.DataFrame(spark, _COLUMNS, lambda: rows)
 
-    def read(self, spark: Any, slices: Sequence[Slice], spec: RecordSpec) -> DataFrame:
-        """The records of the slices."""
-        rows = self._rows(slices, spec)
-        return DataFrame(spark, _COLUMNS, lambda: rows)
-
-    def read_through(self, spark: Any, slices: Sequence[Slice], spec: RecordSpec, each: Any, ddl: str) -> DataFrame:
+    def read_through(self, spark: Any, splits: Sequence[Split], spec: RecordSpec, each: Any, ddl: str) -> Any:
         """What the workers make of them."""
-        batches = pa.Table.from_pylist(self._rows(slices, spec), schema=SCHEMA).to_batches()
+        batches = pa.Table.from_pylist(self._rows(splits, spec), schema=SCHEMA).to_batches()
         made = [row for batch in each(iter(batches)) for row in batch.to_pylist()]
-        return DataFrame(spark, names_of_ddl(ddl), lambda: made)
+        return frames.DataFrame(spark, names_of_ddl(ddl), lambda: made)
 
-    def read_here(self, slices: Sequence[Slice], spec: RecordSpec) -> pa.Table | None:
+    def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table | None:
         """The same, half of the time: a copy of a batch may take the other way."""
         if int(self._world.now * 10) % 2:
             return None
-        return pa.Table.from_pylist(self._rows(slices, spec), schema=SCHEMA)
+        return pa.Table.from_pylist(self._rows(splits, spec), schema=SCHEMA)
 
-    def _rows(self, slices: Sequence[Slice], spec: RecordSpec) -> list[dict[str, Any]]:
+    def _rows(self, splits: Sequence[Split], spec: RecordSpec) -> list[dict[str, Any]]:
         rows = []
         blank = dict.fromkeys(_COLUMNS)
-        for piece in slices:
+        for piece in map(FileSplit.of, splits):
             for at in range(piece.start // _LENGTH, piece.end // _LENGTH):
                 record = {name: value for name, value in self._logs.stream(self._stream)[at].items() if name != "due"}
                 moment = record.get("event_time")
@@ -154,22 +154,26 @@ class LogSource:
                     record = {"reason": "impossible-time", "raw": record["payload"].encode()}
                 place = {
                     "path": piece.path,
-                    "generation": piece.generation,
+                    "source_partition": piece.generation,
                     "offset": at * _LENGTH,
                     "length": _LENGTH,
                 }
                 rows.append(blank | record | place)
         return rows
 
-    def size(self, piece: Slice) -> int:
+    def size(self, split: Split) -> int:
         """Bytes of a file's end that are unknown: none here."""
         return 0
 
-    def rewritten(self, positions: Sequence[Position]) -> list[Position]:
+    def completeness(self, evidence: Evidence) -> Completeness:
+        """As that of files: these logs are like them."""
+        return check(self, evidence)
+
+    def rewritten(self, offsets: Sequence[SourceOffset]) -> list[SourceOffset]:
         """None: these logs only grow."""
         return []
 
-    def reread(self, piece: Slice, start: int, end: int, spec: RecordSpec) -> list[int | None]:
+    def reread(self, split: Split, start: int, end: int, spec: RecordSpec) -> list[int | None]:
         """Event times of the records between two bytes."""
         records = self._logs.stream(self._stream)[start // _LENGTH : end // _LENGTH]
         return [micros(row["event_time"]) if "event_time" in row else None for row in records]

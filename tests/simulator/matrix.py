@@ -1,7 +1,7 @@
 """Interleavings of two writers of one table, and what becomes of each: run on real Delta, and on the model of it.
 
 `first` reads the table and is held just before it commits; `second` commits meanwhile, whole; then `first` goes on. All
-go through the product's own Lake and SmallTables, so that its reruns are part of what is checked.
+go through the product's own SparkTables and DeltaTables, so that its reruns are part of what is checked.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clickjoin.events import MICROS, bucket_of, moment
-from clickjoin.lake import Txn, few
-from clickjoin.lake.extent import Extent
-from clickjoin.lake.upkeep import drop_buckets
-from clickjoin.tables import REGISTRY
+from clickjoin.lake.maintenance import drop_buckets
+from clickjoin.model.extent import Extent
+from clickjoin.model.ids import MICROS, bucket_of, moment
+from clickjoin.model.txn import Txn
+from clickjoin.registry import commit
+from clickjoin.schemas import REGISTRY
 from tests.simulator.cases import Case, Op
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from clickjoin.lake import Lake
+    from clickjoin.lake import SparkTables
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Gate = Callable[["DataFrame"], "DataFrame"]
@@ -43,31 +44,31 @@ def _extent(rows: list[dict[str, Any]]) -> Extent:
     return Extent(len(rows), tuple({row["bucket"]: None for row in rows}), min(times), max(times))
 
 
-def perform(lake: Lake, op: Op, gate: Gate = lambda rows: rows) -> Any:
+def perform(lake: SparkTables, op: Op, gate: Gate = lambda rows: rows) -> Any:
     """Do it; what it answers. `gate` stands before the rows of Spark's writers."""
     return _SPARK[op.kind](lake, op, gate) if op.kind in _SPARK else _LIGHT[op.kind](lake, op)
 
 
-def _framed(lake: Lake, op: Op, gate: Gate) -> tuple[list[dict[str, Any]], DataFrame]:
+def _framed(lake: SparkTables, op: Op, gate: Gate) -> tuple[list[dict[str, Any]], DataFrame]:
     rows = _rows(op.rows, "old" if op.kind == "remove" else op.txn[0])
     frame = lake.spark.createDataFrame([tuple(row.values()) for row in rows], REGISTRY.ddl)
     return rows, gate(frame)
 
 
-def _insert(lake: Lake, op: Op, gate: Gate) -> int | None:
+def _insert(lake: SparkTables, op: Op, gate: Gate) -> int | None:
     rows, frame = _framed(lake, op, gate)
     view = f"v{op.txn[0]}{op.rows.replace(' ', '')}"
     frame.createOrReplaceTempView(view)
-    return lake.insert_new(view, _extent(rows).sql("t", {row["shard"] for row in rows}), Txn(*op.txn))
+    return lake.merge_insert_only(view, _extent(rows).sql("t", {row["shard"] for row in rows}), Txn(*op.txn))
 
 
-def _remove(lake: Lake, op: Op, gate: Gate) -> None:
+def _remove(lake: SparkTables, op: Op, gate: Gate) -> None:
     rows, frame = _framed(lake, op, gate)
     frame.createOrReplaceTempView("removed")
     lake.delete_matched("registry", "removed", _extent(rows).sql("t", {row["shard"] for row in rows}))
 
 
-def _append(lake: Lake, op: Op, gate: Gate) -> None:
+def _append(lake: SparkTables, op: Op, gate: Gate) -> None:
     lake.append("registry", _framed(lake, op, gate)[1], Txn(*op.txn))
 
 
@@ -75,47 +76,47 @@ def _bucket(hour: int) -> str:
     return bucket_of(round(START.timestamp()) * MICROS + hour * 3600 * MICROS, 3600)
 
 
-def _repack(lake: Lake, op: Op) -> int | None:
+def _repack(lake: SparkTables, op: Op) -> int | None:
     from deltalake.exceptions import CommitFailedError
 
     try:
-        done = lake.small.open("registry").optimize.compact(partition_filters=[("bucket", "=", _bucket(op.hour))])
+        done = lake.delta.open("registry").optimize.compact(partition_filters=[("bucket", "=", _bucket(op.hour))])
     except CommitFailedError:
         return None
     return int(done["numFilesRemoved"])
 
 
-def _few(lake: Lake, op: Op) -> int | None:
-    from clickjoin.lake.types import arrow_schema
+def _few(lake: SparkTables, op: Op) -> int | None:
+    from clickjoin.schemas.arrow import arrow_schema
 
     rows = _rows(op.rows, op.txn[0])
     table = pa.Table.from_pylist(rows, schema=arrow_schema(REGISTRY))
-    return few.insert_new(lake, table, Txn(*op.txn))
+    return commit.commit_claim_rows(lake, table, Txn(*op.txn))
 
 
-def _written(lake: Lake, op: Op) -> int | str | None:
-    from clickjoin.lake import written
-    from clickjoin.lake.types import arrow_schema
+def _written(lake: SparkTables, op: Op) -> int | str | None:
+    from clickjoin.kernel import data_file
+    from clickjoin.schemas.arrow import arrow_schema
 
-    before = frozenset(lake.small.files("registry")["path"].to_pylist())
+    before = frozenset(lake.delta.files("registry")["path"].to_pylist())
     rows = pa.Table.from_pylist(_rows(op.rows, op.txn[0]), schema=arrow_schema(REGISTRY))
     try:
-        return few.insert_written(lake, written.write(lake.target(REGISTRY), rows), before, Txn(*op.txn))
-    except few.Taken:
+        return commit.commit_claim_files(lake, data_file.write(lake.target(REGISTRY), rows), before, Txn(*op.txn))
+    except commit.Taken:
         return "taken"
 
 
-_SPARK: dict[str, Callable[[Lake, Op, Gate], Any]] = {"insert": _insert, "remove": _remove, "append": _append}
-_LIGHT: dict[str, Callable[[Lake, Op], Any]] = {
-    "light": lambda lake, op: lake.small.append("registry", _rows(op.rows, op.txn[0]), Txn(*op.txn)),
-    "fix": lambda lake, op: lake.fix("registry", Txn(*op.txn)),
-    "drop": lambda lake, op: drop_buckets(lake.small, "registry", _bucket(op.hour)).rows,
+_SPARK: dict[str, Callable[[SparkTables, Op, Gate], Any]] = {"insert": _insert, "remove": _remove, "append": _append}
+_LIGHT: dict[str, Callable[[SparkTables, Op], Any]] = {
+    "light": lambda lake, op: lake.delta.append("registry", _rows(op.rows, op.txn[0]), Txn(*op.txn)),
+    "fix": lambda lake, op: lake.commit_txn_only("registry", Txn(*op.txn)),
+    "drop": lambda lake, op: drop_buckets(lake.delta, "registry", _bucket(op.hour)).rows,
     "pack": lambda lake, op: lake.rewrite("registry", _bucket(op.hour)),
     "repack": lambda lake, op: _repack(lake, op),
-    "next": lambda lake, op: lake.small.commit_next("registry", lake.small.version("registry"), Txn(*op.txn)),
+    "next": lambda lake, op: lake.delta.commit_next("registry", lake.delta.version("registry"), Txn(*op.txn)),
     "few": lambda lake, op: _few(lake, op),
     "written": lambda lake, op: _written(lake, op),
-    "columns": lambda lake, op: lake.small.add_columns("registry", {"more": "INT"}),
+    "columns": lambda lake, op: lake.delta.add_columns("registry", {"more": "INT"}),
 }
 
 
@@ -128,8 +129,8 @@ def reason(error: BaseException) -> str:
     return next((name for mark, name in names.items() if mark in text), text[:200])
 
 
-def seen(lake: Lake, case: Case) -> str:
+def seen(lake: SparkTables, case: Case) -> str:
     """Ids that the table holds, sorted; and the txns that the case names, where they are there."""
-    ids = "".join(sorted(row["event_id"] for row in lake.small.read("registry", columns=["event_id"]).to_pylist()))
-    missing = [txn for txn in case.txns if lake.small.settled_txn("registry", txn[0]) != txn[1]]
+    ids = "".join(sorted(row["event_id"] for row in lake.delta.read("registry", columns=["event_id"]).to_pylist()))
+    missing = [txn for txn in case.txns if lake.delta.latest_txn_version("registry", txn[0]) != txn[1]]
     return ids + "".join(f" without {txn}" for txn in missing)

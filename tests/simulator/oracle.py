@@ -111,7 +111,7 @@ class Oracle:
         for event, row in joined.items():
             claim = claims.get(event)
             if claim is None:
-                moved = [at["boundary"] for at in self._rows("boundary") if at["shard"] >= 0]
+                moved = [at["boundary"] for at in self._rows("registry_boundary") if at["shard"] >= 0]
                 if not any(row["event_time"] < boundary for boundary in moved):
                     raise Violation(f"output without claim: {event} of {row['token']}")
             elif (claim["token"], claim["outcome"]) != (row["token"], "joined"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pyarrow.acero as acero
@@ -17,17 +16,19 @@ _LOG, _PROBE = "_delta_log", "_clock"
 
 def install() -> None:
     """Replace what reaches for a disk."""
-    _replace("clickjoin.faults", reach=lambda point: None)
+    _replace("clickjoin.model.failpoint", reach=lambda point: None)
     _replace("clickjoin.lake.restored", mark=lambda root: "", half_restored=lambda root: "")
     _replace("pyarrow.acero", _group_by=_in_one_thread(acero._group_by))
-    _replace("clickjoin.lake.commits", _landed=workers.landed, _flush=workers.flush, absent=absent)
-    _replace("clickjoin.lake.commits", ensure_rewritten=lambda table: workers.flush(table.table_uri, table.version()))
-    _replace("clickjoin.lake.storage", stored=stored, listed=listed, remove=remove, write=write, absent=absent)
-    for module in ("lake.logs", "lake.torn", "agreement.facts", "dispatcher.rebuild"):
+    _replace("clickjoin.lake.committer", _landed=workers.landed, _flush=workers.flush, absent=absent, local_folder=str)
+    committer: Any = import_module("clickjoin.lake.committer")
+    committer.LocalCommitter.ensure_rewritten = lambda _, table: workers.flush(table.table_uri, table.version())
+    for module in ("lake.clock", "lake.vacuum", "lake.committer"):
+        _replace(f"clickjoin.{module}", location=Folder)
+    for module in ("lake.log_entries", "lake.log_repair", "agreement.facts", "rebuild.journal"):
         _replace(f"clickjoin.{module}", read_log=read_log)
-    for module in ("lake.parts", "verification.damage"):
+    for module in ("lake.lost_files", "verification.damage"):
         _replace(f"clickjoin.{module}", bad_files=bad_files)
-    _replace("clickjoin.verification.damage", fill=lambda small, name: ())  # no log has a hole here
+    _replace("clickjoin.verification.damage", fill=lambda delta, name: ())  # no log has a hole here
     for module in ("lake.history", "verification.overwritten"):
         _replace(f"clickjoin.{module}", transactions=transactions)
 
@@ -37,21 +38,12 @@ def _in_one_thread(call: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **_: call(*args, use_threads=False)
 
 
-def has(module: str) -> bool:
-    """Whether the product has a module."""
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
 def _replace(module: str, **parts: Callable[..., Any]) -> None:
-    """Those of some functions that a module of the product has."""
-    if has(module):
-        found = import_module(module)
-        for name, part in parts.items():
-            if hasattr(found, name):
-                setattr(found, name, part)
+    """Some functions of a module of the product. Errors: AttributeError where it has none of that name."""
+    found = import_module(module)
+    for name, part in parts.items():
+        getattr(found, name)
+        setattr(found, name, part)
 
 
 def _table(root: str) -> Table:
@@ -61,51 +53,54 @@ def _table(root: str) -> Table:
 
 
 def _stored(path: str, size: int, at: float) -> Any:
-    return import_module("clickjoin.lake.storage").Stored(path, size, at)
+    return import_module("clickjoin.lake.location").Stored(path, size, at)
 
 
-def stored(root: str, path: str) -> Any:
-    """One file: of a table, or the one that tells the lake's time."""
-    if path == _PROBE:
-        return _stored(path, 1, rust.lake().now())
-    file = rust.lake().files.get(f"{root}/{path}")
-    return _stored(path, 1000 * len(file.rows), file.at) if file else None
+class Folder:
+    """A table's folder, or the lake's own, in the place of lake.location."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def stored(self, path: str) -> Any:
+        """One file: of a table, or the one that tells the lake's time."""
+        if path == _PROBE:
+            return _stored(path, 1, rust.lake().now())
+        file = rust.lake().files.get(f"{self._root}/{path}")
+        return _stored(path, 1000 * len(file.rows), file.at) if file else None
+
+    def listed(self, folder: str = "") -> list[Any]:
+        """A table's data files, or its log."""
+        table, files = _table(self._root), rust.lake().files
+        rust.lake().pause("list", table.name)
+        if folder == _LOG:
+            return [_stored(f"{_LOG}/{version:020d}.json", 1, at) for version, at in enumerate(table.times)]
+        known = [path.removeprefix(f"{self._root}/") for path in files if path.startswith(f"{self._root}/")]
+        return [self.stored(path) for path in known]
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Remove data files."""
+        lake = rust.lake()
+        for path in paths:
+            lake.pause("remove", self._root.rsplit("/", 1)[-1])
+            file = lake.files.pop(f"{self._root}/{path}", None)
+            if file is not None:
+                lake.gone[f"{self._root}/{path}"] = file
+                lake.removed += 1
+
+    def write(self, path: str, data: bytes) -> None:
+        """Nothing but the file that tells the time is written this way."""
+        assert path == _PROBE, path
 
 
-def listed(root: str, folder: str = "") -> list[Any]:
-    """A table's data files, or its log."""
-    table, files = _table(root), rust.lake().files
-    rust.lake().pause("list", table.name)
-    if folder == _LOG:
-        return [_stored(f"{_LOG}/{version:020d}.json", 1, at) for version, at in enumerate(table.times)]
-    known = [path.removeprefix(f"{root}/") for path in files if path.startswith(f"{root}/")]
-    return [stored(root, path) for path in known]
-
-
-def absent(root: str, sizes: Mapping[str, int]) -> list[str]:
+def absent(folder: Folder, sizes: Mapping[str, int]) -> list[str]:
     """Those of some files that are not there."""
-    return [path for path in sizes if f"{root}/{path}" not in rust.lake().files]
-
-
-def remove(root: str, paths: Iterable[str]) -> None:
-    """Remove data files."""
-    lake = rust.lake()
-    for path in paths:
-        lake.pause("remove", root.rsplit("/", 1)[-1])
-        file = lake.files.pop(f"{root}/{path}", None)
-        if file is not None:
-            lake.gone[f"{root}/{path}"] = file
-            lake.removed += 1
-
-
-def write(root: str, path: str, data: bytes) -> None:
-    """Nothing but the file that tells the time is written this way."""
-    assert path == _PROBE, path
+    return [path for path in sizes if folder.stored(path) is None]
 
 
 def read_log(path: str) -> Any:
     """What a table's log says."""
-    logs = import_module("clickjoin.lake.logs")
+    logs = import_module("clickjoin.lake.log_entries")
     table = rust.lake().table(path)
     if table is None:
         return logs.TableLog()
@@ -119,9 +114,9 @@ def transactions(path: str, since: Any) -> dict[tuple[str, int], int]:
     return {txn: version for version, commit in commits for txn in commit.txns.items()}
 
 
-def bad_files(small: Any, name: str, *, whole: bool = False) -> list[Any]:
+def bad_files(delta: Any, name: str, *, whole: bool = False) -> list[Any]:
     """Files that the newest version names, and that are gone."""
-    root, parts = small.path(name), import_module("clickjoin.lake.parts")
+    root, parts = delta.path(name), import_module("clickjoin.lake.lost_files")
     files = rust.lake().look(_table(root)).files.values()
     gone = [file for file in files if f"{root}/{file.path}" not in rust.lake().files]
     return [parts.BadFile(name, file.path, parts.MISSING, "is gone", len(file.rows)) for file in gone]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from clickjoin.config import Pipeline
-from clickjoin.setup import initialise
+from clickjoin.lake_setup import initialise
 from tests.simulator import clock, logs, rust
 from tests.simulator.actors import Cast
 from tests.simulator.bents import POINTS, Bent, bent_of
@@ -20,7 +20,7 @@ _SIDE = {"source": {"kind": "files", "path": "/nowhere/*"}, "event_id": "event_i
 
 
 _ADAPTERS = {
-    "clickjoin.joiner.adapter:Merge": 0.6,
+    "clickjoin.joiner.adapter:BothRecords": 0.6,
     "tests.simulator.dropping:Dropping": 0.2,
     "tests.simulator.dropping:DroppingTables": 0.2,
 }
@@ -47,7 +47,7 @@ def pipeline(adapter: str, max_events: int, delay: int = 10) -> Pipeline:
             "foreign": _SIDE | {"primary_id": "query_id", "primary_time": "embedded"},
             "registry": {"retention": "1m", "bucket": "1m", "shards": 2},
             "verify": {"window": "1m"},
-            "keep": {"pending": "1m"},
+            "retention": {"pending": "1m"},
             "limits": {"max_skew": f"{2 * logs.SKEW:.0f}s"},
             "retry": {
                 "first_delay": f"{delay}s",
@@ -57,7 +57,7 @@ def pipeline(adapter: str, max_events: int, delay: int = 10) -> Pipeline:
                 "max_attempts": 2,
             },
             # Some batches are larger than that: Spark writes those, and the process itself the others.
-            "batch": {"max_events": max_events, "local": "400B"},
+            "batch": {"max_events": max_events, "driver_bytes": "400B"},
             "adapter": adapter,
         }
     )

@@ -7,23 +7,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from clickjoin.lake.written import Target, Written
+from clickjoin.kernel.data_file import DataFile, Target
 from tests.simulator import rust
 
 
-def write(target: Target, rows: Any, order: str = "") -> list[Written]:
+def write(target: Target, rows: Any, order: str = "") -> list[DataFile]:
     """Rows as files of the model, one a partition."""
     lake = rust.lake()
     table = lake.table(target.root)
     assert table
     held = [dict.fromkeys(table.columns) | row for row in rows.select(target.schema.names).to_pylist()]
     made = lake.write(table, held)
-    return [_told(file) for file in made]
+    return [_data_file(file) for file in made]
 
 
-def _told(file: Any) -> Written:
+def _data_file(file: Any) -> DataFile:
     values = {name: str(value) for name, value in file.values.items()}
-    return Written(file.path, 1000 * len(file.rows), len(file.rows), values, "{}")
+    return DataFile(file.path, 1000 * len(file.rows), len(file.rows), values, "{}")
 
 
 def landed(uri: str, version: int, nonce: str, error: Exception) -> bool:

@@ -172,7 +172,7 @@ class World:
 
     def _fate(self, process: Process) -> None:
         drawn = self.random.random()
-        # Whoever wakes late is told off soon: what a zombie leaves half done is where the finer faults lie.
+        # Whoever wakes late is stopped soon: what a zombie leaves half done is where the finer faults lie.
         fatal = self.odds.fatal
         if drawn < (fatal.get(process.at, 0.01 if fatal else 0.1) if process.slept else self.odds.crash):
             self.kill(process)
