@@ -83,7 +83,7 @@ def examine(
     clicks: str, impressions: str, tables: str | Path, *, names: str = "query_id", redriven: bool = False,
     rebuilt: bool = False,
 ) -> Verdict:  # fmt: skip
-    """Hold the lake against the logs. `clicks`, `impressions`: globs; `names`: the field that names the impression.
+    """Compare the lake with the logs. `clicks`, `impressions`: globs; `names`: the field that names the impression.
 
     `redriven`: unjoinable clicks were sent round again, so one may be unjoinable and joined. `rebuilt`: some dates were
     rebuilt with an adapter that does not keep the records.

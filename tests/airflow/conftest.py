@@ -39,7 +39,7 @@ def write_pipeline() -> WritePipeline:
     """Writes a pipeline's file into a folder."""
 
     def write(folder: Path, name: str, *, file: str | None = None, lake: str = "./lake", lease: str = "5s",
-              adapter: str = "clickjoin.joiner.adapter:Merge") -> Path:  # fmt: skip
+              adapter: str = "clickjoin.joiner.adapter:BothRecords") -> Path:  # fmt: skip
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / (file or f"{name}.yaml")
         path.write_text(PIPELINE.format(name=name, lake=lake, lease=lease, adapter=adapter))

@@ -12,9 +12,9 @@ from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
 
-def app(task: object) -> str | None:
+def job(task: object) -> str | None:
     """The job that a task runs, also of one that is mapped over."""
-    return getattr(task, "app", None) or getattr(task, "partial_kwargs", {}).get("app")
+    return getattr(task, "job", None) or getattr(task, "partial_kwargs", {}).get("job")
 
 
 def describe(dag: DAG) -> dict[str, object]:
@@ -32,7 +32,7 @@ def describe(dag: DAG) -> dict[str, object]:
         "run_timeout": dag.dagrun_timeout.total_seconds() if dag.dagrun_timeout else None,
         "owner": task.owner,
         "tasks": dag.task_ids,
-        "apps": [name for task in dag.tasks if (name := app(task))],
+        "jobs": [name for task in dag.tasks if (name := job(task))],
         "at_once": task.max_active_tis_per_dag,
         "timeout": task.execution_timeout.total_seconds() if task.execution_timeout else None,
         "retries": task.retries,

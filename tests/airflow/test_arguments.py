@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,19 +13,37 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from jinja2.sandbox import SandboxedEnvironment
 
+from clickjoin.jobs.table import JOBS
+from clickjoin.model.errors import ConfigError
 from clickjoin_airflow import ClickjoinOperator, defaults, operator
 from clickjoin_airflow.dates import DateCompleteSensor
-from clickjoin_airflow.job import Job
-from clickjoin_airflow.operator import plain
+from clickjoin_airflow.job import JobRun
 from clickjoin_airflow.pipelines import BrokenFile
 from clickjoin_airflow.submit import Submit
 
-JOB = Job("verify", "/p.yaml", "main", None, "tag")
+JOB = JobRun("verify", "/p.yaml", "main", None, "tag")
 
 
 def test_templates_become_plain_values() -> None:
-    given = {"a": "None", "b": "", "c": "True", "d": "False", "e": "-12", "f": "2026-03-01T00:00:00Z", "g": 1.5}
-    assert plain(given) == {"c": True, "d": False, "e": -12, "f": "2026-03-01T00:00:00Z", "g": 1.5}
+    verify, reshard, gc = JOBS["verify"], JOBS["reshard"], JOBS["gc"]
+    assert verify.parse({"since": "None", "until": "", "repair": "True", "remove_doubles": "False"}) == {
+        "repair": True, "remove_doubles": False,
+    }  # fmt: skip
+    assert reshard.parse({"shards": "-12", "since": "2026-03-01T00:00:00Z"}) == {
+        "shards": -12, "since": "2026-03-01T00:00:00Z",
+    }  # fmt: skip
+    assert gc.parse({"wait": 1.5, "dry_run": True}) == {"wait": 1.5, "dry_run": True}
+    assert gc.parse({"wait": "0.5"}) == {"wait": 0.5}
+    assert JOBS["backfill"].parse({"primary": "2024"}) == {"primary": "2024"}
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ({"wait": "soon"}, "wait: 'soon' is no float"), ({"dry_run": "maybe"}, "dry_run: 'maybe' is no bool"),
+    ({"waits": 1}, "job gc takes no 'waits'. It takes: dry_run, wait, lake_exists"),
+])  # fmt: skip
+def test_what_a_job_does_not_take(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        JOBS["gc"].parse(arguments)
 
 
 @pytest.mark.parametrize(
@@ -42,22 +61,22 @@ def test_spark_submit_gets_them_last(changes: dict[str, Any], tail: list[str]) -
     assert command[command.index("/p.yaml") :] == ["/p.yaml", "main", *tail]
 
 
-@pytest.mark.parametrize(("app", "before", "begun"), [
+@pytest.mark.parametrize(("job", "before", "begun"), [
     ("join", "2026-03-01T00:00:00Z", True), ("join", None, False), ("retry", "2026-03-01T00:00:00Z", True),
     ("gc", "2026-03-01T00:00:00Z", True), ("verify", "2026-03-01T00:00:00Z", False),
 ])  # fmt: skip
-def test_what_has_worked_before_begins_no_lake(app: str, before: str | None, begun: bool) -> None:
+def test_what_has_worked_before_begins_no_lake(job: str, before: str | None, begun: bool) -> None:
     ti = SimpleNamespace(dag_id="d", run_id="r", try_number=1)
-    task = ClickjoinOperator(task_id="t", app=app, config="/p.yaml")
-    job = task._job({"ti": ti, "prev_start_date_success": before})
-    assert job.arguments == ({"begun": True} if begun else {})
+    task = ClickjoinOperator(task_id="t", job=job, config="/p.yaml")
+    run = task._run({"ti": ti, "prev_start_date_success": before})
+    assert run.arguments == ({"lake_exists": True} if begun else {})
 
 
 def test_what_a_pipelines_file_says_is_no_template() -> None:
     """`lake` of a file is text: somebody who may write one must not read variables and connections by it."""
     assert not {"config", "tables"} & {*ClickjoinOperator.template_fields, *DateCompleteSensor.template_fields}
     lake = "/{{ var.value.get('key') }}/{% raw %}"
-    task = ClickjoinOperator(task_id="t", app="gc", config=lake, tables=lake, arguments={"wait": "{{ params.wait }}"})
+    task = ClickjoinOperator(task_id="t", job="gc", config=lake, tables=lake, arguments={"wait": "{{ params.wait }}"})
     given = "{{ var.value.get('key') }}"  # by a form: rendered once, and not what comes of it
     task.render_template_fields({"params": {"wait": given}}, jinja_env=SandboxedEnvironment())
     assert (task.config, task.tables, task.arguments) == (lake, lake, {"wait": given})
@@ -77,8 +96,10 @@ def test_a_summary_that_is_not_well_fails_for_good(monkeypatch: pytest.MonkeyPat
     summary = {"ok": ok, "verdict": "2 lost"}
     extra = SimpleNamespace(extra_dejson={}, host=None, port=None, password=None)
     monkeypatch.setattr(operator.Connection, "get", lambda _: extra)
-    monkeypatch.setattr(operator, "runner", lambda _: SimpleNamespace(run=lambda job, say: ran.append(job) or summary))
-    task = ClickjoinOperator(task_id="verify", app="verify", config="/p.yaml", arguments={"repair": "True"})
+    monkeypatch.setattr(
+        operator, "runner", lambda _: SimpleNamespace(run=lambda run, report: ran.append(run) or summary)
+    )
+    task = ClickjoinOperator(task_id="verify", job="verify", config="/p.yaml", arguments={"repair": "True"})
     task.operator_extra_links = ()
     ti = SimpleNamespace(
         dag_id="d", run_id="r", try_number=1, xcom_push=lambda key, value: pushed.update({key: json.dumps(value)})

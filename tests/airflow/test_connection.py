@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk import Connection
 from airflow.sdk._shared.secrets_masker import redact
 
-from clickjoin.errors import ConfigError, ServerLost
+from clickjoin.model.errors import ConfigError, ServerLost
 from clickjoin_airflow.connect import Connect
 from clickjoin_airflow.job import settings
 

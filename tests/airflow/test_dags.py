@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from clickjoin.errors import ConfigError
-from clickjoin.jobs import entry
+from clickjoin.jobs.table import JOBS, entry
+from clickjoin.model.errors import ConfigError
 from clickjoin_airflow import ClickjoinOperator
 
 ROOT = Path(__file__).resolve().parents[2]
-APPS = sorted(path.stem for path in (ROOT / "dags").glob("*.py") if path.stem != "broken")
+DAGS = sorted(path.stem for path in (ROOT / "dags").glob("*.py") if path.stem != "broken")
 
 
 @pytest.fixture(scope="module")
@@ -45,37 +45,49 @@ def test_import_takes_under_a_second_and_starts_no_spark(imported: dict[str, Any
 
 
 def test_every_pipeline_has_its_dags(imported: dict[str, Any]) -> None:
-    names = {f"clickjoin_{app}__{name}" for app in APPS for name in ("clicks", "ads")}
+    names = {f"clickjoin_{dag}__{name}" for dag in DAGS for name in ("clicks", "ads")}
     broken = {name for name, dag in imported["dags"].items() if "broken" in dag["tags"]}
     assert set(imported["dags"]) - broken == names
 
 
-def test_every_app_of_every_dag_is_a_job_with_a_file(imported: dict[str, Any]) -> None:
-    named = {app for dag in imported["dags"].values() for app in dag["apps"]}
-    assert {"join", "days_of", "late", "close_day"} <= named
-    assert {app: entry(app).is_file() for app in named} == dict.fromkeys(named, True)
+def test_every_task_runs_a_job_of_the_table(imported: dict[str, Any]) -> None:
+    named = {job for dag in imported["dags"].values() for job in dag["jobs"]}
+    assert named <= JOBS.keys()
+    assert JOBS.keys() - named == {"backfill", "quality", "rebuild"}  # from a shell alone
+    assert entry().is_file()
 
 
-def test_an_app_that_is_no_job_is_an_import_error() -> None:
+def test_every_form_is_the_jobs(imported: dict[str, Any]) -> None:
+    for name in ("join", "retry", "redrive", "gc", "reshard", "verify", "close_day", "reclose_changed"):
+        asked = {item.option_name: item for item in JOBS[name].form}
+        params = imported["dags"][f"clickjoin_{name}__ads"]["params"]
+        assert params.keys() == asked.keys() | {"replica"} | ({"lease"} if JOBS[name].leased else set())
+        for field, item in asked.items():
+            assert params[field].items() >= {"title": item.title, **item.schema()}.items()
+
+
+def test_a_name_that_is_no_job_is_an_import_error() -> None:
     with pytest.raises(ConfigError, match="'days' is no job of clickjoin"):
-        ClickjoinOperator(task_id="days", app="days", config="/p.yaml")
+        ClickjoinOperator(task_id="days", job="days", config="/p.yaml")
+    with pytest.raises(ConfigError, match="job gc takes no 'waits'"):
+        ClickjoinOperator(task_id="gc", job="gc", config="/p.yaml", arguments={"waits": 1})
 
 
 @pytest.mark.parametrize(
-    ("app", "timetable", "params"),
+    ("job", "timetable", "params"),
     [
         ("join", "ContinuousTimetable", {"lease", "replica"}),
-        ("retry", "DeltaTriggerTimetable", {"replica"}),
+        ("retry", "DeltaTriggerTimetable", {"lease", "replica"}),
         ("redrive", "NullTimetable", {"replica"}),
         ("gc", "DeltaTriggerTimetable", {"dry_run", "wait", "replica"}),
-        ("reshard", "NullTimetable", {"shards", "since", "replica"}),
+        ("reshard", "NullTimetable", {"shards", "from", "replica"}),
     ],
 )
-def test_shape(imported: dict[str, Any], app: str, timetable: str, params: set[str]) -> None:
-    dag = imported["dags"][f"clickjoin_{app}__ads"]
-    assert (dag["timetable"], dag["tasks"], set(dag["params"])) == (timetable, [app], params)
+def test_shape(imported: dict[str, Any], job: str, timetable: str, params: set[str]) -> None:
+    dag = imported["dags"][f"clickjoin_{job}__ads"]
+    assert (dag["timetable"], dag["tasks"], set(dag["params"])) == (timetable, [job], params)
     assert (dag["max_active_runs"], dag["at_once"], dag["catchup"]) == (1, 1, False)
-    assert (dag["owner"], dag["tags"]) == ("clickjoin", sorted(["clickjoin", app, "ads"]))
+    assert (dag["owner"], dag["tags"]) == ("clickjoin", sorted(["clickjoin", job, "ads"]))
     assert dag["doc"].startswith("###")
     assert dag["timeout"] == 5 * 30 + 600
     assert dag["run_timeout"] >= dag["timeout"]
@@ -93,10 +105,10 @@ def test_a_verification_goes_on_whatever_it_finds(imported: dict[str, Any]) -> N
     assert (dag["max_failures"], dag["max_active_runs"], dag["timeout"]) == (0, 1, 7200)
 
 
-@pytest.mark.parametrize("app", ["join", "retry"])
-def test_output_is_an_asset(imported: dict[str, Any], app: str) -> None:
+@pytest.mark.parametrize("job", ["join", "retry"])
+def test_output_is_an_asset(imported: dict[str, Any], job: str) -> None:
     uri = f"file://{imported['folder']}/lake/clicks/joined"
-    assert imported["dags"][f"clickjoin_{app}__clicks"]["outlets"] == [["clicks/joined", uri]]
+    assert imported["dags"][f"clickjoin_{job}__clicks"]["outlets"] == [["clicks/joined", uri]]
 
 
 def test_broken_files_stop_no_other_and_are_seen(imported: dict[str, Any]) -> None:

@@ -11,10 +11,10 @@ import pytest
 from airflow.sdk._shared.secrets_masker import redact
 
 from clickjoin_airflow.given import environment, properties
-from clickjoin_airflow.job import Job, runner
+from clickjoin_airflow.job import JobRun, runner
 from tests.intruder import intruder
 
-JOB = Job("join", "/pipelines/clicks.yaml", "main", 5.0, "dag/run/1")
+JOB = JobRun("join", "/pipelines/clicks.yaml", "main", 5.0, "dag/run/1")
 ODD = {
     "spark.hadoop.fs.s3a.secret.key": "wild=card\\x #1!",
     "spark.a": " two\nlines\tand ü",

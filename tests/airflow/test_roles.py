@@ -24,8 +24,8 @@ from fastapi import FastAPI, Request
 
 from bootstrap import INFRA, ROOT
 from bootstrap.once import fingerprint
-from clickjoin.lake import SmallTables
-from clickjoin.tables import ALL
+from clickjoin.lake import DeltaTables
+from clickjoin.schemas import ALL
 from clickjoin_airflow.status.access import allowed
 from clickjoin_airflow.status.app import create
 from stack import Stack, airflow
@@ -45,9 +45,9 @@ def app(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., 
     folder = tmp_path_factory.mktemp("roles")
     for name in ("shop", "hung"):
         write_pipeline(folder, name)
-        small = SmallTables(f"{folder}/lake/{name}")
+        delta = DeltaTables(f"{folder}/lake/{name}")
         for kind in ALL:
-            small.create(kind)
+            delta.create(kind)
     (folder / f"lake/shop/_quality/{REPORT}").mkdir(parents=True)
     (folder / f"lake/shop/_quality/{REPORT}/index.html").write_text("<p>report</p>")
     pipes = [log / "_last_checkpoint" for log in (folder / "lake/hung").glob("*/_delta_log")]

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin import errors
-from clickjoin_airflow.job import Job, runner
+from clickjoin.model import errors
+from clickjoin_airflow.job import JobRun, runner
 from clickjoin_airflow.submit import failure
 from clickjoin_airflow.verdict import Stopped
 
-JOB = Job("join", "/pipelines/clicks.yaml", "main", 5.0, "dag/run/1")
+JOB = JobRun("join", "/pipelines/clicks.yaml", "main", 5.0, "dag/run/1")
 
 
 def script(folder: Path, body: str) -> dict[str, object]:
@@ -33,7 +33,7 @@ def test_lines_go_to_the_log_and_the_last_is_the_summary(tmp_path: Path) -> None
     assert runner(extra).run(JOB, said.append) == {"joined": 3}
     shown = next(line for line in said[1:] if line.startswith("--master"))
     assert shown.startswith("--master local[1] --name dag/run/1 --jars a.jar --properties-file ")
-    assert shown.endswith("/spark_apps/join.py /pipelines/clicks.yaml main 5.0")
+    assert shown.endswith("/spark_apps/run_job.py join /pipelines/clicks.yaml main 5.0")
     assert {"second", "warn"} <= set(said)
     assert '{"joined": 3}' not in said
 
@@ -53,7 +53,7 @@ def test_a_line_is_said_at_once(tmp_path: Path) -> None:
 
 
 def test_the_apps_own_error_comes_out(tmp_path: Path) -> None:
-    body = "echo 'clickjoin.errors.ConfigError: p.yaml:'; echo '  lake: is missing. Add'; echo end >&2; exit 1"
+    body = "echo 'clickjoin.model.errors.ConfigError: p.yaml:'; echo '  lake: is missing. Add'; echo end >&2; exit 1"
     with pytest.raises(errors.ConfigError, match=r"p.yaml:\n  lake: is missing. Add"):
         runner(script(tmp_path, body)).run(JOB, lambda _: None)
 
@@ -68,9 +68,9 @@ def test_other_ends(tmp_path: Path) -> None:
 
 
 def test_failure_takes_the_last_error_named() -> None:
-    lines = ["clickjoin.errors.ConfigError: first", "clickjoin.errors.CommitConflict: second", "other"]
+    lines = ["clickjoin.model.errors.ConfigError: first", "clickjoin.model.errors.CommitConflict: second", "other"]
     assert isinstance(failure(lines, 1), errors.CommitConflict)
-    assert isinstance(failure(["clickjoin.errors.NoSuch: x"], 1), RuntimeError)
+    assert isinstance(failure(["clickjoin.model.errors.NoSuch: x"], 1), RuntimeError)
     assert isinstance(failure([], 1), RuntimeError)
 
 
@@ -83,7 +83,7 @@ def runs(file: Path) -> bool:
 @pytest.fixture
 def stopped_soon() -> Iterator[None]:
     def stop(*_: object) -> None:
-        raise Stopped("told to stop")
+        raise Stopped("asked to stop")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, 1)
@@ -95,7 +95,7 @@ def stopped_soon() -> Iterator[None]:
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv of util-linux")
 def test_a_killed_task_leaves_nothing_behind(tmp_path: Path) -> None:
     extra = script(tmp_path, f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/leader; exec sleep 60")
-    code = f"from clickjoin_airflow.job import Job, runner; runner({extra}).run({JOB}, print)"
+    code = f"from clickjoin_airflow.job import JobRun, runner; runner({extra}).run({JOB}, print)"
     task = subprocess.Popen([sys.executable, "-c", code])
     while not (tmp_path / "leader").exists():
         time.sleep(0.1)

@@ -7,7 +7,7 @@ from airflow.sdk.definitions.retry_policy import RetryAction
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowTaskTimeout
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
 
-from clickjoin import errors
+from clickjoin.model import errors
 from clickjoin_airflow.verdict import RetryByCause, Stopped, judge
 
 REFUSED = """<_MultiThreadedRendezvous of RPC that terminated with:
@@ -43,7 +43,7 @@ def test_never_again(error: Exception) -> None:
         (SparkConnectGrpcException("StatusCode.UNAUTHENTICATED"), "server is lost"),
         (SparkConnectGrpcException("[OPERATION_CANCELED] Operation has been canceled"), "interrupted"),
         (errors.CommitConflict("refused 30 times"), "another try can help"),
-        (Stopped("told to stop"), "was stopped"),
+        (Stopped("asked to stop"), "was stopped"),
         (AirflowTaskTimeout("Timeout"), "was stopped"),
     ],
 )

@@ -21,7 +21,7 @@ def assert_exactly_once(pipeline: Pipeline, *, whole: bool = True, replicas: int
     if missing := [name for name in TABLES if not (tables / name / "_delta_log").exists()]:
         # Killed while it made them: no batch begins before all are there.
         assert not whole, missing
-        assert not list(tables.rglob("batches/**/*.parquet")), missing
+        assert not list(tables.rglob("journal/**/*.parquet")), missing
         return
     logs = pipeline.folder / "logs"
     found = examine(str(logs / "clicks/*"), str(logs / "queries/*"), str(tables))

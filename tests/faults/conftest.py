@@ -27,7 +27,7 @@ foreign: {source: {kind: files, path: "./logs/clicks/*.jsonl"}, event_id: event_
           primary_id: query_id, primary_time: embedded}
 registry: {retention: 3650d, bucket: 1h, shards: 2}
 retry: {first_delay: 500ms, backoff: 1, max_delay: 1s, max_age: 1h, max_attempts: 1000}
-batch: {max_events: 40, max_bytes: 1MB, lease: 10s, local: %s}
+batch: {max_events: 40, max_bytes: 1MB, lease: 10s, driver_bytes: %s}
 """
 
 
@@ -88,7 +88,7 @@ class Pipeline:
 
     def wait_for_plan(self) -> None:
         """Until a first batch is planned."""
-        self._until("batches", lambda table: table.version() > 0)
+        self._until("journal", lambda table: table.version() > 0)
 
     def wait_for_rows(self, name: str) -> None:
         """Until a table holds rows."""

@@ -32,13 +32,13 @@ def test_a_rebuild_is_killed_at_any_moment(make: Callable[[int], Pipeline]) -> N
     """Readers see each date as it was or as it became, ids stay, and the same run goes on once its dates are free."""
     pipeline, rng = make(501), random.Random(7)
     pipeline.config.write_text(
-        pipeline.config.read_text() + "close: {hold: 5s, pending: allow, disorder: 1s, idle: 1s}\n"
+        pipeline.config.read_text() + "close: {lease: 5s, pending: allow, max_out_of_orderness: 1s, idle_timeout: 1s}\n"
     )
     pipeline.come_late()
     pipeline.finish()
     assert_exactly_once(pipeline)
     before, days = ids(pipeline), ("--from", "2023-11-14", "--to", "2023-11-15", "--mode", "rebuild")
-    pipeline.config.write_text(pipeline.config.read_text() + "adapter: clickjoin.joiner.examples:TypedClick\n")
+    pipeline.config.write_text(pipeline.config.read_text() + "adapter: clickjoin.examples.adapters:TypedClick\n")
     for _ in range(4):
         process = pipeline.start("backfill", *days, *run(pipeline))
         time.sleep(rng.uniform(4.0, 12.0))

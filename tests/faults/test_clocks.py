@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.lake import SmallTables, Txn
-from clickjoin.lake.types import arrow_schema
-from clickjoin.lake.written import Target, write
-from clickjoin.tables import BATCHES, REGISTRY
+from clickjoin.kernel.data_file import Target, write
+from clickjoin.lake import DeltaTables
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import BATCHES, REGISTRY
+from clickjoin.schemas.arrow import arrow_schema
 from tests.faults.checks import assert_exactly_once
 from tests.faults.conftest import CONFIG, ROOT, Pipeline
 
@@ -37,13 +38,13 @@ def faked(off: str) -> dict[str, str]:
 COLLECT = """
 import sys, datetime
 from clickjoin.config import load
-from clickjoin.errors import ClockError
-from clickjoin.lake import SmallTables
-from clickjoin.maintain import clean
+from clickjoin.model.errors import ClockError
+from clickjoin.lake import DeltaTables
+from clickjoin.gc.compaction import clean
 pipeline = load(sys.argv[1])
 print(datetime.datetime.now(), flush=True)
 try:
-    print(clean(pipeline, SmallTables(pipeline.root), print))
+    print(clean(pipeline, DeltaTables(pipeline.root), print))
 except ClockError as error:
     sys.exit(f"refused: {error}")
 """
@@ -54,11 +55,11 @@ def test_a_collector_whose_clock_is_off(tmp_path: Path, off: str) -> None:
     """Between writing and committing: what a batch has written is there, and what it commits can be read."""
     config = tmp_path / "p.yaml"
     config.write_text(CONFIG % "4MB")
-    small, schema = SmallTables(str(tmp_path / "lake/p")), arrow_schema(REGISTRY)
-    small.create(REGISTRY)
-    small.create(BATCHES)
+    delta, schema = DeltaTables(str(tmp_path / "lake/p")), arrow_schema(REGISTRY)
+    delta.create(REGISTRY)
+    delta.create(BATCHES)
     row = dict.fromkeys(schema.names) | {"event_id": "x", "bucket": "2026-11-22T2000Z", "shard": 0, "token": "t"}
-    target = Target(small.path("registry"), schema, REGISTRY.partitions, REGISTRY.statistics)
+    target = Target(delta.path("registry"), schema, REGISTRY.partitions, REGISTRY.statistics)
     files = write(target, pa.Table.from_pylist([row], schema=schema))
     line = [sys.executable, "-c", COLLECT, str(config)]
     env = faked(off) | {"PYTHONPATH": str(ROOT / "spark_apps")}
@@ -67,8 +68,8 @@ def test_a_collector_whose_clock_is_off(tmp_path: Path, off: str) -> None:
     assert day in done.stdout, done.stderr
     assert done.returncode == 1, done.stderr
     assert "refused: this process's clock says" in done.stderr
-    assert small.add("registry", files, Txn("a", 1))
-    assert DeltaTable(small.path("registry")).to_pyarrow_table().num_rows == 1
+    assert delta.add("registry", files, Txn("a", 1))
+    assert DeltaTable(delta.path("registry")).to_pyarrow_table().num_rows == 1
 
 
 @pytest.mark.parametrize("off", ["+2d", "-2d"])
@@ -95,7 +96,7 @@ def test_a_replica_whose_clock_is_off(make: Make, off: str) -> None:
     now = int(time.time() * 1e6)
     pipeline.end(pipeline.start("run", "--lease", "8", environment=faked(off)), 0)
     assert_exactly_once(pipeline, whole=False)
-    planned = DeltaTable(str(pipeline.folder / "lake/p/batches")).to_pyarrow_table(columns=["at"])["at"].to_pylist()
+    planned = DeltaTable(str(pipeline.folder / "lake/p/journal")).to_pyarrow_table(columns=["at"])["at"].to_pylist()
     assert all(abs(at.timestamp() - now / 1e6) < 600 for at in planned)
     pipeline.come_late()
     pipeline.finish()

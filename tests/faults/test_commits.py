@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.lake import SmallTables
-from clickjoin.tables import REGISTRY
+from clickjoin.lake import DeltaTables
+from clickjoin.schemas import REGISTRY
 from tests.faults.disk import LOG, Disk, preloaded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +70,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def writers(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Writer]]:
-    SmallTables(str(root)).create(REGISTRY)
+    DeltaTables(str(root)).create(REGISTRY)
     folder = tmp_path_factory.mktemp("writers")
     made = {kind: Writer(kind, folder / kind, root) for kind in KINDS}
     assert [writer.answer() for writer in made.values()] == ["ready"] * len(made)
@@ -237,7 +237,7 @@ def test_a_spark_without_the_log_store_is_refused(tmp_path: Path) -> None:
     """Before anything is written, with the setting to add."""
     program = (
         "from pyspark.sql import SparkSession\n"
-        "from clickjoin import session\n"
+        "from clickjoin.spark import session\n"
         "plain = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
         "plain.conf.set('spark.delta.logStore.file.impl', 'clickjoin.storage.LocalLogStore')  # too late\n"
         "session.configured(plain)"

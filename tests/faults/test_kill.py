@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from clickjoin.faults import POINTS
+from clickjoin.model.failpoint import POINTS
 from tests.faults.checks import assert_exactly_once
 from tests.faults.conftest import Pipeline
 

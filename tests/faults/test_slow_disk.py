@@ -22,7 +22,7 @@ RUNS = int(os.environ.get("CLICKJOIN_RUNS", "0"))
 SECONDS, PATIENCE = 20.0, 400.0  # of traffic: at least, and at most until gc has rewritten buckets twice
 OLD = 1200.0  # seconds: buckets of that time are closed, so gc rewrites them while late clicks are claimed in them
 # Nothing is small enough for the process itself, and the adapter is one of DataFrames.
-MORE = "adapter: clickjoin.joiner.examples:TypedClick\n"
+MORE = "adapter: clickjoin.examples.adapters:TypedClick\n"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, Disk
 def test_each_click_is_placed_once(tmp_path: Path, slow: tuple[Stack, Disk], run: int) -> None:
     stack, disk = slow
     traffic = Traffic(tmp_path, run, "1h", age=OLD)
-    text = traffic.config.read_text().replace("batch: {", "batch: {local: 0B, ")
+    text = traffic.config.read_text().replace("batch: {", "batch: {driver_bytes: 0B, ")
     traffic.config.write_text(text + MORE)
     clickjoin(traffic, "init")
     slow_down(disk)
@@ -78,7 +78,7 @@ def test_two_drains_at_once_both_end_well(tmp_path: Path, slow: tuple[Stack, Dis
     """What the other is in the middle of when the ids are counted is not lost: neither ends with an error."""
     stack, disk = slow
     traffic = Traffic(tmp_path, 1, "1h", age=OLD)
-    traffic.config.write_text(traffic.config.read_text().replace("batch: {", "batch: {local: 0B, ") + MORE)
+    traffic.config.write_text(traffic.config.read_text().replace("batch: {", "batch: {driver_bytes: 0B, ") + MORE)
     clickjoin(traffic, "init")
     traffic.start()
     time.sleep(3)

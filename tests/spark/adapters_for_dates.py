@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql import functions as F
 
-from clickjoin.joiner.adapter import Adapter
+from clickjoin.kernel.adapter import Adapter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,21 +17,22 @@ import pytest
 import yaml
 
 from clickjoin.batch import run_batch
+from clickjoin.batch_context import Context
 from clickjoin.config import load
-from clickjoin.context import Context
-from clickjoin.dispatcher.plan import BatchPlan
 from clickjoin.engine import Engine
-from clickjoin.events import MICROS
+from clickjoin.model.ids import MICROS
+from clickjoin.model.plan import BatchPlan
 from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.report.accounts import account, kept_since
-from clickjoin.report.status import open_pending, replicas
-from clickjoin.tables import ALL
+from clickjoin.report.status import replicas
+from clickjoin.retry.pending import open_rows
+from clickjoin.schemas import ALL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from clickjoin.lake import Lake
+    from clickjoin.lake import SparkTables
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 # Read from the machine's clock, or measured: no two runs agree on them.
@@ -142,8 +143,8 @@ class Bench:
     def context(self, plan: BatchPlan, engine: Engine | None = None) -> Context:
         """What a copy of a batch works with."""
         engine = engine or self.engine
-        small = engine.lake.small
-        return Context(self.pipeline, engine.lake, plan, engine.adapter, load_timeline(small), *load_bounds(small))
+        delta = engine.lake.delta
+        return Context(self.pipeline, engine.lake, plan, engine.adapter, load_timeline(delta), *load_bounds(delta))
 
     def run_copy(self, plan: BatchPlan) -> Context:
         """Run a batch up to where only the journal's last word is missing, as a copy that crashes there."""
@@ -154,7 +155,7 @@ class Bench:
 
     def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
         """A table's rows, sorted; all columns that a run does not measure, or those named."""
-        table = self.engine.lake.small.read(name)
+        table = self.engine.lake.delta.read(name)
         wanted = columns or [c for c in table.schema.names if c not in _UNSTABLE and not c.startswith("seconds_")]
         return sorted((tuple(row[c] for c in wanted) for row in table.to_pylist()), key=repr)
 
@@ -164,7 +165,7 @@ class Bench:
 
     def places(self) -> dict[str, list[str]]:
         """Where every event is: hosts by table, without empty ones."""
-        waits = sorted(row["event_id"].split(":")[0] for row in open_pending(self.engine.lake.small))
+        waits = sorted(row["event_id"].split(":")[0] for row in open_rows(self.engine.lake.delta))
         found = {name: self.hosts(name) for name in ("joined", "filtered", "unjoinable", "expired")}
         return {name: hosts for name, hosts in (found | {"pending": waits}).items() if hosts}
 
@@ -180,12 +181,12 @@ class Bench:
     def accounts(self) -> dict[str, int | bool]:
         """The sums, without zeros."""
         since = kept_since(self.pipeline, self.engine.lake, datetime.fromtimestamp(self.clock.now, UTC))
-        found = account(self.engine.lake, replicas(self.engine.lake.small), since).to_dict()
+        found = account(self.engine.lake, replicas(self.engine.lake.delta), since).to_dict()
         return {name: value for name, value in found.items() if value}
 
 
 @contextmanager
-def crash_at(lake: Lake, table: str, *, after: bool) -> Iterator[None]:
+def crash_at(lake: SparkTables, table: str, *, after: bool) -> Iterator[None]:
     """What is done inside ends, as if killed, just before or just after the table is appended to."""
 
     def stop(commit: Any, name: str, *more: Any) -> None:

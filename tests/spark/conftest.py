@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clickjoin.session import in_process
+from clickjoin.spark.session import in_process
 from tests.spark.bench import Bench
 from tests.spark.hand import Hand
 from tests.spark.worn import worn

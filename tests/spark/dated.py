@@ -26,7 +26,7 @@ POSITION = "foreign.column_values_to_be_between.position"
 
 def lake(make: Callable[..., Bench]) -> Bench:
     """Clicks of one date: 48 are joined, 12 filtered, one waits."""
-    bench = make(adapter="clickjoin.joiner.examples:TopPositions", quality={"expectations": OWN}, keep=KEEP)
+    bench = make(adapter="clickjoin.examples.adapters:TopPositions", quality={"expectations": OWN}, retention=KEEP)
     shown = [query(f"q{n}", n, item=f"i{n}", campaign="all") for n in range(20)]
     bench.queries(*shown)
     waits = click("w", 55, query("never"), item="i1", position=1)
@@ -140,7 +140,7 @@ def _no_files(root: Path) -> None:
 
 def _other_table(root: Path) -> None:
     shutil.rmtree(root / "quality")
-    shutil.copytree(root / "boundary", root / "quality")
+    shutil.copytree(root / "registry_boundary", root / "quality")
 
 
 def _a_file(root: Path) -> None:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from clickjoin import faults
 from clickjoin.engine import Engine
+from clickjoin.model import failpoint
 from clickjoin.verification.findings import Report
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.spark.bench import NOON, Bench, event_id
@@ -57,11 +57,11 @@ class Hand:
             self.table(name).delete(f"{self.where(host)} AND {where}")
 
     def rows(self, name: str, host: str) -> list[dict[str, Any]]:
-        table = self.bench.engine.lake.small.read(name)
+        table = self.bench.engine.lake.delta.read(name)
         return [row for row in table.to_pylist() if row["event_id"].startswith(f"{host}:")]
 
     def add(self, name: str, row: dict[str, Any], **changes: Any) -> None:
-        schema = self.bench.engine.lake.small.read(name).schema
+        schema = self.bench.engine.lake.delta.read(name).schema
         write_deltalake(self.table(name), pa.Table.from_pylist([row | changes], schema=schema), mode="append")
 
     def change(self, name: str, host: str, **changes: str) -> None:
@@ -111,6 +111,6 @@ def stopped(monkeypatch: pytest.MonkeyPatch, point: str, work: Callable[[], obje
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(faults, "reach", reach)
+        patch.setattr(failpoint, "reach", reach)
         with pytest.raises(KeyboardInterrupt):
             work()

@@ -54,7 +54,7 @@ def test_a_removed_row(bench: Bench, tables: Any) -> None:
 
 
 def test_a_doubled_row(bench: Bench, tables: Any) -> None:
-    rows = bench.engine.lake.small.read("joined", filters=[("event_id", "=", click("a", 1, Q)["event_id"])])
+    rows = bench.engine.lake.delta.read("joined", filters=[("event_id", "=", click("a", 1, Q)["event_id"])])
     write_deltalake(tables("joined"), rows, mode="append")
     assert faults(bench) == (0, 1, False)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from pyspark.sql import functions as F
 
-from clickjoin.errors import AdapterError
-from clickjoin.joiner.adapter import Adapter, Merge
+from clickjoin.kernel.adapter import Adapter, BothRecords
+from clickjoin.model.errors import AdapterError
 from tests.spark.bench import Bench, click, event_id, query
 
 if TYPE_CHECKING:
@@ -19,71 +19,71 @@ Q1 = query("q1", campaign="all", propensity_score=0.25)
 Q2 = query("q2", 1, campaign=None, propensity_score="high")
 
 
-class Raises(Merge):
+class Raises(BothRecords):
     def prepare(self, foreign: DataFrame) -> DataFrame:
         raise RuntimeError("in Python")
 
 
-class RaisesInMerge(Merge):
+class RaisesInMerge(BothRecords):
     def merge(self, joined: DataFrame) -> DataFrame:
         return joined.select("no_such_column")
 
 
-class RaisesOnARow(Merge):
+class RaisesOnARow(BothRecords):
     def prepare(self, foreign: DataFrame) -> DataFrame:
         return foreign.withColumn("payload", F.raise_error(F.lit("on this row")).cast("string"))
 
 
-class RaisesOnARowInMerge(Merge):
+class RaisesOnARowInMerge(BothRecords):
     def merge(self, joined: DataFrame) -> DataFrame:
         return super().merge(joined).withColumn("foreign", F.raise_error(F.lit("on this row")).cast("string"))
 
 
-class DropsId(Merge):
+class DropsId(BothRecords):
     def merge(self, joined: DataFrame) -> DataFrame:
         return super().merge(joined).drop("event_id")
 
 
-class DropsPrimaryTime(Merge):
+class DropsPrimaryTime(BothRecords):
     def prepare(self, foreign: DataFrame) -> DataFrame:
         return foreign.drop("primary_time")
 
 
-class DropsColumn(Merge):
+class DropsColumn(BothRecords):
     def merge(self, joined: DataFrame) -> DataFrame:
         return super().merge(joined).drop("primary")
 
 
-class Doubles(Merge):
+class Doubles(BothRecords):
     def prepare(self, foreign: DataFrame) -> DataFrame:
         return foreign.unionAll(foreign)
 
 
-class DoublesInMerge(Merge):
+class DoublesInMerge(BothRecords):
     def merge(self, joined: DataFrame) -> DataFrame:
         return super().merge(joined.crossJoin(joined.sparkSession.range(2)))
 
 
-class Invents(Merge):
+class Invents(BothRecords):
     def prepare(self, foreign: DataFrame) -> DataFrame:
         return foreign.withColumn("event_id", F.concat("event_id", F.lit("0")))
 
 
-class InventsInMerge(Merge):
+class InventsInMerge(BothRecords):
     def merge(self, joined: DataFrame) -> DataFrame:
         return super().merge(joined).withColumn("event_id", F.lit("made:1:1"))
 
 
-class MovesTime(Merge):
+class MovesTime(BothRecords):
     def merge(self, joined: DataFrame) -> DataFrame:
         return super().merge(joined).withColumn("event_time", F.date_trunc("minute", "event_time"))
 
 
-class MakesTooFewColumns(Merge):
-    columns: ClassVar[Mapping[str, str]] = {**Merge.columns, "extra": "STRING"}
+class MakesTooFewColumns(BothRecords):
+    columns: ClassVar[Mapping[str, str]] = {**BothRecords.columns, "extra": "STRING"}
 
 
-class NotAFrame(Merge):
+class NotAFrame(BothRecords):
     def merge(self, joined: DataFrame) -> DataFrame:
         return None  # type: ignore[return-value]
 
@@ -99,7 +99,7 @@ class CommonNames(Adapter):
 
 
 def test_typed_click(make: Any) -> None:
-    bench = make(adapter="clickjoin.joiner.examples:TypedClick")
+    bench = make(adapter="clickjoin.examples.adapters:TypedClick")
     bench.queries(Q1, Q2)
     bench.clicks(click("a", 2.5, Q1, item_id=7, position=3), click("b", 2, Q2, item_id="x"))
     assert bench.join() == {"primary_in": 2, "events_in": 2, "joined": 2}
@@ -111,7 +111,7 @@ def test_typed_click(make: Any) -> None:
 
 
 def test_top_positions(make: Any) -> None:
-    bench = make(adapter="clickjoin.joiner.examples:TopPositions")
+    bench = make(adapter="clickjoin.examples.adapters:TopPositions")
     late = query("late")
     bench.queries(Q1)
     places = [("a", 1, Q1), ("b", 2, Q1), ("c", 3, Q1), ("d", 9, late), ("e", 1, late)]
@@ -165,14 +165,14 @@ BROKEN = [
 def test_broken(broken: Bench, adapter: type[Adapter], message: str) -> None:
     engine = broken.replica("main")
     engine.adapter = adapter()
-    with pytest.raises(AdapterError, match=f"(?s)adapter clickjoin.joiner.adapter:Merge: {message}") as caught:
+    with pytest.raises(AdapterError, match=f"(?s)adapter clickjoin.joiner.adapter:BothRecords: {message}") as caught:
         engine.join_once()
     assert not caught.value.retryable
     assert broken.claims() == broken.places() == {}
     assert broken.replica("main").join.unsettled().number == 1
 
 
-def test_mended(broken: Bench) -> None:
+def test_fixed(broken: Bench) -> None:
     """The same batch, once the adapter is fixed."""
     assert broken.join() == {"primary_in": 1, "events_in": 2, "joined": 2}
     assert broken.places() == {"joined": ["a", "b"]}

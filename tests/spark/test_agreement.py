@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin import apps, faults
-from clickjoin.errors import LakeError
+from clickjoin.jobs import collecting, registry
+from clickjoin.jobs.table import JOBS
+from clickjoin.model import failpoint
+from clickjoin.model.errors import LakeError
 from clickjoin.registry.boundary import advance
 from clickjoin.registry.reshard import reshard
 from tests.spark.bench import NOON, Bench, click, query
@@ -24,7 +26,7 @@ Q, NEVER, LATER = query("q"), query("never", 2), query("later", 3)
 def built(make: Callable[..., Bench]) -> Bench:
     """Two batches of every outcome, and a retry that gave an event up."""
     made = make(
-        adapter="clickjoin.joiner.examples:TopPositions",
+        adapter="clickjoin.examples.adapters:TopPositions",
         retry={"max_attempts": 2, "max_age": "5s"},
         registry={"retention": "1d"},
     )
@@ -53,7 +55,7 @@ def more(bench: Bench, host: str) -> None:
 
 
 def folder(bench: Bench, name: str) -> Path:
-    return Path(bench.engine.lake.small.path(name))
+    return Path(bench.engine.lake.delta.path(name))
 
 
 def keep(bench: Bench, name: str) -> Callable[[], None]:
@@ -80,7 +82,7 @@ def drain(bench: Bench, replica: str = "main") -> None:
 
 
 def rebuild(bench: Bench, what: str) -> None:
-    apps.rebuild(bench.spark, bench.pipeline, "", print, what=what, replace=True)
+    registry.rebuild(bench.spark, bench.pipeline, "", print, what=what, replace=True)
     bench.engine = bench.replica("main")
 
 
@@ -103,12 +105,12 @@ def test_an_older_registry(bench: Bench) -> None:
 
 
 def test_an_older_journal(bench: Bench) -> None:
-    back = keep(bench, "batches")
+    back = keep(bench, "journal")
     more(bench, "d")
     back()
     bench.clicks(click("e", 20, Q, position=1))
     with pytest.raises(
-        LakeError, match=r"batches: is older than table .* holds batch 3 of .*`clickjoin journal rebuild"
+        LakeError, match=r"journal: is older than table .* holds batch 3 of .*`clickjoin journal rebuild"
     ):
         bench.replica("main")
     rebuild(bench, "journal")
@@ -120,19 +122,20 @@ def test_an_older_journal(bench: Bench) -> None:
 
 
 def test_a_replica_that_an_older_journal_has_never_heard_of(bench: Bench) -> None:
-    back = keep(bench, "batches")
+    back = keep(bench, "journal")
     drain(bench, "west")
     back()
-    with pytest.raises(LakeError, match=r"batches: is older than table .* of bench/west/join: .* knows batches to 0"):
+    with pytest.raises(LakeError, match=r"journal: is older than table .* of bench/west/join: .* knows batches to 0"):
         bench.replica("main")
     rebuild(bench, "journal")
     drain(bench, "west")
     assert bench.accounts()["agree"]
 
 
-@pytest.mark.parametrize("between", ["boundary", "foreign", "joined"])
+@pytest.mark.parametrize("between", ["registry_boundary", "foreign", "joined"])
 def test_tables_copied_one_by_one_while_batches_ran(bench: Bench, between: str) -> None:
-    names = sorted(path.name for path in Path(bench.pipeline.root).iterdir())
+    first = ["journal", "registry_boundary"]
+    names = [*first, *sorted({path.name for path in Path(bench.pipeline.root).iterdir()} - set(first))]
     backs = []
     for name in names:
         backs.append(keep(bench, name))
@@ -140,17 +143,17 @@ def test_tables_copied_one_by_one_while_batches_ran(bench: Bench, between: str) 
             more(bench, "d")
     for back in backs:
         back()
-    with pytest.raises(LakeError, match="batches: is older than table"):
+    with pytest.raises(LakeError, match="journal: is older than table"):
         bench.replica("main")
 
 
-OLDER = ("joined", "foreign", "primary", "pending", "unjoinable", "metrics", "boundary")
+OLDER = ("joined", "foreign", "primary", "pending", "unjoinable", "metrics", "registry_boundary")
 
 
 @pytest.mark.parametrize("name", some(OLDER, 3))
 def test_any_other_older_table(bench: Bench, name: str) -> None:
     back = keep(bench, name)
-    advance(bench.engine.lake.small, 4, datetime.fromtimestamp(NOON - 7200, UTC), datetime.now(UTC))
+    advance(bench.engine.lake.delta, 4, datetime.fromtimestamp(NOON - 7200, UTC), datetime.now(UTC))
     bench.clicks(click("x", 5, NEVER, position=1))
     bench.queries(query("q2", 1))
     more(bench, "d")
@@ -188,7 +191,7 @@ def test_the_newest_commit_of_the_registry_is(bench: Bench, how: str) -> None:
 
 def test_the_newest_commit_of_the_journal_is_empty(bench: Bench) -> None:
     more(bench, "d")
-    newest(bench, "batches").write_bytes(b"")
+    newest(bench, "journal").write_bytes(b"")
     with pytest.raises(LakeError, match="json: is empty"):
         bench.replica("main")
     rebuild(bench, "journal")
@@ -199,7 +202,7 @@ def test_the_newest_commit_of_the_journal_is_empty(bench: Bench) -> None:
 def test_the_newest_commit_of_the_journal_is_gone(bench: Bench) -> None:
     """As after a crash before it: the batch is settled once more."""
     more(bench, "d")
-    newest(bench, "batches").unlink()
+    newest(bench, "journal").unlink()
     drain(bench)
     drain(bench, "west")
     assert bench.places()["joined"] == ["a", "c", "d"]
@@ -213,10 +216,10 @@ def test_every_job_refuses(bench: Bench) -> None:
     jobs = {name: {} for name in ("join", "retry", "redrive", "gc", "quality")}
     for name, more_ in {**jobs, "reshard": {"shards": 9}, "close_day": {"date": "2026-03-01"}}.items():
         with pytest.raises(LakeError, match="registry: is older"):
-            apps.APPS[name](bench.spark, bench.pipeline, "main", print, **more_)
+            JOBS[name].run(bench.spark, bench.pipeline, "main", print, **more_)
 
 
-@pytest.mark.parametrize("point", some(faults.POINTS, 2))
+@pytest.mark.parametrize("point", some(failpoint.POINTS, 2))
 @pytest.mark.parametrize("sequence", ["join", "retry"])
 def test_a_batch_cut_short_is_accepted(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, sequence: str, point: str
@@ -236,7 +239,7 @@ def test_a_batch_cut_short_is_accepted(
     assert bench.accounts()["agree"]
 
 
-REDRIVEN = ("fix registry", "append pending", "delete_matched registry", "fix unjoinable")
+REDRIVEN = ("commit_txn_only registry", "append pending", "delete_matched registry", "commit_txn_only unjoinable")
 
 
 @pytest.mark.parametrize("commit", some(REDRIVEN, 2))
@@ -263,7 +266,7 @@ def test_a_redrive_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.Monke
     assert bench.accounts()["agree"]
 
 
-@pytest.mark.parametrize("point", some(faults.GC_POINTS, 2))
+@pytest.mark.parametrize("point", some(failpoint.GC_POINTS, 2))
 def test_a_collection_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     bench.queries(late := query("n", 3 * 86400))
     bench.clicks(click("new", 3 * 86400 + 1, late, position=1))
@@ -271,7 +274,7 @@ def test_a_collection_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.Mo
     drain(bench)
     bench.clicks(click("open", 3 * 86400 + 2, late, position=1))
     stopped(monkeypatch, "planned", lambda: bench.engine.join_once())
-    collect = lambda: apps.gc(bench.spark, bench.pipeline, "main", print, wait=0)  # noqa: E731
+    collect = lambda: collecting.gc(bench.spark, bench.pipeline, "main", print, wait=0)  # noqa: E731
     stopped(monkeypatch, point, collect)
     bench.replica("main")
     collect()
@@ -279,11 +282,11 @@ def test_a_collection_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.Mo
     assert bench.accounts()["agree"]
 
 
-@pytest.mark.parametrize("point", faults.RESHARD_POINTS)
+@pytest.mark.parametrize("point", failpoint.RESHARD_POINTS)
 def test_a_resharding_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     now = datetime.fromtimestamp(bench.clock.now, UTC)
     since = (now + timedelta(hours=2)).replace(minute=0, second=0, microsecond=0)
-    stopped(monkeypatch, point, lambda: reshard(bench.engine.lake.small, bench.pipeline, 7, since, now))
+    stopped(monkeypatch, point, lambda: reshard(bench.engine.lake.delta, bench.pipeline, 7, since, now))
     bench.engine = bench.replica("main")
     more(bench, "d")
     bench.replica("west")

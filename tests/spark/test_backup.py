@@ -10,7 +10,7 @@ import pytest
 from clickjoin.backup.compare import compare
 from clickjoin.backup.restore import restore
 from clickjoin.backup.take import take
-from clickjoin.errors import LakeReplaced
+from clickjoin.model.errors import LakeReplaced
 from tests.spark.bench import Bench, click, crash_at, query
 
 

@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from clickjoin import apps, faults
 from clickjoin.engine import Engine
-from clickjoin.errors import ClockError, FilesGone
-from clickjoin.events import MICROS
+from clickjoin.gc.compaction import clean
+from clickjoin.jobs import collecting
 from clickjoin.lake import clock
 from clickjoin.lake.vacuum import Needed, is_whole, vacuum
-from clickjoin.maintain import clean
-from clickjoin.tables import ALL
+from clickjoin.model import failpoint
+from clickjoin.model.errors import ClockError, FilesGone
+from clickjoin.model.ids import MICROS
+from clickjoin.schemas import ALL
 from tests.spark.bench import NOON, Bench, click, query
 
 DAYS = 2 * 86400.0
@@ -43,21 +44,21 @@ def age(bench: Bench, seconds: float) -> None:
 
 def by_hand(bench: Bench, *names: str) -> list[str]:
     """VACUUM RETAIN 0 HOURS by somebody who looks at nothing else."""
-    small = bench.engine.lake.small
+    delta = bench.engine.lake.delta
     wanted = names or tuple(table.name for table in ALL)
-    return [path for name in wanted for path in vacuum(small, name, Needed(time.time() + DAYS))]
+    return [path for name in wanted for path in vacuum(delta, name, Needed(time.time() + DAYS))]
 
 
 def at(monkeypatch: pytest.MonkeyPatch, point: str, what: Callable[[], Any]) -> None:
     """Something happens once when a batch reaches a point."""
     left = [what]
-    monkeypatch.setattr(faults, "reach", lambda name: left.pop()() if name == point and left else None)
+    monkeypatch.setattr(failpoint, "reach", lambda name: left.pop()() if name == point and left else None)
 
 
 def whole(bench: Bench) -> bool:
     """Whether all files of the newest versions are there."""
-    small = bench.engine.lake.small
-    return all(is_whole(small, table.name, small.version(table.name)) for table in ALL)
+    delta = bench.engine.lake.delta
+    return all(is_whole(delta, table.name, delta.version(table.name)) for table in ALL)
 
 
 @pytest.mark.parametrize("local", ["0B", "4MB"])
@@ -65,7 +66,7 @@ def test_files_that_go_before_they_are_claimed(
     make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, local: str
 ) -> None:
     """The batch writes others at once, and nothing is committed that is not there."""
-    bench, gone = make(batch={"local": local}), []
+    bench, gone = make(batch={"driver_bytes": local}), []
     asked(bench, "a", "b")
     at(monkeypatch, "looked-up", lambda: gone.extend(by_hand(bench)))
     assert bench.join() == {"primary_in": 2, "events_in": 2, "joined": 2}
@@ -91,7 +92,7 @@ def test_a_batch_that_always_loses_its_files_says_so_and_the_next_run_goes_throu
 ) -> None:
     bench = make()
     asked(bench, "a")
-    monkeypatch.setattr(faults, "reach", lambda name: by_hand(bench) if name == "looked-up" else None)
+    monkeypatch.setattr(failpoint, "reach", lambda name: by_hand(bench) if name == "looked-up" else None)
     with pytest.raises(FilesGone, match=r"registry.*1 of 1 files .* gone.*is run again"):
         bench.engine.join_once()
     monkeypatch.undo()
@@ -113,9 +114,9 @@ def test_a_paused_batch_keeps_what_it_has_written(make: Callable[..., Bench], mo
         plan = bench.engine.join.unsettled()
         assert plan
         monkeypatch.setattr(
-            "clickjoin.maintain.unsettled", lambda *_: [replace(plan, planned=plan.planned - int(DAYS * MICROS))]
+            "clickjoin.gc.compaction.unsettled", lambda *_: [replace(plan, planned=plan.planned - int(DAYS * MICROS))]
         )
-        clean(bench.pipeline, bench.replica("gc").lake.small, print)
+        clean(bench.pipeline, bench.replica("gc").lake.delta, print)
         found.append(files - set(Path(bench.pipeline.root).rglob("*.parquet")))
 
     at(monkeypatch, "looked-up", sleep)
@@ -137,11 +138,11 @@ def test_gc_by_a_clock_that_is_off_removes_no_file_and_says_why(
     with pytest.raises(
         ClockError, match=rf"(?s){abs(off) // 1000:.0f}\d\d\d s apart, more than 300 s.*no file was removed"
     ):
-        apps.gc(bench.spark, bench.pipeline, "main", said.append, wait=0)
+        collecting.gc(bench.spark, bench.pipeline, "main", said.append, wait=0)
     assert files <= set(Path(bench.pipeline.root).rglob("*.parquet"))
     monkeypatch.undo()
     age(bench, DAYS)
-    done = apps.gc(bench.spark, bench.pipeline, "main", said.append, wait=0)
+    done = collecting.gc(bench.spark, bench.pipeline, "main", said.append, wait=0)
     assert done["removed"]["joined"] == 5
     assert whole(bench)
 
@@ -159,7 +160,7 @@ def test_events_of_now_are_not_expired_by_a_collector_that_is_ahead(
     bench.clicks(click("new", now, record), click("rogue", ahead, record))
     bench.join()
     monkeypatch.setattr(clock.time, "time", lambda: real() + DAYS)
-    done = apps.gc(bench.spark, bench.pipeline, "main", print, wait=0, dry_run=True)
+    done = collecting.gc(bench.spark, bench.pipeline, "main", print, wait=0, dry_run=True)
     assert datetime.fromisoformat(done["boundary"]).timestamp() < real() - 3600
 
 
@@ -181,7 +182,7 @@ def die(monkeypatch: pytest.MonkeyPatch, bench: Bench, point: str) -> None:
         if name == point:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(faults, "reach", reach)
+    monkeypatch.setattr(failpoint, "reach", reach)
     with pytest.raises(KeyboardInterrupt):
         bench.engine.retry_once()
     monkeypatch.undo()
@@ -192,20 +193,20 @@ def test_a_plan_keeps_the_version_that_it_names(make: Callable[..., Bench], monk
     die(monkeypatch, bench, "planned")
     plan = bench.engine.retry.unsettled()
     assert plan
-    assert plan.pending
+    assert plan.table
     lake, root = bench.replica("gc").lake, bench.pipeline
     bench.clicks(click("c", 1, query("qc")))
     bench.join()
     assert lake.rewrite("pending") == 2
     age(bench, DAYS)
-    clean(root, lake.small, print)
-    assert is_whole(lake.small, "pending", plan.pending.version)
+    clean(root, lake.delta, print)
+    assert is_whole(lake.delta, "pending", plan.table.version)
     bench.queries(*bench.late)  # type: ignore[attr-defined]
     bench.engine = bench.replica("main")
     bench.join()
     assert bench.retry()["joined"] == 2
-    assert clean(root, lake.small, print)["pending"] == 2
-    assert not is_whole(lake.small, "pending", plan.pending.version)
+    assert clean(root, lake.delta, print)["pending"] == 2
+    assert not is_whole(lake.delta, "pending", plan.table.version)
     assert bench.places() == {"joined": ["a", "b"], "pending": ["c"]}
 
 
@@ -248,7 +249,7 @@ def test_a_redrive_whose_version_is_gone_is_settled(
         bench.engine.redrive()
     monkeypatch.undo()
     bench.engine = bench.replica("main")
-    bench.engine.lake.spark.sql(f"UPDATE delta.`{bench.engine.lake.small.path('unjoinable')}` SET attempt = attempt")
+    bench.engine.lake.spark.sql(f"UPDATE delta.`{bench.engine.lake.delta.path('unjoinable')}` SET attempt = attempt")
     assert by_hand(bench, "unjoinable")
     assert bench.engine.redrive() == 2
     assert bench.places() == {"pending": ["a", "b"]}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.errors import LakeError
+from clickjoin.model.errors import LakeError
 from clickjoin.verification.findings import Report
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import found, verify
@@ -74,13 +74,13 @@ def test_a_data_file(bench: Bench, name: str, how: str) -> None:
     whole(bench, "d")
 
 
-@pytest.mark.parametrize("name", some(("batches", "boundary", "timeline"), 3))
+@pytest.mark.parametrize("name", some(("journal", "registry_boundary", "shard_timeline"), 3))
 def test_a_data_file_of_the_books(bench: Bench, name: str) -> None:
     from datetime import UTC, datetime
 
     from clickjoin.registry.boundary import advance
 
-    advance(bench.engine.lake.small, 4, datetime.fromtimestamp(NOON - 7200, UTC), datetime.now(UTC))
+    advance(bench.engine.lake.delta, 4, datetime.fromtimestamp(NOON - 7200, UTC), datetime.now(UTC))
     data_file(bench, name).unlink()
     with pytest.raises(LakeError, match=rf"/{name}.*(Restore|journal rebuild)"):
         verify(bench, repair=True)
@@ -100,7 +100,7 @@ def test_an_older_table(bench: Bench, name: str) -> None:
     whole(bench, "d")
 
 
-@pytest.mark.parametrize("name", some(("registry", "joined", "foreign", "batches"), 4))
+@pytest.mark.parametrize("name", some(("registry", "joined", "foreign", "journal"), 4))
 @pytest.mark.parametrize("content", some((b"", b'{"commitInfo":{}}\n{"ad'), 2))
 def test_a_torn_commit(bench: Bench, name: str, content: bytes) -> None:
     more(bench, "d")
@@ -121,7 +121,7 @@ def overwrite(bench: Bench, name: str, version: int) -> None:
 @pytest.mark.parametrize("name", some(("registry", "joined", "foreign", "pending"), 4))
 def test_a_commit_that_another_has_overwritten(bench: Bench, name: str) -> None:
     more(bench, "d")
-    version = bench.engine.lake.small.version(name)
+    version = bench.engine.lake.delta.version(name)
     more(bench, "e")
     overwrite(bench, name, version)
     bench.engine = bench.replica("main")
@@ -134,13 +134,13 @@ def test_a_commit_that_another_has_overwritten(bench: Bench, name: str) -> None:
 
 
 def test_a_drain_says_which_file_and_what_to_do(bench: Bench) -> None:
-    from clickjoin.known import known
+    from clickjoin.spark.failures import translate
 
     file = data_file(bench, "registry")
     file.unlink()
     with pytest.raises(Exception, match=r"parquet") as caught:
         drain(bench, "west")
-    ours = known(caught.value)
+    ours = translate(caught.value)
     assert isinstance(ours, LakeError)
     assert file.name in str(ours)
     assert "`clickjoin verify --repair`" in ours.remedy

@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.dates import again, jobs, ledger
-from clickjoin.dates.again import try_again
+from clickjoin.dates import ledger, retry_date
 from clickjoin.dates.backfill import RawLogs, land
-from clickjoin.dates.changes import changed
 from clickjoin.dates.closing import Order, close
-from clickjoin.dates.day import Day
-from clickjoin.dates.late import join_expired
-from clickjoin.dates.outline import outline
+from clickjoin.dates.dry_run import outline
+from clickjoin.dates.late_events import join_expired
 from clickjoin.dates.rebuild import rebuild
+from clickjoin.dates.reclose_changed import changed
+from clickjoin.dates.retry_date import try_again
 from clickjoin.dates.watermark import low_watermark
-from clickjoin.errors import ConfigError, DateBusy, DateError, LakeError
-from clickjoin.events import MICROS, moment
+from clickjoin.jobs import dates
+from clickjoin.model.errors import ConfigError, DateBusy, DateError, LakeError
+from clickjoin.model.ids import MICROS, moment
+from clickjoin.model.span import Day
 from clickjoin.registry.boundary import advance
 from clickjoin.report.backlog import backlog
 from clickjoin.verification.verify import Verifier, Wanted
@@ -45,7 +46,7 @@ def order(engine: Any, day: Day = TODAY, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def bench(make: Any) -> Bench:
     """a joined; b waits for a query that comes late; c for one that is never seen."""
-    made: Bench = make(close={"idle": "15m"})
+    made: Bench = make(close={"idle_timeout": "15m"})
     made.queries(Q)
     made.clicks(click("a", 2, Q), click("b", 3, LATE), click("c", 4, LOST))
     made.rest(3600)
@@ -54,7 +55,7 @@ def bench(make: Any) -> Bench:
 
 
 def test_a_day_from_open_to_closed_and_changed_late(bench: Bench) -> None:
-    engine, small = bench.engine, bench.engine.lake.small
+    engine, delta = bench.engine, bench.engine.lake.delta
     first = order(engine)
     assert (first["state"], first["ok"], first["changed"], first["revision"]) == ("open", False, False, 0)
     assert "2 of its events wait" in first["detail"]
@@ -67,29 +68,29 @@ def test_a_day_from_open_to_closed_and_changed_late(bench: Bench) -> None:
     assert (second["state"], second["joined"], second["unjoinable"], second["pending"]) == ("closed", 2, 1, 0)
     assert (second["revision"], second["changed"]) == (1, True)
     before = bench.all_tables()
-    again = order(engine, run="another")
-    assert (again["state"], again["revision"], again["changed"]) == ("closed", 1, False)
+    retry_date = order(engine, run="another")
+    assert (retry_date["state"], retry_date["revision"], retry_date["changed"]) == ("closed", 1, False)
     same = {name for name, rows in bench.all_tables().items() if rows == before[name]}
     assert {"joined", "registry", "pending", "unjoinable", "foreign", "primary"} <= same
-    assert changed(bench.pipeline, small, NEXT_DAY) == []
+    assert changed(bench.pipeline, delta, NEXT_DAY) == []
     bench.queries(LOST)
     bench.clicks(click("d", 5, Q))
     bench.rest(3600)
     bench.join()
-    assert changed(bench.pipeline, small, NEXT_DAY) == [str(TODAY)]
+    assert changed(bench.pipeline, delta, NEXT_DAY) == [str(TODAY)]
     last = order(engine)  # c was given up, and its query has come
     assert (last["joined"], last["unjoinable"], last["revision"], last["changed"]) == (4, 0, 2, True)
     assert bench.accounts()["agree"]
 
 
 def test_a_rebuild_changes_rows_and_not_ids(bench: Bench) -> None:
-    ids, at = bench.rows("joined", "event_id", "token"), bench.engine.lake.small.version("joined")
+    ids, at = bench.rows("joined", "event_id", "token"), bench.engine.lake.delta.version("joined")
     file = bench.file.read_text() + "adapter: tests.spark.adapters_for_dates:Louder\n"
     bench.file.write_text(file)
     bench.reload()
     seen = outline(bench.engine, TODAY, Order("rebuild"))
     assert (seen["rows"], seen["rebuilt"], seen["missing"], seen["pending"]) == (1, 1, {}, 2)
-    assert bench.engine.lake.small.version("joined") == at + 1  # a column came; no row changed
+    assert bench.engine.lake.delta.version("joined") == at + 1  # a column came; no row changed
     done = order(bench.engine, action="rebuild")
     assert done["done"]["rebuilt"] == 1
     assert bench.rows("joined", "event_id", "token") == ids
@@ -97,7 +98,7 @@ def test_a_rebuild_changes_rows_and_not_ids(bench: Bench) -> None:
     checks = {row[0] for row in bench.rows("quality", "check")}
     assert "null_rate.louder" in checks
     assert not checks & {"null_rate.foreign", "null_rate.primary"}  # today's adapter does not make them
-    old = DeltaTable(bench.engine.lake.small.path("joined"), version=at).to_pyarrow_table()
+    old = DeltaTable(bench.engine.lake.delta.path("joined"), version=at).to_pyarrow_table()
     assert old["foreign"].null_count == 0
     assert "louder" not in old.column_names
 
@@ -107,15 +108,15 @@ def test_a_rebuild_changes_rows_and_not_ids(bench: Bench) -> None:
     [
         ("tests.spark.adapters_for_dates:Nobody", (), "1 that today's adapter leaves out"),
         ("tests.spark.adapters_for_dates:Falls", (), "on some row"),
-        ("clickjoin.joiner.adapter:Merge", ("foreign",), "1 whose own record was collected"),
-        ("clickjoin.joiner.adapter:Merge", ("primary",), "1 whose primary event was collected"),
+        ("clickjoin.joiner.adapter:BothRecords", ("foreign",), "1 whose own record was collected"),
+        ("clickjoin.joiner.adapter:BothRecords", ("primary",), "1 whose primary event was collected"),
     ],
 )
 def test_a_rebuild_that_cannot_keep_the_ids_changes_nothing(
     bench: Bench, adapter: str, gone: tuple[str, ...], message: str
 ) -> None:
     for name in gone:
-        bench.engine.lake.small.open(name).delete()
+        bench.engine.lake.delta.open(name).delete()
     bench.file.write_text(bench.file.read_text() + f"adapter: {adapter}\n")
     bench.reload()
     before = bench.all_tables()
@@ -127,9 +128,9 @@ def test_a_rebuild_that_cannot_keep_the_ids_changes_nothing(
 
 def test_below_the_boundary_the_output_says_what_is_joined(bench: Bench) -> None:
     """Claims are gone: a's record comes again, with e and f; e's query is there. Two runs, and a copy that was late."""
-    small, noon = bench.engine.lake.small, moment(int(NOON * MICROS))
-    advance(small, 4, noon + timedelta(hours=1), noon + timedelta(days=9))
-    small.open("registry").delete()
+    delta, noon = bench.engine.lake.delta, moment(int(NOON * MICROS))
+    advance(delta, 4, noon + timedelta(hours=1), noon + timedelta(days=9))
+    delta.open("registry").delete()
     bench.clicks(click("a", 2, Q), click("e", 6, Q), click("f", 7, query("never", 3)))
     bench.join()
     assert bench.hosts("expired") == ["a", "e", "f"]
@@ -143,7 +144,7 @@ def test_below_the_boundary_the_output_says_what_is_joined(bench: Bench) -> None
 
 def test_two_dates_at_a_time_in_one_process(bench: Bench) -> None:
     days, action = {"since": "2026-03-01", "until": "2026-03-02"}, {"mode": "fill", "jobs": 2}
-    done = jobs.backfill(bench.spark, bench.pipeline, "main", silent, **days, **action)  # type: ignore[arg-type]
+    done = dates.backfill(bench.spark, bench.pipeline, "main", silent, **days, **action)  # type: ignore[arg-type]
     assert done["errors"] == {}
     assert [str(row["date"]) for row in done["dates"]] == ["2026-03-01", "2026-03-02"]
     assert bench.hosts("joined") == ["a"]
@@ -156,14 +157,14 @@ def test_raw_logs_of_the_past_are_read_and_only_these(bench: Bench, tmp_path: Pa
     logs, batches = RawLogs(str(tmp_path / "q.jsonl"), str(tmp_path / "c.jsonl")), []
     with pytest.raises(ConfigError, match="raw logs are taken only below"):
         land(bench.engine, logs, batches.append)
-    assert bench.engine.lake.small.rows("quarantine") == 0
+    assert bench.engine.lake.delta.rows("quarantine") == 0
     with bench.file.open("a") as file:
         file.write(f"backfill: {{roots: [{tmp_path}]}}\n")
     bench.reload()
     assert land(bench.engine, logs, batches.append) == 2
     assert (bench.hosts("joined"), len(batches)) == (["a", "o"], 1)
     assert land(bench.engine, logs, batches.append) == 0
-    assert backlog(bench.pipeline, bench.engine.lake.small, logs.replica)["backlog_bytes"] == 0
+    assert backlog(bench.pipeline, bench.engine.lake.delta, logs.replica)["backlog_bytes"] == 0
     assert bench.engine.join_once() is None  # its own logs are what it reads
     with pytest.raises(ConfigError, match="nowhere"):
         land(bench.engine, RawLogs(foreign=str(tmp_path / "nowhere/*")), batches.append)
@@ -180,7 +181,7 @@ def test_every_replicas_events_are_tried(bench: Bench, monkeypatch: pytest.Monke
     bench.join()
     west = bench.replica("west")
     if began:  # main has begun since somebody looked which replicas there are
-        monkeypatch.setattr(again, "replicas", lambda _: ["west"])
+        monkeypatch.setattr(retry_date, "replicas", lambda _: ["west"])
     assert try_again(west, TODAY.span)["joined"] == 2
     assert bench.hosts("joined") == ["a", "b", "c"]
     assert try_again(bench.engine, Day(date(2026, 3, 2)).span)["tried"] == 0
@@ -197,7 +198,7 @@ def test_a_date_is_held_by_one(bench: Bench) -> None:
             pass
         with held(Day(date(2026, 3, 2))):
             pass
-    ledger._take(bench.engine.lake.small, TODAY, 30, lambda: now[0])  # and is killed
+    ledger._take(bench.engine.lake.delta, TODAY, 30, lambda: now[0])  # and is killed
     now[0] += 31
     with held(TODAY):
         pass
@@ -209,26 +210,26 @@ def test_a_date_that_has_not_begun(bench: Bench) -> None:
 
 
 def test_the_watermark(make: Any) -> None:
-    bench: Bench = make(close={"disorder": "1m", "idle": "15m"})
-    small, now = bench.engine.lake.small, NOON + 100
-    assert low_watermark(bench.pipeline, small, now).why == "no batch has ever been planned"
+    bench: Bench = make(close={"max_out_of_orderness": "1m", "idle_timeout": "15m"})
+    delta, now = bench.engine.lake.delta, NOON + 100
+    assert low_watermark(bench.pipeline, delta, now).why == "no batch has ever been planned"
     bench.queries(Q)
     bench.clicks(click("a", 30, Q))
     bench.join()
-    mark = low_watermark(bench.pipeline, small, now)
+    mark = low_watermark(bench.pipeline, delta, now)
     assert mark.time == moment(int((NOON - 60) * MICROS)), mark  # the queries' newest is of noon
     bench.queries(query("r", 90))
     bench.clicks("{broken", click("b", 70, Q), click("c", 40, Q))
-    mark = low_watermark(bench.pipeline, small, now)
+    mark = low_watermark(bench.pipeline, delta, now)
     assert mark.time == moment(int((NOON + 10) * MICROS)), mark  # b's, the first good record that is unread
     bench.join()
     rest = 2e9
-    mark = low_watermark(bench.pipeline, small, rest)
+    mark = low_watermark(bench.pipeline, delta, rest)
     assert (mark.time, mark.why) == (
         moment(int((rest - 60) * MICROS)),
         "primary: at rest, all read, so complete up to 2033-05-18 03:32 UTC",
     )
     bench.clicks("{broken")
-    assert "no good record" in low_watermark(bench.pipeline, small, rest).why
+    assert "no good record" in low_watermark(bench.pipeline, delta, rest).why
     (bench.folder / "primary").rename(bench.folder / "away")
-    assert low_watermark(bench.pipeline, small, rest).time is None
+    assert low_watermark(bench.pipeline, delta, rest).time is None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clickjoin.events import bucket_of
+from clickjoin.model.ids import bucket_of
 from clickjoin.registry.shards import load_timeline
 from tests.spark.bench import MICROS, NOON, Bench, click, event_id, query
 
@@ -23,8 +23,8 @@ def life(make: Any, request: pytest.FixtureRequest) -> Iterator[tuple[Bench, lis
     """Three joins and two retries; returns what each batch counted, and what waited at last."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "all rows":  # as in tables where a batch names a few rows of many
-            patch.setattr("clickjoin.lake.lake._LEAST_HELD", 0)
-            patch.setattr("clickjoin.lake.lake._PER_KEY", 0)
+            patch.setattr("clickjoin.lake.spark_reader._MIN_ROWS", 0)
+            patch.setattr("clickjoin.lake.spark_reader._ROWS_PER_KEY", 0)
         yield _life(make())
 
 
@@ -83,7 +83,7 @@ def test_claims(life: tuple[Bench, list[Any]]) -> None:
         "c": ("main/retry/2", "joined"),
         "d": ("main/join/2", "joined"),
     }
-    timeline = load_timeline(bench.engine.lake.small)
+    timeline = load_timeline(bench.engine.lake.delta)
     for name, moment, bucket, shard in bench.rows("registry", "event_id", "event_time", "bucket", "shard"):
         assert moment == at((int(name.rsplit(":", 1)[1]) / MICROS) - NOON)
         assert bucket == bucket_of(int(moment.timestamp()) * MICROS, 3600)
@@ -120,7 +120,7 @@ def test_landed_and_quarantined(life: tuple[Bench, list[Any]]) -> None:
 def test_journal_and_metrics(life: tuple[Bench, list[Any]]) -> None:
     bench = life[0]
     numbers = [("join", 1), ("join", 2), ("join", 3), ("retry", 1), ("retry", 2)]
-    assert bench.rows("batches", "sequence", "batch", "state") == sorted(
+    assert bench.rows("journal", "sequence", "batch", "state") == sorted(
         [(*number, state) for number in numbers for state in ("planned", "settled")], key=repr
     )
     rows = bench.rows(
@@ -134,7 +134,7 @@ def test_journal_and_metrics(life: tuple[Bench, list[Any]]) -> None:
         ("retry", 2, 1, 86, 86, 0, None),
     ]
     steps = ("land", "lookup", "claim", "publish", "settle")
-    first = bench.engine.lake.small.read("metrics", filters=[("sequence", "=", "join"), ("batch", "=", 1)]).to_pylist()[
+    first = bench.engine.lake.delta.read("metrics", filters=[("sequence", "=", "join"), ("batch", "=", 1)]).to_pylist()[
         0
     ]
     assert all(first[f"seconds_{step}"] > 0 for step in steps)

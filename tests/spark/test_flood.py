@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from clickjoin.config import load
-from clickjoin.errors import ConfigError
+from clickjoin.jobs.run import drained
+from clickjoin.model.errors import ConfigError
 from clickjoin.report.export import export
 from clickjoin.report.status import status
-from clickjoin.run import drained
 from tests.spark.bench import Bench, click, query
 
 QUERIES = [query(f"q{n}", n / 100) for n in range(30)]
@@ -37,9 +37,9 @@ def test_there_and_back(make: Any) -> None:
     assert problem["detail"].startswith("31 of 31 records of the foreign stream went to quarantine, most of them as ")
     assert "bad-primary-id: `query_idd` is missing" in problem["detail"]
     assert sum(line.startswith("problem: quarantined: ") for line in said) == 1
-    assert status(bench.engine.lake.small)["replicas"]["main"]["problems"] == [problem]
+    assert status(bench.engine.lake.delta)["replicas"]["main"]["problems"] == [problem]
     out = bench.folder / "foreign" / "again.jsonl"
-    done = export(bench.pipeline, bench.engine.lake.small, out)
+    done = export(bench.pipeline, bench.engine.lake.delta, out)
     log = (bench.folder / "foreign" / "0.jsonl").read_bytes()
     assert out.read_bytes().partition(b"\n")[2] == log
     assert (done.records, done.bytes, done.reasons, done.without_bytes) == (31, len(log), {"bad-primary-id": 31}, 0)
@@ -70,19 +70,19 @@ def test_export_of_one_stream_and_reason_once(make: Any, tmp_path: Path) -> None
     bench.clicks("{broken", "[1]", LONG, "{broken again")
     bench.join()
     bench.replica("east").join_once()
-    small = bench.engine.lake.small
+    delta = bench.engine.lake.delta
     with pytest.raises(ConfigError, match=r"both streams have such records.*Add --stream"):
-        export(bench.pipeline, small, tmp_path / "out")
-    broken = export(bench.pipeline, small, tmp_path / "broken", reason="broken-json")
+        export(bench.pipeline, delta, tmp_path / "out")
+    broken = export(bench.pipeline, delta, tmp_path / "broken", reason="broken-json")
     assert (tmp_path / "broken").read_bytes().splitlines()[1:] == [b"{broken", b"{broken again"]
     assert broken.records == 2
-    export(bench.pipeline, small, tmp_path / "all", stream="foreign")
+    export(bench.pipeline, delta, tmp_path / "all", stream="foreign")
     log = (bench.folder / "foreign" / "0.jsonl").read_bytes()
     assert (tmp_path / "all").read_bytes().partition(b"\n")[2] == log
     with pytest.raises(ConfigError, match="is there already"):
-        export(bench.pipeline, small, tmp_path / "all", stream="foreign")
+        export(bench.pipeline, delta, tmp_path / "all", stream="foreign")
     with pytest.raises(ConfigError, match="cannot be written"):
-        export(bench.pipeline, small, tmp_path / "no" / "folder", stream="foreign")
+        export(bench.pipeline, delta, tmp_path / "no" / "folder", stream="foreign")
 
 
 def test_export_of_csv(make: Any) -> None:
@@ -91,7 +91,7 @@ def test_export_of_csv(make: Any) -> None:
     (bench.folder / "foreign" / "0.csv").write_text("\n".join(lines) + "\n")
     bench.queries(*QUERIES)
     bench.join()
-    assert export(bench.pipeline, bench.engine.lake.small, bench.folder / "foreign" / "again.csv").records == 30
+    assert export(bench.pipeline, bench.engine.lake.delta, bench.folder / "foreign" / "again.csv").records == 30
     raw = yaml.safe_load(bench.file.read_text())
     raw["foreign"]["event_time"] = "embedded"
     bench.file.write_text(yaml.safe_dump(raw))

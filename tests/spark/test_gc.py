@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from clickjoin import faults
-from clickjoin.maintain import maintain
+from clickjoin.gc.collector import Collected, Collector
+from clickjoin.gc.compaction import maintain
+from clickjoin.model import failpoint
 from clickjoin.registry.boundary import advance
-from clickjoin.registry.gc import Collected, Collector
 from tests.spark.bench import NOON, Bench, click, query
 
 HOUR = 3600.0
@@ -46,7 +46,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, bench: Bench, point: str) -> None:
         if name == point:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(faults, "reach", reach)
+    monkeypatch.setattr(failpoint, "reach", reach)
     with pytest.raises(KeyboardInterrupt):
         bench.engine.join_once()
     monkeypatch.undo()
@@ -75,8 +75,8 @@ def test_dropping_writes_no_data(make: Callable[..., Bench]) -> None:
     joined(bench, "new", 5)
     bench.join()
     gc(bench, hours=5.5)
-    small = bench.engine.lake.small
-    log = Path(small.path("registry")) / "_delta_log" / f"{small.version('registry'):020}.json"
+    delta = bench.engine.lake.delta
+    log = Path(delta.path("registry")) / "_delta_log" / f"{delta.version('registry'):020}.json"
     actions = [next(iter(json.loads(line))) for line in log.read_text().splitlines()]
     assert sorted(actions) == ["commitInfo", "remove"]
 
@@ -87,10 +87,10 @@ def test_a_dry_run_says_it_and_changes_nothing(make: Callable[..., Bench]) -> No
     joined(bench, "new", 5)
     bench.join()
     before = bench.all_tables()
-    told = gc(bench, hours=5.5, dry_run=True)
+    dry = gc(bench, hours=5.5, dry_run=True)
     assert bench.all_tables() == before
     done = gc(bench, hours=5.5)
-    assert (told.boundary, told.dropped, told.rows) == (done.boundary, done.dropped, done.rows)
+    assert (dry.boundary, dry.dropped, dry.rows) == (done.boundary, done.dropped, done.rows)
 
 
 def test_an_event_that_waits_holds_the_boundary(make: Callable[..., Bench]) -> None:
@@ -192,8 +192,10 @@ def test_what_another_collector_moves_meanwhile_is_not_dropped(
     for host, hours in (("old", 0), ("mid", 3), ("new", 6)):
         joined(bench, host, hours)
     bench.join()
-    small, later = bench.engine.lake.small, datetime.fromtimestamp(NOON + 4 * HOUR, UTC)
-    monkeypatch.setattr(faults, "reach", lambda name: name == "stragglers-handled" and advance(small, 2, later, later))
+    delta, later = bench.engine.lake.delta, datetime.fromtimestamp(NOON + 4 * HOUR, UTC)
+    monkeypatch.setattr(
+        failpoint, "reach", lambda name: name == "stragglers-handled" and advance(delta, 2, later, later)
+    )
     gc(bench, hours=5.5)
     assert sorted(bench.claims()) == ["mid", "new"]
 
@@ -215,7 +217,7 @@ def test_no_query_goes_from_under_a_click_that_is_claimed(
         if name == "claimed":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(faults, "reach", reach)
+    monkeypatch.setattr(failpoint, "reach", reach)
     assert gc(bench, hours=5.5).dropped["primary"].rows == 1
     monkeypatch.undo()
     bench.engine = bench.replica("main")
@@ -223,7 +225,7 @@ def test_no_query_goes_from_under_a_click_that_is_claimed(
     assert bench.places() == {"joined": ["new"], "pending": ["late"]}
 
 
-@pytest.mark.parametrize("point", faults.GC_POINTS)
+@pytest.mark.parametrize("point", failpoint.GC_POINTS)
 def test_cut_short_and_begun_again(make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     bench = make(**SMALL)
     old = joined(bench, "old", 0)
@@ -234,7 +236,7 @@ def test_cut_short_and_begun_again(make: Callable[..., Bench], monkeypatch: pyte
         if name == point:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(faults, "reach", reach)
+    monkeypatch.setattr(failpoint, "reach", reach)
     with pytest.raises(KeyboardInterrupt):
         gc(bench, hours=5.5)
     monkeypatch.undo()
@@ -246,7 +248,7 @@ def test_cut_short_and_begun_again(make: Callable[..., Bench], monkeypatch: pyte
 
 
 def test_history_of_what_waits_no_longer_goes(make: Callable[..., Bench]) -> None:
-    bench = make(**SMALL, keep={"pending": "1h"})
+    bench = make(**SMALL, retention={"pending": "1h"})
     late, never = query("late", 0), query("never", 0)
     bench.clicks(click("joins", 1, late), click("given-up", 1, never))
     bench.join()
@@ -284,14 +286,14 @@ def test_closed_buckets_are_rewritten_and_no_row_changes(make: Callable[..., Ben
     for n in range(5):
         joined(bench, f"c{n}", 0)
         bench.join()
-    before, small = bench.all_tables(), bench.engine.lake.small
+    before, delta = bench.all_tables(), bench.engine.lake.delta
     now = datetime.fromtimestamp(NOON + 5 * HOUR, UTC)
-    many = small.files("registry").num_rows
+    many = delta.files("registry").num_rows
     done = maintain(bench.pipeline, bench.engine.lake, now, print)
     assert done.rewritten["joined"] == 5
     assert done.rewritten["primary"] == 5
-    assert small.files("joined").num_rows == 1
-    assert small.files("registry").num_rows < many or many < 4
+    assert delta.files("joined").num_rows == 1
+    assert delta.files("registry").num_rows < many or many < 4
     assert bench.all_tables() == before
     joined(bench, "c9", 0)
     assert bench.join()["joined"] == 1
@@ -300,16 +302,16 @@ def test_closed_buckets_are_rewritten_and_no_row_changes(make: Callable[..., Ben
 
 def test_an_open_bucket_is_rewritten_once_it_is_crowded(make: Callable[..., Bench]) -> None:
     bench = make(**SMALL)
-    small, now = bench.engine.lake.small, datetime.fromtimestamp(NOON + HOUR, UTC)
+    delta, now = bench.engine.lake.delta, datetime.fromtimestamp(NOON + HOUR, UTC)
     held = []
     for n in range(4):
         held.append(joined(bench, f"c{n}", 0))
         bench.join()
     maintain(bench.pipeline, bench.engine.lake, now, print)
-    assert small.files("joined").num_rows == 4
+    assert delta.files("joined").num_rows == 4
     before = bench.all_tables()
     maintain(bench.pipeline, bench.engine.lake, now, print, crowd=4)
-    assert small.files("joined").num_rows == 1
+    assert delta.files("joined").num_rows == 1
     assert bench.all_tables() == before
     bench.clicks(held[2])  # its claim lies in a file that was rewritten
     joined(bench, "c9", 0)
@@ -321,15 +323,15 @@ def test_an_open_bucket_is_rewritten_once_it_is_crowded(make: Callable[..., Benc
 def test_landed_rows_are_rewritten_before_they_are_looked_up(
     make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, local: str
 ) -> None:
-    bench = make(**SMALL | {"batch": {"local": local}})
+    bench = make(**SMALL | {"batch": {"driver_bytes": local}})
     now, seen = datetime.fromtimestamp(NOON + HOUR, UTC), []
 
     def reach(name: str) -> None:
         if name == "landed":
             maintain(bench.pipeline, bench.engine.lake, now, print, crowd=2)
-            seen.append(bench.engine.lake.small.files("foreign").num_rows)
+            seen.append(bench.engine.lake.delta.files("foreign").num_rows)
 
-    monkeypatch.setattr(faults, "reach", reach)
+    monkeypatch.setattr(failpoint, "reach", reach)
     for n in range(3):
         joined(bench, f"c{n}", 0)
         assert bench.join() == {"primary_in": 1, "events_in": 1, "joined": 1}
@@ -351,4 +353,4 @@ def test_two_that_rewrite_the_same_files_double_nothing(make: Callable[..., Benc
     for thread in threads:
         thread.join()
     assert bench.all_tables() == before
-    assert bench.engine.lake.small.files("joined").num_rows == 1
+    assert bench.engine.lake.delta.files("joined").num_rows == 1

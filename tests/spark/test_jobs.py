@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clickjoin import apps
-from clickjoin.errors import ConfigError, SourceError
+from clickjoin.jobs import joining
+from clickjoin.jobs.run import counted, drained
+from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.report.status import replicas
-from clickjoin.run import counted, drained
 from tests.spark.bench import Bench, crash_at, event_id
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ def test_drained(spark: SparkSession, bench: Bench) -> None:
 
 def test_redriven_and_retried(spark: SparkSession, bench: Bench) -> None:
     said: list[str] = []
-    assert apps.redrive(spark, bench.pipeline, "main", said.append) == {"redriven": 2}
+    assert joining.redrive(spark, bench.pipeline, "main", said.append) == {"redriven": 2}
     assert said == ["2 events sent round again"]
     bench.queries({"event_id": event_id("q9", -9)})
-    joined = apps.join(spark, bench.pipeline, "main", said.append, lease=0.5)
+    joined = joining.join(spark, bench.pipeline, "main", said.append, lease=0.5)
     assert (joined["batches"], joined["primary_in"], joined["problems"]) == (1, 1, [])
-    retried = apps.retry(spark, bench.pipeline, "main", said.append)
+    retried = joining.retry(spark, bench.pipeline, "main", said.append)
     assert (retried["joined"], retried["waiting"]) == (2, 0)
     assert bench.places() == {"joined": [f"c{n:02}" for n in range(20)]}
     assert json.dumps([joined, retried])
@@ -86,28 +86,28 @@ def test_a_missing_folder_is_said(spark: SparkSession, bench: Bench) -> None:
     (bench.folder / "foreign").rename(bench.folder / "elsewhere")
     said: list[str] = []
     with pytest.raises(SourceError, match=r"foreign.*Mount the folder") as caught:
-        apps.join(spark, bench.pipeline, "main", said.append, lease=0.1)
+        joining.join(spark, bench.pipeline, "main", said.append, lease=0.1)
     assert caught.value.retryable
     assert [text.split(":")[:2] for text in said] == [["problem", " missing"]]
     result = drained(spark, bench.pipeline, "main", said.append, check=False)
     assert (result["ok"], [problem["kind"] for problem in result["problems"]]) == (False, ["missing"])
 
 
-@pytest.mark.parametrize("app", [apps.retry, apps.redrive])
+@pytest.mark.parametrize("app", [joining.retry, joining.redrive])
 def test_a_replica_that_never_joined(spark: SparkSession, bench: Bench, app: Any) -> None:
-    before = bench.engine.lake.small.version("batches")
+    before = bench.engine.lake.delta.version("journal")
     with pytest.raises(ConfigError, match=r"replica mian has never planned a batch\. Name one that has: main$"):
         app(spark, bench.pipeline, "mian", print)
     with pytest.raises(ConfigError, match=r"'A/b' is no name of a replica"):
         app(spark, bench.pipeline, "A/b", print)
     with pytest.raises(ConfigError, match=r"'backfill-x': names that begin with backfill- are of"):
-        apps.join(spark, bench.pipeline, "backfill-x", print, 1.0)
-    assert bench.engine.lake.small.version("batches") == before
-    assert apps.retry(spark, bench.pipeline, "new", print, may_be_new=True)["batches"] == 0
-    assert replicas(bench.engine.lake.small) == ["main"]
+        joining.join(spark, bench.pipeline, "backfill-x", print, 1.0)
+    assert bench.engine.lake.delta.version("journal") == before
+    assert joining.retry(spark, bench.pipeline, "new", print, may_be_new=True)["batches"] == 0
+    assert replicas(bench.engine.lake.delta) == ["main"]
 
 
-def test_what_is_told_once_stands_in_a_drains_report(spark: SparkSession, make: Any) -> None:
+def test_what_is_reported_once_stands_in_a_drains_report(spark: SparkSession, make: Any) -> None:
     bench: Bench = make()
     queries = [{"event_id": event_id(f"q{n}", -n)} for n in range(4)]
     bench.queries(*queries)

@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-from clickjoin.errors import CommitConflict, LakeError
-from clickjoin.events import MICROS, bucket_of, moment
-from clickjoin.lake import Lake, SmallTables, Txn, is_conflict
-from clickjoin.lake.extent import Extent
-from clickjoin.session import configured
-from clickjoin.tables import ALL, BY_NAME, REGISTRY
+from clickjoin.lake import DeltaTables, SparkTables, is_conflict
+from clickjoin.model.errors import CommitConflict, LakeError
+from clickjoin.model.extent import Extent
+from clickjoin.model.ids import MICROS, bucket_of, moment
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import ALL, BY_NAME, REGISTRY
+from clickjoin.spark.session import configured
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,11 +31,11 @@ _TXN = "spark.databricks.delta.write.txnAppId"
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
-    small = SmallTables(str(tmp_path))
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkTables]:
+    delta = DeltaTables(str(tmp_path))
     for table in ALL:
-        small.create(table)
-    return Lake(spark, str(tmp_path))
+        delta.create(table)
+    return SparkTables(spark, str(tmp_path))
 
 
 def claims(spark: SparkSession, token: str, ids: list[tuple[int, int]]) -> DataFrame:
@@ -52,42 +53,44 @@ def extent_of(ids: list[tuple[int, int]]) -> Extent:
     return Extent(len(ids), buckets, moment(min(times)), moment(max(times)))
 
 
-def insert(lake: Lake, token: str, ids: list[tuple[int, int]], version: int = 1) -> int | None:
+def insert(lake: SparkTables, token: str, ids: list[tuple[int, int]], version: int = 1) -> int | None:
     view = f"v_{token}"
     claims(lake.spark, token, ids).createOrReplaceTempView(view)
-    return lake.insert_new(view, extent_of(ids).sql("t", {number % 2 for number, _ in ids}), Txn(token, version))
+    return lake.merge_insert_only(view, extent_of(ids).sql("t", {number % 2 for number, _ in ids}), Txn(token, version))
 
 
-def owners(lake: Lake) -> dict[str, str]:
-    rows = SmallTables(lake.small.path("")[:-1]).read("registry").to_pylist()
+def owners(lake: SparkTables) -> dict[str, str]:
+    rows = DeltaTables(lake.delta.path("")[:-1]).read("registry").to_pylist()
     assert len({row["event_id"] for row in rows}) == len(rows)
     return {row["event_id"]: row["token"] for row in rows}
 
 
-def test_insert_new(lake: Lake) -> None:
+def test_insert_new(lake: SparkTables) -> None:
     assert insert(lake, "a", [(1, 0), (2, HOUR)]) == 2
     assert insert(lake, "b", [(2, HOUR), (3, 5 * HOUR)]) == 1
     assert owners(lake) == {"e1": "a", "e2": "a", "e3": "b"}
     assert insert(lake, "a", [(4, 0)]) is None  # the same transaction, with other candidates
-    assert lake.fix("registry", Txn("c", 1))
+    assert lake.commit_txn_only("registry", Txn("c", 1))
     assert insert(lake, "c", [(5, 0)]) is None
     assert insert(lake, "c", [(2, HOUR)], version=2) == 0
     assert owners(lake) == {"e1": "a", "e2": "a", "e3": "b"}
     assert lake.spark.conf.get(_TXN, "gone") == "gone"
 
 
-def test_settings_are_gone_after_an_error(lake: Lake) -> None:
+def test_settings_are_gone_after_an_error(lake: SparkTables) -> None:
     with pytest.raises(Exception, match="no_such_view"):
-        lake.insert_new("no_such_view", "TRUE", Txn("a", 1))
+        lake.merge_insert_only("no_such_view", "TRUE", Txn("a", 1))
     assert lake.spark.conf.get(_TXN, "gone") == "gone"
 
 
-def race(lake: Lake, first: list[tuple[int, int]], second: list[tuple[int, int]], at: int) -> tuple[list[Any], int]:
+def race(
+    lake: SparkTables, first: list[tuple[int, int]], second: list[tuple[int, int]], at: int
+) -> tuple[list[Any], int]:
     """Two sessions insert at once; what each inserted, and how often a commit was run again."""
-    barrier, root = Barrier(2, timeout=60), lake.small.path("")[:-1]
+    barrier, root = Barrier(2, timeout=60), lake.delta.path("")[:-1]
 
     def work(name: str, ids: list[tuple[int, int]]) -> tuple[int | None, int]:
-        mine = Lake(configured(lake.spark.newSession()), root)
+        mine = SparkTables(configured(lake.spark.newSession()), root)
         barrier.wait()
         return insert(mine, f"{name}{at}", ids), mine.conflict_reruns
 
@@ -96,7 +99,7 @@ def race(lake: Lake, first: list[tuple[int, int]], second: list[tuple[int, int]]
     return [item[0] for item in done], sum(item[1] for item in done)
 
 
-def test_a_race_for_the_same_ids(lake: Lake) -> None:
+def test_a_race_for_the_same_ids(lake: SparkTables) -> None:
     """Exactly one owner an id; who comes second runs again, which is counted, and finds the ids taken."""
     reruns = 0
     for at in range(4):
@@ -113,25 +116,25 @@ def test_a_race_for_the_same_ids(lake: Lake) -> None:
     assert reruns
 
 
-def test_other_buckets_or_shards_do_not_race(lake: Lake) -> None:
+def test_other_buckets_or_shards_do_not_race(lake: SparkTables) -> None:
     for at, second in enumerate(([(n, HOUR) for n in (10, 12)], [(n, 0) for n in (21, 23)])):
         first = [(n, 0) for n in ((0, 2) if at == 0 else (20, 22))]
         inserted, reruns = race(lake, first, second, at)
         assert (inserted, reruns) == ([2, 2], 0)
 
 
-def test_append_once(lake: Lake) -> None:
+def test_append_once(lake: SparkTables) -> None:
     for token, ids in (("a", [(1, 0)]), ("other", [(9, 0)])):
         lake.append("registry", claims(lake.spark, token, ids), Txn("a", 1))
     lake.append("registry", claims(lake.spark, "b", [(2, 0)]), Txn("b", 1))
     assert owners(lake) == {"e1": "a", "e2": "b"}
     lake.append("registry", claims(lake.spark, "c", []), Txn("c", 3))
-    assert lake.small.settled_txn("registry", "c") == 3
+    assert lake.delta.latest_txn_version("registry", "c") == 3
 
 
 @pytest.mark.parametrize(("name", "most"), [("primary", 2048), ("joined", 5000)])
 def test_rewritten_primary_events_lie_in_short_row_groups(
-    lake: Lake, spark: SparkSession, name: str, most: int
+    lake: SparkTables, spark: SparkSession, name: str, most: int
 ) -> None:
     columns = {column.name: F.lit(None).cast(column.type) for column in BY_NAME[name].columns}
     known = {"event_id": F.concat(F.lit("e"), F.col("id")), "event_time": F.timestamp_micros(F.col("id") + START)}
@@ -140,13 +143,13 @@ def test_rewritten_primary_events_lie_in_short_row_groups(
     for version in (1, 2):
         lake.append(name, rows, Txn("test", version))
     assert lake.rewrite(name) == 2
-    file = lake.small.files(name)["path"].to_pylist()[0]
-    found = pq.read_metadata(f"{lake.small.path(name)}/{file}")
+    file = lake.delta.files(name)["path"].to_pylist()[0]
+    found = pq.read_metadata(f"{lake.delta.path(name)}/{file}")
     assert max(found.row_group(number).num_rows for number in range(found.num_row_groups)) == most
     assert spark.conf.get("parquet.block.row.count.limit", "none") == "none"
 
 
-def test_delete_matched(lake: Lake) -> None:
+def test_delete_matched(lake: SparkTables) -> None:
     ids = [(1, 0), (2, HOUR), (3, HOUR)]
     insert(lake, "a", ids)
     claims(lake.spark, "a", ids[:2]).unionAll(claims(lake.spark, "b", ids[2:])).createOrReplaceTempView("gone")
@@ -155,7 +158,7 @@ def test_delete_matched(lake: Lake) -> None:
     assert owners(lake) == {"e3": "a"}  # named with the token of another
 
 
-def test_read_extent_is_what_the_whole_table_says(lake: Lake) -> None:
+def test_read_extent_is_what_the_whole_table_says(lake: SparkTables) -> None:
     """Rows from pruned files are those that Spark finds by itself, at the edges of milliseconds too."""
     rng = random.Random(1)
     ids = [(n, rng.randrange(6) * HOUR + rng.choice([0, 1, 999, 1000, 1001, rng.randrange(HOUR)])) for n in range(60)]
@@ -173,15 +176,15 @@ def test_read_extent_is_what_the_whole_table_says(lake: Lake) -> None:
     assert lake.read_extent("registry", Extent(0)).columns == REGISTRY.names
 
 
-def test_read_extent_stays_what_it_was(lake: Lake) -> None:
+def test_read_extent_stays_what_it_was(lake: SparkTables) -> None:
     insert(lake, "a", [(1, 0)])
     seen = lake.read_extent("registry", extent_of([(1, 0)]))
     insert(lake, "b", [(2, 0)])
     assert [row["token"] for row in seen.collect()] == ["a"]
-    assert lake.read("registry", lake.small.version("registry") - 1).count() == 1
+    assert lake.read("registry", lake.delta.version("registry") - 1).count() == 1
 
 
-def test_conflicts_are_run_again_a_while_and_then_said(lake: Lake) -> None:
+def test_conflicts_are_run_again_a_while_and_then_said(lake: SparkTables) -> None:
     class DeltaConcurrentAppendException(Exception):
         pass
 
@@ -199,14 +202,14 @@ def test_conflicts_are_run_again_a_while_and_then_said(lake: Lake) -> None:
     assert not is_conflict(ValueError("DELTA_TABLE_NOT_FOUND"))
 
 
-def test_require(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
+def test_require(lake: SparkTables, spark: SparkSession, tmp_path: Path) -> None:
     lake.require()
     (tmp_path / "registry").rename(tmp_path / "elsewhere")
     with pytest.raises(LakeError, match=r"the registry is missing while outputs exist\. Never start an empty one"):
-        Lake(spark, str(tmp_path)).require()
+        SparkTables(spark, str(tmp_path)).require()
 
 
-def test_named_rows_alone_where_the_keys_are_few(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_named_rows_alone_where_the_keys_are_few(lake: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
     held = [(number, number) for number in range(20)]
     assert insert(lake, "a", held) == 20
     keys = claims(lake.spark, "k", [(3, 3), (7, 8), (99, 9)]).select("event_id", "event_time")
@@ -216,8 +219,8 @@ def test_named_rows_alone_where_the_keys_are_few(lake: Lake, monkeypatch: pytest
         return {row["event_id"] for row in lake.read_named("registry", span, keys).collect()}
 
     assert len(found(keys)) == 20  # too few to be worth it
-    monkeypatch.setattr("clickjoin.lake.lake._LEAST_HELD", 20)
+    monkeypatch.setattr("clickjoin.lake.spark_reader._MIN_ROWS", 20)
     assert found(keys) == {"e3"}
     assert found(keys.select("event_id")) == {"e3", "e7"}
-    monkeypatch.setattr("clickjoin.lake.lake._MOST_KEYS", 2)
+    monkeypatch.setattr("clickjoin.lake.spark_reader._MAX_KEYS", 2)
     assert len(found(keys)) == 20

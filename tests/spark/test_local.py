@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 import pytest
 
 from clickjoin import batch
-from clickjoin.errors import AdapterError
-from clickjoin.joiner.adapter import Adapter, ArrowAdapter
-from clickjoin.lake import few
-from clickjoin.sources.files import FilesSource
+from clickjoin.kernel.adapter import Adapter, ArrowAdapter
+from clickjoin.model.errors import AdapterError
+from clickjoin.registry import commit
+from clickjoin.sources.files.source import FilesSource
 from tests.spark.bench import Bench, click, event_id, query
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ DISTANT = [click(f"far{n}", 60 - 7 * n * 3600, Q) for n in range(12)]
 
 def filled(make: Any, local: str, **fields: Any) -> Bench:
     """Good and bad records of all kinds, over many buckets; two batches and a retry."""
-    bench: Bench = make(batch={"local": local}, limits={"max_record": "6MB"}, **fields)
+    bench: Bench = make(batch={"driver_bytes": local}, limits={"max_record": "6MB"}, **fields)
     bench.queries(Q, Q, OLD, "{broken", "", "[]")
     bench.clicks(click("a", 2, Q), click("a", 2, Q), click("b", 3, LATE), *DISTANT, "x" * 9_000_000, "{}")
     (bench.folder / "foreign" / "1.jsonl.gz").write_bytes(gzip.compress(json.dumps(click("gz", 5, OLD)).encode()))
@@ -47,14 +47,14 @@ def filled(make: Any, local: str, **fields: Any) -> Bench:
 def tables(bench: Bench) -> dict[str, list[Any]]:
     """All rows, of logs that lie in another folder and are other files each time."""
     found = bench.all_tables()
-    for name in ("batches", "metrics"):
+    for name in ("journal", "metrics"):
         found.pop(name)
     text = repr(found).replace(str(bench.folder), "")
     for stream in ("primary", "foreign"):
-        for row in bench.engine.lake.small.read(stream, columns=["generation", "path"]).to_pylist():
-            text = text.replace(row["generation"], row["path"].rsplit("/", 1)[-1])
-        for row in bench.engine.lake.small.read("quarantine", columns=["generation", "path"]).to_pylist():
-            text = text.replace(row["generation"], row["path"].rsplit("/", 1)[-1])
+        for row in bench.engine.lake.delta.read(stream, columns=["source_partition", "path"]).to_pylist():
+            text = text.replace(row["source_partition"], row["path"].rsplit("/", 1)[-1])
+        for row in bench.engine.lake.delta.read("quarantine", columns=["source_partition", "path"]).to_pylist():
+            text = text.replace(row["source_partition"], row["path"].rsplit("/", 1)[-1])
     return sorted(text.split("), ("))
 
 
@@ -72,7 +72,7 @@ def test_files_say_what_they_hold(make: Any) -> None:
     found = []
     for local in ("0B", "20MB"):
         bench = filled(make, local)
-        actions = bench.engine.lake.small.files("foreign").to_pylist()
+        actions = bench.engine.lake.delta.files("foreign").to_pylist()
         held: dict[str, Any] = {}
         for file in actions:
             rows, *ends = held.get(file["partition.bucket"], (0, "~", "", 9, 0))
@@ -87,7 +87,7 @@ def test_files_say_what_they_hold(make: Any) -> None:
 def test_too_many_for_one_process(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A byte over the limit is the workers' to read."""
     line = json.dumps(click("a", 2, Q)) + "\n"
-    bench = make(batch={"local": f"{len(line) - 1}B"})
+    bench = make(batch={"driver_bytes": f"{len(line) - 1}B"})
     bench.clicks(json.loads(line))
     monkeypatch.setattr(FilesSource, "read_here", None)
     assert bench.join() == {"events_in": 1, "pending": 1}
@@ -111,11 +111,13 @@ class OfEveryType(Adapter):
 @pytest.mark.parametrize("local", ["0B", "4MB"])
 def test_columns_of_every_type(make: Any, local: str) -> None:
     """And of an adapter before: its rows keep what they had, and new ones have nothing there."""
-    bench = make(batch={"local": local}, adapter=f"{__name__}:OfEveryType")
+    bench = make(batch={"driver_bytes": local}, adapter=f"{__name__}:OfEveryType")
     bench.queries(Q)
     bench.clicks(click("a", 2, Q), click("b", 3, Q))
     bench.join()
-    bench.file.write_text(bench.file.read_text().replace(f"{__name__}:OfEveryType", "clickjoin.joiner.adapter:Merge"))
+    bench.file.write_text(
+        bench.file.read_text().replace(f"{__name__}:OfEveryType", "clickjoin.joiner.adapter:BothRecords")
+    )
     bench.reload()
     bench.clicks(click("c", 4, Q))
     bench.join()
@@ -131,7 +133,7 @@ def test_columns_of_every_type(make: Any, local: str) -> None:
 
 def test_a_feature_that_only_spark_can_write(make: Any) -> None:
     bench = make()
-    path = bench.engine.lake.small.path("joined")
+    path = bench.engine.lake.delta.path("joined")
     bench.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
     bench.queries(Q)
     bench.clicks(click("a", 2, Q), click("b", 3, LATE))
@@ -154,16 +156,16 @@ class Near(ArrowAdapter):
         return rows.select(["event_id", "event_time", "delay", "note"])
 
 
-@pytest.mark.parametrize("adapter", ["clickjoin.joiner.adapter:Merge", f"{__name__}:Near"])
+@pytest.mark.parametrize("adapter", ["clickjoin.joiner.adapter:BothRecords", f"{__name__}:Near"])
 def test_joined_by_arrow_or_by_spark(make: Any, monkeypatch: pytest.MonkeyPatch, adapter: str) -> None:
     """All tables are the same, row by row: repeats, late queries, and what an adapter leaves out."""
     arrow = filled(make, "0B", adapter=adapter)
     assert arrow.accounts()["agree"]
-    monkeypatch.setattr(batch, "can_resolve", lambda ctx: False)
+    monkeypatch.setattr(batch, "can_join", lambda ctx: False)
     spark = filled(make, "0B", adapter=adapter)
     assert tables(arrow) == tables(spark)
     assert {place: len(hosts) for place, hosts in arrow.places().items()} == (
-        {"joined": 16} if adapter.endswith("Merge") else {"joined": 10, "filtered": 6}
+        {"joined": 16} if adapter.endswith("BothRecords") else {"joined": 10, "filtered": 6}
     )
 
 
@@ -183,15 +185,15 @@ class Doubles(Near):
         return pa.concat_tables([rows, rows])
 
 
-@pytest.mark.parametrize("limit", ["_MOST_FILES", "_MOST_HELD"])
+@pytest.mark.parametrize("limit", ["_MAX_FILES", "_MAX_CLAIMS"])
 def test_too_many_claims_to_look_through(make: Any, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     """Then Spark claims, by a MERGE; an id that was claimed is a repeat."""
     bench = make()
     bench.queries(Q)
     bench.clicks(click("a", 2, Q))
     bench.join()
-    monkeypatch.setattr(few, limit, -1)  # another shard than that of "a" may have no file at all
-    monkeypatch.setattr(few, "claims_of", None)
+    monkeypatch.setattr(commit, limit, -1)  # another shard than that of "a" may have no file at all
+    monkeypatch.setattr(commit, "claims_of", None)
     bench.clicks(click("a", 2, Q), click("b", 2, Q))
     assert bench.join() == {"events_in": 2, "joined": 1, "repeats": 1}
     assert bench.claims() == {"a": ("main/join/1", "joined"), "b": ("main/join/2", "joined")}

@@ -19,7 +19,7 @@ def local(request: pytest.FixtureRequest) -> str:
 
 def planned_and_gone(make: Any, local: str) -> tuple[Bench, Any]:
     """A batch is planned, then its log of clicks is carried away; returns how to bring it back."""
-    bench: Bench = make(batch={"local": local})
+    bench: Bench = make(batch={"driver_bytes": local})
     bench.queries(Q)
     bench.clicks(click("a", 1, Q), click("b", 2, Q))
     assert bench.engine.join.next_join()

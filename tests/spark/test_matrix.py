@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
-from clickjoin.lake import Lake, SmallTables
-from clickjoin.session import configured, suit
-from clickjoin.tables import REGISTRY
+from clickjoin.lake import DeltaTables, SparkTables
+from clickjoin.schemas import REGISTRY
+from clickjoin.spark.session import configured, tune_codegen
 from tests.simulator.cases import CASES, Case
 from tests.simulator.matrix import perform, reason, seen
 from tests.spark.whole import some
@@ -71,7 +71,7 @@ class _Held:
         return late
 
 
-def _spark(lake: Lake, other: Lake, case: Case, folder: Path, refused: list[str]) -> Any:
+def _spark(lake: SparkTables, other: SparkTables, case: Case, folder: Path, refused: list[str]) -> Any:
     """`first` in a thread, held by its rows; `second` meanwhile."""
     lake.sleep = lambda _: refused.append(reason(sys.exc_info()[1] or Exception()))
     with ThreadPoolExecutor(1) as pool:
@@ -88,21 +88,21 @@ def _spark(lake: Lake, other: Lake, case: Case, folder: Path, refused: list[str]
         return job.result()
 
 
-def _light(lake: Lake, other: Lake, case: Case, patch: pytest.MonkeyPatch, refused: list[str]) -> Any:
+def _light(lake: SparkTables, other: SparkTables, case: Case, patch: pytest.MonkeyPatch, refused: list[str]) -> Any:
     """`first` by delta-rs, held by its handle; `second` from within."""
     left = [case.second] if case.second else []
-    opened = SmallTables.open
+    opened = DeltaTables.open
 
     def before() -> None:
         if left:
             perform(other, left.pop())
 
-    def held(self: SmallTables, name: str) -> Any:
+    def held(self: DeltaTables, name: str) -> Any:
         table = opened(self, name)
-        return _Held(table, before, refused) if self is lake.small else table
+        return _Held(table, before, refused) if self is lake.delta else table
 
     with patch.context() as inside:
-        inside.setattr(SmallTables, "open", held)
+        inside.setattr(DeltaTables, "open", held)
         return perform(lake, case.first)
 
 
@@ -111,7 +111,7 @@ def sessions(spark: SparkSession) -> list[SparkSession]:
     """Two writers' sessions, set up for small batches: settings of a session are no business of the other's."""
     made = [configured(spark.newSession()) for _ in range(2)]
     for session in made:
-        suit(session, 1)
+        tune_codegen(session, 1)
     return made
 
 
@@ -121,8 +121,8 @@ def test_interleaving(
     case: Case, sessions: list[SparkSession], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = str(tmp_path / "lake")
-    SmallTables(root).create(REGISTRY)
-    lake, other = (Lake(session, root) for session in sessions)
+    DeltaTables(root).create(REGISTRY)
+    lake, other = (SparkTables(session, root) for session in sessions)
     for op in case.before:
         perform(other, op)
     refused: list[str] = []

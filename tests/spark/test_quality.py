@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clickjoin import apps, quality
-from clickjoin.config_quality import Quality
+from clickjoin import quality
+from clickjoin.config.quality import Quality
 from clickjoin.engine import Engine
-from clickjoin.errors import ConfigError, LakeError
+from clickjoin.jobs import checking
+from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.quality import Report, expect
 from tests.spark.bench import Bench
 from tests.spark.dated import BROKEN, CORRUPT, DAY, OWN, POSITION, lake
@@ -46,9 +47,9 @@ def dated(make: Callable[..., Bench]) -> Bench:
     first = run(bench)
     assert (red(first), first.ok) == (set(), True)
     assert first.count("undecided") == sum(1 for one in first.outcomes if _needs_history(one.check))
-    small = bench.engine.lake.small
-    rows = small.read("quality").to_pylist()
-    small.append("quality", [row | {"date": DAY - timedelta(days=back)} for row in rows for back in (1, 2, 3)])
+    delta = bench.engine.lake.delta
+    rows = delta.read("quality").to_pylist()
+    delta.append("quality", [row | {"date": DAY - timedelta(days=back)} for row in rows for back in (1, 2, 3)])
     return bench
 
 
@@ -71,7 +72,7 @@ def broken(dated: Bench, tmp_path: Path) -> Iterator[Hand]:
 def test_a_healthy_date(dated: Bench) -> None:
     before = {name: rows for name, rows in dated.all_tables().items() if name != "quality"}
     said: list[str] = []
-    result = apps.quality(dated.spark, dated.pipeline, "main", said.append, date="2026-03-01")
+    result = checking.quality(dated.spark, dated.pipeline, "main", said.append, date="2026-03-01")
     assert {name: rows for name, rows in dated.all_tables().items() if name != "quality"} == before
     assert json.loads(json.dumps(result)) == result
     assert (result["ok"], result["date"]) == (True, "2026-03-01")
@@ -80,7 +81,7 @@ def test_a_healthy_date(dated: Bench) -> None:
     assert late == {"primary.freshness", "foreign.freshness"}  # by the machine's clock the date ended long ago
     places = {"joined": 48, "filtered": 12, "pending": 1, "unjoinable": 0, "expired": 0, "in_flight": 0}
     assert result["accounts"] == places | {"accepted": 61, "nowhere": 0, "twice": 0}
-    written = dated.engine.lake.small.read("quality", [("run", "=", result["run"])]).to_pylist()
+    written = dated.engine.lake.delta.read("quality", [("run", "=", result["run"])]).to_pylist()
     assert {row["date"] for row in written} == {DAY}
     assert {f"{row['suite']}.{row['check']}" for row in written if not row["success"]} == late
     assert len({(row["suite"], row["check"]) for row in written}) == result["checks"] == len(written)
@@ -121,7 +122,7 @@ def test_what_is_broken_is_red(broken: Hand, what: str) -> None:
 def written(bench: Bench) -> tuple[int, list[str]]:
     """What a run leaves behind: the version of table `quality`, and folders of reports."""
     pages = sorted(str(place) for place in (Path(bench.pipeline.root) / "_quality").rglob("*"))
-    return bench.engine.lake.small.version("quality"), pages
+    return bench.engine.lake.delta.version("quality"), pages
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_a_corrupt_store(broken: Hand, corrupt: Callable[[Path], None]) -> None:
     corrupt(root)
     before = _files(root)
     with pytest.raises(LakeError, match=r"(?i)_?quality.*(cannot be (read|written)).*move") as raised:
-        apps.quality(broken.bench.spark, broken.bench.pipeline, "main", [].append, date="2026-03-01")
+        checking.quality(broken.bench.spark, broken.bench.pipeline, "main", [].append, date="2026-03-01")
     assert "\n" not in str(raised.value)
     assert _files(root) == before
 

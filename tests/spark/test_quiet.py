@@ -9,8 +9,8 @@ from pathlib import Path
 
 SCRIPT = """
 import os, signal, sys, time
-from clickjoin.known import lost_jvm
-from clickjoin.session import in_process
+from clickjoin.spark.failures import lost_jvm
+from clickjoin.spark.session import in_process
 
 spark = in_process(cores="1", memory="1g")
 

@@ -12,13 +12,15 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from clickjoin import faults
-from clickjoin.apps import rebuild
-from clickjoin.errors import BatchError, ConfigError, LakeError, LakeReplaced
-from clickjoin.lake import SmallTables, Txn, commits
-from clickjoin.registry import rebuild as registry_rebuild
+from clickjoin.jobs.registry import rebuild
+from clickjoin.lake import DeltaTables
+from clickjoin.lake.committer import LocalCommitter
+from clickjoin.model import failpoint
+from clickjoin.model.errors import BatchError, ConfigError, LakeError, LakeReplaced
+from clickjoin.model.txn import Txn
+from clickjoin.rebuild import registry as registry_rebuild
+from clickjoin.rebuild.registry import rebuild as rebuild_registry
 from clickjoin.registry.boundary import load_boundary
-from clickjoin.registry.rebuild import rebuild as rebuild_registry
 from clickjoin.registry.reshard import reshard
 from clickjoin.registry.shards import load_timeline
 from clickjoin.verification.verify import Verifier, Wanted
@@ -33,7 +35,7 @@ CLICKS = [click("a", 2, Q, position=1), click("drop", 3, Q, position=9), click("
 def built(make: Callable[..., Bench]) -> Bench:
     """Joined, filtered, given up and pending: one of each."""
     made = make(
-        adapter="clickjoin.joiner.examples:TopPositions",
+        adapter="clickjoin.examples.adapters:TopPositions",
         retry={"max_attempts": 2, "max_age": "5s"},
         registry={"retention": "1d", "shards": 3},
     )
@@ -56,11 +58,11 @@ def bench(built: Bench, tmp_path: Path) -> Iterator[Bench]:
 
 
 def lose(bench: Bench, name: str) -> None:
-    shutil.rmtree(bench.engine.lake.small.path(name))
-    bench.engine.lake.small.forget(name)
+    shutil.rmtree(bench.engine.lake.delta.path(name))
+    bench.engine.lake.delta.forget(name)
 
 
-def make_anew(bench: Bench, what: str, **more: Any) -> dict[str, Any]:
+def run_rebuild(bench: Bench, what: str, **more: Any) -> dict[str, Any]:
     found = rebuild(bench.spark, bench.pipeline, "", print, what=what, **more)
     bench.engine = bench.replica("main")
     return found
@@ -71,7 +73,7 @@ def test_a_lost_registry_is_what_it_was(bench: Bench) -> None:
     lose(bench, "registry")
     with pytest.raises(LakeError, match=r"registry is missing.*`clickjoin registry rebuild`"):
         bench.replica("main")
-    done = make_anew(bench, "registry")
+    done = run_rebuild(bench, "registry")
     assert done["claims"] == {"joined": 2, "filtered": 1, "unjoinable": 1}
     assert bench.rows("registry") == claims
     bench.clicks(*CLICKS)
@@ -85,8 +87,8 @@ def test_a_lost_registry_is_what_it_was(bench: Bench) -> None:
 def test_a_process_from_before_commits_nothing(bench: Bench, what: str) -> None:
     """Its handle is of a table that is gone: to go on with it would join again what others have joined since."""
     idle = bench.engine
-    idle.lake.small.version("registry")
-    make_anew(bench, what, replace=True)
+    idle.lake.delta.version("registry")
+    run_rebuild(bench, what, replace=True)
     for number in range(3):
         bench.clicks(click(f"new{number}", 20 + number, Q, position=1))
         bench.join()
@@ -100,12 +102,12 @@ def test_a_process_from_before_commits_nothing(bench: Bench, what: str) -> None:
 
 def test_a_version_of_the_old_registry_cannot_be_committed_to_the_new(bench: Bench) -> None:
     """A process that sleeps between its look and its commit finds the next version taken."""
-    small = bench.engine.lake.small
-    handle = DeltaTable(small.path("registry"))
-    make_anew(bench, "registry", replace=True)
+    delta = bench.engine.lake.delta
+    handle = DeltaTable(delta.path("registry"))
+    run_rebuild(bench, "registry", replace=True)
     with pytest.raises(CommitFailedError):
-        commits.add(handle, [], Txn("bench/main/join", 99))
-    assert SmallTables(bench.pipeline.root).version("registry") > handle.version() + 1
+        LocalCommitter().commit_next(handle, [], Txn("bench/main/join", 99))
+    assert DeltaTables(bench.pipeline.root).version("registry") > handle.version() + 1
 
 
 def test_a_join_beside_it_is_noticed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,16 +124,16 @@ def test_a_join_beside_it_is_noticed(bench: Bench, monkeypatch: pytest.MonkeyPat
     bench.engine = bench.replica("main")
     assert len(bench.rows("registry")) == len(claims) + 1
     monkeypatch.undo()
-    make_anew(bench, "registry", replace=True)
+    run_rebuild(bench, "registry", replace=True)
     assert len(bench.rows("registry")) == len(claims) + 1
     assert bench.accounts()["agree"]
 
 
 def test_it_reaches_back_to_the_retention_and_says_so(bench: Bench) -> None:
     lose(bench, "registry")
-    make_anew(bench, "registry")
+    run_rebuild(bench, "registry")
     since = datetime.fromtimestamp(NOON, UTC) - timedelta(days=1)
-    assert set(load_boundary(bench.engine.lake.small).values()) == {since}
+    assert set(load_boundary(bench.engine.lake.delta).values()) == {since}
     old = query("old", -2 * 86400)
     bench.queries(old)
     bench.clicks(click("older", -2 * 86400 + 1, old, position=1))
@@ -147,7 +149,7 @@ def test_a_late_copy_of_a_settled_batch_claims_nothing_after(bench: Bench) -> No
     bench.join()
     claims = bench.claims()
     lose(bench, "registry")
-    make_anew(bench, "registry")
+    run_rebuild(bench, "registry")
     bench.run_copy(plan)
     assert bench.claims() == claims
     assert bench.accounts()["agree"]
@@ -160,12 +162,12 @@ def test_lost_while_a_batch_was_cut_short(bench: Bench, monkeypatch: pytest.Monk
             raise KeyboardInterrupt
 
     bench.clicks(click("c", 8, Q, position=1), click("d", 8, Q, position=9))
-    monkeypatch.setattr(faults, "reach", crash)
+    monkeypatch.setattr(failpoint, "reach", crash)
     with pytest.raises(KeyboardInterrupt):
         bench.engine.join_once()
     monkeypatch.undo()
     lose(bench, "registry")
-    make_anew(bench, "registry")
+    run_rebuild(bench, "registry")
     bench.join()
     if point == "published":  # the claim on d is lost and the batch fixed: it waits, and is filtered in a retry
         assert bench.places()["pending"] == ["d", "waits"]
@@ -175,36 +177,36 @@ def test_lost_while_a_batch_was_cut_short(bench: Bench, monkeypatch: pytest.Monk
     assert bench.accounts()["agree"]
 
 
-def test_one_that_is_there_is_put_aside_only_when_told_to(bench: Bench) -> None:
+def test_one_that_is_there_is_put_aside_only_when_asked_to(bench: Bench) -> None:
     lake = bench.engine.lake
     with pytest.raises(ConfigError, match="--replace"):
         rebuild_registry(bench.pipeline, lake, NOW)
-    done = make_anew(bench, "registry", replace=True)
-    assert done["old"].startswith(lake.small.path("registry.put-aside-"))
+    done = run_rebuild(bench, "registry", replace=True)
+    assert done["old"].startswith(lake.delta.path("registry.put-aside-"))
     assert (Path(done["old"]) / "_delta_log").is_dir()
     assert len(bench.claims()) == 4
 
 
 def test_begun_again_where_it_was_cut_short(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     lose(bench, "registry")
-    from clickjoin.registry import rebuild as module
+    from clickjoin.rebuild import registry as module
 
     monkeypatch.setattr(module, "rename", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        make_anew(bench, "registry")
+        run_rebuild(bench, "registry")
     monkeypatch.undo()
     with pytest.raises(LakeError, match="registry is missing"):
         bench.replica("main")
-    make_anew(bench, "registry")
+    run_rebuild(bench, "registry")
     assert len(bench.claims()) == 4
 
 
 def test_a_lost_journal_goes_on_where_it_was(bench: Bench) -> None:
     last = bench.engine.join.journal.planned()
-    lose(bench, "batches")
-    with pytest.raises(LakeError, match=r"batches is missing.*`clickjoin journal rebuild`"):
+    lose(bench, "journal")
+    with pytest.raises(LakeError, match=r"journal is missing.*`clickjoin journal rebuild`"):
         bench.replica("main")
-    done = make_anew(bench, "journal")
+    done = run_rebuild(bench, "journal")
     assert done["batches"] == {"main/join": last, "main/retry": 1}
     assert (done["resumed"], done["again"]) == (2, 0)
     assert bench.engine.join_once() is None  # every file goes on where it was
@@ -217,8 +219,8 @@ def test_a_lost_journal_goes_on_where_it_was(bench: Bench) -> None:
 
 
 def test_what_a_rebuilt_journal_cannot_prove_is_said(bench: Bench) -> None:
-    lose(bench, "batches")
-    make_anew(bench, "journal")
+    lose(bench, "journal")
+    run_rebuild(bench, "journal")
     bench.engine = bench.replica("main")
     wanted = Wanted(datetime.fromtimestamp(NOON - 60, UTC), datetime.fromtimestamp(NOON + 60, UTC))
     report = Verifier(bench.engine, print).verify(wanted)
@@ -227,35 +229,35 @@ def test_what_a_rebuilt_journal_cannot_prove_is_said(bench: Bench) -> None:
 
 
 def test_a_file_that_changed_meanwhile_is_read_again(bench: Bench) -> None:
-    lose(bench, "batches")
+    lose(bench, "journal")
     log = bench.folder / "foreign" / "0.jsonl"
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join(lines[1:] + lines[:1]))
-    done = make_anew(bench, "journal")
+    done = run_rebuild(bench, "journal")
     assert (done["resumed"], done["again"]) == (1, 1)
     assert bench.join()["repeats"] == 4
     assert bench.places()["joined"] == ["a", "b"]
 
 
 def test_shards_are_those_that_rows_were_placed_by(bench: Bench) -> None:
-    small = bench.engine.lake.small
+    delta = bench.engine.lake.delta
     until = NOW + timedelta(hours=2)
     since = until.replace(minute=0)
-    reshard(small, bench.pipeline, 7, since, NOW)
+    reshard(delta, bench.pipeline, 7, since, NOW)
     bench.clock.now = NOON + 4 * 3600
     asked = query("q9", 3 * 3600)
     bench.queries(asked)
     bench.clicks(*(click(f"n{n}", 3 * 3600 + n, asked, position=1) for n in range(8)))
     bench.join()
-    timeline = load_timeline(small)
+    timeline = load_timeline(delta)
     row = {"from_time": since + timedelta(days=9), "shards": 5, "added_at": NOW, "bucket_seconds": 3600}
-    small.append("timeline", [{**row, "event_time": "embedded"}])  # proposed, and never in force
-    lose(bench, "batches")
-    done = make_anew(bench, "journal")
+    delta.append("shard_timeline", [{**row, "event_time": "embedded"}])  # proposed, and never in force
+    lose(bench, "journal")
+    done = run_rebuild(bench, "journal")
     assert done["timeline"] == 2
-    assert load_timeline(small) == timeline
+    assert load_timeline(delta) == timeline
 
 
 def test_a_journal_that_is_there_is_left_alone(bench: Bench) -> None:
     with pytest.raises(ConfigError, match="the journal is there"):
-        make_anew(bench, "journal")
+        run_rebuild(bench, "journal")

@@ -67,7 +67,7 @@ def test_deletions_by_hand_are_repaired(hand: Hand, sound: dict[str, Any]) -> No
     ]
     assert [json.loads(row[6])["event_id"] for row in again] == [row[0] for row in again]
     assert len(pending) == before + 3
-    doubles = [json.loads(row) for (row,) in bench.rows("doubles", "row")]
+    doubles = [json.loads(row) for (row,) in bench.rows("removed_duplicates", "row")]
     assert sorted((row["event_id"][0], row["token"]) for row in doubles) == [
         ("d", "bench/main/join/1"),
         ("e", "bench/west/join/1"),
@@ -95,7 +95,7 @@ def test_cut_short_at_every_step(hand: Hand, sound: dict[str, Any], monkeypatch:
         cut_short(hand, monkeypatch, point, asked=point == POINTS[0])
     assert found(verify(hand.bench)) == LEFT  # what was asked for is finished, even if it is not asked for again
     assert settled(hand.bench) == sound
-    assert sorted(row[0][0] for row in hand.bench.rows("doubles", "event_id")) == ["d", "e"]
+    assert sorted(row[0][0] for row in hand.bench.rows("removed_duplicates", "event_id")) == ["d", "e"]
 
 
 def cut_short(hand: Hand, monkeypatch: pytest.MonkeyPatch, point: str, *, asked: bool) -> None:
@@ -109,7 +109,7 @@ def test_doubles_stay_unless_asked_for(hand: Hand) -> None:
         assert found(report) == {"doubled": 1}
         assert not any(count.repaired for count in report.counts)
     assert hand.bench.hosts("joined").count("d") == 2
-    assert hand.bench.rows("doubles") == []
+    assert hand.bench.rows("removed_duplicates") == []
     assert {row[0] for row in hand.bench.rows("findings", "action")} == {None}
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from clickjoin import faults
-from clickjoin.errors import BatchError
-from clickjoin.events import moment
-from clickjoin.lake import Txn
+from clickjoin.model import failpoint
+from clickjoin.model.errors import BatchError
+from clickjoin.model.ids import moment
+from clickjoin.model.txn import Txn
 from clickjoin.registry.boundary import advance
 from clickjoin.registry.claim import is_fixed
-from clickjoin.tables import REGISTRY
+from clickjoin.schemas import REGISTRY
 from tests.spark.bench import Bench, click, crash_at, event_id, query
 
 Q, LATE = query("q"), query("late", 1)
@@ -27,7 +27,7 @@ def when(monkeypatch: pytest.MonkeyPatch) -> Hook:
 
     def hook(point: str, act: Callable[[], None]) -> None:
         left = [act]
-        monkeypatch.setattr(faults, "reach", lambda name: left.pop()() if name == point and left else None)
+        monkeypatch.setattr(failpoint, "reach", lambda name: left.pop()() if name == point and left else None)
 
     return hook
 
@@ -43,13 +43,13 @@ def claim(bench: Bench, token: str, *hosts: tuple[str, float], txn: Txn | None =
     wanted = bench.engine.lake.read("foreign").join(rows, "event_id").dropDuplicates(["event_id"])
     rows = wanted.selectExpr(*REGISTRY.names[:-1], "'joined' AS outcome")
     rows.createOrReplaceTempView("by_hand")
-    assert bench.engine.lake.insert_new("by_hand", "TRUE", txn or Txn(token, 1)) == len(hosts)
+    assert bench.engine.lake.merge_insert_only("by_hand", "TRUE", txn or Txn(token, 1)) == len(hosts)
 
 
 @pytest.mark.parametrize("local", ["0B", "4MB"])
 def test_copies_of_a_batch_change_nothing(make: Any, local: str) -> None:
     """Run before and after it is settled: all tables are as they were."""
-    bench = make(adapter="clickjoin.joiner.examples:TopPositions", batch={"local": local})
+    bench = make(adapter="clickjoin.examples.adapters:TopPositions", batch={"driver_bytes": local})
     bench.queries(Q, "{broken")
     a, b, c = (
         click(host, at, of, position=n) for host, at, of, n in (("a", 2, Q, 1), ("b", 3, Q, 3), ("c", 4, LATE, 2))
@@ -66,7 +66,7 @@ def test_copies_of_a_batch_change_nothing(make: Any, local: str) -> None:
     assert settled.pop("quarantined") == 2
     assert settled == {"primary_in": 1, "events_in": 4, "joined": 1, "filtered": 1, "pending": 1, "repeats": 1}
     settled = bench.all_tables()
-    assert {name for name in once if once[name] != settled[name]} == {"batches", "metrics"}
+    assert {name for name in once if once[name] != settled[name]} == {"journal", "metrics"}
     bench.run_copy(plan)
     assert bench.all_tables() == settled
     assert bench.join() == {"primary_in": 1}
@@ -76,14 +76,14 @@ def test_copies_of_a_batch_change_nothing(make: Any, local: str) -> None:
 @pytest.mark.parametrize("after", [False, True])
 def test_bad_records_are_counted_by_whoever_settles(make: Any, after: bool, local: str) -> None:
     """Cut short just before or just after they were put aside: the batch's metrics hold what lies in quarantine."""
-    bench = make(limits={"max_record": "6MB"}, batch={"local": local})
+    bench = make(limits={"max_record": "6MB"}, batch={"driver_bytes": local})
     bench.queries(Q, "{broken")
     bench.clicks(click("a", 2, Q), "x" * 9_000_000, "[]")  # the long one takes three rows, and counts once
     with crash_at(bench.engine.lake, "quarantine", after=after):
         bench.join()
     assert bench.join() == {"primary_in": 1, "events_in": 1, "joined": 1, "quarantined": 3}
     assert len(bench.rows("quarantine")) == 5
-    assert bench.engine.lake.small.read("metrics", columns=["quarantined"])["quarantined"].to_pylist() == [3]
+    assert bench.engine.lake.delta.read("metrics", columns=["quarantined"])["quarantined"].to_pylist() == [3]
 
 
 def test_claims_of_a_copy_with_other_candidates(make: Any) -> None:
@@ -93,7 +93,7 @@ def test_claims_of_a_copy_with_other_candidates(make: Any) -> None:
     bench.clicks(click("a", 2, Q), click("b", 3, Q), click("c", 4, LATE))
     plan = bench.engine.join.next_join()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(faults, "reach", lambda name: crash() if name == "landed" else None)
+        patch.setattr(failpoint, "reach", lambda name: crash() if name == "landed" else None)
         with pytest.raises(KeyboardInterrupt):
             bench.run_copy(plan)
     claim(bench, plan.token, ("a", 2), txn=plan.txn)
@@ -143,7 +143,7 @@ def test_two_replicas(make: Any) -> None:
     assert bench.claims() == {"a": ("main/join/1", "joined"), "b": ("east/retry/1", "joined")}
     assert bench.places() == {"joined": ["a", "b"]}
     resolved = [row for row in bench.rows("pending", "state", "replica", "outcome") if row[0] == "resolved"]
-    assert resolved == [("resolved", "east", "joined"), ("resolved", "main", "elsewhere")]
+    assert resolved == [("resolved", "east", "joined"), ("resolved", "main", "claimed_elsewhere")]
     sums = bench.accounts()
     assert (sums["accepted"], sums["joined"], sums["repeats"], sums["agree"]) == (2, 2, 2, True)
 
@@ -161,7 +161,7 @@ def test_a_batch_without_claims_is_fixed_too(make: Any) -> None:
         *REGISTRY.names[:4], f"'{plan.token}' token", "'joined' outcome"
     )
     claims.createOrReplaceTempView("too_late")
-    assert bench.engine.lake.insert_new("too_late", "TRUE", plan.txn) is None
+    assert bench.engine.lake.merge_insert_only("too_late", "TRUE", plan.txn) is None
     assert bench.claims() == {}
 
 
@@ -173,7 +173,7 @@ def test_a_claim_without_its_primary_stops_the_batch(make: Any, when: Hook) -> N
     when("claimed", crash)
     with pytest.raises(KeyboardInterrupt):
         bench.join()
-    bench.engine.lake.small.open("primary").delete()
+    bench.engine.lake.delta.open("primary").delete()
     with pytest.raises(BatchError, match=r"batch bench/main/join/1: 1 of its claims have no primary event any more"):
         bench.join()
     assert bench.places() == {}
@@ -186,16 +186,16 @@ def test_expired_by_the_boundary(make: Any) -> None:
     bench.queries(Q)
     bench.clicks(click("a", -3600, Q), click("b", 3, LATE), click("c", 5, Q))
     noon = moment(int(Q["event_id"].rsplit(":", 1)[1]))
-    advance(bench.engine.lake.small, 1, noon, noon)
+    advance(bench.engine.lake.delta, 1, noon, noon)
     assert bench.join() == {"primary_in": 1, "events_in": 3, "joined": 1, "expired": 1, "pending": 1}
-    advance(bench.engine.lake.small, 1, noon + timedelta(seconds=60), noon)
+    advance(bench.engine.lake.delta, 1, noon + timedelta(seconds=60), noon)
     bench.clicks(click("c", 5, Q), click("d", 6, Q))
     assert bench.join() == {"events_in": 2, "repeats": 1, "expired": 1}
     assert bench.retry(after=10) == {"events_in": 1, "expired": 1}
     assert bench.places() == {"joined": ["c"], "expired": ["a", "b", "d"]}
     assert bench.rows("expired", "sequence", "event_id")[-1][0] == "retry"
     assert bench.claims() == {"c": ("main/join/1", "joined")}
-    assert bench.engine.lake.small.rows("expired") == 3
+    assert bench.engine.lake.delta.rows("expired") == 3
     assert bench.accounts()["agree"]
 
 
@@ -206,17 +206,17 @@ def test_a_late_copy_whose_queries_were_collected(make: Any) -> None:
     bench.clicks(click("a", 2, Q), click("b", 3, LATE))
     plan = bench.engine.join.next_join()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(faults, "reach", lambda name: crash() if name == "claimed" else None)
+        patch.setattr(failpoint, "reach", lambda name: crash() if name == "claimed" else None)
         with pytest.raises(KeyboardInterrupt):
             bench.run_copy(plan)
-    primary = bench.engine.lake.small.open("primary")
+    primary = bench.engine.lake.delta.open("primary")
     held = primary.version()
     primary.delete()
     with pytest.raises(BatchError, match="1 of its claims have no primary event"):
         bench.run_copy(plan)
-    bench.engine.lake.small.open("primary").restore(held)
+    bench.engine.lake.delta.open("primary").restore(held)
     bench.join()
-    bench.engine.lake.small.open("primary").delete()
+    bench.engine.lake.delta.open("primary").delete()
     before = bench.all_tables()
     bench.run_copy(plan)
     assert bench.all_tables() == before

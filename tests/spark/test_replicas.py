@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clickjoin import faults
+from clickjoin.model import failpoint
 from tests.spark.bench import Bench, click, counts, query
 
 Q = query("q")
@@ -31,7 +31,7 @@ def test_second_waits_for_the_claims_of_the_first(make: Callable[..., Bench], mo
         waits.set()
         threading.Event().wait(seconds)
 
-    monkeypatch.setattr(faults, "reach", reach)
+    monkeypatch.setattr(failpoint, "reach", reach)
     west.lake.sleep = pause
     first = threading.Thread(target=lambda: found.update(east=east.join_once()), name="east")
     first.start()
@@ -54,7 +54,7 @@ def test_first_is_dead_and_the_second_goes_on(make: Callable[..., Bench], monkey
         if name == "looked-up":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(faults, "reach", crash)
+    monkeypatch.setattr(failpoint, "reach", crash)
     with pytest.raises(KeyboardInterrupt):
         east.join_once()
     monkeypatch.undo()

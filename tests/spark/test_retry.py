@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from clickjoin.apps import retry
 from clickjoin.config import Batch
-from clickjoin.dispatcher.plan import BatchPlan, TableSlice
-from clickjoin.errors import BatchError
-from clickjoin.events import MICROS, moment
+from clickjoin.jobs.joining import retry
+from clickjoin.model.errors import BatchError
+from clickjoin.model.ids import MICROS, moment
+from clickjoin.model.plan import BatchPlan, TableSplit
 from clickjoin.registry.boundary import lift_floor
 from clickjoin.retry.redrive import redrive
 from tests.spark.bench import NOON, Bench, click, query
@@ -86,8 +86,8 @@ def _lonely(make: Any) -> Bench:
 
 def test_a_redrive_cut_short_or_repeated(lonely: Bench) -> None:
     """Every copy of a redrive batch, however late, leaves the same behind; and touches no newer claim."""
-    engine, small = lonely.engine, lonely.engine.lake.small
-    plan = engine.redriver.next_of_table(TableSlice("unjoinable", small.version("unjoinable"), 0, 10))
+    engine, delta = lonely.engine, lonely.engine.lake.delta
+    plan = engine.redriver.next_of_table(TableSplit("unjoinable", delta.version("unjoinable"), 0, 10))
     assert plan
     append = engine.lake.append
     engine.lake.append = stop  # type: ignore[method-assign]
@@ -100,24 +100,24 @@ def test_a_redrive_cut_short_or_repeated(lonely: Bench) -> None:
         assert redrive(lonely.context(plan)) == 2
         assert lonely.places() == {"pending": ["x", "z"]}
     assert lonely.replica("main").redrive() == 2  # it was never settled: the same batch, once more
-    before = len(small.read("pending"))
+    before = len(delta.read("pending"))
     lonely.retry(after=5)
     assert lonely.claims() == dict.fromkeys("xz", ("main/retry/2", "unjoinable"))
     redrive(lonely.context(plan))
     assert lonely.claims() == dict.fromkeys("xz", ("main/retry/2", "unjoinable"))
-    assert len(small.read("pending")) == before + 2
+    assert len(delta.read("pending")) == before + 2
     assert lonely.places() == {"unjoinable": ["x", "z"]}
 
 
 def test_a_redrive_cut_short_goes_on_although_the_floor_has_moved(make: Any) -> None:
     """GC drops the query that made it choose these clicks, after their claims were given back."""
     bench = _lonely(make)
-    small = bench.engine.lake.small
+    delta = bench.engine.lake.delta
     bench.queries(LATE)
     bench.join()
-    plan = _cut_short(bench, primary=small.version("primary"))
+    plan = _cut_short(bench, primary=delta.version("primary"))
     tomorrow = moment(int((NOON + 86_400) * MICROS))
-    lift_floor(small, tomorrow, tomorrow)
+    lift_floor(delta, tomorrow, tomorrow)
     assert redrive(bench.context(plan)) == 2
     assert bench.places() == {"pending": ["x", "z"]}
 
@@ -142,8 +142,8 @@ def test_a_redrive_cut_short_is_finished_by_the_next_run(make: Any, way: str) ->
 
 def _cut_short(bench: Bench, primary: int | None = None) -> BatchPlan:
     """A redrive batch that ends once it has given the claims back; of those alone whose query is in that version."""
-    small = bench.engine.lake.small
-    part = TableSlice("unjoinable", small.version("unjoinable"), 0, 10, primary=primary)
+    delta = bench.engine.lake.delta
+    part = TableSplit("unjoinable", delta.version("unjoinable"), 0, 10, primary=primary)
     plan = bench.engine.redriver.next_of_table(part)
     assert plan
     append = bench.engine.lake.append
@@ -171,7 +171,7 @@ def test_redrive_in_small_batches_and_of_its_own_replica(lonely: Bench) -> None:
 
 
 def test_a_redrive_without_a_slice(lonely: Bench) -> None:
-    with pytest.raises(BatchError, match="has no slice of `unjoinable`"):
+    with pytest.raises(BatchError, match="has no split of `unjoinable`"):
         redrive(lonely.context(BatchPlan("bench", "main", "redrive", 9, 0)))
 
 

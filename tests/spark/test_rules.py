@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 
 from clickjoin.config import Retry
 from clickjoin.event_store.landing import bucket_sql
-from clickjoin.event_store.placing import buckets_of
-from clickjoin.events import MICROS, bucket_of, moment
-from clickjoin.lake.extent import timestamp
-from clickjoin.registry.boundary import expired_sql
-from clickjoin.registry.shards import Timeline
+from clickjoin.kernel.land_task import buckets_of
+from clickjoin.model.boundary import expired_sql
+from clickjoin.model.extent import timestamp
+from clickjoin.model.ids import MICROS, bucket_of, moment
+from clickjoin.model.timeline import Timeline
 from clickjoin.retry.backoff import delay, due_sql
 
 if TYPE_CHECKING:

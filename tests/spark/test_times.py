@@ -18,7 +18,7 @@ def at(seconds: float) -> datetime:
 
 def test_within(make: Any) -> None:
     """A query with the click's primary id counts if it lies up to two minutes before the click."""
-    bench = make(foreign={"primary_time": {"within": "2m"}}, primary={"event_time": "at"})
+    bench = make(foreign={"primary_time": {"lookback": "2m"}}, primary={"event_time": "at"})
     queries = [("old", -121), ("edge", -120), ("same", 0), ("after", 0.000001), ("twice", -60), ("twice", -50)]
     bench.queries(*({"event_id": name, "at": at(seconds).isoformat()} for name, seconds in queries))
     names = ("old", "edge", "same", "after", "twice", "none")

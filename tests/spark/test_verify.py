@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from clickjoin import apps, faults
-from clickjoin.lake import Lake
+from clickjoin.jobs import checking
+from clickjoin.lake import SparkTables
+from clickjoin.model import failpoint
 from clickjoin.registry.boundary import advance
 from tests.spark.bench import NOON, Bench, click, event_id, query
 from tests.spark.hand import FAULTS, Hand, damage, found, hosts, verify
@@ -22,7 +23,7 @@ def test_a_healthy_lake(healthy: Bench) -> None:
         assert (found(report), report.ok, report.notes) == ({}, True, ())
         assert report.verdict == "everything is in its place"
     noted = {count.kind: count.count for count in report.counts if not count.fault}
-    assert noted == {"late_repeat": 0, "elsewhere": 1, "in_flight": 0, "unproven": 0}
+    assert noted == {"late_repeat": 0, "claimed_elsewhere": 1, "in_flight": 0, "unproven": 0}
     assert {count.kind: count.checked for count in report.counts}["lost"] == 15
     sizes = [part.stat().st_size for stream in ("primary", "foreign") for part in (healthy.folder / stream).iterdir()]
     assert 0 < {count.kind: count.checked for count in report.counts}["unread"] < 2 * sum(sizes)
@@ -34,18 +35,22 @@ def test_a_healthy_lake(healthy: Bench) -> None:
 
 def test_what_is_written_and_returned(healthy: Bench) -> None:
     said: list[str] = []
-    result = apps.verify(healthy.spark, healthy.pipeline, "main", said.append, since="2026-03-01", until="2026-03-02")
+    result = checking.verify(
+        healthy.spark, healthy.pipeline, "main", said.append, since="2026-03-01", until="2026-03-02"
+    )
     assert json.loads(json.dumps(result)) == result
     assert result["ok"]
     assert (result["from"], result["to"]) == ("2026-03-01T00:00:00+00:00", "2026-03-02T00:00:00+00:00")
-    rows = [row for row in healthy.engine.lake.small.read("verification").to_pylist() if row["run"] == result["run"]]
+    rows = [row for row in healthy.engine.lake.delta.read("verification").to_pylist() if row["run"] == result["run"]]
     kinds = {row["kind"]: (row["fault"], row["count"], row["repaired"]) for row in rows}
     assert kinds == dict.fromkeys(result["found"], (True, 0, 0)) | {
         kind: (False, count, 0) for kind, count in result["counted"].items()
     }
     assert {row["samples"] for row in rows} == {"[]"}
     assert len(rows) == 19
-    empty = apps.verify(healthy.spark, healthy.pipeline, "main", said.append, since="2026-04-01", until="2026-04-02")
+    empty = checking.verify(
+        healthy.spark, healthy.pipeline, "main", said.append, since="2026-04-01", until="2026-04-02"
+    )
     assert (empty["ok"], empty["checked"]) == (True, 0)
 
 
@@ -57,7 +62,7 @@ def test_every_fault_of_events(hand: Hand) -> None:
     assert hosts(report) == FAULTS
     assert not report.ok
     assert report.verdict.startswith("faults left: 1 lost, 2 doubled, ")
-    written = hand.bench.engine.lake.small.read("verification").to_pylist()
+    written = hand.bench.engine.lake.delta.read("verification").to_pylist()
     rows = {row["kind"]: row for row in written if row["run"] == report.run}
     samples = json.loads(rows["lost"]["samples"])
     assert samples == [{"event_id": event_id("u", 21), "event_time": "2026-03-01T12:00:21+00:00"}]
@@ -117,7 +122,7 @@ def stop_at(patch: pytest.MonkeyPatch, point: str) -> None:
         if name == point:
             raise KeyboardInterrupt
 
-    patch.setattr(faults, "reach", reach)
+    patch.setattr(failpoint, "reach", reach)
 
 
 @pytest.mark.parametrize("point", ["landed", "claimed", "published", "set-aside"])
@@ -136,15 +141,15 @@ def test_a_batch_in_flight_is_let_alone(moving: Bench, monkeypatch: pytest.Monke
 def test_a_redrive_in_flight_is_let_alone(moving: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     moving.engine = moving.replica("main")
     moving.join()
-    append = Lake.append
+    append = SparkTables.append
 
-    def stop(lake: Lake, name: str, *rest: Any) -> None:
+    def stop(lake: SparkTables, name: str, *rest: Any) -> None:
         if name == "pending":
             raise KeyboardInterrupt
         append(lake, name, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Lake, "append", stop)
+        patch.setattr(SparkTables, "append", stop)
         with pytest.raises(KeyboardInterrupt):
             moving.engine.redrive()
     assert "u" not in moving.claims()
@@ -154,16 +159,16 @@ def test_a_redrive_in_flight_is_let_alone(moving: Bench, monkeypatch: pytest.Mon
 
 
 def test_claims_below_the_boundary_are_not_asked_for(moving: Bench) -> None:
-    small = moving.engine.lake.small
-    small.open("registry").delete("event_id LIKE 'a:%'")
+    delta = moving.engine.lake.delta
+    delta.open("registry").delete("event_id LIKE 'a:%'")
     assert found(verify(moving)) == {"output_without_claim": 1}
-    advance(small, 4, datetime.fromtimestamp(NOON, UTC) + timedelta(seconds=30), datetime.now(UTC))
+    advance(delta, 4, datetime.fromtimestamp(NOON, UTC) + timedelta(seconds=30), datetime.now(UTC))
     assert found(verify(moving, repair=True)) == {}
     assert moving.claims() == {}
 
 
 def test_an_id_with_two_times(make: Any) -> None:
-    foreign = {"event_time": "time", "primary_time": {"within": "1h"}}
+    foreign = {"event_time": "time", "primary_time": {"lookback": "1h"}}
     bench: Bench = make(foreign=foreign, primary={"event_time": "time"})
     bench.queries({"event_id": "q", "time": "2026-03-01T11:59:00Z"})
     bench.clicks(*({"event_id": "c", "query_id": "q", "time": f"2026-03-01T12:00:0{at}Z"} for at in (1, 2, 2)))

@@ -18,10 +18,10 @@ JOINED = "acdefghijk"
 def worn(make: Any) -> Bench:
     """Clicks a and c to k are joined, b is filtered, u unjoinable, w waits, r was redriven and joined, x is expired."""
     bench: Bench = make(
-        adapter="clickjoin.joiner.examples:TopPositions",
+        adapter="clickjoin.examples.adapters:TopPositions",
         retry={"max_attempts": 2, "max_age": "5s", "first_delay": "10s", "backoff": 1},
     )
-    advance(bench.engine.lake.small, 4, datetime.fromtimestamp(NOON, UTC) - timedelta(hours=1), datetime.now(UTC))
+    advance(bench.engine.lake.delta, 4, datetime.fromtimestamp(NOON, UTC) - timedelta(hours=1), datetime.now(UTC))
     _logs(bench)
     bench.join()
     bench.retry(after=11)  # u and r are given up

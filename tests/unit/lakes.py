@@ -9,9 +9,10 @@ from typing import Any
 
 from clickjoin.config import Pipeline
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.dispatcher.plan import BatchPlan, TableSlice
-from clickjoin.lake import SmallTables, Txn
-from clickjoin.setup import initialise
+from clickjoin.lake import DeltaTables
+from clickjoin.lake_setup import initialise
+from clickjoin.model.plan import BatchPlan, TableSplit
+from clickjoin.model.txn import Txn
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -32,8 +33,8 @@ class Batches:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         initialise(pipeline)
-        self.small = SmallTables(pipeline.root)
-        self.journal = Journal(self.small, "p", "main", "join")
+        self.delta = DeltaTables(pipeline.root)
+        self.journal = Journal(self.delta, "p", "main", "join")
 
     def run(self, first: int, last: int) -> None:
         """Run batches, each to its end."""
@@ -53,24 +54,24 @@ class Batches:
 
     def plan_retry(self, number: int) -> None:
         """Plan a retry of what waits now."""
-        part = TableSlice("pending", self.small.version("pending"), int(NOON.timestamp() * 1e6), 100)
-        plan = BatchPlan("p", "main", "retry", number, int(NOON.timestamp() * 1e6), pending=part, snapshot=True)
-        Journal(self.small, "p", "main", "retry").plan(plan, NOON)
+        part = TableSplit("pending", self.delta.version("pending"), int(NOON.timestamp() * 1e6), 100)
+        plan = BatchPlan("p", "main", "retry", number, int(NOON.timestamp() * 1e6), table=part, snapshot=True)
+        Journal(self.delta, "p", "main", "retry").plan(plan, NOON)
 
     def claim(self, number: int) -> None:
         """Claim its event."""
         row = {**_event(number), "shard": 0, "token": f"p/main/join/{number}", "outcome": "joined"}
-        self.small.append("registry", [row], Txn("p/main/join", number))
+        self.delta.append("registry", [row], Txn("p/main/join", number))
 
     def publish(self, number: int) -> None:
         """Publish its event."""
         row = {**_event(number), "primary_id": "q", "primary_time": NOON, "token": f"p/main/join/{number}"}
-        self.small.append("joined", [row | {"replica": "main", "published_at": NOON}], Txn("p/main/join", number))
+        self.delta.append("joined", [row | {"replica": "main", "published_at": NOON}], Txn("p/main/join", number))
 
     def wait(self, number: int) -> None:
         """An event that waits."""
         row = {**_event(number), "shard": 0, "state": "waiting", "batch": number, "replica": "main", "round": 0}
-        self.small.append("pending", [row])
+        self.delta.append("pending", [row])
 
 
 def _event(number: int) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def _event(number: int) -> dict[str, Any]:
 
 def ids(root: str | Path, name: str) -> list[str]:
     """Ids in a table, sorted."""
-    return sorted(SmallTables(str(root)).read(name, columns=["event_id"])["event_id"].to_pylist())
+    return sorted(DeltaTables(str(root)).read(name, columns=["event_id"])["event_id"].to_pylist())
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Files of clicks, queries and claims for one part of a batch, and what resolving them has to give, told naively."""
+"""Files of clicks, queries and claims for one part of a batch, and what joining them has to give, computed naively."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clickjoin.events import crc_of, moment
-from clickjoin.joiner.adapter import Merge
-from clickjoin.joiner.merging import made_of
-from clickjoin.joiner.resolving import Files, Job, Part
-from clickjoin.lake.prune import Ends
-from clickjoin.lake.types import arrow_schema
-from clickjoin.lake.written import Target, write
-from clickjoin.tables import FILTERED, FOREIGN, JOINED, PRIMARY, REGISTRY, Table
+from clickjoin.kernel.adapter import BothRecords
+from clickjoin.kernel.data_file import Target, write
+from clickjoin.kernel.data_skipping import Ends
+from clickjoin.kernel.join_task import Files, Job, Part
+from clickjoin.kernel.merge import made_of
+from clickjoin.model.ids import crc_of, moment
+from clickjoin.schemas import FILTERED, FOREIGN, JOINED, PRIMARY, REGISTRY, Table
+from clickjoin.schemas.arrow import arrow_schema
 
 BUCKET, BATCH, SHARDS = "1970-01-01T0000Z", 7, 4
 Click = tuple[str, int, str, int]  # id, time, query's id and time (microseconds)
@@ -55,7 +55,8 @@ def click_rows(clicks: Sequence[Click], batch: int = BATCH) -> list[dict[str, An
     return [
         {"event_id": name, "event_time": moment(at), "bucket": BUCKET, "shard": crc_of(name) % SHARDS,
          "primary_id": query, "primary_time": moment(named), "payload": f"{name}/{number}", "path": "p",
-         "generation": "g", "offset": number, "length": 1, "batch": batch, "replica": "main", "landed_at": moment(0)}
+         "source_partition": "g", "offset": number, "length": 1, "batch": batch, "replica": "main",
+         "landed_at": moment(0)}
         for number, (name, at, query, named) in enumerate(clicks)
     ]  # fmt: skip
 
@@ -64,7 +65,7 @@ def query_rows(queries: Sequence[Query]) -> list[dict[str, Any]]:
     """Rows of table `primary`; the first of a name in the list landed last."""
     return [
         {"event_id": name, "event_time": moment(at), "bucket": BUCKET, "shard": 0, "payload": f"{name}/{number}",
-         "generation": "g", "offset": number, "batch": 1, "replica": "main", "landed_at": moment(100 - number)}
+         "source_partition": "g", "offset": number, "batch": 1, "replica": "main", "landed_at": moment(100 - number)}
         for number, (name, at) in enumerate(queries)
     ]  # fmt: skip
 
@@ -91,10 +92,10 @@ def job(folder: Path, **more: Any) -> Job:
     """A job over the files below a folder; of queries nothing is known but where they lie."""
     paths = tuple(str(file.relative_to(folder / "primary")) for file in (folder / "primary").rglob("*.parquet"))
     unknown = np.full(len(paths), 1 << 60)
-    adapter = more.pop("adapter", Merge())
+    adapter = more.pop("adapter", BothRecords())
     own = list(made_of(adapter.columns))
     made: dict[str, Any] = {
-        "batch": BATCH, "replica": "main", "token": "main/join/7", "boundary": {}, "floor": None, "within": None,
+        "batch": BATCH, "replica": "main", "token": "main/join/7", "boundary": {}, "floor": None, "lookback": None,
         "foreign": str(folder / "foreign"), "columns": arrow_schema(FOREIGN),
         "primary": Files(str(folder / "primary"), paths, Ends(-unknown, unknown)),
         "targets": {"registry": target(folder, REGISTRY), "joined": target(folder, JOINED, own[2:]),
@@ -104,9 +105,9 @@ def job(folder: Path, **more: Any) -> Job:
     return Job(**{**made, **more})
 
 
-def told(
+def expected_result(
     clicks: Sequence[Click], queries: Sequence[Query], claims: Sequence[Query], shards: tuple[int, ...],
-    boundary: dict[int, int], floor: int | None, within: int | None,
+    boundary: dict[int, int], floor: int | None, lookback: int | None,
 ) -> dict[str, set[Any]]:  # fmt: skip
     """What becomes of each click: ids and times by status; of a joined one both payloads too."""
     found: dict[str, set[Any]] = {name: set() for name in ("repeat", "joined", "pending", "expired")}
@@ -118,7 +119,7 @@ def told(
         fits = [
             place for place, (other, time) in enumerate(queries)
             if other == query and (floor is None or time >= floor)
-            and (time == named if within is None else at - within <= time <= at)
+            and (time == named if lookback is None else at - lookback <= time <= at)
         ]  # fmt: skip
         if (name, at) in claims:
             found["repeat"].add((name, at))

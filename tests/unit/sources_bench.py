@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from clickjoin.config import Files
-from clickjoin.events import RecordSpec
-from clickjoin.sources.base import Budget, Position, Slice, SourcePlan
-from clickjoin.sources.contents import BLOCK
-from clickjoin.sources.files import FilesSource
-from clickjoin.sources.records import read_chunk
-from clickjoin.sources.tasks import spread
+from clickjoin.kernel.chunk import spread
+from clickjoin.kernel.file_bytes import BLOCK
+from clickjoin.kernel.records import read_chunk
+from clickjoin.model.ids import RecordSpec
+from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
+from clickjoin.sources.files.source import FilesSource
 
 PLENTY = Budget(1_000_000, 1 << 30)
 BASE = 1_574_562_822_000_000
@@ -49,20 +49,25 @@ class Feed:
         self.source = FilesSource(
             Files(kind="files", path=f"{folder}/{pattern}", **fields), now=lambda: time.time() + self.ahead
         )
-        self.positions: dict[str, Position] = {}
+        self.positions: dict[str, SourceOffset] = {}
 
     def plan(self, budget: Budget = PLENTY) -> SourcePlan:
         """Plan, and keep the positions as a caller would: through JSON."""
         plan = self.source.plan(self.positions, budget)
-        for position in plan.positions:
-            self.positions[position.generation] = Position(**json.loads(json.dumps(asdict(position))))
+        for position in plan.offsets:
+            self.positions[position.partition] = SourceOffset(**json.loads(json.dumps(asdict(position))))
         return plan
 
+    def give_back(self, lost: Sequence[Split]) -> None:
+        """What the journal does with lost splits."""
+        for split in lost:
+            self.positions[split.partition] = self.source.rewind(self.positions[split.partition], split)
+
     def read(
-        self, slices: Sequence[Slice], *, tasks: int = 1, size: int = BLOCK, **fields: Any
+        self, splits: Sequence[Split], *, tasks: int = 1, size: int = BLOCK, **fields: Any
     ) -> list[dict[str, Any]]:
-        """Records of slices, as a Spark worker would make them."""
-        chunks, sizes = self.source._chunks(slices)
+        """Records of splits, as a Spark worker would make them."""
+        chunks, sizes = self.source._chunks(splits)
         work = spread(chunks, sizes, tasks)
         rows: list[dict[str, Any]] = []
         for task in work:
@@ -73,7 +78,7 @@ class Feed:
 
     def step(self, budget: Budget = PLENTY, **fields: Any) -> list[int]:
         """Plan and read; the numbers of the good events, in the files' order."""
-        return numbers(self.read(self.plan(budget).slices, **fields))
+        return numbers(self.read(self.plan(budget).splits, **fields))
 
     def kinds(self) -> list[str]:
         """Kinds of the problems that a plan tells of."""

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.dispatcher.dispatcher import abreast
-from clickjoin.sources.base import Budget, Slice, SourcePlan
+from clickjoin.model.split import Budget, SourcePlan, Split
 
 BUDGET = Budget(500_000, 256 << 20)
 
 
 def plan(taken: int, backlog: int) -> SourcePlan:
     """A plan of so many events, and so many that are left."""
-    return SourcePlan((Slice("g", "p", 0, 1, 0, "", 0, "", taken),) if taken else (), backlog_events=backlog)
+    return SourcePlan((Split("g", events=taken),) if taken else (), backlog_events=backlog)
 
 
 @pytest.mark.parametrize(

@@ -8,28 +8,29 @@ from typing import Any
 
 import pytest
 
-from clickjoin.errors import ConfigError
-from clickjoin.joiner.adapter import Adapter, Merge, load_adapter, needs_spark
-from clickjoin.joiner.classify import is_plain
-from clickjoin.joiner.examples import TopPositions, TypedClick
+from clickjoin.examples.adapters import TopPositions, TypedClick
+from clickjoin.joiner.adapter import load_adapter
+from clickjoin.joiner.spark_join import is_plain
+from clickjoin.kernel.adapter import Adapter, BothRecords, needs_spark
+from clickjoin.model.errors import ConfigError
 
 MODULE = """\
-from clickjoin.joiner.adapter import Adapter, Merge
+from clickjoin.joiner.adapter import Adapter, BothRecords
 
 class Mine(Adapter):
     columns = {"x": "STRING"}
 
-class Renamed(Merge):
+class Renamed(BothRecords):
     pass
 
-class Filtering(Merge):
+class Filtering(BothRecords):
     def prepare(self, foreign):
         return foreign.where("FALSE")
 
-class Wider(Merge):
-    columns = {**Merge.columns, "extra": "STRING"}
+class Wider(BothRecords):
+    columns = {**BothRecords.columns, "extra": "STRING"}
 
-class Taken(Merge):
+class Taken(BothRecords):
     columns = {"token": "STRING", "Event_Id": "STRING", "mine": "STRING"}
 
 def function():
@@ -53,9 +54,9 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("clickjoin.joiner.adapter:Merge", Merge),
-        ("clickjoin.joiner.examples:TypedClick", TypedClick),
-        ("clickjoin.joiner.examples:TopPositions", TopPositions),
+        ("clickjoin.joiner.adapter:BothRecords", BothRecords),
+        ("clickjoin.examples.adapters:TypedClick", TypedClick),
+        ("clickjoin.examples.adapters:TopPositions", TopPositions),
     ],
 )
 def test_shipped(name: str, kind: type[Adapter]) -> None:
@@ -86,12 +87,12 @@ def test_errors(name: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "plain"),
     [
-        ("clickjoin.joiner.adapter:Merge", True),
+        ("clickjoin.joiner.adapter:BothRecords", True),
         ("own_adapters:Renamed", True),
         ("own_adapters:Filtering", False),
         ("own_adapters:Wider", False),
         ("own_adapters:Mine", False),
-        ("clickjoin.joiner.examples:TypedClick", False),
+        ("clickjoin.examples.adapters:TypedClick", False),
     ],
 )
 def test_only_what_cannot_go_wrong_goes_unchecked(name: str, plain: bool) -> None:
@@ -103,13 +104,13 @@ def test_base_has_no_merge() -> None:
         Adapter().merge(None)  # type: ignore[arg-type]
 
 
-class OwnTable(Merge):
+class OwnTable(BothRecords):
     def merge_table(self, joined: Any) -> Any:
         """As it stands."""
         return joined
 
 
-class OwnFrame(Merge):
+class OwnFrame(BothRecords):
     def merge(self, joined: Any) -> Any:
         """As it stands."""
         return joined
@@ -135,7 +136,7 @@ class Prepares(OwnTable):
 
 @pytest.mark.parametrize(
     ("adapter", "spark"),
-    [(Merge, False), (OwnTable, False), (TableBelowFrame, False), (OwnFrame, True), (FrameBelowTable, True),
+    [(BothRecords, False), (OwnTable, False), (TableBelowFrame, False), (OwnFrame, True), (FrameBelowTable, True),
      (Prepares, True), (Adapter, True), (TypedClick, True)],
 )  # fmt: skip
 def test_the_last_word_is_the_most_special(adapter: type[Adapter], spark: bool) -> None:

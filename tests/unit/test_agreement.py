@@ -11,26 +11,26 @@ import pytest
 from clickjoin.agreement.check import refusal
 from clickjoin.agreement.facts import Facts, Sequence, keys
 from clickjoin.agreement.rules import FORGETFUL, OLD_JOURNAL, OLD_TABLE, TORN, disagreements
-from clickjoin.dispatcher.held import Held
-from clickjoin.lake.logs import TableLog, Torn
+from clickjoin.dispatcher.committed import CommittedTxns
+from clickjoin.lake.log_entries import TableLog, Torn
 
 JOIN = ("main", "join")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SEEN = {"primary": 4, "foreign": 4, "quarantine/foreign": 3, "registry": 4, "joined": 4, "unjoinable": 2, "pending": 3}
 SEEN |= {"metrics": 4}
-IDS = {name.partition("/")[0]: ("id", 10) for name in SEEN} | {"boundary": ("id", 3)}
+IDS = {name.partition("/")[0]: ("id", 10) for name in SEEN} | {"registry_boundary": ("id", 3)}
 STEPS = ("planned", "foreign", "registry", "joined", "unjoinable", "metrics")
 
 
 def facts(txns: Mapping[str, int], planned: int = 4, key: tuple[str, str] = JOIN, **more: TableLog) -> Facts:
     """Tables that hold these batches of a sequence, which is settled to batch 4."""
-    logs = {name: TableLog(10, "id") for name in ("batches", *IDS)}
+    logs = {name: TableLog(10, "id") for name in ("journal", *IDS)}
     app = f"p/{'/'.join(key)}"
     for name, number in txns.items():
         table, _, part = name.partition("/")
         held = {**logs[table].txns, f"{app}{'/' * bool(part)}{part}": number}
         logs[table] = TableLog(10, "id", txns=held)
-    return Facts("p", "/lake/p", {**logs, **more}, {key: Sequence(planned, Held(SEEN, IDS))})
+    return Facts("p", "/lake/p", {**logs, **more}, {key: Sequence(planned, CommittedTxns(SEEN, IDS))})
 
 
 def kinds(found: Facts) -> set[tuple[str, str]]:
@@ -48,9 +48,9 @@ def test_one_that_was_fenced_before_it_landed() -> None:
 
 def test_an_older_journal() -> None:
     found = disagreements(facts(SEEN | {"joined": 6, "registry": 6}))
-    assert {(one.kind, one.table) for one in found} == {(OLD_JOURNAL, "batches")}
+    assert {(one.kind, one.table) for one in found} == {(OLD_JOURNAL, "journal")}
     text = str(refusal(found))
-    assert "/lake/p/batches: is older than table" in text
+    assert "/lake/p/journal: is older than table" in text
     assert "holds batch 6 of p/main/join: the journal knows batches to 4" in text
     assert "`clickjoin journal rebuild --replace`" in text
 
@@ -76,9 +76,9 @@ def test_an_output_without_the_claims_before_it() -> None:
 
 
 def test_an_older_version() -> None:
-    assert kinds(facts(SEEN, boundary=TableLog(2, "id"))) == {(OLD_TABLE, "boundary")}
-    assert kinds(facts(SEEN, boundary=TableLog(2, "another"))) == set()  # rebuilt: it begins again
-    assert kinds(facts(SEEN, boundary=TableLog(2, "id", txns={"accounted": 1}))) == set()
+    assert kinds(facts(SEEN, registry_boundary=TableLog(2, "id"))) == {(OLD_TABLE, "registry_boundary")}
+    assert kinds(facts(SEEN, registry_boundary=TableLog(2, "another"))) == set()  # rebuilt: it begins again
+    assert kinds(facts(SEEN, registry_boundary=TableLog(2, "id", txns={"accounted": 1}))) == set()
 
 
 def test_a_torn_log_comes_before_all_else() -> None:
@@ -100,12 +100,12 @@ def test_sequences_of_this_pipeline_alone() -> None:
 
 
 def test_what_was_seen_only_grows() -> None:
-    held = Held()
-    steps = [({"registry": 1, "batches/planned": 1}, {"boundary": ("a", 3), "joined": ("x", 1)})]
-    steps += [({}, {"boundary": ("a", 2)}), ({"joined": 2}, {"boundary": ("b", 1)})]
+    held = CommittedTxns()
+    steps = [({"registry": 1, "journal/planned": 1}, {"registry_boundary": ("a", 3), "joined": ("x", 1)})]
+    steps += [({}, {"registry_boundary": ("a", 2)}), ({"joined": 2}, {"registry_boundary": ("b", 1)})]
     seen = [held := held.plus(txns, tables) for txns, tables in steps]
-    assert seen[0] == Held({"registry": 1}, {"boundary": ("a", 3)})
+    assert seen[0] == CommittedTxns({"registry": 1}, {"registry_boundary": ("a", 3)})
     assert all(later.txns.items() >= earlier.txns.items() for earlier, later in pairwise(seen))
-    assert seen[-1] == Held({"registry": 1, "joined": 2}, {"boundary": ("b", 1)})
-    assert Held.from_plain(seen[-1].to_plain("p/main/join"), "p/main/join") == seen[-1]
-    assert Held.from_plain(seen[-1].to_plain("p/main/join"), "q/main/join") == Held()
+    assert seen[-1] == CommittedTxns({"registry": 1, "joined": 2}, {"registry_boundary": ("b", 1)})
+    assert CommittedTxns.from_plain(seen[-1].to_plain("p/main/join"), "p/main/join") == seen[-1]
+    assert CommittedTxns.from_plain(seen[-1].to_plain("p/main/join"), "q/main/join") == CommittedTxns()

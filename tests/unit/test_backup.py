@@ -20,9 +20,9 @@ from clickjoin.backup import cut as cuts
 from clickjoin.backup import take as takes
 from clickjoin.backup.manifest import backups, read
 from clickjoin.backup.take import Taken, take
-from clickjoin.errors import CommitConflict, ConfigError, LakeError
-from clickjoin.lake.pinned import Look
+from clickjoin.lake.snapshot_files import Look
 from clickjoin.lake.vacuum import Needed, vacuum
+from clickjoin.model.errors import CommitConflict, ConfigError, LakeError
 from tests.unit.lakes import Batches, ids, pipeline, tree
 
 ROOT = Path(__file__).parents[2]
@@ -241,8 +241,8 @@ def test_a_file_is_collected_meanwhile(batches: Batches, monkeypatch: pytest.Mon
 
     def all_(self: takes._Copier, wanted: Any) -> Any:
         if not times:
-            batches.small.open("joined").delete("event_id = 'e1'")
-            vacuum(batches.small, "joined", Needed(time.time() + 2 * 86400))
+            batches.delta.open("joined").delete("event_id = 'e1'")
+            vacuum(batches.delta, "joined", Needed(time.time() + 2 * 86400))
         times.append(1)
         return real(self, wanted)
 
@@ -254,8 +254,8 @@ def test_a_file_is_collected_meanwhile(batches: Batches, monkeypatch: pytest.Mon
 def test_older_versions_that_plans_name(batches: Batches) -> None:
     batches.wait(7)
     batches.plan_retry(1)
-    named = batches.small.version("pending")
-    batches.small.open("pending").delete("event_id = 'e7'")
+    named = batches.delta.version("pending")
+    batches.delta.open("pending").delete("event_id = 'e7'")
     batches.wait(8)
     folder = backup(batches).folder
     assert ids(folder, "pending") == ["e8"]

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.lake import SmallTables
-from clickjoin.registry.boundary import advance, expired_sql, lift_floor, load_boundary, load_bounds
-from clickjoin.tables import BOUNDARY
+from clickjoin.lake import DeltaTables
+from clickjoin.model.boundary import expired_sql
+from clickjoin.registry.boundary import advance, lift_floor, load_boundary, load_bounds
+from clickjoin.schemas import BOUNDARY
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -21,51 +22,51 @@ def at(hours: float) -> datetime:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> SmallTables:
-    tables = SmallTables(str(tmp_path))
+def delta(tmp_path: Path) -> DeltaTables:
+    tables = DeltaTables(str(tmp_path))
     tables.create(BOUNDARY)
     return tables
 
 
-def test_none_at_first(small: SmallTables) -> None:
-    assert load_boundary(small) == {}
+def test_none_at_first(delta: DeltaTables) -> None:
+    assert load_boundary(delta) == {}
     assert expired_sql({}) == "FALSE"
 
 
-def test_only_forward(small: SmallTables) -> None:
-    advance(small, 2, at(5), DAY)
-    advance(small, 2, at(3), DAY)
-    assert load_boundary(small) == {0: at(5), 1: at(5)}
-    advance(small, 3, at(4), DAY)
-    assert load_boundary(small) == {0: at(5), 1: at(5), 2: at(4)}
-    advance(small, 3, at(6), DAY)
-    assert load_boundary(small) == {0: at(6), 1: at(6), 2: at(6)}
+def test_only_forward(delta: DeltaTables) -> None:
+    advance(delta, 2, at(5), DAY)
+    advance(delta, 2, at(3), DAY)
+    assert load_boundary(delta) == {0: at(5), 1: at(5)}
+    advance(delta, 3, at(4), DAY)
+    assert load_boundary(delta) == {0: at(5), 1: at(5), 2: at(4)}
+    advance(delta, 3, at(6), DAY)
+    assert load_boundary(delta) == {0: at(6), 1: at(6), 2: at(6)}
 
 
-def test_the_floor_of_primary_is_no_shard(small: SmallTables) -> None:
-    advance(small, 1, at(5), DAY)
+def test_the_floor_of_primary_is_no_shard(delta: DeltaTables) -> None:
+    advance(delta, 1, at(5), DAY)
     for hours, there in ((3, 3), (2, 3), (4, 4)):
-        lift_floor(small, at(hours), DAY)
-        assert load_bounds(small) == ({0: at(5)}, at(there))
-    assert load_boundary(small) == {0: at(5)}
+        lift_floor(delta, at(hours), DAY)
+        assert load_bounds(delta) == ({0: at(5)}, at(there))
+    assert load_boundary(delta) == {0: at(5)}
 
 
-def test_a_late_mover_cannot_move_back(small: SmallTables) -> None:
+def test_a_late_mover_cannot_move_back(delta: DeltaTables) -> None:
     # Rows of two movers that did not see each other: the highest holds, whatever their order.
     for hours in (7, 2, 4):
-        small.append("boundary", [{"shard": 0, "boundary": at(hours), "at": DAY}])
-    assert load_boundary(small) == {0: at(7)}
+        delta.append("registry_boundary", [{"shard": 0, "boundary": at(hours), "at": DAY}])
+    assert load_boundary(delta) == {0: at(7)}
 
 
 @settings(max_examples=15, deadline=None)
 @given(moves=st.lists(st.tuples(st.integers(1, 3), st.integers(0, 48)), min_size=1, max_size=5))
 def test_never_back(tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int]]) -> None:
-    small = SmallTables(str(tmp_path_factory.mktemp("boundary")))
-    small.create(BOUNDARY)
+    delta = DeltaTables(str(tmp_path_factory.mktemp("boundary")))
+    delta.create(BOUNDARY)
     before: dict[int, datetime] = {}
     for shards, hours in moves:
-        advance(small, shards, at(hours), DAY)
-        now = load_boundary(small)
+        advance(delta, shards, at(hours), DAY)
+        now = load_boundary(delta)
         assert all(now[shard] >= moment for shard, moment in before.items())
         assert all(now[shard] >= at(hours) for shard in range(shards))
         before = now

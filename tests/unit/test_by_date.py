@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from clickjoin.events import bucket_at
-from clickjoin.lake import SmallTables
+from clickjoin.lake import DeltaTables
+from clickjoin.model.ids import bucket_at
 from clickjoin.report import by_date, checks
 from clickjoin.report.registry import registry
-from clickjoin.report.status import open_pending
-from clickjoin.tables import ALL
+from clickjoin.retry.pending import open_rows
+from clickjoin.schemas import ALL
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> SmallTables:
-    tables = SmallTables(f"{tmp_path}/p")
+def delta(tmp_path: Path) -> DeltaTables:
+    tables = DeltaTables(f"{tmp_path}/p")
     for table in ALL:
         tables.create(table)
     return tables
@@ -37,14 +37,14 @@ def waits(number: int, hours: float = 0, **more: Any) -> dict[str, Any]:
     return row | more
 
 
-def test_counts_by_date(small: SmallTables) -> None:
-    small.append("foreign", [event(1), event(1), event(2, 13)])
-    small.append("joined", [{name: value for name, value in event(1).items() if name != "shard"}])
-    small.append("joined", [{name: value for name, value in event(2, 13).items() if name != "shard"}])
-    small.append("unjoinable", [event(3), event(4, -11)])
-    small.append("filtered", [event(5, -13)])
-    small.append("expired", [event(6), event(6), event(7)])
-    found = {what: by_date.count(small, what) for what in by_date.TABLES}
+def test_counts_by_date(delta: DeltaTables) -> None:
+    delta.append("foreign", [event(1), event(1), event(2, 13)])
+    delta.append("joined", [{name: value for name, value in event(1).items() if name != "shard"}])
+    delta.append("joined", [{name: value for name, value in event(2, 13).items() if name != "shard"}])
+    delta.append("unjoinable", [event(3), event(4, -11)])
+    delta.append("filtered", [event(5, -13)])
+    delta.append("expired", [event(6), event(6), event(7)])
+    found = {what: by_date.count(delta, what) for what in by_date.TABLES}
     first, second = "2026-03-01", "2026-03-02"
     assert found["landed"] == {first: 2, second: 1}
     assert found["joined"] == {first: 1, second: 1}
@@ -54,32 +54,32 @@ def test_counts_by_date(small: SmallTables) -> None:
     assert found["pending"] == found["quarantined"] == {}
 
 
-def test_pending_is_what_status_says(small: SmallTables) -> None:
-    small.append("pending", [
+def test_pending_is_what_status_says(delta: DeltaTables) -> None:
+    delta.append("pending", [
         waits(1), waits(1, attempt=2),
         waits(2), waits(2, attempt=2, state="resolved"),
         waits(3, attempt=9), waits(3, attempt=9, state="resolved"), waits(3, round=1, attempt=0),
         waits(4, 24), waits(4, 24, replica="west"),
     ])  # fmt: skip
-    assert by_date.count(small, "pending") == {"2026-03-01": 2, "2026-03-02": 1}
-    assert {row["event_id"] for row in open_pending(small)} == {"1", "3", "4"}
+    assert by_date.count(delta, "pending") == {"2026-03-01": 2, "2026-03-02": 1}
+    assert {row["event_id"] for row in open_rows(delta)} == {"1", "3", "4"}
 
 
-def test_the_newest_row_of_a_date_is_its_state(small: SmallTables) -> None:
+def test_the_newest_row_of_a_date_is_its_state(delta: DeltaTables) -> None:
     day = date(2026, 3, 1)
-    small.append("dates", [{"date": day, "at": NOON + timedelta(hours=2), "state": "closed", "revision": 1}])
-    small.append("dates", [{"date": day, "at": NOON, "state": "open"}])
-    small.append("joined", [{name: value for name, value in event(2, 24).items() if name != "shard"}])
-    counts = {"joined": by_date.count(small, "joined")}
-    first, second = by_date.calendar(counts, by_date.states(small))
+    delta.append("dates", [{"date": day, "at": NOON + timedelta(hours=2), "state": "closed", "revision": 1}])
+    delta.append("dates", [{"date": day, "at": NOON, "state": "open"}])
+    delta.append("joined", [{name: value for name, value in event(2, 24).items() if name != "shard"}])
+    counts = {"joined": by_date.count(delta, "joined")}
+    first, second = by_date.calendar(counts, by_date.states(delta))
     assert (first["date"], first["state"], first["joined"], first["close"]["history"]) == ("2026-03-01", "closed", 0, 2)
     assert (second["date"], second["state"], second["joined"], second["close"]) == ("2026-03-02", None, 1, None)
 
 
-def test_registry_by_bucket_and_shard(small: SmallTables) -> None:
-    small.append("registry", [event(1), event(5), event(2, 1)])
-    small.append("registry", [event(9)])
-    found = registry(small)
+def test_registry_by_bucket_and_shard(delta: DeltaTables) -> None:
+    delta.append("registry", [event(1), event(5), event(2, 1)])
+    delta.append("registry", [event(9)])
+    found = registry(delta)
     assert [(one["bucket"], one["rows"], one["files"]) for one in found["buckets"]] == [
         ("2026-03-01T1200Z", 3, 2),
         ("2026-03-01T1300Z", 1, 1),
@@ -92,25 +92,25 @@ def test_registry_by_bucket_and_shard(small: SmallTables) -> None:
     assert found["shards"]["1"]["rows"] == 3
 
 
-def test_verifications(small: SmallTables) -> None:
+def test_verifications(delta: DeltaTables) -> None:
     def row(run: str, at: datetime, kind: str, **more: Any) -> dict[str, Any]:
         whole = {"run": run, "at": at, "from_time": NOON, "to_time": at, "kind": kind, "fault": True, "checked": 10}
         return whole | {"count": 0, "repaired": 0, "samples": "[]", "seconds": 3.0} | more
 
-    small.append("verification", [
+    delta.append("verification", [
         row("a", NOON, "lost", count=2, repaired=2, samples='[{"event_id": "1"}]'),
         row("a", NOON, "unread", checked=5_000_000),
         row("a", NOON, "elsewhere", count=4, fault=False),
         row("b", NOON + timedelta(hours=1), "lost", count=1),
     ])  # fmt: skip
-    newest, older = checks.verifications(small, 10)
+    newest, older = checks.verifications(delta, 10)
     assert (newest["run"], newest["ok"]) == ("b", False)
     assert (older["ok"], older["ids"], older["bytes"]) == (True, 10, 5_000_000)
     assert [(one["kind"], one["count"]) for one in older["found"]] == [("lost", 2), ("elsewhere", 4)]
-    assert checks.verifications(small, 1) == [newest]
+    assert checks.verifications(delta, 1) == [newest]
 
 
-def test_quality(small: SmallTables) -> None:
+def test_quality(delta: DeltaTables) -> None:
     day = date(2026, 3, 1)
 
     def row(at: datetime, check: str, level: str, success: bool | None) -> dict[str, Any]:
@@ -118,15 +118,15 @@ def test_quality(small: SmallTables) -> None:
                 "success": success, "samples": '["x"]', "seconds": 1.0}  # fmt: skip
 
     later = NOON + timedelta(hours=1)
-    small.append("quality", [
+    delta.append("quality", [
         row(NOON, "a", "fail", False), row(later, "a", "fail", True), row(later, "b", "warn", None),
         row(later, "c", "warn", False), row(later, "d", "fail", False),
     ])  # fmt: skip
-    newest, older = checks.qualities(small, 10)
+    newest, older = checks.qualities(delta, 10)
     assert (newest["passed"], newest["fail"], newest["warn"], newest["unknown"]) == (1, 1, 1, 1)
     assert (older["run"], older["fail"], older["date"]) == ("main/12", 1, "2026-03-01")
-    assert [one["check"] for one in checks.checks(small, day)] == ["d", "c", "b", "a"]
-    assert checks.checks(small, date(2026, 3, 2)) == []
+    assert [one["check"] for one in checks.checks(delta, day)] == ["d", "c", "b", "a"]
+    assert checks.checks(delta, date(2026, 3, 2)) == []
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from clickjoin import engine as module
-from clickjoin import pace
+from clickjoin.dispatcher import pacing
+from clickjoin.dispatcher.pacing import DutyCycle
 from clickjoin.engine import MOST_PAUSE, Engine
-from clickjoin.pace import HalfTime
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def pause(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(module.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
 
     def seconds(*, share: float = 0.5, backlog: int = 9, alive: bool = True, worked: float = 3.0, **more: Any) -> float:
-        pipeline = SimpleNamespace(batch=SimpleNamespace(catch_up=share))
+        pipeline = SimpleNamespace(batch=SimpleNamespace(catch_up_share=share))
         this: Any = SimpleNamespace(pipeline=pipeline, _others_alive=lambda: alive)
         metrics = {"seconds_land": worked / 2, "seconds_claim": worked / 2, "joined": 7}
         item: Any = SimpleNamespace(plan=SimpleNamespace(backlog_events=backlog), metrics=metrics)
@@ -44,7 +44,7 @@ def test_goes_on_at_once(pause: Any) -> None:
     assert pause(alive=False) == 0
 
 
-def test_ends_when_told_to(pause: Any) -> None:
+def test_ends_when_asked_to(pause: Any) -> None:
     assert pause(stop=lambda: True) == 0
     assert pause(end=1001.0 + 0) <= 4
 
@@ -56,7 +56,7 @@ def test_begins_a_batch_every_so_often(
     now = [1000.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(module.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    this: Any = SimpleNamespace(pipeline=SimpleNamespace(batch=SimpleNamespace(every=1.0)))
+    this: Any = SimpleNamespace(pipeline=SimpleNamespace(batch=SimpleNamespace(trigger_interval=1.0)))
     item: Any = SimpleNamespace(plan=SimpleNamespace(backlog_events=backlog))
     Engine._pace(this, item, now[0] - took, lambda: False, None)
     assert now[0] - 1000 == pytest.approx(paused)
@@ -67,13 +67,13 @@ def test_begins_a_batch_every_so_often(
 
 def test_retries_take_half_of_the_time_while_records_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     now, begun = [1000.0], []
-    monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(pacing.time, "monotonic", lambda: now[0])
 
     def retry() -> None:
         begun.append(now[0])
         now[0] += 12
 
-    half = HalfTime()
+    half = DutyCycle()
     for _ in range(20):
         now[0] += 2  # the join
         half.of(retry, waits=True)

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin import cli, console, console_dates
-from clickjoin.apps import APPS
+from clickjoin.cli import console, console_dates, main
 from clickjoin.config import load
+from clickjoin.config.starter import STARTER
 from clickjoin.dates.ledger import require_run
-from clickjoin.errors import ConfigError, LakeError
-from clickjoin.lake import SmallTables
-from clickjoin.starter import STARTER
-from clickjoin.tables import ALL
+from clickjoin.jobs.table import JOBS
+from clickjoin.lake import DeltaTables
+from clickjoin.model.errors import ConfigError, LakeError
+from clickjoin.schemas import ALL
 from clickjoin.verification.verify import Wanted
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["clickjoin", *map(str, arguments)])
         with pytest.raises(SystemExit) as stopped:
-            cli.main()
+            main.main()
         out = capsys.readouterr()
         return int(stopped.value.code or 0), out.out, out.err
 
@@ -198,7 +198,7 @@ def test_explain_shows_whole_values(run, file: Path, monkeypatch: pytest.MonkeyP
     run("init", "-c", file)
     payload = '{"text": "' + "a [bold]long[/] one " * 40 + '"}'
     row = {"event_id": "a:1:1", "bucket": "1970-01-01T0000Z", "shard": 0, "batch": 1, "payload": payload}
-    SmallTables(load(file).root).append("foreign", [row])
+    DeltaTables(load(file).root).append("foreign", [row])
     monkeypatch.setenv("COLUMNS", "40")
     code, out, _ = run("explain", "a:1:1", "-c", file)
     assert code == 0
@@ -236,7 +236,17 @@ def test_generate_from_a_given_start(run, tmp_path: Path) -> None:
 
 def test_generate_stopped_by_a_signal_writes_the_truth(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "spark_apps")}
-    command = [sys.executable, "-m", "clickjoin.cli", "generate", str(tmp_path), "--rate", "50", "--clicks", "5000"]
+    command = [
+        sys.executable,
+        "-m",
+        "clickjoin.cli",
+        "generate",
+        str(tmp_path),
+        "--rate",
+        "50",
+        "--clicks",
+        "5000",
+    ]
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while not any(path.stat().st_size for path in tmp_path.glob("queries/*")):
             assert process.poll() is None
@@ -309,22 +319,22 @@ def test_options_that_would_do_nothing_alone(run, file: Path) -> None:
 
 
 @pytest.mark.parametrize("app", ["join", "retry", "gc"])
-def test_a_lake_that_is_gone_is_not_begun_anew(file: Path, app: str) -> None:
+def test_a_lake_that_is_gone_is_not_begun_again(file: Path, app: str) -> None:
     pipeline = load(file)
     with pytest.raises(LakeError, match="holds no tables of this pipeline"):
-        APPS[app](None, pipeline, "main", print, begun=True)
+        JOBS[app].run(None, pipeline, "main", print, lake_exists=True)
     assert not Path(pipeline.root).exists()
 
 
 def test_a_backfill_goes_on_only_with_a_run_that_was(run, file: Path) -> None:
     run("init", "-c", file)
-    small = SmallTables(load(file).root)
+    delta = DeltaTables(load(file).root)
     row = {"date": date(2026, 3, 1), "at": datetime.now(UTC), "action": "fill", "state": "open", "run": "backfill-7"}
-    small.append("dates", [row | {"revision": 0, "faults": 0, "failed": 0, "warned": 0}])
+    delta.append("dates", [row | {"revision": 0, "faults": 0, "failed": 0, "warned": 0}])
     code, _, err = run("backfill", "-c", file, "--from", "2026-03-01", "--run", "backfil-7")
     assert code == 2
     assert "run backfil-7 has finished no date; the last ones that have: backfill-7" in err
-    require_run(small, "backfill-20260301T101112")  # as runs are named: killed before it had finished its first date
+    require_run(delta, "backfill-20260301T101112")  # as runs are named: killed before it had finished its first date
 
 
 @pytest.mark.parametrize("option", ["--primary", "--foreign"])
@@ -342,7 +352,7 @@ def test_dates_shows_what_is_not_zero(run, file: Path, monkeypatch: pytest.Monke
     run("init", "-c", file)
     row = {"date": date(2026, 3, 1), "at": datetime.now(UTC), "action": "close", "state": "failing", "run": "main/1"}
     counts = dict.fromkeys(("pending", "unjoinable", "expired", "filtered", "failed", "warned", "accepted"), 0)
-    SmallTables(load(file).root).append("dates", [row | counts | {"revision": 1, "faults": 3, "joined": 5}])
+    DeltaTables(load(file).root).append("dates", [row | counts | {"revision": 1, "faults": 3, "joined": 5}])
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = run("dates", "-c", file)
     assert all(word in out for word in ("2026-03-01", "failing", "faults", "joined", "main/1"))

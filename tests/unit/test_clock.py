@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.errors import ClockError
 from clickjoin.lake import clock
 from clickjoin.lake.clock import LakeClock, Reading, careful_now
+from clickjoin.lake.location import LocalFolder
+from clickjoin.model.errors import ClockError
 
 DAYS = 2 * 86400.0
 
@@ -37,13 +38,13 @@ def test_clocks_that_agree(tmp_path: Path) -> None:
 
 def test_a_slow_store_is_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file got its time some seconds before the answer came."""
-    write = clock.storage.write
+    write = LocalFolder.write
 
-    def slow(root: str, path: str, data: bytes) -> None:
-        write(root, path, data)
+    def slow(self: LocalFolder, path: str, data: bytes) -> None:
+        write(self, path, data)
         monkeypatch.setattr(clock.time, "time", lambda: real() + 30)
 
-    monkeypatch.setattr(clock.storage, "write", slow)
+    monkeypatch.setattr(LocalFolder, "write", slow)
     assert abs(clock.read(str(tmp_path)).apart) < 1
 
 

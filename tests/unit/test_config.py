@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from clickjoin.config import Pipeline, Within, json_schema, load
-from clickjoin.errors import ConfigError
-from clickjoin.starter import STARTER
+from clickjoin.config import Lookback, Pipeline, json_schema, load
+from clickjoin.config.starter import STARTER
+from clickjoin.model.errors import ConfigError
 
 CONTRACT = """\
 pipeline: zozo
@@ -35,7 +35,7 @@ foreign:
 registry: {retention: 3d, bucket: 1h, shards: 4}
 retry: {first_delay: 10s, backoff: 2, max_delay: 1h, max_age: 1d, max_attempts: 10}
 batch: {max_events: 500000, max_bytes: 256MB, lease: 60s}
-adapter: clickjoin.joiner.adapter:Merge
+adapter: clickjoin.joiner.adapter:BothRecords
 """
 RAW: dict[str, Any] = yaml.safe_load(CONTRACT)
 
@@ -63,7 +63,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 def test_contract(tmp_path: Path) -> None:
     p = load(write(tmp_path, CONTRACT))
     assert (p.pipeline, p.lake, p.root) == ("zozo", "/var/lake", "/var/lake/zozo")
-    assert p.adapter == "clickjoin.joiner.adapter:Merge"
+    assert p.adapter == "clickjoin.joiner.adapter:BothRecords"
     assert p.primary.model_dump() == {
         "source": {"kind": "files", "path": "/logs/impressions/*.jsonl", "format": None},
         "event_id": "event_id",
@@ -89,18 +89,18 @@ def test_contract(tmp_path: Path) -> None:
         "max_events": 500_000,
         "max_bytes": 256_000_000,
         "lease": 60,
-        "every": 1,
-        "local": 16_000_000,
-        "tasks": 8,
-        "catch_up": 0.5,
+        "trigger_interval": 1,
+        "driver_bytes": 16_000_000,
+        "parallelism": 8,
+        "catch_up_share": 0.5,
     }
 
 
-def test_rows_are_kept_as_long_as_claims_unless_told_otherwise(tmp_path: Path) -> None:
-    p = load(write(tmp_path, RAW | {"keep": {"foreign": "5d"}}))
+def test_rows_are_kept_as_long_as_claims_unless_configured_otherwise(tmp_path: Path) -> None:
+    p = load(write(tmp_path, RAW | {"retention": {"foreign": "5d"}}))
     assert (p.kept("primary"), p.kept("foreign")) == (259_200, 432_000)
-    with pytest.raises(ConfigError, match=r"keep.primary is shorter than verify.window"):
-        load(write(tmp_path, RAW | {"keep": {"primary": "1d"}}))
+    with pytest.raises(ConfigError, match=r"retention.primary is shorter than verify.window"):
+        load(write(tmp_path, RAW | {"retention": {"primary": "1d"}}))
 
 
 def test_defaults_are_the_contract(tmp_path: Path) -> None:
@@ -138,9 +138,9 @@ def test_primary_time(tmp_path: Path, value: str) -> None:
 
 
 def test_primary_time_within(tmp_path: Path) -> None:
-    p = load(write(tmp_path, changed("foreign.primary_time", {"within": "2h"})))
-    assert p.foreign.primary_time == Within(within="2h")  # type: ignore[arg-type]
-    assert p.foreign.primary_time.within == 7200
+    p = load(write(tmp_path, changed("foreign.primary_time", {"lookback": "2h"})))
+    assert p.foreign.primary_time == Lookback(lookback="2h")  # type: ignore[arg-type]
+    assert p.foreign.primary_time.lookback == 7200
     assert p.spec("foreign", 0).primary_time is None
 
 
@@ -174,8 +174,8 @@ BAD = [
     ("primary.evnt_id", "x", "no such field; remove it, or check its spelling"),
     ("foreign.primary_id", None, "is missing; add it"),
     ("foreign.primary_time", None, "is missing; add it"),
-    ("foreign.primary_time", {"within": "2 hours"}, "is not a duration; write a number and ms, s, m, h, d or w"),
-    ("foreign.primary_time", 7, "write embedded, uuid7, a column's name, or {within: 2h} (got 7)"),
+    ("foreign.primary_time", {"lookback": "2 hours"}, "is not a duration; write a number and ms, s, m, h, d or w"),
+    ("foreign.primary_time", 7, "write embedded, uuid7, a column's name, or {lookback: 2h} (got 7)"),
     ("foreign.primary_time", {"whithin": "2h"}, "primary_time.whithin: no such field; remove it"),
     ("lake", "s3://bucket/lake", "'s3://bucket/lake' is no folder of this machine; write a path, or file:///path"),
     ("primary.source.path", "s3a://b/logs/*", "is no folder of this machine"),
@@ -200,9 +200,9 @@ BAD = [
 
 def test_one_line_for_one_mistake(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        load(write(tmp_path, changed("foreign.primary_time", {"within": "2x"})))
+        load(write(tmp_path, changed("foreign.primary_time", {"lookback": "2x"})))
     (line,) = str(caught.value).splitlines()[1:]
-    assert line.startswith("  foreign.primary_time.within: '2x' is not a duration; write a number and ms, s, m, h")
+    assert line.startswith("  foreign.primary_time.lookback: '2x' is not a duration; write a number and ms, s, m, h")
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_json_schema() -> None:
     valid = jsonschema.Draft202012Validator(schema).is_valid
     assert valid(RAW)
     assert valid(yaml.safe_load(STARTER))
-    assert valid(changed("foreign.primary_time", {"within": "2h"}))
+    assert valid(changed("foreign.primary_time", {"lookback": "2h"}))
     # Only the program can tell whether a bucket divides a day, and what a size says.
     for field, value, _ in BAD:
         if field not in ("registry.bucket", "batch.max_bytes"):

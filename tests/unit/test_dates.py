@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from clickjoin.config import load
 from clickjoin.dates.backfill import RawLogs
 from clickjoin.dates.closing import Done, Order, _answer, _revision, judge
-from clickjoin.dates.day import MOST_DAYS, Day, days, parse
 from clickjoin.dates.watermark import Watermark
-from clickjoin.errors import ConfigError
-from clickjoin.sources.base import Nothing
-from clickjoin.sources.files import FilesSource
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.span import MOST_DAYS, Day, days, parse
+from clickjoin.sources.files.source import FilesSource
+from clickjoin.sources.port import Nothing
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 FILE = """\
@@ -114,7 +114,7 @@ def test_a_revision_is_an_output_that_was_closed(before: Any, state: str, print_
         ({"fingerprint": "1:2", "run": "r1"}, {}, True),
     ],
 )
-def test_who_waits_for_a_date_is_told_once(before: Any, row: dict[str, Any], changed: bool) -> None:
+def test_who_waits_for_a_date_is_notified_once(before: Any, row: dict[str, Any], changed: bool) -> None:
     whole = {"date": date(2026, 3, 1), "state": "closed", "fingerprint": "1:2", "run": "r1", "detail": None} | row
     assert _answer(whole, before, Done(parse("2026-03-01")))["changed"] is changed
 

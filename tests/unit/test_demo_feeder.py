@@ -101,16 +101,16 @@ def test_one_file_is_rotated_and_nothing_is_lost(tmp_path: Path) -> None:
 
 
 def test_fed_twice_into_one_folder_every_line_is_there_twice(tmp_path: Path) -> None:
-    small = replace(PLAN, lines=PLAN.lines[:3000], rotate_at=PLAN.lines[2000].at)
+    delta = replace(PLAN, lines=PLAN.lines[:3000], rotate_at=PLAN.lines[2000].at)
     for _ in range(2):
-        feed(tmp_path, small)
+        feed(tmp_path, delta)
     rotated = sorted(path.name for path in (tmp_path / "logs/impressions").glob("men-bts*"))
     assert rotated == ["men-bts.jsonl", "men-bts.jsonl.1", "men-bts.jsonl.2"]
     lines = [line for path in (tmp_path / "logs").glob("*/*") for line in path.read_bytes().splitlines()]
-    assert Counter(lines) == Counter(2 * [line.data for line in small.lines])
+    assert Counter(lines) == Counter(2 * [line.data for line in delta.lines])
 
 
-def test_stops_when_told(tmp_path: Path) -> None:
+def test_stops_when_asked(tmp_path: Path) -> None:
     time = FakeTime()
     feeder = Feeder(PLAN, tmp_path / "logs", tmp_path / "ledger.csv", clock=lambda: time.now, sleep=time.sleep)
     feeder.feed(stop=lambda: time.now > 1_800_000_010)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from clickjoin import engine
-from clickjoin.errors import SourceError
-from clickjoin.sources.contents import changed
+from clickjoin.kernel.file_bytes import changed
+from clickjoin.model.errors import SourceError
 
 
 def _engine(monkeypatch: pytest.MonkeyPatch, errors: list[Exception]) -> tuple[Any, list[int]]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickjoin.events import MICROS, bucket_of, crc_of, embedded_micros, moment, uuid7_micros
+from clickjoin.model.ids import MICROS, bucket_of, crc_of, embedded_micros, moment, uuid7_micros
 
 WIDTHS = st.sampled_from([60, 300, 900, 3600, 7200, 43_200, 86_400])
 MOMENTS = st.integers(0, int(datetime(2200, 1, 1, tzinfo=UTC).timestamp()) * MICROS)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickjoin.events import MICROS, bucket_of
-from clickjoin.lake.extent import Extent, merge, spanning, timestamp
+from clickjoin.model.extent import Extent, merge, spanning, timestamp
+from clickjoin.model.ids import MICROS, bucket_of
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2026, 3, 1), timezones=st.just(UTC))

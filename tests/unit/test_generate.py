@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.errors import ConfigError
 from clickjoin.generate import Clock, Traffic, generate
 from clickjoin.generate.draw import draw
+from clickjoin.model.errors import ConfigError
 from tests import oracle
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

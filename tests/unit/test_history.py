@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.events import EPOCH
-from clickjoin.lake import SmallTables
+from clickjoin.lake import DeltaTables
+from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.model.ids import EPOCH
 from clickjoin.report import history as module
 from clickjoin.report.history import History
 from clickjoin.report.overview import WINDOWS, figures, recent, series
-from clickjoin.report.status import COUNTS, STEPS
-from clickjoin.tables import METRICS
+from clickjoin.schemas import METRICS
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -35,8 +35,8 @@ def latency(p50: float, p90: float, p99: float) -> dict[str, float]:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> SmallTables:
-    tables = SmallTables(f"{tmp_path}/p")
+def delta(tmp_path: Path) -> DeltaTables:
+    tables = DeltaTables(f"{tmp_path}/p")
     tables.create(METRICS)
     return tables
 
@@ -50,29 +50,29 @@ def whole(history: History, seconds: int = 300, since: datetime = EPOCH) -> Coun
     return found
 
 
-def test_every_batch_counts_once_however_its_files_are_cut(small: SmallTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_batch_counts_once_however_its_files_are_cut(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LARGE_ROWS", 5)
-    chance, history = random.Random(7), History(small)
+    chance, history = random.Random(7), History(delta)
     expected: Counter[tuple[str, str, str]] = Counter()
     for batch in range(1, 61):
         replica, sequence = chance.choice(["main", "west"]), chance.choice(["join", "retry"])
         counted = {name: chance.randrange(5) for name in COUNTS}
-        small.append("metrics", [metric(batch, chance.randrange(40 * 86400), replica, sequence, **counted)])
+        delta.append("metrics", [metric(batch, chance.randrange(40 * 86400), replica, sequence, **counted)])
         expected.update({(replica, sequence, name): number for name, number in counted.items()})
         expected[replica, sequence, "batches"] += 1
         if not batch % 17:  # what a collection does: many files become few
-            DeltaTable(small.path("metrics")).optimize.compact()
+            DeltaTable(delta.path("metrics")).optimize.compact()
         if not batch % 5:
             history.refresh(EPOCH, NOW)
             assert whole(history) == expected
     assert history.unread == 0
-    assert whole(History(small)) == Counter()  # nothing is read before it is asked for
+    assert whole(History(delta)) == Counter()  # nothing is read before it is asked for
 
 
-def test_a_large_file_is_read_as_far_back_as_asked_for(small: SmallTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_read_as_far_back_as_asked_for(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LARGE_ROWS", 5)
-    small.append("metrics", [metric(50 - day, day * 86400 + 60, joined=1) for day in range(50)])
-    history = History(small)
+    delta.append("metrics", [metric(50 - day, day * 86400 + 60, joined=1) for day in range(50)])
+    history = History(delta)
     for days, read in ((1, 1), (7, 7), (1, 7), (90, 50)):
         history.refresh(NOW - timedelta(days=days), NOW)
         assert whole(history)["main", "join", "joined"] == read
@@ -80,32 +80,32 @@ def test_a_large_file_is_read_as_far_back_as_asked_for(small: SmallTables, monke
     assert history.newest(1)["batch"].to_pylist() == [50]
 
 
-def test_where_nothing_is_new_all_is_read(small: SmallTables) -> None:
-    small.append("metrics", [metric(1, 40 * 86400, joined=3)])
-    history = History(small)
+def test_where_nothing_is_new_all_is_read(delta: DeltaTables) -> None:
+    delta.append("metrics", [metric(1, 40 * 86400, joined=3)])
+    history = History(delta)
     assert figures(history, NOW)["main"]["last_join_at"] == "2026-01-20T12:00:00+00:00"
     assert recent(history, NOW, 10)[0]["joined"] == 3
 
 
-def test_too_many_small_files_are_said(small: SmallTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_small_files_are_said(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_FILES", 3)
     for batch in range(1, 8):
-        small.append("metrics", [metric(batch, 700 - 100 * batch)])
-    history = History(small)
+        delta.append("metrics", [metric(batch, 700 - 100 * batch)])
+    history = History(delta)
     history.refresh(EPOCH, NOW)
     assert history.unread == 4
     assert sorted(history.newest()["batch"].to_pylist()) == [5, 6, 7]
 
 
-def test_series(small: SmallTables) -> None:
-    small.append("metrics", [
+def test_series(delta: DeltaTables) -> None:
+    delta.append("metrics", [
         metric(1, 590, joined=30, events_in=40, **latency(1.0, 2.0, 3.0), backlog_events=9),
         metric(2, 580, joined=10, events_in=10, **latency(3.0, 6.0, 9.0), backlog_events=4),
         metric(3, 570, joined=0, wasted=2),
         metric(1, 565, sequence="retry", joined=5, **latency(90.0, 90.0, 90.0)),
         metric(1, 10, replica="west", joined=7, **latency(1.5, 2.5, 2.5)),
     ])  # fmt: skip
-    found = series(History(small), NOW, 24)
+    found = series(History(delta), NOW, 24)
     assert len(found["at"]) == 24 * 3600 / WINDOWS[24] + 1
     assert sum(found["joined"]) == 52
     at = found["at"].index(int(NOW.timestamp()) - 600)
@@ -114,20 +114,20 @@ def test_series(small: SmallTables) -> None:
     assert (found["backlog_events"][at], found["plan"][at]) == (9, 0.5)
     assert (found["joined"][at + 1], found["p90"][at + 1]) == (7, 2.5)
     assert (found["joined"][0], found["p90"][0], found["plan"][0]) == (0, None, None)
-    only = series(History(small), NOW, 1, "west")
+    only = series(History(delta), NOW, 1, "west")
     assert sum(only["joined"]) == 7
     assert only["seconds"] == 15
 
 
-def test_figures(small: SmallTables) -> None:
+def test_figures(delta: DeltaTables) -> None:
     problem = '[{"kind": "missing", "path": "/x", "detail": "no file"}]'
-    small.append("metrics", [
+    delta.append("metrics", [
         metric(1, 20 * 3600, joined=900, events_in=950, wasted=3),
         metric(2, 30, joined=90, **latency(1.0, 2.0, 3.0), backlog_events=7, problems=problem),
         metric(1, 5, sequence="retry", joined=90, **latency(3.0, 4.0, 5.0), backlog_events=None),
         metric(4, 3600, replica="west", joined=1, **latency(8.0, 8.0, 8.0)),
     ])  # fmt: skip
-    found = figures(History(small), NOW)
+    found = figures(History(delta), NOW)
     main, west = found["main"], found["west"]
     assert (main["last_join_at"], main["backlog_events"]) == ("2026-03-01T11:59:30+00:00", 7)
     assert main["latency"] == {"p50": 1.0, "p90": 2.0, "p99": 3.0}  # a retry's events have waited: they are no measure
@@ -138,7 +138,7 @@ def test_figures(small: SmallTables) -> None:
     assert west["joined_per_second"] == 0
 
 
-def test_of_an_empty_lake(small: SmallTables) -> None:
-    assert figures(History(small), NOW) == {}
-    assert set(series(History(small), NOW, 168)["joined"]) == {0}
-    assert recent(History(small), NOW, 5) == []
+def test_of_an_empty_lake(delta: DeltaTables) -> None:
+    assert figures(History(delta), NOW) == {}
+    assert set(series(History(delta), NOW, 168)["joined"]) == {0}
+    assert recent(History(delta), NOW, 5) == []

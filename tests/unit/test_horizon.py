@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.config import Pipeline
-from clickjoin.lake.upkeep import Size
-from clickjoin.registry.horizon import Facts, Horizon, horizon
+from clickjoin.gc.gc_plan import Facts, Horizon, horizon
+from clickjoin.lake.maintenance import Size
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 SIDE = {"source": {"kind": "files", "path": "/logs/*"}, "event_id": "id", "event_time": "embedded"}
@@ -48,7 +48,7 @@ def test_by_age_at_the_start_of_a_bucket() -> None:
 
 
 def test_streams_are_kept_as_long_as_asked() -> None:
-    found = horizon(pipeline(keep={"primary": "2d", "foreign": "12h"}), facts())
+    found = horizon(pipeline(retention={"primary": "2d", "foreign": "12h"}), facts())
     assert found == Horizon(hours(-24), hours(-48), hours(-12))
 
 

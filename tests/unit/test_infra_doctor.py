@@ -12,7 +12,7 @@ from stack import ports
 
 @pytest.fixture
 def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put a `java` on an otherwise empty PATH that answers as told."""
+    """Put a `java` on an otherwise empty PATH that answers as given."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 

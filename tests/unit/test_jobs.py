@@ -1,45 +1,78 @@
-"""The table of jobs: each has a file for spark-submit and a function of the common form; no file is beside it."""
+"""The table of jobs: each is a function that takes what the table says, on tables that exist; docs/jobs.md shows it."""
 
 from __future__ import annotations
 
-import ast
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from clickjoin import jobs
-from clickjoin.apps import APPS
-from clickjoin.errors import ConfigError
+from clickjoin.cli.main import app
+from clickjoin.jobs import table
+from clickjoin.jobs.submit import main
+from clickjoin.model.errors import ConfigError
+from clickjoin.schemas import BY_NAME
 
 ROOT = Path(__file__).parents[2]
 
 
-def submitted(file: Path) -> list[str]:
-    """The jobs that a file runs."""
-    calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
-    submits = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "submit"]
-    return [ast.literal_eval(call.args[0]) for call in submits]
+@pytest.mark.parametrize("name", table.JOBS)
+def test_every_job_takes_what_the_table_says(name: str) -> None:
+    job = table.JOBS[name]
+    taken = list(inspect.signature(job.function()).parameters.values())
+    shared = ["spark", "pipeline", "replica", "report", *(["lease"] if job.leased else [])]
+    assert [one.name for one in taken[: len(shared)]] == shared
+    own = taken[len(shared) :]
+    assert all(one.kind is one.KEYWORD_ONLY for one in own)
+    assert [(one.name, one.default) for one in own] == [
+        (item.name, inspect.Parameter.empty if item.required else item.default) for item in job.arguments
+    ]
 
 
-def test_every_job_has_its_file_and_every_file_its_job() -> None:
-    files = {file.stem: submitted(file) for file in (ROOT / "spark_apps").glob("*.py")}
-    assert files == {name: [name] for name in jobs.JOBS}
-    assert {name: jobs.entry(name).name for name in jobs.JOBS} == {name: f"{name}.py" for name in jobs.JOBS}
+@pytest.mark.parametrize("job", table.JOBS.values(), ids=lambda job: job.name)
+def test_every_job_names_tables_and_commands_that_exist(job: table.Job) -> None:
+    assert {*job.reads, *job.writes} <= BY_NAME.keys()
+    commands = {command.name or command.callback.__name__.replace("_", "-") for command in app.registered_commands}
+    groups = {
+        f"{group.name} {command.name}"
+        for group in app.registered_groups
+        for command in group.typer_instance.registered_commands
+    }
+    assert {*job.commands} <= commands | groups
 
 
-@pytest.mark.parametrize("name", jobs.JOBS)
-def test_every_job_takes_what_all_take(name: str) -> None:
-    taken = list(inspect.signature(jobs.function(name)).parameters.values())
-    assert [one.name for one in taken[:5]] == ["spark", "pipeline", "replica", "say", "lease"]
-    assert all(one.kind is one.KEYWORD_ONLY for one in taken[5:])
-    assert name in APPS
+def test_the_table_is_cheap_to_import() -> None:
+    script = "import sys; import clickjoin.jobs.table; print([name for name in sys.modules if '.' not in name])"
+    done = subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": f"{ROOT}/spark_apps"}, capture_output=True)
+    loaded = set(eval(done.stdout))
+    assert (
+        not loaded
+        - sys.stdlib_module_names
+        - {"clickjoin", "sitecustomize"}
+        - {name for name in loaded if name.startswith(("_", "distutils"))}
+    )
+
+
+def test_the_page_is_what_the_command_prints() -> None:
+    page = ROOT / "docs/jobs.md"
+    assert page.read_text() == f"{table.markdown()}\n", "print it again: clickjoin schema --jobs > docs/jobs.md"
+
+
+def test_one_file_serves_all_jobs() -> None:
+    assert [file.name for file in (ROOT / "spark_apps").glob("*.py")] == [table.entry().name]
 
 
 def test_a_name_that_is_none_and_a_file_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for ask in (jobs.require_job, jobs.entry, jobs.function):
+    for ask in (table.require_job, lambda name: main([name, "pipeline.yaml"])):
         with pytest.raises(ConfigError, match=r"'close' is no job of clickjoin\. Name one of backfill, close_day, "):
             ask("close")
-    monkeypatch.setattr(jobs, "_FILES", tmp_path)
-    with pytest.raises(ConfigError, match=r"late\.py: is not there"):
-        jobs.entry("late")
+    monkeypatch.setattr(table, "_ENTRY", tmp_path / "run_job.py")
+    with pytest.raises(ConfigError, match=r"run_job\.py: is not there"):
+        table.entry()
+
+
+def test_a_command_line_without_a_pipeline() -> None:
+    with pytest.raises(ConfigError, match=r"1 arguments\. Give run_job.py JOB PIPELINE.yaml"):
+        main(["join"])

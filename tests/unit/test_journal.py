@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
@@ -11,32 +11,32 @@ from typing import Any
 
 import pytest
 
-from clickjoin.dispatcher.journal import Journal, JournalState, Positions, fold, give_back
-from clickjoin.dispatcher.plan import BatchPlan
-from clickjoin.lake import SmallTables
-from clickjoin.sources.base import Position, Slice
-from clickjoin.tables import BATCHES
+from clickjoin.dispatcher.journal import Journal, JournalState, OffsetsByStream, fold, give_back
+from clickjoin.lake import DeltaTables
+from clickjoin.model.plan import BatchPlan
+from clickjoin.model.split import SourceOffset
+from clickjoin.schemas import BATCHES
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> str:
-    SmallTables(str(tmp_path)).create(BATCHES)
+    DeltaTables(str(tmp_path)).create(BATCHES)
     return str(tmp_path)
 
 
 def journal(root: str, replica: str = "main", sequence: str = "join") -> Journal:
-    return Journal(SmallTables(root), "zozo", replica, sequence)
+    return Journal(DeltaTables(root), "zozo", replica, sequence)
 
 
-def position(name: str, offset: int) -> Position:
-    return Position(name, f"/{name}", 1, 2, offset, 100, 5, 4, "h", 4, "a")
+def position(name: str, offset: int) -> SourceOffset:
+    return SourceOffset(name, {"read": offset})
 
 
-def plan(number: int, *positions: Position, snapshot: bool = False, **more: Any) -> BatchPlan:
+def plan(number: int, *positions: SourceOffset, snapshot: bool = False, **more: Any) -> BatchPlan:
     changed = {"foreign": positions} if positions else {}
-    return BatchPlan("zozo", "main", "join", number, number, positions=changed, snapshot=snapshot, **more)
+    return BatchPlan("zozo", "main", "join", number, number, offsets=changed, snapshot=snapshot, **more)
 
 
 def test_empty(root: str) -> None:
@@ -59,8 +59,8 @@ def test_a_number_is_planned_and_settled_once(root: str) -> None:
     assert not other.plan(plan(1, position("b", 6), snapshot=True), NOW)
     assert other.settle(1, {}, NOW)
     assert not one.settle(1, {}, NOW)
-    assert other.load().positions == {"foreign": {"a": position("a", 5)}}
-    assert len(SmallTables(root).read("batches")) == 2
+    assert other.load().offsets == {"foreign": {"a": position("a", 5)}}
+    assert len(DeltaTables(root).read("journal")) == 2
 
 
 def test_two_threads_plan_and_settle_once(root: str) -> None:
@@ -81,7 +81,7 @@ def test_two_threads_plan_and_settle_once(root: str) -> None:
         one, other = pool.map(work, ("a", "b"))
     for mine, theirs in zip(one, other, strict=True):
         assert sorted([mine[0], theirs[0]]) == sorted([mine[1], theirs[1]]) == [False, True]
-    rows = SmallTables(root).read("batches").to_pylist()
+    rows = DeltaTables(root).read("journal").to_pylist()
     assert sorted((row["batch"], row["state"]) for row in rows) == [
         (number, state) for number in range(1, rounds + 1) for state in ("planned", "settled")
     ]
@@ -97,7 +97,7 @@ def test_replicas_and_sequences_are_apart(root: str) -> None:
         assert journal(root, *key).plan(first, NOW)
     assert journal(root, "east").settle(1, {}, NOW)
     assert [journal(root, *key).settled() for key in keys] == [0, 1, 0]
-    assert [journal(root, *key).load().positions["foreign"]["x"].offset for key in keys] == [1, 2, 3]
+    assert [journal(root, *key).load().offsets["foreign"]["x"].payload["read"] for key in keys] == [1, 2, 3]
     assert journal(root, "west").load() == JournalState()
 
 
@@ -105,14 +105,14 @@ def test_restart_equals_memory_over_snapshots(root: str, monkeypatch: pytest.Mon
     """Beyond two snapshots, a load reads the newest rows alone, and still knows every position."""
     every, last = 20, 115
     monkeypatch.setattr("clickjoin.dispatcher.journal.SNAPSHOT_EVERY", every)
-    mine, known = journal(root), Positions()
+    mine, known = journal(root), OffsetsByStream()
     fold(known, {"primary": [position("once", 1)]})
     for number in range(1, last + 1):
         batch = plan(number, position(f"file{number % 7}", number))
-        fold(known, dict(batch.positions))
+        fold(known, batch.offsets)
         if (number - 1) % every == 0:
             whole = {stream: tuple(items.values()) for stream, items in known.items()}
-            batch = replace(batch, positions=whole, snapshot=True)
+            batch = replace(batch, offsets=whole, snapshot=True)
         assert mine.plan(batch, NOW)
         if number in (every, every + 1, every + 2, 2 * every + 2, 99, last):
             assert journal(root).load() == JournalState(number, batch, known)
@@ -120,23 +120,17 @@ def test_restart_equals_memory_over_snapshots(root: str, monkeypatch: pytest.Mon
     assert journal(root).load() == mine.load() == JournalState(last, None, known)
 
 
-def slice_of(name: str, start: int, end: int) -> Slice:
-    return Slice(name, f"/{name}", start, end, 4, "h", 4, "a", 1)
-
-
-def test_lost_slices_are_given_back(root: str) -> None:
+def test_lost_splits_are_given_back(root: str) -> None:
+    """To what their source has said, until a later plan says what holds from then on."""
     one = journal(root)
     for number, offset in ((1, 10), (2, 30), (3, 60)):
-        piece = slice_of("a", offset // 2, offset)
-        one.plan(plan(number, position("a", offset), snapshot=number == 1, slices={"foreign": (piece,)}), NOW)
-        one.settle(number, {"foreign": [asdict(slice_of("a", 10, 30))]} if number == 2 else {}, NOW)
-        known = journal(root).load().positions["foreign"]["a"]
-        gone = replace(position("a", 10), state="gone", size=10, anchor_length=0, anchor_hash="")
-        assert known == (gone if number == 2 else position("a", offset))  # a later plan says what holds from then on
+        one.plan(plan(number, position("a", offset), position("b", offset), snapshot=number == 1), NOW)
+        one.settle(number, {"foreign": {"a": position("a", 10), "b": None}} if number == 2 else {}, NOW)
+        known = journal(root).load().offsets["foreign"]
+        assert known == {"a": position("a", 10 if number == 2 else offset), "b": position("b", offset)}
 
 
-def test_give_back_never_goes_forward() -> None:
-    positions = {"foreign": {"a": position("a", 10)}}
-    give_back(positions, "foreign", [slice_of("a", 10, 20), slice_of("a", 15, 20), slice_of("b", 0, 5)])
-    give_back(positions, "primary", [slice_of("a", 0, 5)])
-    assert positions == {"foreign": {"a": position("a", 10)}}
+def test_what_no_source_set_back_stays() -> None:
+    offsets = {"foreign": {"a": position("a", 10)}}
+    give_back(offsets, {"foreign": {"a": None}, "primary": {"a": position("a", 5)}})
+    assert offsets == {"foreign": {"a": position("a", 10)}, "primary": {"a": position("a", 5)}}

@@ -8,8 +8,9 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
-from clickjoin.errors import LakeError, ServerLost
-from clickjoin.known import known, lost_jvm
+from clickjoin.kernel.handshake import VersionMismatch, Versions, require_same
+from clickjoin.model.errors import ConfigError, LakeError, ServerLost
+from clickjoin.spark.failures import lost_jvm, translate
 
 READ_ONLY = (
     "Failed to parse parquet: External: Generic LocalFileSystem error: Unable to open file "
@@ -29,7 +30,7 @@ NO_FOLDER = (
     ],
 )
 def test_a_disk_that_refuses(text: str, message: str) -> None:
-    found = known(OSError(text))
+    found = translate(OSError(text))
     assert isinstance(found, LakeError)
     assert str(found).startswith(message)
 
@@ -44,18 +45,40 @@ def raised(error: Exception, cause: Exception | None = None) -> Exception:
 def test_a_java_process_that_is_gone() -> None:
     error = raised(RuntimeError("commit failed"), Py4JNetworkError("Answer from Java side is empty"))
     assert lost_jvm(error)
-    assert isinstance(known(error), ServerLost)
+    assert isinstance(translate(error), ServerLost)
 
 
 def test_a_server_that_is_gone() -> None:
-    found = known(SparkConnectGrpcException("<_MultiThreadedRendezvous: StatusCode.UNAVAILABLE; Connection refused>"))
+    found = translate(
+        SparkConnectGrpcException("<_MultiThreadedRendezvous: StatusCode.UNAVAILABLE; Connection refused>")
+    )
     assert isinstance(found, ServerLost)
     assert not lost_jvm(found)
 
 
+def test_executors_that_are_not_like_the_driver() -> None:
+    """What a task says first, as Spark passes it on, and what PySpark says of another Python."""
+    there = Versions("3.11", "17", "1")
+    with pytest.raises(VersionMismatch) as caught:
+        require_same(Versions("3.11", "21", "2"), there)
+    spark = (
+        f"[PYTHON_EXCEPTION] Traceback ...\nclickjoin.kernel.handshake.VersionMismatch: {caught.value}\n\tat java.base"
+    )
+    python = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.10 than that in driver: 3.11"
+    for text, words in (
+        (spark, "pyarrow 17 there, 21 here; numpy 1 there, 2 here"),
+        (python, "3.10 than that in driver"),
+    ):
+        found = translate(raised(RuntimeError(text)))
+        assert isinstance(found, ConfigError)
+        assert words in str(found)
+        assert "Install the same Python" in str(found)
+    require_same(there, there)
+
+
 @pytest.mark.parametrize("error", [ValueError("no"), KeyError("UNAVAILABLE"), ConnectionRefusedError("elsewhere")])
 def test_other_errors_are_not_ours(error: Any) -> None:
-    assert known(raised(error)) is None
+    assert translate(raised(error)) is None
 
 
 class Py4JJavaError(Exception):
@@ -68,11 +91,11 @@ def test_a_python_worker_that_was_killed() -> None:
     text = (
         "Task 1 in stage 47.0 failed: java.io.IOException: Stream closed\n\tat org.apache.spark.api.python.PythonRunner"
     )
-    found = known(raised(Py4JJavaError(text)))
+    found = translate(raised(Py4JJavaError(text)))
     assert isinstance(found, ServerLost)
     assert found.retryable
     assert str(found).startswith(
         "a Python worker of Spark has ended, or was killed (for want of memory?). Run it again"
     )
-    assert known(raised(Py4JJavaError("java.io.IOException: Stream closed"))) is None
-    assert known(raised(OSError(text))) is None
+    assert translate(raised(Py4JJavaError("java.io.IOException: Stream closed"))) is None
+    assert translate(raised(OSError(text))) is None

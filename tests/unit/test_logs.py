@@ -6,32 +6,33 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.lake import SmallTables, Txn
-from clickjoin.lake.logs import TableLog, read_log
-from clickjoin.tables import REGISTRY
+from clickjoin.lake import DeltaTables
+from clickjoin.lake.log_entries import TableLog, read_log
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import REGISTRY
 
 LAST = 120  # commits: two checkpoints, of versions 49 and 99
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> SmallTables:
-    made = SmallTables(str(tmp_path))
+def delta(tmp_path: Path) -> DeltaTables:
+    made = DeltaTables(str(tmp_path))
     made.create(REGISTRY)
     for number in range(1, LAST + 1):
-        made.fix("registry", Txn(f"p/main/{'join' if number % 2 else 'retry'}", number))
+        made.commit_txn_only("registry", Txn(f"p/main/{'join' if number % 2 else 'retry'}", number))
     return made
 
 
-def entry(small: SmallTables, version: int, kind: str = "json") -> Path:
-    return Path(small.path("registry")) / "_delta_log" / f"{version:020}.{kind}"
+def entry(delta: DeltaTables, version: int, kind: str = "json") -> Path:
+    return Path(delta.path("registry")) / "_delta_log" / f"{version:020}.{kind}"
 
 
-def read(small: SmallTables) -> TableLog:
-    return read_log(small.path("registry"))
+def read(delta: DeltaTables) -> TableLog:
+    return read_log(delta.path("registry"))
 
 
-def test_it_says_what_delta_says(small: SmallTables) -> None:
-    found, table = read(small), small.open("registry")
+def test_it_says_what_delta_says(delta: DeltaTables) -> None:
+    found, table = read(delta), delta.open("registry")
     assert (found.version, found.table_id, found.torn) == (LAST, table.metadata().id, ())
     assert dict(found.txns) == {"p/main/join": LAST - 1, "p/main/retry": LAST}
     assert found.settings["delta.enableDeletionVectors"] == "false"
@@ -51,37 +52,37 @@ def test_no_table(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("version", [LAST, LAST - 5])
-def test_an_entry_that_a_disk_left(small: SmallTables, version: int, content: bytes, why: str) -> None:
-    entry(small, version).write_bytes(content)
-    found = read(small)
+def test_an_entry_that_a_disk_left(delta: DeltaTables, version: int, content: bytes, why: str) -> None:
+    entry(delta, version).write_bytes(content)
+    found = read(delta)
     assert [(torn.file, torn.why, torn.version) for torn in found.torn] == [(f"{version:020}.json", why, version)]
     assert found.version == LAST
 
 
-def test_an_entry_between_others_is_gone(small: SmallTables) -> None:
-    entry(small, LAST - 1).unlink()
-    assert [(torn.version, torn.why) for torn in read(small).torn] == [(LAST - 1, "is missing")]
+def test_an_entry_between_others_is_gone(delta: DeltaTables) -> None:
+    entry(delta, LAST - 1).unlink()
+    assert [(torn.version, torn.why) for torn in read(delta).torn] == [(LAST - 1, "is missing")]
 
 
-def test_the_newest_entry_is_gone(small: SmallTables) -> None:
+def test_the_newest_entry_is_gone(delta: DeltaTables) -> None:
     """The log alone cannot tell: the journal does."""
-    entry(small, LAST).unlink()
-    found = read(small)
+    entry(delta, LAST).unlink()
+    found = read(delta)
     assert (found.torn, found.version, found.txns["p/main/retry"]) == ((), LAST - 1, LAST - 2)
 
 
-def test_entries_before_a_checkpoint_do_not_matter(small: SmallTables) -> None:
+def test_entries_before_a_checkpoint_do_not_matter(delta: DeltaTables) -> None:
     for version in range(99):
-        entry(small, version).unlink()
-    assert read(small).torn == ()
+        entry(delta, version).unlink()
+    assert read(delta).torn == ()
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 and no more", None])
-def test_a_checkpoint_that_cannot_be_read(small: SmallTables, content: bytes | None) -> None:
-    file = entry(small, 99, "checkpoint.parquet")
+def test_a_checkpoint_that_cannot_be_read(delta: DeltaTables, content: bytes | None) -> None:
+    file = entry(delta, 99, "checkpoint.parquet")
     file.write_bytes(file.read_bytes()[:900] if content is None else content)
-    found = read(small)
+    found = read(delta)
     assert [(torn.file, torn.checkpoint) for torn in found.torn] == [(file.name, True)]
     assert dict(found.txns) == {"p/main/join": LAST - 1, "p/main/retry": LAST}
-    entry(small, 60).unlink()  # the entries do not reach back to the checkpoint before it
-    assert {torn.version for torn in read(small).torn} == {99, 60}
+    entry(delta, 60).unlink()  # the entries do not reach back to the checkpoint before it
+    assert {torn.version for torn in read(delta).torn} == {99, 60}

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickjoin.lake import picking
-from clickjoin.lake.picking import KEYS, Stretches, of_batch, pick
+from clickjoin.kernel import parquet_scan
+from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch, scan_by_key
 
 SCHEMA = pa.schema([*KEYS, ("payload", pa.string()), ("more", pa.int64())])
 ROW = st.tuples(st.integers(0, 30), st.integers(0, 60))  # an id, and its time: many share one of them
@@ -34,10 +34,10 @@ def test_as_one_by_one(
     starts = sorted({time for _, time in wanted})
     known = {f"id{number}" for number, _ in wanted}
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(picking, "_ROWS_TO_HOLD", hold)
+        patch.setattr(parquet_scan, "_ROWS_TO_HOLD", hold)
         _write(Path(folder) / "one.parquet", held, size)
-        when = Stretches(np.array(starts, np.int64), length)
-        found = pick(f"file://{folder}", ["one.parquet"], pa.array(sorted(known), pa.string()), when, SCHEMA)
+        when = TimeRanges(np.array(starts, np.int64), length)
+        found = scan_by_key(f"file://{folder}", ["one.parquet"], pa.array(sorted(known), pa.string()), when, SCHEMA)
     assert found.schema == SCHEMA
     got = sorted(zip(found["event_id"].to_pylist(), _micros(found), found["payload"].to_pylist(), strict=True))
     every = [(f"id{number}", time, f"p{at}") for at, (number, time) in enumerate(held) if f"id{number}" in known]
@@ -50,12 +50,12 @@ def test_as_one_by_one(
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 7), st.integers(0, 9), st.booleans())
-def test_a_batchs_rows_of_a_file_of_many(batches: list[int], size: int, wanted: int, told: bool) -> None:
+def test_a_batchs_rows_of_a_file_of_many(batches: list[int], size: int, wanted: int, statistics: bool) -> None:
     columns = {"batch": pa.array(batches, pa.int64()), "payload": [f"p{at}" for at in range(len(batches))]}
     schema = pa.schema([("payload", pa.string()), ("batch", pa.int64()), ("more", pa.int64())])
     with TemporaryDirectory() as folder:
         file = Path(folder) / "one.parquet"
-        pq.write_table(pa.table(columns), file, row_group_size=size, write_statistics=told)
+        pq.write_table(pa.table(columns), file, row_group_size=size, write_statistics=statistics)
         found = of_batch(f"file://{folder}", file.name, wanted, schema)
     assert found.schema == schema
     assert found["payload"].to_pylist() == [f"p{at}" for at, batch in enumerate(batches) if batch == wanted]

@@ -10,25 +10,26 @@ from typing import Any
 import pytest
 
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.dispatcher.plan import BatchPlan
-from clickjoin.lake import SmallTables
-from clickjoin.sources.base import Slice
-from clickjoin.tables import BATCHES
-from clickjoin.verification import pieces as of_batches
+from clickjoin.lake import DeltaTables
+from clickjoin.model.plan import BatchPlan
+from clickjoin.model.span import Span
+from clickjoin.model.split import PlannedSplit
+from clickjoin.schemas import BATCHES
+from clickjoin.sources.completeness import Evidence
+from clickjoin.sources.files.completeness import misfits, rewritten
+from clickjoin.sources.files.state import FileSplit
+from clickjoin.verification import planned_splits as of_batches
 from clickjoin.verification.findings import Count, Report
 from clickjoin.verification.journals import Journals, text
-from clickjoin.verification.pieces import Piece, misfits, pieces
-from clickjoin.verification.reading import Span
-from clickjoin.verification.rewritten import rewritten
-from tests.unit.sources_bench import Feed, age, events
+from clickjoin.verification.planned_splits import planned_splits
+from tests.unit.sources_bench import Feed, age, events, spec
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def piece(batch: int, start: int, end: int, **more: Any) -> Piece:
-    generation = more.pop("generation", "g")
-    cut = Slice(generation, "/log", start, end, 0, "", 0, "", 1)
-    return Piece(**{"replica": "main", "batch": batch, "stream": "foreign", "planned": 0, "slice": cut, **more})
+def piece(batch: int, start: int, end: int, **more: Any) -> PlannedSplit:
+    cut = FileSplit(more.pop("generation", "g"), "/log", start, end, 0, "", 0, "", 1).to_split()
+    return PlannedSplit(**{"replica": "main", "batch": batch, "stream": "foreign", "planned": 0, "split": cut, **more})
 
 
 @pytest.mark.parametrize(
@@ -46,8 +47,8 @@ def piece(batch: int, start: int, end: int, **more: Any) -> Piece:
         ([piece(1, 0, 5), piece(2, 5, 9, lost=True), piece(3, 5, 9)], []),
     ],
 )
-def test_misfits(found: list[Piece], faults: list[tuple[str, int, int]]) -> None:
-    assert [(fault.kind, fault.start, fault.end) for fault in misfits(found)] == faults
+def test_misfits(found: list[PlannedSplit], faults: list[tuple[str, int, int]]) -> None:
+    assert [(fault.kind, fault.where["from"], fault.where["to"]) for fault in misfits(found)] == faults
 
 
 def journals(settled: dict[tuple[str, str], int], planned: dict[tuple[str, str], int]) -> Journals:
@@ -93,22 +94,22 @@ def test_a_span() -> None:
 
 def test_pieces_of_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read in chunks, back to the range and to single batches before it; what is not settled is no piece."""
-    small = SmallTables(str(tmp_path))
-    small.create(BATCHES)
-    journal = Journal(small, "p", "main", "join")
+    delta = DeltaTables(str(tmp_path))
+    delta.create(BATCHES)
+    journal = Journal(delta, "p", "main", "join")
     for number in range(1, 10):
         at = NOON + timedelta(hours=number)
-        slices = {"foreign": (piece(number, 10 * number, 10 * number + 10).slice,)}
-        journal.plan(BatchPlan("p", "main", "join", number, int(at.timestamp() * 1e6), slices), at)
+        splits = {"foreign": (piece(number, 10 * number, 10 * number + 10).split,)}
+        journal.plan(BatchPlan("p", "main", "join", number, int(at.timestamp() * 1e6), splits), at)
         if number < 9:
-            lost = {"foreign": [slices["foreign"][0].__dict__]} if number == 7 else {}
+            lost = {"foreign": {"g": None}} if number == 7 else {}
             journal.settle(number, lost, at)
     monkeypatch.setattr(of_batches, "_CHUNK", 2)
-    read, chunks = small.read, []
-    monkeypatch.setattr(small, "read", lambda *a, **k: chunks.append(k["filters"][-1]) or read(*a, **k))
+    read, chunks = delta.read, []
+    monkeypatch.setattr(delta, "read", lambda *a, **k: chunks.append(k["filters"][-1]) or read(*a, **k))
     span = Span(NOON + timedelta(hours=6), NOON + timedelta(hours=9))
-    found = pieces(small, {("main", "join"): 8, ("main", "retry"): 3}, span, {("main", 2), ("west", 3)})
-    assert [(part.batch, part.slice.start, part.lost) for part in found] == [
+    found = planned_splits(delta, {("main", "join"): 8, ("main", "retry"): 3}, span, {("main", 2), ("west", 3)})
+    assert [(part.batch, part.split.payload["start"], part.lost) for part in found] == [
         (2, 20, False),
         (6, 60, False),
         (7, 70, True),
@@ -116,32 +117,36 @@ def test_pieces_of_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ]
     assert chunks == [("batch", "<=", 8), ("batch", "<=", 6), ("batch", "<=", 4), ("batch", "<=", 2)]
     chunks.clear()
-    assert [part.batch for part in pieces(small, {("main", "join"): 8}, span, {("main", 1)})] == [1, 6, 7, 8]
+    assert [part.batch for part in planned_splits(delta, {("main", "join"): 8}, span, {("main", 1)})] == [1, 6, 7, 8]
     assert chunks == [("batch", "<=", 8), ("batch", "<=", 6), ("batch", "<=", 4), ("batch", "<=", 2)]
     chunks.clear()
     late = Span(NOON + timedelta(hours=8), NOON + timedelta(hours=9))
-    assert [part.batch for part in pieces(small, {("main", "join"): 8}, late, {("main", 1)})] == [1, 8]
+    assert [part.batch for part in planned_splits(delta, {("main", "join"): 8}, late, {("main", 1)})] == [1, 8]
     assert chunks == [("batch", "<=", 8), ("batch", "<=", 6), ("batch", "<=", 2)]
 
 
 def test_a_file_that_shows_no_change_and_holds_other_bytes(tmp_path: Path) -> None:
     """Only the verification of what was read from it finds that out."""
-    small, logs = SmallTables(str(tmp_path / "lake")), tmp_path / "logs"
-    small.create(BATCHES)
+    logs = tmp_path / "logs"
     logs.mkdir()
-    feed, journal = Feed(logs), Journal(small, "p", "main", "join")
+    feed = Feed(logs)
     for name in "ab":
         (logs / f"{name}.jsonl").write_bytes(events(0, 50))
         age(logs / f"{name}.jsonl", 1000)
     first = feed.plan()
-    journal.plan(BatchPlan("p", "main", "join", 1, 1, {"foreign": first.slices}, {"foreign": first.positions}), NOON)
-    found = [Piece("main", 1, "foreign", 1, part) for part in first.slices]
-    assert rewritten(small, "p", {"foreign": feed.source}, found) == []
+    known = {offset.partition: offset for offset in first.offsets}
+    found = [PlannedSplit("main", 1, "foreign", 1, split) for split in first.splits]
+
+    def evidence() -> Evidence:
+        return Evidence(None, found, None, {"main": known}, lambda _: spec(), 0)  # type: ignore[arg-type]
+
+    assert rewritten(feed.source, evidence()) == []
     (logs / "a.jsonl").write_bytes(events(50, 100))
-    assert rewritten(small, "p", {"foreign": feed.source}, found) == []  # that shows: a look checks it
-    old = next(position for position in first.positions if position.path == f"{logs}/a.jsonl")
+    assert rewritten(feed.source, evidence()) == []  # that shows: a look checks it
+    old = next(offset for offset in first.offsets if offset.payload["path"] == f"{logs}/a.jsonl")
     stat = (logs / "a.jsonl").stat()
-    same = replace(old, written_ns=stat.st_mtime_ns, changed_ns=stat.st_ctime_ns)
-    journal.plan(BatchPlan("p", "main", "join", 2, 2, {}, {"foreign": (same,)}), NOON)
-    (fault,) = rewritten(small, "p", {"foreign": feed.source}, found)
-    assert (fault.kind, fault.piece.slice.path, fault.end) == ("unproven", old.path, len(events(0, 50)))
+    times = {"written_ns": stat.st_mtime_ns, "changed_ns": stat.st_ctime_ns}
+    known[old.partition] = replace(old, payload=dict(old.payload) | times)
+    (fault,) = rewritten(feed.source, evidence())
+    where = {"from": 0, "to": len(events(0, 50))}
+    assert (fault.kind, fault.planned.split.path, fault.where) == ("unproven", f"{logs}/a.jsonl", where)

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from clickjoin.config import Pipeline
 from clickjoin.dispatcher.dispatcher import Dispatcher, join_plan
 from clickjoin.dispatcher.journal import SNAPSHOT_EVERY
-from clickjoin.dispatcher.plan import BatchPlan, TableSlice
-from clickjoin.lake import SmallTables, Txn
-from clickjoin.sources.base import Budget, Position, Problem, Slice, SourcePlan
-from clickjoin.tables import BATCHES
+from clickjoin.lake import DeltaTables
+from clickjoin.model.plan import BatchPlan, TableSplit
+from clickjoin.model.split import Budget, Problem, SourceOffset, SourcePlan, Split
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import BATCHES
+from clickjoin.sources.port import Source
 
 WORD = st.text(max_size=8)
 NUMBER = st.integers(-1, 2**62)
@@ -28,6 +30,9 @@ def of(kind: type) -> st.SearchStrategy[Any]:
 
 
 STREAMS = st.sampled_from(["primary", "foreign"])
+PAYLOADS = st.dictionaries(WORD, WORD | NUMBER | st.none() | st.lists(NUMBER, max_size=2), max_size=3)
+OFFSETS = st.builds(SourceOffset, WORD, PAYLOADS)
+SPLITS = st.builds(Split, WORD, PAYLOADS, WORD, NUMBER, NUMBER)
 PLANS = st.builds(
     BatchPlan,
     pipeline=WORD,
@@ -35,9 +40,9 @@ PLANS = st.builds(
     sequence=WORD,
     number=NUMBER,
     planned=st.integers(0, 2**52),
-    slices=st.dictionaries(STREAMS, st.lists(of(Slice), max_size=3).map(tuple)),
-    positions=st.dictionaries(STREAMS, st.lists(of(Position), max_size=3).map(tuple)),
-    pending=st.none() | of(TableSlice),
+    splits=st.dictionaries(STREAMS, st.lists(SPLITS, max_size=3).map(tuple)),
+    offsets=st.dictionaries(STREAMS, st.lists(OFFSETS, max_size=3).map(tuple)),
+    table=st.none() | of(TableSplit),
     problems=st.lists(of(Problem), max_size=2).map(tuple),
     backlog_events=NUMBER,
     backlog_bytes=NUMBER,
@@ -45,12 +50,12 @@ PLANS = st.builds(
 )
 
 
-def position(name: str, offset: int) -> Position:
-    return Position(name, f"/{name}", 1, 2, offset, 100, 5, 4, "h", 4, "a")
+def position(name: str, offset: int) -> SourceOffset:
+    return SourceOffset(name, {"read": offset})
 
 
-def piece(name: str, start: int, end: int) -> Slice:
-    return Slice(name, f"/{name}", start, end, 4, "h", 4, "a", 1)
+def piece(name: str, start: int, end: int) -> Split:
+    return Split(name, {"start": start, "end": end}, f"/{name}", 1, end - start)
 
 
 def found(name: str, start: int, end: int, **more: Any) -> SourcePlan:
@@ -80,8 +85,8 @@ def test_join_plan() -> None:
         sequence="join",
         number=2,
         planned=10_500_000,
-        slices={"primary": (piece("p", 0, 9),), "foreign": (piece("f", 5, 6),)},
-        positions={"primary": (position("p", 9),), "foreign": (position("f", 6),)},
+        splits={"primary": (piece("p", 0, 9),), "foreign": (piece("f", 5, 6),)},
+        offsets={"primary": (position("p", 9),), "foreign": (position("f", 6),)},
         problems=(problem,),
         backlog_events=4,
         backlog_bytes=6,
@@ -93,9 +98,9 @@ def test_nothing_to_do_is_no_plan() -> None:
 
 
 def test_a_moved_position_alone_is_a_plan() -> None:
-    plan = join_plan("z", "m", 2, 0, {"primary": SourcePlan(positions=(position("p", 1),))}, {})
+    plan = join_plan("z", "m", 2, 0, {"primary": SourcePlan(offsets=(position("p", 1),))}, {})
     assert plan
-    assert (plan.slices, plan.positions) == ({}, {"primary": (position("p", 1),)})
+    assert (plan.splits, plan.offsets) == ({}, {"primary": (position("p", 1),)})
 
 
 @pytest.mark.parametrize("number", [1, 1 + SNAPSHOT_EVERY, 1 + 7 * SNAPSHOT_EVERY])
@@ -104,33 +109,39 @@ def test_snapshot_holds_all_positions(number: int) -> None:
     plan = join_plan("z", "m", number, 0, {"primary": found("a", 1, 9)}, known)
     assert plan
     assert plan.snapshot
-    assert plan.positions == {"primary": (position("a", 9), position("b", 2)), "foreign": (position("c", 3),)}
-    assert known["primary"]["a"].offset == 1  # what is known is not touched
+    assert plan.offsets == {"primary": (position("a", 9), position("b", 2)), "foreign": (position("c", 3),)}
+    assert known["primary"]["a"].payload["read"] == 1  # what is known is not touched
 
 
-class Tape:
+class Tape(Source):
     """A source of one file that grows by ten bytes a plan."""
 
     def __init__(self, name: str) -> None:
         self.name, self.asked = name, 0
 
-    def plan(self, positions: Any, budget: Budget) -> SourcePlan:
+    def plan(self, offsets: Any, budget: Budget) -> SourcePlan:
         self.asked += 1
-        start = positions[self.name].offset if self.name in positions else 0
+        start = offsets[self.name].payload["read"] if self.name in offsets else 0
         return found(self.name, start, start + 10)
+
+    def read_here(self, splits: Any, spec: Any) -> None:
+        return None
+
+    def rewind(self, offset: SourceOffset, split: Split) -> SourceOffset:
+        return position(offset.partition, split.payload["start"])
 
 
 @pytest.fixture
 def make(tmp_path: Any) -> Any:
-    small = SmallTables(str(tmp_path))
-    small.create(BATCHES)
+    delta = DeltaTables(str(tmp_path))
+    delta.create(BATCHES)
     side = {"source": {"kind": "files", "path": "/x"}, "event_id": "id", "event_time": "embedded"}
     foreign = {**side, "primary_id": "q", "primary_time": "embedded"}
     pipeline = Pipeline.model_validate({"pipeline": "z", "lake": str(tmp_path), "primary": side, "foreign": foreign})
     sources: Any = {"primary": Tape("p"), "foreign": Tape("f")}
 
     def dispatcher(sequence: str = "join") -> Dispatcher:
-        return Dispatcher(pipeline, SmallTables(str(tmp_path)), "main", sequence, sources, lambda: 1_000_000.0)
+        return Dispatcher(pipeline, DeltaTables(str(tmp_path)), "main", sequence, sources, lambda: 1_000_000.0)
 
     return dispatcher
 
@@ -138,18 +149,18 @@ def make(tmp_path: Any) -> Any:
 def test_a_batch_is_handed_out_until_it_is_settled(make: Any) -> None:
     dispatcher = make()
     first = dispatcher.next_join()
-    assert (first.number, first.slices["primary"]) == (1, (piece("p", 0, 10),))
+    assert (first.number, first.splits["primary"]) == (1, (piece("p", 0, 10),))
     assert dispatcher.next_join() == first == make().next_join()  # also after a restart
     dispatcher.settled(first, {})
     second = dispatcher.next_join()
-    assert (second.number, second.slices["primary"]) == (2, (piece("p", 10, 20),))
+    assert (second.number, second.splits["primary"]) == (2, (piece("p", 10, 20),))
 
 
 def test_restart_goes_on_where_it_was(make: Any) -> None:
     for number in range(1, 4):
         dispatcher = make()
         plan = dispatcher.next_join()
-        assert (plan.number, plan.slices["foreign"]) == (number, (piece("f", 10 * number - 10, 10 * number),))
+        assert (plan.number, plan.splits["foreign"]) == (number, (piece("f", 10 * number - 10, 10 * number),))
         dispatcher.settled(plan, {})
 
 
@@ -166,18 +177,18 @@ def test_copies_take_up_each_others_plan(make: Any) -> None:
 def test_lost_slices_are_planned_again(make: Any) -> None:
     dispatcher = make()
     plan = dispatcher.next_join()
-    dispatcher.settled(plan, {"primary": [vars(plan.slices["primary"][0])]})
+    dispatcher.settled(plan, {"primary": plan.splits["primary"]})
     again = dispatcher.next_join()
-    assert again.slices == {"primary": (piece("p", 0, 10),), "foreign": (piece("f", 10, 20),)}
+    assert again.splits == {"primary": (piece("p", 0, 10),), "foreign": (piece("f", 10, 20),)}
 
 
 def test_table_batches(make: Any) -> None:
     retry = make("retry")
-    plan = retry.next_of_table(TableSlice("pending", 5, 7, 9))
+    plan = retry.next_of_table(TableSplit("pending", 5, 7, 9))
     assert plan == BatchPlan(
-        "z", "main", "retry", 1, 1_000_000_000_000, pending=TableSlice("pending", 5, 7, 9), snapshot=True
+        "z", "main", "retry", 1, 1_000_000_000_000, table=TableSplit("pending", 5, 7, 9), snapshot=True
     )
-    assert retry.next_of_table(TableSlice("pending", 6, 8, 9)) == plan == make("retry").unsettled()
+    assert retry.next_of_table(TableSplit("pending", 6, 8, 9)) == plan == make("retry").unsettled()
     assert make("join").unsettled() is None
     retry.settled(plan, {})
-    assert retry.next_of_table(TableSlice("pending", 6, 8, 9)).number == 2
+    assert retry.next_of_table(TableSplit("pending", 6, 8, 9)).number == 2

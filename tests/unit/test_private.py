@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from bootstrap import Problem
-from clickjoin.errors import ConfigError
-from clickjoin.private import umask
-from clickjoin.starter import STARTER
+from clickjoin.config.starter import STARTER
+from clickjoin.config.umask import umask
+from clickjoin.model.errors import ConfigError
 from stack import processes
 
 PLACE = Path(__file__).parents[2] / "spark_apps"

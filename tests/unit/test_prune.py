@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.events import MICROS, bucket_of, moment
-from clickjoin.lake import SmallTables
-from clickjoin.lake.extent import MINUTE, Extent, merge, minutes_of, spanning
-from clickjoin.lake.prune import holding, matching, paths
-from clickjoin.tables import PENDING, REGISTRY
+from clickjoin.kernel.data_skipping import holding, matching, paths
+from clickjoin.lake import DeltaTables
+from clickjoin.model.extent import MINUTE, Extent, merge, minutes_of, spanning
+from clickjoin.model.ids import MICROS, bucket_of, moment
+from clickjoin.schemas import PENDING, REGISTRY
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 START = int(DAY.timestamp()) * MICROS
@@ -152,26 +152,26 @@ def test_no_statistics_at_all() -> None:
 @settings(max_examples=10, deadline=None)
 @given(ROW, FILES)
 def test_on_a_real_table(tmp_path_factory, wanted: Row, files: list[list[Row]]) -> None:
-    small = SmallTables(str(tmp_path_factory.mktemp("lake")))
-    small.create(REGISTRY)
+    delta = DeltaTables(str(tmp_path_factory.mktemp("lake")))
+    delta.create(REGISTRY)
     for rows in [*files, [wanted]]:
         claims = [
             {"event_id": str(row), "event_time": moment(START + row[0]), "bucket": name_of(row), "shard": row[1]}
             for row in rows
         ]
-        small.append("registry", claims)
-    paths = matching(small.files("registry"), extent_of([wanted]), shards={wanted[1]})
-    found = {row["event_id"] for row in small.read("registry").to_pylist()}
+        delta.append("registry", claims)
+    paths = matching(delta.files("registry"), extent_of([wanted]), shards={wanted[1]})
+    found = {row["event_id"] for row in delta.read("registry").to_pylist()}
     assert found == {str(row) for rows in [*files, [wanted]] for row in rows}
-    parts = [pq.read_table(f"{small.path('registry')}/{path}", partitioning=None) for path in paths]
+    parts = [pq.read_table(f"{delta.path('registry')}/{path}", partitioning=None) for path in paths]
     assert str(wanted) in {value for part in parts for value in part["event_id"].to_pylist()}
     assert all(f"bucket={name_of(wanted)}/shard={wanted[1]}/" in path for path in paths)
 
 
 def test_unpartitioned_table(tmp_path: Path) -> None:
-    small = SmallTables(str(tmp_path))
-    small.create(PENDING)
+    delta = DeltaTables(str(tmp_path))
+    delta.create(PENDING)
     for hour in (0, 9):
-        small.append("pending", [{"event_id": f"{hour}", "event_time": DAY + timedelta(hours=hour), "bucket": "x"}])
-    found = matching(small.files("pending"), extent_of([(0, 0, 1)]))
+        delta.append("pending", [{"event_id": f"{hour}", "event_time": DAY + timedelta(hours=hour), "bucket": "x"}])
+    found = matching(delta.files("pending"), extent_of([(0, 0, 1)]))
     assert len(found) == 1

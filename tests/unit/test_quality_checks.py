@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickjoin.config_quality import Quality
-from clickjoin.errors import LakeError
-from clickjoin.lake import SmallTables
+from clickjoin.config.quality import Quality
+from clickjoin.lake import DeltaTables
+from clickjoin.model.errors import LakeError
 from clickjoin.quality import history, limits
 from clickjoin.quality.checks import Bounds, Check
 from clickjoin.quality.fields import Fields, drift, gathered, json_type
 from clickjoin.quality.history import History, Usual
-from clickjoin.tables import QUALITY
+from clickjoin.schemas import QUALITY
 
 DAY = date(2026, 3, 15)  # a Sunday
 QUALITY_ = Quality()
@@ -142,11 +142,11 @@ def test_types_of_a_field_are_summed() -> None:
 
 def test_the_store(tmp_path: Path) -> None:
     history.require_store(str(tmp_path))
-    small = SmallTables(str(tmp_path))
-    small.create(QUALITY)
+    delta = DeltaTables(str(tmp_path))
+    delta.create(QUALITY)
     whole = dict.fromkeys(QUALITY.names) | row(1, 7, samples=json.dumps([{"a": "string"}]))
-    small.append("quality", [whole])
-    found = history.read(small, DAY, 28, 1)
+    delta.append("quality", [whole])
+    found = history.read(delta, DAY, 28, 1)
     assert found.usual("foreign", "volume") == Usual(7, 1, weekday=False)
     assert found.last_samples("foreign", "volume") == (DAY - timedelta(days=1), '[{"a": "string"}]')
     history.require_store(str(tmp_path))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from clickjoin.config_file import explain
-from clickjoin.config_quality import CHECKS, Quality
+from clickjoin.config.file import explain
+from clickjoin.config.quality import CHECKS, Quality
 
 BETWEEN = {"table": "foreign", "expectation": "expect_column_values_to_be_between", "column": "position"}
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.errors import ConfigError, LakeError
-from clickjoin.events import MICROS
+from clickjoin.model.errors import ConfigError, LakeError
+from clickjoin.model.ids import MICROS
 from clickjoin.quality import day_of
 from clickjoin.quality.checks import Outcome
-from clickjoin.quality.docs import Docs
+from clickjoin.quality.data_docs import Docs
 from clickjoin.quality.report import Report
 
 DAY = date(2026, 3, 1)
@@ -36,7 +36,7 @@ def test_old_reports_go(tmp_path: Path) -> None:
     assert sorted(place.name for place in runs[2, 9].parent.iterdir()) == ["index.html", f"west-2-{micros(9)}"]
 
 
-def test_two_runs_at_one_moment_are_told_apart(tmp_path: Path) -> None:
+def test_two_runs_at_one_moment_are_kept_apart(tmp_path: Path) -> None:
     docs = Docs(str(tmp_path))
     docs.folder("main/7", DAY).mkdir(parents=True)
     assert (docs.free("main", DAY, 7), docs.free("main", DAY, 9), docs.free("west", DAY, 7)) == (8, 9, 7)

@@ -9,26 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.errors import LakeError
-from clickjoin.lake import SmallTables
+from clickjoin.lake import DeltaTables
 from clickjoin.lake.readable import ReadableTables
+from clickjoin.model.errors import LakeError
 from clickjoin.report.history import History
 from clickjoin.report.overview import figures
-from clickjoin.tables import ALL
+from clickjoin.schemas import ALL
 from tests.unit.test_history import NOW, metric
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    small = SmallTables(f"{tmp_path}/lake/p")
+    delta = DeltaTables(f"{tmp_path}/lake/p")
     for table in ALL:
-        small.create(table)
-    small.append("metrics", [metric(1, 60)])
-    small.append("timeline", [{"shards": 4}])
+        delta.create(table)
+    delta.append("metrics", [metric(1, 60)])
+    delta.append("shard_timeline", [{"shards": 4}])
     return tmp_path / "lake/p"
 
 
-def told(root: Path, name: str) -> str:
+def refusal(root: Path, name: str) -> str:
     with pytest.raises(LakeError) as caught:
         ReadableTables(str(root)).read(name)
     assert caught.value.remedy
@@ -42,33 +42,33 @@ def test_what_is_there_is_read(root: Path) -> None:
 
 def test_no_lake(root: Path) -> None:
     lake = root.parent.with_name("other")
-    assert told(lake / "p", "metrics").startswith(f"{lake}: the lake's folder is not there. Mount it")
+    assert refusal(lake / "p", "metrics").startswith(f"{lake}: the lake's folder is not there. Mount it")
 
 
 def test_no_tables(root: Path) -> None:
-    assert "holds no tables yet. If the pipeline is new, switch on" in told(root.with_name("new"), "metrics")
+    assert "holds no tables yet. If the pipeline is new, switch on" in refusal(root.with_name("new"), "metrics")
 
 
 def test_a_table_is_missing(root: Path) -> None:
     (root / "dates").rename(root / "gone")
-    assert told(root, "dates").startswith(f"{root}/dates: the table is missing. If it is new in this version")
+    assert refusal(root, "dates").startswith(f"{root}/dates: the table is missing. If it is new in this version")
 
 
 def test_a_damaged_log(root: Path) -> None:
-    (root / "timeline/_delta_log/00000000000000000001.json").write_text("{broken")
-    assert told(root, "timeline").startswith(f"{root}/timeline: its log or its files are damaged (")
+    (root / "shard_timeline/_delta_log/00000000000000000001.json").write_text("{broken")
+    assert refusal(root, "shard_timeline").startswith(f"{root}/shard_timeline: its log or its files are damaged (")
 
 
 def test_a_damaged_file(root: Path) -> None:
     next(root.glob("metrics/*/*/*.parquet")).write_text("xx")
-    assert told(root, "metrics").startswith(f"{root}/metrics: its log or its files are damaged (")
+    assert refusal(root, "metrics").startswith(f"{root}/metrics: its log or its files are damaged (")
     with pytest.raises(LakeError, match="metrics: its log or its files are damaged"):
         figures(History(ReadableTables(str(root))), NOW)
 
 
 def test_a_file_that_is_gone(root: Path) -> None:
     next(root.glob("metrics/*/*/*.parquet")).unlink()
-    assert told(root, "metrics").startswith(f"{root}/metrics: a file that its log names is gone")
+    assert refusal(root, "metrics").startswith(f"{root}/metrics: a file that its log names is gone")
     with pytest.raises(LakeError, match="a file that its log names is gone"):
         figures(History(ReadableTables(str(root))), NOW)
 

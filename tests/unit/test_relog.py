@@ -11,13 +11,16 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from clickjoin.agreement.check import require_agreement
-from clickjoin.errors import LakeError, LakeReplaced
-from clickjoin.lake import SmallTables, Txn, commits
+from clickjoin.lake import DeltaTables
+from clickjoin.lake.committer import LocalCommitter
 from clickjoin.lake.folders import put_aside, rename
-from clickjoin.lake.pinned import look
 from clickjoin.lake.relog import UNKNOWN, continue_after, go_on_after
 from clickjoin.lake.restored import MARK
-from clickjoin.tables import REGISTRY
+from clickjoin.lake.snapshot_files import look
+from clickjoin.lake.table_version import TableVersion
+from clickjoin.model.errors import LakeError, LakeReplaced
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import REGISTRY
 from tests.unit.lakes import NOON, Batches, ids, pipeline, tree
 
 HELD, NEWEST = 5, 9
@@ -31,7 +34,7 @@ def batches(tmp_path: Path) -> Batches:
 def put_back(batches: Batches, copy: Path) -> None:
     """The copy in the lake's place, with a log that goes on after the lake's."""
     root = Path(batches.pipeline.root)
-    for name in ("registry", "joined", "batches"):
+    for name in ("registry", "joined", "journal"):
         seen = look(str(root), name)
         assert seen
         assert continue_after(str(copy), name, seen.version, 0) == seen.version + 2
@@ -51,13 +54,13 @@ def test_a_handle_from_before_commits_nothing(batches: Batches, tmp_path: Path, 
     put_back(batches, copy)
     before = tree(root / "registry/_delta_log")
     sleeper = handles[slept_at]
-    small = SmallTables(str(root))
-    assert not small.add_next(sleeper, [], Txn("p/other/join", 7))
+    delta = DeltaTables(str(root))
+    assert not TableVersion(sleeper).commit_next([], Txn("p/other/join", 7))
     with pytest.raises(Exception, match=r"[Ff]ailed to commit"):
         sleeper.create_write_transaction([], "append", sleeper.schema())  # with delta-rs's own fifteen attempts
     assert tree(root / "registry/_delta_log") == before
     assert ids(root, "registry") == [f"e{n}" for n in range(1, HELD + 1)]
-    assert (small.version("registry"), small.settled_txn("registry", "p/main/join")) == (NEWEST + 2, HELD)
+    assert (delta.version("registry"), delta.latest_txn_version("registry", "p/main/join")) == (NEWEST + 2, HELD)
 
 
 def test_a_process_from_before_is_stopped(batches: Batches, tmp_path: Path) -> None:
@@ -91,9 +94,9 @@ def test_nothing_is_left_to_tell_the_newest(batches: Batches) -> None:
     batches.claim(1)
     root = batches.pipeline.root
     assert continue_after(root, "registry", 1 + UNKNOWN, 0) == UNKNOWN + 3
-    batches.small.forget("registry")
+    batches.delta.forget("registry")
     batches.claim(2)
-    assert (ids(root, "registry"), SmallTables(root).version("registry")) == (["e1", "e2"], UNKNOWN + 4)
+    assert (ids(root, "registry"), DeltaTables(root).version("registry")) == (["e1", "e2"], UNKNOWN + 4)
 
 
 def test_more_versions_than_a_file_has_names(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,30 +112,30 @@ def test_more_versions_than_a_file_has_names(batches: Batches, monkeypatch: pyte
 def test_a_damaged_file_of_the_journal_is_named(batches: Batches, left: str) -> None:
     """With the way back: who rebuilds it asks the same facts first."""
     batches.run(1, HELD)
-    for path in batches.small.files("batches")["path"].to_pylist():
-        file = Path(batches.small.path("batches"), path)
+    for path in batches.delta.files("journal")["path"].to_pylist():
+        file = Path(batches.delta.path("journal"), path)
         data = file.read_bytes()
         file.write_bytes({"nothing": b"", "cut": data[: len(data) // 2], "zeros": bytes(len(data))}.get(left, b""))
         if left == "gone":
             file.unlink()
-    with pytest.raises(LakeError, match=r"/batches: its rows cannot be read .*`clickjoin journal rebuild --replace`"):
-        require_agreement(SmallTables(batches.pipeline.root), batches.pipeline)
+    with pytest.raises(LakeError, match=r"/journal: its rows cannot be read .*`clickjoin journal rebuild --replace`"):
+        require_agreement(DeltaTables(batches.pipeline.root), batches.pipeline)
 
 
 def test_a_rebuilt_table_goes_on_after_the_one_that_was_put_aside(batches: Batches) -> None:
     """So a process that sleeps between its look and its commit finds the next version taken, and is refused then."""
     batches.run(1, NEWEST)
-    idle = SmallTables(batches.pipeline.root)
-    handle, small = idle.open("registry"), batches.small
-    old = small.version("registry")
-    small.replaces("registry rebuild", NOON)
-    small.create(replace(REGISTRY, name="registry.rebuilding"))
-    aside = put_aside(small, "registry", NOON)
-    go_on_after(small, "registry.rebuilding", aside, NOON)
-    rename(small, "registry.rebuilding", "registry")
-    assert small.version("registry") == old + 2
+    idle = DeltaTables(batches.pipeline.root)
+    handle, delta = idle.open("registry"), batches.delta
+    old = delta.version("registry")
+    delta.replaces("registry rebuild", NOON)
+    delta.create(replace(REGISTRY, name="registry.rebuilding"))
+    aside = put_aside(delta, "registry", NOON)
+    go_on_after(delta, "registry.rebuilding", aside, NOON)
+    rename(delta, "registry.rebuilding", "registry")
+    assert delta.version("registry") == old + 2
     with pytest.raises(CommitFailedError):
-        commits.add(handle, [], Txn("p/main/join", NEWEST + 1))
+        LocalCommitter().commit_next(handle, [], Txn("p/main/join", NEWEST + 1))
     with pytest.raises(LakeReplaced):
         idle.version("registry")
-    assert small.fix("registry", Txn("p/main/join", NEWEST + 1))
+    assert delta.commit_txn_only("registry", Txn("p/main/join", NEWEST + 1))

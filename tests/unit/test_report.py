@@ -12,11 +12,12 @@ import pytest
 from deltalake import write_deltalake
 
 from clickjoin.config import Pipeline
-from clickjoin.events import MICROS, bucket_of
-from clickjoin.lake import SmallTables
+from clickjoin.lake import DeltaTables
+from clickjoin.model.ids import MICROS, bucket_of
 from clickjoin.report.explain import explain
-from clickjoin.report.status import open_pending, replicas, status
-from clickjoin.tables import ALL
+from clickjoin.report.status import replicas, status
+from clickjoin.retry.pending import open_rows
+from clickjoin.schemas import ALL
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -41,8 +42,8 @@ def pipeline(lake: Path, event_time: str = "embedded") -> Pipeline:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> SmallTables:
-    tables = SmallTables(f"{tmp_path}/p")
+def delta(tmp_path: Path) -> DeltaTables:
+    tables = DeltaTables(f"{tmp_path}/p")
     for table in ALL:
         tables.create(table)
     return tables
@@ -53,15 +54,15 @@ def waits(host: str, **more: Any) -> dict[str, Any]:
     return row | {"due_at": at(10)} | more
 
 
-def test_open_pending_is_the_newest_row(small: SmallTables) -> None:
-    small.append("pending", [
+def test_open_pending_is_the_newest_row(delta: DeltaTables) -> None:
+    delta.append("pending", [
         waits("a"), waits("a", attempt=2, due_at=at(30)),  # tried again
         waits("b"), waits("b", attempt=2, state="resolved", outcome="joined", due_at=None),
         waits("c", attempt=9), waits("c", attempt=9, state="resolved"), waits("c", round=1, attempt=0),  # redriven
         waits("d"), waits("d"),  # the same event came twice
         waits("e", replica="east"), waits("e", attempt=2, state="resolved"),  # resolved by another replica alone
     ])  # fmt: skip
-    found = {(row["event_id"], row["replica"], row["round"], row["attempt"]) for row in open_pending(small)}
+    found = {(row["event_id"], row["replica"], row["round"], row["attempt"]) for row in open_rows(delta)}
     assert found == {
         (name("a", 0), "main", 0, 2),
         (name("c", 0), "main", 1, 0),
@@ -75,27 +76,29 @@ def metric(batch: int, sequence: str = "join", replica: str = "main", **more: An
     return row | {"backlog_bytes": 0, "joined": 0, "quarantined": 0} | more
 
 
-def test_status(small: SmallTables) -> None:
+def test_status(delta: DeltaTables) -> None:
     planned = [{"replica": r, "sequence": "join", "batch": 1, "state": "planned"} for r in ("main", "east", "new")]
-    small.append("batches", planned)
+    delta.append("journal", planned)
     problem = {"kind": "missing", "path": "/x", "detail": "no file", "offset": 0, "length": 0}
-    small.append("metrics", [
-        metric(2, joined=5, latency_p90=2.5, backlog_events=7, backlog_bytes=70, problems=json.dumps([problem])),
+    delta.append("metrics", [
+        metric(2, joined=5, latency_p90=2.5, backlog_events=7, backlog_bytes=70, problems=json.dumps([problem]),
+               watermark=at(-70)),
         metric(1, joined=3, quarantined=1, latency_p90=9.0, backlog_events=9),
         metric(3, "retry", joined=1, backlog_events=None),
         metric(1, replica="east", joined=2),
     ])  # fmt: skip
-    small.append("pending", [waits("a", first_seen=at(-50)), waits("b")])
-    small.append("foreign", [identity("a", 0) | {"shard": 0, "batch": 1}])
-    found = status(small, last=2, now=at(100))
+    delta.append("pending", [waits("a", first_seen=at(-50)), waits("b")])
+    delta.append("foreign", [identity("a", 0) | {"shard": 0, "batch": 1}])
+    found = status(delta, last=2, now=at(100))
     assert found["rows"] == {"primary": 0, "foreign": 1, "registry": 0, "joined": 0, "unjoinable": 0, "expired": 0,
                              "filtered": 0, "quarantine": 0}  # fmt: skip
     assert (found["pending"], found["oldest_pending_seconds"]) == (2, 150)
-    assert sorted(found["replicas"]) == replicas(small) == ["east", "main", "new"]
+    assert sorted(found["replicas"]) == replicas(delta) == ["east", "main", "new"]
     main = found["replicas"]["main"]
     assert [(row["sequence"], row["batch"]) for row in main.pop("last")] == [("join", 2), ("retry", 3)]
     assert main == {
-        "batches": 3, "last_batch_seconds_ago": 98, "latency_p90": 2.5, "backlog_events": 7, "backlog_bytes": 70,
+        "batches": 3, "last_batch_seconds_ago": 98, "watermark": at(-70),
+        "latency_p90": 2.5, "backlog_events": 7, "backlog_bytes": 70,
         "problems": [problem],
         "totals": {"joined": 9, "repeats": 0, "wasted": 0, "unjoinable": 0, "expired": 0, "filtered": 0,
                    "quarantined": 1, "conflict_reruns": 0},
@@ -104,8 +107,8 @@ def test_status(small: SmallTables) -> None:
     assert found["replicas"]["new"]["last_batch_seconds_ago"] is None
 
 
-def test_status_of_an_empty_lake(small: SmallTables) -> None:
-    found = status(small)
+def test_status_of_an_empty_lake(delta: DeltaTables) -> None:
+    found = status(delta)
     assert (found["pending"], found["oldest_pending_seconds"], found["replicas"]) == (0, None, {})
     assert json.dumps(found)
 
@@ -113,16 +116,16 @@ def test_status_of_an_empty_lake(small: SmallTables) -> None:
 CLICK = {"shard": 0, "batch": 1, "replica": "main"}
 
 
-def test_explain_the_whole_way(small: SmallTables, tmp_path: Path) -> None:
+def test_explain_the_whole_way(delta: DeltaTables, tmp_path: Path) -> None:
     click, other = identity("c", 5), identity("d", 5)
     place = {"path": "/logs/c", "offset": 10, "length": 7}
-    small.append("foreign", [click | CLICK | place, other | CLICK])
-    small.append(
+    delta.append("foreign", [click | CLICK | place, other | CLICK])
+    delta.append(
         "pending", [click | {"round": 0, "attempt": a, "state": s} for a, s in ((2, "resolved"), (1, "waiting"))]
     )
-    small.append("registry", [click | {"shard": 0, "token": "p/main/retry/1", "outcome": "joined"}])
-    small.append("joined", [click | {"primary_id": "q", "token": "p/main/retry/1"}])
-    found = explain(pipeline(tmp_path), small, name("c", 5))
+    delta.append("registry", [click | {"shard": 0, "token": "p/main/retry/1", "outcome": "joined"}])
+    delta.append("joined", [click | {"primary_id": "q", "token": "p/main/retry/1"}])
+    found = explain(pipeline(tmp_path), delta, name("c", 5))
     assert (found["event_id"], found["state"], found["remedy"]) == (name("c", 5), "joined", "")
     steps = [(step["table"], step.get("attempt")) for step in found["history"]]
     assert steps == [("foreign", None), ("pending", 1), ("pending", 2), ("registry", None), ("joined", None)]
@@ -146,19 +149,19 @@ def test_explain_the_whole_way(small: SmallTables, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("event_time", ["embedded", "a_column"])
 def test_states(
-    small: SmallTables, tmp_path: Path, tables: tuple[str, ...], state: str, remedy: str, event_time: str
+    delta: DeltaTables, tmp_path: Path, tables: tuple[str, ...], state: str, remedy: str, event_time: str
 ) -> None:
     for table in tables:
         row = identity("c", 5) | ({"state": "waiting", "round": 0, "attempt": 1} if table == "pending" else {})
-        small.append(table, [row | ({"shard": 1} if table == "registry" else {})])
-    found = explain(pipeline(tmp_path, event_time), small, name("c", 5))
+        delta.append(table, [row | ({"shard": 1} if table == "registry" else {})])
+    found = explain(pipeline(tmp_path, event_time), delta, name("c", 5))
     assert found["state"] == state
     assert remedy in found["remedy"]
     assert bool(found["remedy"]) == bool(remedy)
     assert [step["table"] for step in found["history"]].count("foreign") == tables.count("foreign")
 
 
-def test_explain_looks_into_quarantine(small: SmallTables, tmp_path: Path) -> None:
+def test_explain_looks_into_quarantine(delta: DeltaTables, tmp_path: Path) -> None:
     def bad(raw: bytes | None, batch: int, offset: int = 0) -> dict[str, Any]:
         return {"stream": "foreign", "reason": "bad-time", "raw": raw, "batch": batch, "replica": "main"} | {
             "offset": offset, "length": len(raw or b""), "path": "/logs/c", "detail": "`ts` is missing"
@@ -166,33 +169,33 @@ def test_explain_looks_into_quarantine(small: SmallTables, tmp_path: Path) -> No
 
     long = b'{"event_id": "many:1:1", "' + b"x" * 9_000 + b"\xff\n"
     rows = [bad(b'{"event_id": "odd:1:1"\n', 1, 5), bad(None, 1), bad(b"[]\n", 2), *[bad(long, 3)] * 30]
-    schema = pa.schema(small.open("quarantine").schema().to_arrow())
-    write_deltalake(small.path("quarantine"), pa.Table.from_pylist(rows, schema=schema), mode="append")
-    found = explain(pipeline(tmp_path), small, "odd:1:1")
+    schema = pa.schema(delta.open("quarantine").schema().to_arrow())
+    write_deltalake(delta.path("quarantine"), pa.Table.from_pylist(rows, schema=schema), mode="append")
+    found = explain(pipeline(tmp_path), delta, "odd:1:1")
     assert (found["state"], len(found["history"])) == ("quarantined", 1)
     assert found["history"][0]["raw"] == '{"event_id": "odd:1:1"'
     assert (found["history"][0]["offset"], found["history"][0]["reason"]) == (5, "bad-time")
-    many = explain(pipeline(tmp_path), small, "many:1:1")["history"]
+    many = explain(pipeline(tmp_path), delta, "many:1:1")["history"]
     assert len(many) == 10
     assert many[0]["raw"].endswith(f"xxx … ({len(long):,} bytes)")
     assert json.dumps(found)
-    assert explain(pipeline(tmp_path), small, "none:1:1")["state"] == "unknown"
+    assert explain(pipeline(tmp_path), delta, "none:1:1")["state"] == "unknown"
 
 
 @pytest.mark.parametrize("event_id", ["", "what", "a:1:" + "9" * 18, "'; DROP", "a:1:0", "ü" * 99])
-def test_ids_that_never_were(small: SmallTables, tmp_path: Path, event_id: str) -> None:
-    assert explain(pipeline(tmp_path), small, event_id)["state"] == "unknown"
+def test_ids_that_never_were(delta: DeltaTables, tmp_path: Path, event_id: str) -> None:
+    assert explain(pipeline(tmp_path), delta, event_id)["state"] == "unknown"
 
 
-def test_uuid_beyond_all_time(small: SmallTables, tmp_path: Path) -> None:
-    found = explain(pipeline(tmp_path, "uuid7"), small, "ffffffff-ffff-7000-8000-000000000000")
+def test_uuid_beyond_all_time(delta: DeltaTables, tmp_path: Path) -> None:
+    found = explain(pipeline(tmp_path, "uuid7"), delta, "ffffffff-ffff-7000-8000-000000000000")
     assert found["state"] == "unknown"
 
 
-def test_one_id_at_two_times(small: SmallTables, tmp_path: Path) -> None:
+def test_one_id_at_two_times(delta: DeltaTables, tmp_path: Path) -> None:
     for batch, seconds in ((1, 5), (2, 9000)):
-        small.append("foreign", [identity("c", seconds) | CLICK | {"event_id": "same", "batch": batch}])
-    found = explain(pipeline(tmp_path, "a_column"), small, "same")
+        delta.append("foreign", [identity("c", seconds) | CLICK | {"event_id": "same", "batch": batch}])
+    found = explain(pipeline(tmp_path, "a_column"), delta, "same")
     assert [step["event_time"] for step in found["history"]] == [
         "2026-01-01T12:00:05+00:00",
         "2026-01-01T14:30:00+00:00",

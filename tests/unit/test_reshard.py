@@ -10,14 +10,14 @@ import pytest
 
 from clickjoin.config import Pipeline
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.dispatcher.plan import BatchPlan
-from clickjoin.errors import ConfigError, LakeError
-from clickjoin.events import MICROS
-from clickjoin.lake import SmallTables
+from clickjoin.lake import DeltaTables
+from clickjoin.lake_setup import initialise
+from clickjoin.model.errors import ConfigError, LakeError
+from clickjoin.model.ids import MICROS
+from clickjoin.model.plan import BatchPlan
 from clickjoin.registry import reshard as module
 from clickjoin.registry.reshard import earliest, entries, reshard
 from clickjoin.registry.shards import load_timeline
-from clickjoin.setup import initialise
 
 NOW = datetime(2026, 3, 10, 12, 30, tzinfo=UTC)
 T14, T15, T16 = (datetime(2026, 3, 10, hour, tzinfo=UTC) for hour in (14, 15, 16))
@@ -39,31 +39,31 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 
 @pytest.fixture
-def small(pipeline: Pipeline) -> SmallTables:
-    return SmallTables(pipeline.root)
+def delta(pipeline: Pipeline) -> DeltaTables:
+    return DeltaTables(pipeline.root)
 
 
-def plan(small: SmallTables, at: datetime, number: int = 1) -> None:
+def plan(delta: DeltaTables, at: datetime, number: int = 1) -> None:
     batch = BatchPlan("p", "main", "join", number, int(at.timestamp() * MICROS))
-    assert Journal(small, "p", "main", "join").plan(batch, batch.planned_at)
+    assert Journal(delta, "p", "main", "join").plan(batch, batch.planned_at)
 
 
-def shards_of(small: SmallTables) -> list[int]:
-    return [count for _, count in load_timeline(small).entries]
+def shards_of(delta: DeltaTables) -> list[int]:
+    return [count for _, count in load_timeline(delta).entries]
 
 
-def test_grows_and_shrinks(small: SmallTables, pipeline: Pipeline) -> None:
-    plan(small, NOW)
-    timeline = reshard(small, pipeline, 12, T14, NOW)
+def test_grows_and_shrinks(delta: DeltaTables, pipeline: Pipeline) -> None:
+    plan(delta, NOW)
+    timeline = reshard(delta, pipeline, 12, T14, NOW)
     assert [count for _, count in timeline.entries] == [4, 12]
-    reshard(small, pipeline, 6, T15, NOW)
-    timeline = load_timeline(small)
+    reshard(delta, pipeline, 6, T15, NOW)
+    timeline = load_timeline(delta)
     assert [timeline.shards_at(moment) for moment in (NOW, T14, T15)] == [4, 12, 6]
-    assert [(entry.shards, entry.void) for entry in entries(small)] == [(4, False), (12, False), (6, False)]
+    assert [(entry.shards, entry.void) for entry in entries(delta)] == [(4, False), (12, False), (6, False)]
 
 
-def test_as_soon_as_is_safe_by_default(small: SmallTables, pipeline: Pipeline) -> None:
-    assert reshard(small, pipeline, 12, None, NOW).entries[-1] == (datetime(2026, 3, 10, 13, tzinfo=UTC), 12)
+def test_as_soon_as_is_safe_by_default(delta: DeltaTables, pipeline: Pipeline) -> None:
+    assert reshard(delta, pipeline, 12, None, NOW).entries[-1] == (datetime(2026, 3, 10, 13, tzinfo=UTC), 12)
     late = NOW + timedelta(minutes=25)  # too near to the hour for two clocks' skew
     assert earliest(pipeline, late) == T14
 
@@ -83,51 +83,51 @@ def test_as_soon_as_is_safe_by_default(small: SmallTables, pipeline: Pipeline) -
         (12, datetime(2026, 3, 10, 13, tzinfo=UTC), "entries are never edited"),
     ],
 )
-def test_refused(small: SmallTables, pipeline: Pipeline, shards: int, since: datetime, why: str) -> None:
-    reshard(small, pipeline, 8, T14, NOW)
+def test_refused(delta: DeltaTables, pipeline: Pipeline, shards: int, since: datetime, why: str) -> None:
+    reshard(delta, pipeline, 8, T14, NOW)
     with pytest.raises(ConfigError, match=why):
-        reshard(small, pipeline, shards, since, NOW)
-    assert shards_of(small) == [4, 8]
+        reshard(delta, pipeline, shards, since, NOW)
+    assert shards_of(delta) == [4, 8]
 
 
-def test_too_late_where_a_batch_may_hold_such_events(small: SmallTables, pipeline: Pipeline) -> None:
-    plan(small, T14 - timedelta(minutes=5))  # by a clock that runs ahead: its batch may hold events of 14:00
+def test_too_late_where_a_batch_may_hold_such_events(delta: DeltaTables, pipeline: Pipeline) -> None:
+    plan(delta, T14 - timedelta(minutes=5))  # by a clock that runs ahead: its batch may hold events of 14:00
     with pytest.raises(LakeError, match="came too late and is void"):
-        reshard(small, pipeline, 12, T14, NOW)
-    assert shards_of(small) == [4]
-    assert [(entry.shards, entry.void) for entry in entries(small)] == [(4, False), (12, True)]
+        reshard(delta, pipeline, 12, T14, NOW)
+    assert shards_of(delta) == [4]
+    assert [(entry.shards, entry.void) for entry in entries(delta)] == [(4, False), (12, True)]
     with pytest.raises(ConfigError, match="already"):
-        reshard(small, pipeline, 12, T14, NOW)
-    assert [count for _, count in reshard(small, pipeline, 12, T15, NOW).entries] == [4, 12]
+        reshard(delta, pipeline, 12, T14, NOW)
+    assert [count for _, count in reshard(delta, pipeline, 12, T15, NOW).entries] == [4, 12]
 
 
 def test_a_batch_planned_at_the_last_moment_is_seen(
-    small: SmallTables, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+    delta: DeltaTables, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[datetime | None] = []
     look = module.newest_plan
 
-    def then_plan(tables: SmallTables) -> datetime | None:
+    def then_plan(tables: DeltaTables) -> datetime | None:
         looked.append(look(tables))
         if len(looked) == 1:
-            plan(SmallTables(pipeline.root), T14 - timedelta(minutes=1))
+            plan(DeltaTables(pipeline.root), T14 - timedelta(minutes=1))
         return looked[-1]
 
     monkeypatch.setattr(module, "newest_plan", then_plan)
     with pytest.raises(LakeError, match="void"):
-        reshard(small, pipeline, 12, T14, NOW)
+        reshard(delta, pipeline, 12, T14, NOW)
     assert len(looked) == 2
-    assert shards_of(small) == [4]
+    assert shards_of(delta) == [4]
 
 
-def test_one_of_two_at_once_is_refused(small: SmallTables, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    append = small.append
+def test_one_of_two_at_once_is_refused(delta: DeltaTables, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    append = delta.append
 
     def after_another(*args: Any) -> bool:
-        reshard(SmallTables(pipeline.root), pipeline, 6, T16, NOW)
+        reshard(DeltaTables(pipeline.root), pipeline, 6, T16, NOW)
         return append(*args)
 
-    monkeypatch.setattr(small, "append", after_another)
+    monkeypatch.setattr(delta, "append", after_another)
     with pytest.raises(LakeError, match="changed by another"):
-        reshard(small, pipeline, 12, T15, NOW)
-    assert shards_of(small) == [4, 6]
+        reshard(delta, pipeline, 12, T15, NOW)
+    assert shards_of(delta) == [4, 6]

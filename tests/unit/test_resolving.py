@@ -1,4 +1,4 @@
-"""What a task makes of its part of a batch, checked against the same rules told naively."""
+"""What a task makes of its part of a batch, checked against the same rules written naively."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.joiner import resolving
-from clickjoin.joiner.adapter import ArrowAdapter
-from clickjoin.joiner.merging import Faulty
-from clickjoin.joiner.resolving import resolve
-from clickjoin.lake.picking import whole
-from tests.unit.resolving_bench import job, part, told
+from clickjoin.kernel import join_task
+from clickjoin.kernel.adapter import ArrowAdapter
+from clickjoin.kernel.join_task import resolve
+from clickjoin.kernel.merge import Faulty
+from clickjoin.kernel.parquet_scan import read_columns
+from tests.unit.resolving_bench import expected_result, job, part
 
 times = st.integers(0, 40)
 clicks = st.lists(st.tuples(st.sampled_from("abcdefg"), times, st.sampled_from("QRS"), times), max_size=14)
@@ -34,11 +34,11 @@ def micros(rows: pa.Table, name: str = "event_time") -> list[int]:
 def written(job_: Any, done: dict[str, Any], name: str) -> pa.Table:
     """Rows of the files of a table."""
     target = job_.targets[name]
-    return whole(target.root, [file.path for file in done["files"].get(name, [])], target.schema)
+    return read_columns(target.root, [file.path for file in done["files"].get(name, [])], target.schema)
 
 
 def seen(job_: Any, done: dict[str, Any], left: pa.Table) -> dict[str, set[Any]]:
-    """What was written and given back, in the words of `told`."""
+    """What was written and given back, in the words of `expected_result`."""
     found: dict[str, set[Any]] = {"repeat": set(), "joined": set()}
     for status in ("pending", "expired"):
         some = left.filter(pc.equal(left["status"], status))
@@ -61,14 +61,14 @@ def seen(job_: Any, done: dict[str, Any], left: pa.Table) -> dict[str, set[Any]]
     st.sampled_from([0, 200]),
 )  # fmt: skip
 def test_every_click_has_its_status(
-    some: Any, asked: Any, claims: Any, shards: Any, boundary: Any, floor: Any, within: Any, known: bool, few: int
+    some: Any, asked: Any, claims: Any, shards: Any, boundary: Any, floor: Any, lookback: Any, known: bool, few: int
 ) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resolving, "_FEW_A_FILE", few)  # then columns that only those that are double need come later
+        patch.setattr(join_task, "_FEW_A_FILE", few)  # then columns that only those that are double need come later
         made = part(Path(name), some, asked, claims, shards, known)
-        work = job(Path(name), boundary=boundary, floor=floor, within=within)
+        work = job(Path(name), boundary=boundary, floor=floor, lookback=lookback)
         done, left = resolve(work, made)
-        wanted = told(some, asked, claims, shards, boundary, floor, within)
+        wanted = expected_result(some, asked, claims, shards, boundary, floor, lookback)
         found = seen(work, done, left)
         assert {status: found[status] for status in ("joined", "pending", "expired")} == {
             status: wanted[status] for status in ("joined", "pending", "expired")

@@ -15,9 +15,9 @@ import pytest
 from clickjoin.backup.compare import Missing, compare
 from clickjoin.backup.restore import Restored, restore
 from clickjoin.backup.take import Taken, take
-from clickjoin.errors import BatchError, ConfigError, LakeError, LakeReplaced
 from clickjoin.lake.restored import STAGING
-from clickjoin.setup import initialise
+from clickjoin.lake_setup import initialise
+from clickjoin.model.errors import BatchError, ConfigError, LakeError, LakeReplaced
 from tests.unit.lakes import NOON, Batches, ids, pipeline, tree
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +59,21 @@ def test_there_and_back(batches: Batches) -> None:
     again.run(4, 5)
     assert ids(root, "registry") == ids(root, "joined") == ["e1", "e2", "e3", "e4", "e5"]
     assert ids(backup(batches).folder, "joined") == ["e1", "e2", "e3", "e4", "e5"]
+
+
+def test_a_version_that_has_its_checkpoint_already(batches: Batches) -> None:
+    """As after gc: the backup holds the checkpoint, and no pointer to it."""
+    for name in ("registry", "joined"):
+        batches.delta.open(name).create_checkpoint()
+    folder = backup(batches).folder
+    assert list(Path(folder, "registry/_delta_log").glob("*.checkpoint.parquet"))
+    assert not Path(folder, "registry/_delta_log/_last_checkpoint").exists()
+    batches.run(4, 5)
+    back(batches)
+    root = batches.pipeline.root
+    assert ids(root, "registry") == ids(root, "joined") == ["e1", "e2", "e3"]
+    Batches(batches.pipeline).run(4, 4)
+    assert ids(root, "registry") == ["e1", "e2", "e3", "e4"]
 
 
 def test_a_lake_that_is_gone(batches: Batches) -> None:
@@ -223,9 +238,9 @@ def test_killed(batches: Batches, point: str) -> None:
     assert ids(root, "joined") == ["e1", "e2", "e3"]
 
 
-def test_a_sleeper_makes_the_folder_anew(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sleeper_makes_the_folder_again(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the two renames a data file of a process that slept may make the lake's folder."""
-    from clickjoin import faults
+    from clickjoin.model import failpoint
 
     def reach(point: str) -> None:
         if point == "restore-made":
@@ -234,7 +249,7 @@ def test_a_sleeper_makes_the_folder_anew(batches: Batches, monkeypatch: pytest.M
             stray.touch()
 
     backup(batches)
-    monkeypatch.setattr(faults, "reach", reach)
+    monkeypatch.setattr(failpoint, "reach", reach)
     back(batches)
     assert ids(batches.pipeline.root, "joined") == ["e1", "e2", "e3"]
     assert len(list(Path(batches.pipeline.lake).glob("p.put-aside-*"))) == 2

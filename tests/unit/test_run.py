@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from clickjoin import run
-from clickjoin.errors import AdapterError, BatchError
+from clickjoin.jobs import run
+from clickjoin.model.errors import AdapterError, BatchError
 
 
 class FakeEngine:
-    """Does what it is told, one thing a call of `run`."""
+    """Does what it is given, one thing a call of `run`."""
 
     made = 0
     script: Iterator[Callable[[], Any]]

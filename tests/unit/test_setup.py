@@ -14,12 +14,13 @@ from typing import ClassVar
 import pytest
 
 from clickjoin.config import Pipeline
-from clickjoin.errors import ConfigError, LakeError
-from clickjoin.joiner.adapter import Adapter
-from clickjoin.lake import SmallTables, Txn
+from clickjoin.kernel.adapter import Adapter
+from clickjoin.lake import DeltaTables
+from clickjoin.lake_setup import initialise
+from clickjoin.model.errors import ConfigError, LakeError
+from clickjoin.model.txn import Txn
 from clickjoin.registry.shards import load_timeline
-from clickjoin.setup import initialise
-from clickjoin.tables import ALL, LATER
+from clickjoin.schemas import ALL, LATER
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
@@ -48,12 +49,12 @@ def pipeline(lake: Path, adapter: str = "", shards: int = 4) -> Pipeline:
 def test_created_once(tmp_path: Path) -> None:
     assert initialise(pipeline(tmp_path)) == [table.name for table in ALL]
     assert initialise(pipeline(tmp_path, shards=9)) == []
-    small = SmallTables(f"{tmp_path}/p")
-    assert load_timeline(small).shards_at(NOW) == 4
+    delta = DeltaTables(f"{tmp_path}/p")
+    assert load_timeline(delta).shards_at(NOW) == 4
     for table in ALL:
         extra = ["foreign", "primary"] if table.name == "joined" else []
-        assert list(small.columns(table.name)) == table.names + extra
-        meta = small.open(table.name).metadata()
+        assert list(delta.columns(table.name)) == table.names + extra
+        meta = delta.open(table.name).metadata()
         assert tuple(meta.partition_columns) == table.partitions
         assert meta.configuration.get("delta.dataSkippingStatsColumns", "") == ",".join(table.statistics)
         assert meta.configuration["delta.enableDeletionVectors"] == "false"
@@ -63,7 +64,7 @@ SCRIPT = """
 import sys, time
 from pathlib import Path
 from clickjoin.config import load
-from clickjoin.setup import initialise
+from clickjoin.lake_setup import initialise
 file, go = sys.argv[1:]
 p = load(file)
 print("ready", flush=True)
@@ -85,46 +86,46 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     made = [copy.communicate(timeout=60)[0].strip() for copy in copies]
     assert [copy.returncode for copy in copies] == [0, 0]
     assert sorted(name for names in made for name in names.split(",") if name) == sorted(table.name for table in ALL)
-    small = SmallTables(f"{tmp_path}/lake/p")
-    assert len(small.read("timeline")) == 1
-    assert list(small.columns("joined"))[-2:] == ["foreign", "primary"]
+    delta = DeltaTables(f"{tmp_path}/lake/p")
+    assert len(delta.read("shard_timeline")) == 1
+    assert list(delta.columns("joined"))[-2:] == ["foreign", "primary"]
 
 
-def worked_in(lake: Path) -> SmallTables:
+def worked_in(lake: Path) -> DeltaTables:
     initialise(pipeline(lake))
-    small = SmallTables(f"{lake}/p")
-    small.append("batches", [{"replica": "main", "sequence": "join", "batch": 1}], Txn("x", 1))
-    return small
+    delta = DeltaTables(f"{lake}/p")
+    delta.append("journal", [{"replica": "main", "sequence": "join", "batch": 1}], Txn("x", 1))
+    return delta
 
 
 @pytest.mark.parametrize("gone", [table.name for table in ALL if table.name not in LATER])
-def test_a_lost_table_is_never_begun_anew(tmp_path: Path, gone: str) -> None:
-    small = worked_in(tmp_path)
-    small.append("registry", [{"event_id": "a", "bucket": "b", "shard": 0, "token": "t"}])
-    shutil.rmtree(small.path(gone))
+def test_a_lost_table_is_never_begun_again(tmp_path: Path, gone: str) -> None:
+    delta = worked_in(tmp_path)
+    delta.append("registry", [{"event_id": "a", "bucket": "b", "shard": 0, "token": "t"}])
+    shutil.rmtree(delta.path(gone))
     with pytest.raises(LakeError, match=rf"{tmp_path}/p: table {gone} is missing .*Restore it") as caught:
         initialise(pipeline(tmp_path))
     assert not caught.value.retryable
-    assert not Path(small.path(gone)).exists()
+    assert not Path(delta.path(gone)).exists()
 
 
 def test_tables_that_came_later_are_made_beside_the_others(tmp_path: Path) -> None:
-    small = worked_in(tmp_path)
+    delta = worked_in(tmp_path)
     for name in LATER:
-        shutil.rmtree(small.path(name))
+        shutil.rmtree(delta.path(name))
     assert initialise(pipeline(tmp_path)) == [table.name for table in ALL if table.name in LATER]
-    shutil.rmtree(small.path("registry"))
+    shutil.rmtree(delta.path("registry"))
     with pytest.raises(LakeError, match="table registry is missing"):
         initialise(pipeline(tmp_path))
 
 
 def test_outputs_alone_are_enough_to_refuse(tmp_path: Path) -> None:
-    small = SmallTables(f"{tmp_path}/p")
+    delta = DeltaTables(f"{tmp_path}/p")
     for table in ALL:
-        if table.name not in ("registry", "batches"):
-            small.create(table)
-    small.append("joined", [{"event_id": "a", "bucket": "b"}])
-    with pytest.raises(LakeError, match="table registry, batches is missing"):
+        if table.name not in ("registry", "journal"):
+            delta.create(table)
+    delta.append("joined", [{"event_id": "a", "bucket": "b"}])
+    with pytest.raises(LakeError, match="table registry, journal is missing"):
         initialise(pipeline(tmp_path))
 
 
@@ -154,7 +155,7 @@ def test_what_fixes_an_ids_bucket_stays(tmp_path: Path, field: str, change: dict
 def test_adapter_columns_are_added(tmp_path: Path) -> None:
     worked_in(tmp_path)
     assert initialise(pipeline(tmp_path, "Wide")) == []
-    columns = SmallTables(f"{tmp_path}/p").columns("joined")
+    columns = DeltaTables(f"{tmp_path}/p").columns("joined")
     assert list(columns.items())[-4:] == [
         ("foreign", "string"),
         ("primary", "string"),

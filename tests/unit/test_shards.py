@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.config import Pipeline
-from clickjoin.errors import ConfigError, LakeError
-from clickjoin.lake import SmallTables
-from clickjoin.registry.shards import Timeline, fence, load_timeline, start_timeline
-from clickjoin.tables import BATCHES, TIMELINE
+from clickjoin.lake import DeltaTables
+from clickjoin.model.errors import ConfigError, LakeError
+from clickjoin.model.timeline import Timeline
+from clickjoin.registry.shards import fence, load_timeline, start_timeline
+from clickjoin.schemas import BATCHES, TIMELINE
 
 T0 = datetime(1970, 1, 1, tzinfo=UTC)
 T1 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -70,30 +71,30 @@ def _pipeline(shards: int, bucket: str = "1h") -> Pipeline:
 
 
 def test_another_width_of_bucket_is_refused(tmp_path: Path) -> None:
-    small = SmallTables(str(tmp_path))
-    small.create(TIMELINE)
-    start_timeline(small, _pipeline(4), T1)
+    delta = DeltaTables(str(tmp_path))
+    delta.create(TIMELINE)
+    start_timeline(delta, _pipeline(4), T1)
     with pytest.raises(ConfigError, match=r"registry.bucket is 900 .* begun with 3600"):
-        start_timeline(small, _pipeline(4, "15m"), T2)
+        start_timeline(delta, _pipeline(4, "15m"), T2)
 
 
 def test_started_once(tmp_path: Path) -> None:
-    small = SmallTables(str(tmp_path))
-    small.create(TIMELINE)
+    delta = DeltaTables(str(tmp_path))
+    delta.create(TIMELINE)
     with pytest.raises(LakeError, match=r"holds no entry\. Run `clickjoin init`"):
-        load_timeline(small)
-    start_timeline(small, _pipeline(4), T1)
-    start_timeline(small, _pipeline(9), T2)
-    assert load_timeline(small) == Timeline(((T0, 4),))
+        load_timeline(delta)
+    start_timeline(delta, _pipeline(4), T1)
+    start_timeline(delta, _pipeline(9), T2)
+    assert load_timeline(delta) == Timeline(((T0, 4),))
 
 
 def test_loaded_in_order_of_time(tmp_path: Path) -> None:
-    small = SmallTables(str(tmp_path))
-    small.create(TIMELINE)
-    small.create(BATCHES)
-    start_timeline(small, _pipeline(4), T1)
+    delta = DeltaTables(str(tmp_path))
+    delta.create(TIMELINE)
+    delta.create(BATCHES)
+    start_timeline(delta, _pipeline(4), T1)
     for since, shards in ((T2, 3), (T1, 8)):
-        small.append("timeline", [{"from_time": since, "shards": shards, "added_at": T2}])
-        assert since not in dict(load_timeline(small).entries)  # proposed, and not in force
-        small.fix("batches", fence(since))
-    assert load_timeline(small) == GROWN
+        delta.append("shard_timeline", [{"from_time": since, "shards": shards, "added_at": T2}])
+        assert since not in dict(load_timeline(delta).entries)  # proposed, and not in force
+        delta.commit_txn_only("journal", fence(since))
+    assert load_timeline(delta) == GROWN

@@ -10,18 +10,20 @@ from threading import Barrier
 import pyarrow as pa
 import pytest
 
-from clickjoin.errors import FilesGone, LakeError
-from clickjoin.lake import SmallTables, Txn
-from clickjoin.lake.types import arrow_schema, delta_type
-from clickjoin.lake.written import Target, Written, write
-from clickjoin.tables import BOUNDARY, METRICS, PENDING
+from clickjoin.kernel.data_file import DataFile, Target, write
+from clickjoin.kernel.types import delta_type
+from clickjoin.lake import DeltaTables
+from clickjoin.model.errors import FilesGone, LakeError
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import BOUNDARY, METRICS, PENDING
+from clickjoin.schemas.arrow import arrow_schema
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 123456, UTC)
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> SmallTables:
-    tables = SmallTables(str(tmp_path))
+def delta(tmp_path: Path) -> DeltaTables:
+    tables = DeltaTables(str(tmp_path))
     tables.create(BOUNDARY)
     return tables
 
@@ -30,15 +32,15 @@ def entry(shards: int) -> dict[str, object]:
     return {"shard": shards, "boundary": NOW, "at": NOW}
 
 
-def shards(small: SmallTables) -> list[int]:
-    return sorted(small.read("boundary")["shard"].to_pylist())
+def shards(delta: DeltaTables) -> list[int]:
+    return sorted(delta.read("registry_boundary")["shard"].to_pylist())
 
 
-def test_created_once(small: SmallTables) -> None:
-    assert small.exists("boundary")
-    assert not small.create(BOUNDARY)
-    assert not small.exists("metrics")
-    assert SmallTables(small.path("..")).exists("boundary") is False
+def test_created_once(delta: DeltaTables) -> None:
+    assert delta.exists("registry_boundary")
+    assert not delta.create(BOUNDARY)
+    assert not delta.exists("metrics")
+    assert DeltaTables(delta.path("..")).exists("registry_boundary") is False
 
 
 def test_one_of_many_creates(tmp_path: Path) -> None:
@@ -49,7 +51,7 @@ def test_one_of_many_creates(tmp_path: Path) -> None:
     def work(_: int) -> list[bool]:
         made = []
         for at in range(rounds):
-            mine = SmallTables(f"{tmp_path}/{at}")
+            mine = DeltaTables(f"{tmp_path}/{at}")
             barrier.wait()
             made.append(mine.create(METRICS))
         return made
@@ -57,95 +59,99 @@ def test_one_of_many_creates(tmp_path: Path) -> None:
     with ThreadPoolExecutor(copies) as pool:
         made = list(pool.map(work, range(copies)))
     assert [sum(won) for won in zip(*made, strict=True)] == [1] * rounds
-    assert {SmallTables(f"{tmp_path}/{at}").version("metrics") for at in range(rounds)} == {0}
+    assert {DeltaTables(f"{tmp_path}/{at}").version("metrics") for at in range(rounds)} == {0}
 
 
-def test_append_and_read(small: SmallTables) -> None:
-    assert (small.version("boundary"), small.rows("boundary"), shards(small)) == (0, 0, [])
-    assert small.append("boundary", [entry(1), entry(2)])
-    assert small.append("boundary", [])
-    assert (small.version("boundary"), small.rows("boundary"), shards(small)) == (2, 2, [1, 2])
-    assert small.read("boundary").to_pylist()[0] == entry(1)
-    assert small.read("boundary", filters=[("shard", "=", 2)], columns=["shard"]).to_pylist() == [{"shard": 2}]
+def test_append_and_read(delta: DeltaTables) -> None:
+    assert (delta.version("registry_boundary"), delta.rows("registry_boundary"), shards(delta)) == (0, 0, [])
+    assert delta.append("registry_boundary", [entry(1), entry(2)])
+    assert delta.append("registry_boundary", [])
+    assert (delta.version("registry_boundary"), delta.rows("registry_boundary"), shards(delta)) == (2, 2, [1, 2])
+    assert delta.read("registry_boundary").to_pylist()[0] == entry(1)
+    assert delta.read("registry_boundary", filters=[("shard", "=", 2)], columns=["shard"]).to_pylist() == [{"shard": 2}]
 
 
-def test_a_txn_is_taken_once(small: SmallTables) -> None:
-    assert small.settled_txn("boundary", "app") == -1
-    assert small.append("boundary", [entry(1)], Txn("app", 3))
+def test_a_txn_is_taken_once(delta: DeltaTables) -> None:
+    assert delta.latest_txn_version("registry_boundary", "app") == -1
+    assert delta.append("registry_boundary", [entry(1)], Txn("app", 3))
     for version in (3, 2):
-        assert not small.append("boundary", [entry(2)], Txn("app", version))
-        assert not small.fix("boundary", Txn("app", version))
-    assert small.append("boundary", [entry(4)], Txn("other", 1))
-    assert small.append("boundary", [entry(5)], Txn("app", 4))
-    assert (shards(small), small.settled_txn("boundary", "app"), small.settled_txn("boundary", "other")) == (
+        assert not delta.append("registry_boundary", [entry(2)], Txn("app", version))
+        assert not delta.commit_txn_only("registry_boundary", Txn("app", version))
+    assert delta.append("registry_boundary", [entry(4)], Txn("other", 1))
+    assert delta.append("registry_boundary", [entry(5)], Txn("app", 4))
+    assert (
+        shards(delta),
+        delta.latest_txn_version("registry_boundary", "app"),
+        delta.latest_txn_version("registry_boundary", "other"),
+    ) == (
         [1, 4, 5],
         4,
         1,
     )
 
 
-def test_fix_commits_no_rows(small: SmallTables) -> None:
-    before = small.version("boundary")
-    assert small.fix("boundary", Txn("app", 7))
-    assert not small.fix("boundary", Txn("app", 7))
-    assert not small.append("boundary", [entry(1)], Txn("app", 7))
-    assert (small.version("boundary"), shards(small)) == (before + 1, [])
-    assert SmallTables(small.path("")[:-1]).settled_txn("boundary", "app") == 7
+def test_fix_commits_no_rows(delta: DeltaTables) -> None:
+    before = delta.version("registry_boundary")
+    assert delta.commit_txn_only("registry_boundary", Txn("app", 7))
+    assert not delta.commit_txn_only("registry_boundary", Txn("app", 7))
+    assert not delta.append("registry_boundary", [entry(1)], Txn("app", 7))
+    assert (delta.version("registry_boundary"), shards(delta)) == (before + 1, [])
+    assert DeltaTables(delta.path("")[:-1]).latest_txn_version("registry_boundary", "app") == 7
 
 
-def test_one_of_many_wins(small: SmallTables) -> None:
+def test_one_of_many_wins(delta: DeltaTables) -> None:
     copies = 4
     barrier = Barrier(copies, timeout=30)
 
     def work(number: int) -> list[bool]:
-        mine = SmallTables(small.path("")[:-1])
+        mine = DeltaTables(delta.path("")[:-1])
         won = []
         for version in range(5):
             barrier.wait()
-            take = mine.fix("boundary", Txn("app", version)) if number == 0 else None
-            won.append(mine.append("boundary", [entry(number)], Txn("app", version)) if take is None else take)
+            take = mine.commit_txn_only("registry_boundary", Txn("app", version)) if number == 0 else None
+            won.append(mine.append("registry_boundary", [entry(number)], Txn("app", version)) if take is None else take)
         return won
 
     with ThreadPoolExecutor(copies) as pool:
         wins = list(pool.map(work, range(copies)))
     assert [sum(won) for won in zip(*wins, strict=True)] == [1] * 5
-    assert len(shards(small)) == 5 - sum(wins[0])
+    assert len(shards(delta)) == 5 - sum(wins[0])
 
 
-def test_writers_of_other_txns_all_get_through(small: SmallTables) -> None:
+def test_writers_of_other_txns_all_get_through(delta: DeltaTables) -> None:
     copies, each = 4, 5
 
     def work(number: int) -> bool:
-        mine = SmallTables(small.path("")[:-1])
-        return all(mine.append("boundary", [entry(number)], Txn(f"app{number}", v)) for v in range(each))
+        mine = DeltaTables(delta.path("")[:-1])
+        return all(mine.append("registry_boundary", [entry(number)], Txn(f"app{number}", v)) for v in range(each))
 
     with ThreadPoolExecutor(copies) as pool:
         assert all(pool.map(work, range(copies)))
-    assert shards(small) == sorted(list(range(copies)) * each)
+    assert shards(delta) == sorted(list(range(copies)) * each)
 
 
-def test_no_such_table(small: SmallTables) -> None:
-    for call in (small.open, small.version, small.read, small.rows):
+def test_no_such_table(delta: DeltaTables) -> None:
+    for call in (delta.open, delta.version, delta.read, delta.rows):
         with pytest.raises(
             LakeError, match=r"/metrics: no such table. Check that the lake is mounted, else run `clickjoin init`"
         ):
             call("metrics")
 
 
-def test_partitions_and_files(small: SmallTables) -> None:
-    small.create(METRICS)
+def test_partitions_and_files(delta: DeltaTables) -> None:
+    delta.create(METRICS)
     for replica in ("main", "east"):
-        small.append("metrics", [{"replica": replica, "sequence": "join", "batch": n} for n in (1, 2)])
-    files = small.files("metrics")
+        delta.append("metrics", [{"replica": replica, "sequence": "join", "batch": n} for n in (1, 2)])
+    files = delta.files("metrics")
     assert sorted(files["partition.replica"].to_pylist()) == ["east", "main"]
     assert (files["min.batch"].to_pylist(), files["max.batch"].to_pylist()) == ([1, 1], [2, 2])
-    assert small.rows("metrics") == 4
-    assert len(small.read("metrics", filters=[("replica", "=", "east"), ("batch", ">=", 2)])) == 1
+    assert delta.rows("metrics") == 4
+    assert len(delta.read("metrics", filters=[("replica", "=", "east"), ("batch", ">=", 2)])) == 1
 
 
-def test_columns(small: SmallTables) -> None:
-    small.create(PENDING)
-    columns = small.columns("pending")
+def test_columns(delta: DeltaTables) -> None:
+    delta.create(PENDING)
+    columns = delta.columns("pending")
     assert (columns["event_id"], columns["shard"], columns["batch"], columns["due_at"]) == (
         "string",
         "integer",
@@ -168,32 +174,32 @@ def test_no_types(kind: str) -> None:
         delta_type(kind)
 
 
-def written(small: SmallTables) -> list[Written]:
+def written(delta: DeltaTables) -> list[DataFile]:
     """A file with one entry, beside the table's own."""
-    target = Target(small.path("boundary"), arrow_schema(BOUNDARY))
+    target = Target(delta.path("registry_boundary"), arrow_schema(BOUNDARY))
     return write(target, pa.Table.from_pylist([entry(7)], schema=arrow_schema(BOUNDARY)))
 
 
-def test_files_are_added_once(small: SmallTables) -> None:
-    assert small.add("boundary", written(small), Txn("a", 1))
-    assert not small.add("boundary", written(small), Txn("a", 1))
-    assert shards(small) == [7]
+def test_files_are_added_once(delta: DeltaTables) -> None:
+    assert delta.add("registry_boundary", written(delta), Txn("a", 1))
+    assert not delta.add("registry_boundary", written(delta), Txn("a", 1))
+    assert shards(delta) == [7]
 
 
-def test_files_that_are_gone_are_not_added(small: SmallTables) -> None:
+def test_files_that_are_gone_are_not_added(delta: DeltaTables) -> None:
     """A collector whose clock was wrong, or a VACUUM by hand, came between writing and committing."""
-    files = written(small) + written(small)
-    Path(small.path("boundary"), files[1].path).unlink()
-    with pytest.raises(FilesGone, match=rf"boundary/: 1 of 2 files .* gone: {files[1].path}; .*is run again"):
-        small.add("boundary", files, Txn("a", 1))
-    assert (shards(small), small.settled_txn("boundary", "a")) == ([], -1)
-    assert small.add("boundary", written(small), Txn("a", 1))
-    assert shards(small) == [7]
+    files = written(delta) + written(delta)
+    Path(delta.path("registry_boundary"), files[1].path).unlink()
+    with pytest.raises(FilesGone, match=rf"registry_boundary/: 1 of 2 files .* gone: {files[1].path}; .*is run again"):
+        delta.add("registry_boundary", files, Txn("a", 1))
+    assert (shards(delta), delta.latest_txn_version("registry_boundary", "a")) == ([], -1)
+    assert delta.add("registry_boundary", written(delta), Txn("a", 1))
+    assert shards(delta) == [7]
 
 
-def test_files_that_were_cut_short_are_not_added(small: SmallTables) -> None:
-    file = written(small)[0]
-    Path(small.path("boundary"), file.path).write_bytes(b"PAR1")
+def test_files_that_were_cut_short_are_not_added(delta: DeltaTables) -> None:
+    file = written(delta)[0]
+    Path(delta.path("registry_boundary"), file.path).write_bytes(b"PAR1")
     with pytest.raises(FilesGone, match=rf"{file.path} \(4 bytes, not {file.size}\)"):
-        small.add("boundary", [file], Txn("a", 1))
-    assert shards(small) == []
+        delta.add("registry_boundary", [file], Txn("a", 1))
+    assert shards(delta) == []

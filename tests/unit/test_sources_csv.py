@@ -20,7 +20,7 @@ def read(folder: Path, data: bytes, name: str = "a.csv", **more: Any) -> list[di
     """All records of a file with these bytes."""
     (folder / name).write_bytes(data)
     feed = Feed(folder, name)
-    return feed.read(feed.plan().slices, **more)
+    return feed.read(feed.plan().splits, **more)
 
 
 def good(at: int) -> bytes:
@@ -90,8 +90,8 @@ def test_a_damaged_gzip_is_one_bad_record(tmp_path: Path) -> None:
     (tmp_path / "a.csv.gz").write_bytes(whole)
     age(tmp_path / "a.csv.gz", 60)
     feed = Feed(tmp_path, "*.gz")
-    assert [row["reason"] for row in feed.read(feed.plan().slices)] == ["broken-gzip"]
-    assert feed.plan().slices == ()
+    assert [row["reason"] for row in feed.read(feed.plan().splits)] == ["broken-gzip"]
+    assert feed.plan().splits == ()
 
 
 def test_header_alone_is_no_record(tmp_path: Path) -> None:
@@ -114,8 +114,8 @@ def test_any_lines_in_any_chunks(tmp_path_factory: pytest.TempPathFactory, table
     for at, text in garbage:
         lines.insert(at, f"{at}!{text}".encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clickjoin.sources.tasks.SMALL", 0)
-        patch.setattr("clickjoin.sources.tasks.PIECE", 1)
+        patch.setattr("clickjoin.kernel.chunk.SMALL", 0)
+        patch.setattr("clickjoin.kernel.chunk.PIECE", 1)
         rows = read(tmp_path_factory.mktemp("any"), b"id,x,y\n" + b"\n".join(lines) + b"\n", tasks=tasks, size=size)
     assert numbers(rows) == list(range(len(table)))
     values = [json.loads(row["payload"]) for row in rows if row["reason"] is None]

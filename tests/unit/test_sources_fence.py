@@ -14,14 +14,16 @@ import pytest
 import yaml
 
 from clickjoin.config import Pipeline, load
-from clickjoin.dates import jobs
+from clickjoin.config.starter import STARTER
 from clickjoin.dates.backfill import RawLogs
-from clickjoin.errors import ConfigError
-from clickjoin.sources.base import RECORDS_DDL, Source
-from clickjoin.sources.contents import opened
-from clickjoin.sources.fence import Fence, Outside, base_of, fence_of
-from clickjoin.sources.files import FilesSource, _unchanged
-from clickjoin.starter import STARTER
+from clickjoin.jobs import dates
+from clickjoin.kernel.fence import Fence, Outside
+from clickjoin.kernel.file_bytes import opened
+from clickjoin.kernel.records import unchanged
+from clickjoin.model.errors import ConfigError
+from clickjoin.sources.files.fence import base_of, fence_of
+from clickjoin.sources.files.source import FilesSource
+from clickjoin.sources.port import RECORDS_DDL, Source
 from clickjoin_airflow.given import environment
 from tests.unit.sources_bench import PLENTY, event, numbers, spec
 from tests.unit.test_sources_travel import WORKER, Worker, run
@@ -61,7 +63,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 def bytes_of(source: Source) -> list[int]:
     """Numbers of the events that a source has; nothing else may come out of it."""
-    table = source.read_here(source.plan({}, PLENTY).slices, spec())
+    table = source.read_here(source.plan({}, PLENTY).splits, spec())
     assert table is not None
     rows = table.to_pylist()
     assert all(row["raw"] is None for row in rows)
@@ -89,7 +91,7 @@ GLOBS = [
 def test_a_glob_outside_is_refused_before_anything_is_begun(site: Site, glob: str, stream: str) -> None:
     pipeline, given = site.load(), {stream: f"{site.folder}/{glob}"}
     for dry_run in (False, True):
-        for job in (jobs.days_of, jobs.backfill):
+        for job in (dates.plan_backfill, dates.backfill):
             with pytest.raises(ConfigError, match=r"raw logs are taken only below .*/logs/queries, .*/logs/clicks, "
                                r"|where passwords and keys are kept"):  # fmt: skip
                 job(None, pipeline, "main", print, since="2026-03-01", dry_run=dry_run, **given)  # type: ignore[arg-type,operator]
@@ -103,7 +105,7 @@ def test_a_glob_outside_is_refused_before_anything_is_begun(site: Site, glob: st
 def test_where_keys_are_nothing_is_read_whatever_the_roots(site: Site, roots: list[str], glob: str) -> None:
     pipeline = site.load(backfill={"roots": [root.format(site.folder) for root in roots]})
     with pytest.raises(ConfigError, match=r"where passwords and keys are kept: no raw logs are read from there"):
-        jobs.days_of(None, pipeline, "main", print, since="2026-03-01", foreign=f"{site.folder}/{glob}")  # type: ignore[arg-type]
+        dates.plan_backfill(None, pipeline, "main", print, since="2026-03-01", foreign=f"{site.folder}/{glob}")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="where passwords and keys are kept"):
         site.source("**/*.json", backfill={"roots": ["."]}).plan({}, PLENTY)
 
@@ -179,11 +181,11 @@ def swap(site: Site, to: str) -> Callable[[], None]:
 @pytest.mark.parametrize("to", ["file", "folder"])
 def test_a_link_put_there_after_planning_is_not_followed(site: Site, to: str) -> None:
     source, replace = site.source("logs/clicks/old/1.jsonl"), swap(site, to)
-    slices = source.plan({}, PLENTY).slices
+    splits = source.plan({}, PLENTY).splits
     worker: Any = Worker()
-    work = source.read_through(worker, slices, spec(), _unchanged, RECORDS_DDL)
+    work = source.read_through(worker, splits, spec(), unchanged, RECORDS_DDL)
     assert run(work)[0] == "1"  # as it was planned, on a worker without clickjoin
-    chunks, _ = source._chunks(slices)  # type: ignore[attr-defined]
+    chunks, _ = source._chunks(splits)  # type: ignore[attr-defined]
     replace()
     with opened(chunks[0].path, None):
         pass  # it is there, and without the fence it is read
@@ -194,7 +196,7 @@ def test_a_link_put_there_after_planning_is_not_followed(site: Site, to: str) ->
     assert b"a link leads out of the folders that raw logs are taken from" in done.stderr
     assert done.stdout == b""
     with pytest.raises(ConfigError):  # the next look for the planned bytes names the link
-        source.lost(slices)
+        source.lost(splits)
 
 
 def test_an_open_file_is_where_the_kernel_says(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.sources.base import Budget
+from clickjoin.model.split import Budget
 from tests.unit.sources_bench import Feed, event, numbers
 
 STEPS = st.sampled_from(["append", "append", "half", "rename", "copy", "gzip", "plan", "plan", "few"])
@@ -68,12 +68,12 @@ class Writer:
 def test_any_rotation_loses_nothing(tmp_path_factory: pytest.TempPathFactory, steps: list[str], pattern: str) -> None:
     folder = tmp_path_factory.mktemp("any")
     feed, writer, seen = Feed(folder, pattern), Writer(folder), set[int]()
-    told: set[str] = set()
+    reported: set[str] = set()
 
     def plan(events: int) -> None:
         plan = feed.plan(Budget(events, 1 << 20))
-        told.update(problem.kind for problem in plan.problems)
-        seen.update(numbers(feed.read(plan.slices)))
+        reported.update(problem.kind for problem in plan.problems)
+        seen.update(numbers(feed.read(plan.splits)))
 
     for step in [*steps, *["plan"] * 6]:
         if step in ("rename", "copy"):
@@ -86,7 +86,7 @@ def test_any_rotation_loses_nothing(tmp_path_factory: pytest.TempPathFactory, st
             actions = {"append": lambda: writer.append(7), "half": writer.begin, "gzip": writer.pack}
             actions.get(step, lambda few=step == "few": plan(3 if few else 1000))()
     assert seen == set(range(writer.written))
-    assert told <= {"missing"}
+    assert reported <= {"missing"}
 
 
 LINES = [
@@ -127,6 +127,6 @@ def test_a_line_means_the_same_among_any_others(
         (folder / "a.jsonl").write_bytes(data)
         feed = Feed(folder)
         names = ("event_id", "event_time", "reason", "payload", "raw")
-        return [tuple(row[name] for name in names) for row in feed.read(feed.plan().slices, size=size, event_time="t")]
+        return [tuple(row[name] for name in names) for row in feed.read(feed.plan().splits, size=size, event_time="t")]
 
     assert read(b"".join(lines)) == [row for line in lines for row in read(line)]

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from clickjoin.config import Files
-from clickjoin.errors import SourceError
-from clickjoin.sources.contents import opened
-from clickjoin.sources.fence import Fence
-from clickjoin.sources.records import read_chunk
-from clickjoin.sources.resume import Landed, resume
-from clickjoin.sources.sample import csv_header
+from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.file_bytes import opened
+from clickjoin.kernel.records import read_chunk
+from clickjoin.model.errors import SourceError
+from clickjoin.model.split import LastRecord
+from clickjoin.sources.files.resume import resume
+from clickjoin.sources.open import header_of
 from tests.unit.sources_bench import BASE, PLENTY, Feed, append, events, numbers, spec
 
 
@@ -84,11 +85,11 @@ def test_its_slice_is_lost_and_others_are_read(
     else:
         append(log, events(0, 40))
     append(tmp_path / "b.jsonl", events(40, 50))
-    slices = feed.plan().slices
-    (gone,) = (piece for piece in slices if piece.path == str(log))
+    splits = feed.plan().splits
+    (gone,) = (piece for piece in splits if piece.path == str(log))
     put(log)
-    assert list(feed.source.lost(slices)) == [gone.generation]
-    rows = feed.read(slices)
+    assert list(feed.source.lost(splits)) == [gone.partition]
+    rows = feed.read(splits)
     assert numbers(rows) == list(range(40, 50))
     assert [row["reason"] for row in rows if row["reason"]] == ["source-lost"]
     feed.plan()  # and those that come go on
@@ -98,11 +99,11 @@ def test_its_slice_is_lost_and_others_are_read(
 
 def test_its_bytes_are_found_elsewhere(feed: Feed, log: Path, put: Callable[[Path], None]) -> None:
     append(log, events(0, 40))
-    slices = feed.plan().slices
+    splits = feed.plan().splits
     log.rename(log.with_name("a.jsonl.1"))
     put(log)
-    assert feed.source.lost(slices) == {}
-    assert numbers(feed.read(slices)) == list(range(40))
+    assert feed.source.lost(splits) == {}
+    assert numbers(feed.read(splits)) == list(range(40))
 
 
 def test_in_the_place_of_its_folder(tmp_path: Path, put: Callable[[Path], None]) -> None:
@@ -111,12 +112,12 @@ def test_in_the_place_of_its_folder(tmp_path: Path, put: Callable[[Path], None])
     feed = Feed(tmp_path, "*/*.jsonl")
     append(tmp_path / "one/a.jsonl", events(0, 40))
     append(tmp_path / "two/b.jsonl", events(40, 50))
-    slices = feed.plan().slices
+    splits = feed.plan().splits
     (tmp_path / "one/a.jsonl").unlink()
     (tmp_path / "one").rmdir()
     put(tmp_path / "one")
-    assert len(feed.source.lost(slices)) == 1
-    assert numbers(feed.read(slices)) == list(range(40, 50))
+    assert len(feed.source.lost(splits)) == 1
+    assert numbers(feed.read(splits)) == list(range(40, 50))
     feed.plan()
 
 
@@ -126,12 +127,12 @@ def test_a_loop_in_the_place_of_the_globs_folder_tells_nothing(tmp_path: Path) -
     folder.mkdir()
     feed = Feed(folder)
     append(folder / "a.jsonl", events(0, 40))
-    slices = feed.plan().slices
+    splits = feed.plan().splits
     (folder / "a.jsonl").unlink()
     folder.rmdir()
     _loop(folder)
     with pytest.raises(SourceError, match="does not exist"):
-        feed.source.lost(slices)
+        feed.source.lost(splits)
 
 
 @pytest.mark.parametrize("fenced", [False, True])
@@ -148,14 +149,14 @@ def test_put_there_after_it_was_listed(feed: Feed, log: Path, put: Callable[[Pat
     """Whoever opens a file by a name that was right a moment ago."""
     append(log, events(0, 40))
     plan = feed.plan()
-    (position,) = plan.positions
-    chunks, _ = feed.source._chunks(plan.slices)
-    last = Landed(position.generation, str(log), 0, len(events(0, 1)) - 1, f"h:1:{BASE}")
+    (position,) = plan.offsets
+    chunks, _ = feed.source._chunks(plan.splits)
+    last = LastRecord(position.partition, str(log), 0, len(events(0, 1)) - 1, f"h:1:{BASE}")
     assert resume(last)
     put(log)
     assert resume(last) is None
     assert not feed.source.rewritten([position])
-    assert csv_header(Files(kind="files", path=str(log), format="csv"), str(log)) == b""
+    assert header_of(Files(kind="files", path=str(log), format="csv"), str(log)) == b""
     with pytest.raises(FileNotFoundError):
         list(read_chunk(chunks[0], spec()))
 
@@ -164,4 +165,4 @@ def test_a_plan_takes_nothing_of_it(feed: Feed, log: Path, put: Callable[[Path],
     append(log, events(0, 40))
     feed.plan()
     put(log)
-    assert feed.source.plan(feed.positions, PLENTY).slices == ()
+    assert feed.source.plan(feed.positions, PLENTY).splits == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from clickjoin.sources.base import Budget
+from clickjoin.model.split import Budget
 from tests.unit.sources_bench import Feed, age, append, event, events, numbers
 
 
@@ -17,9 +17,9 @@ def test_gzip_with_unread_tail_goes_on_in_it(feed: Feed, log: Path) -> None:
     packed.write_bytes(gzip.compress(log.read_bytes()))
     log.unlink()
     assert feed.step() == list(range(50, 60))
-    assert [position.state for position in feed.positions.values()] == ["done"]
+    assert [position.payload["state"] for position in feed.positions.values()] == ["done"]
     plan = feed.plan()
-    assert (plan.slices, plan.positions) == ((), ())
+    assert (plan.splits, plan.offsets) == ((), ())
     packed.rename(log.with_name("a.jsonl.2.gz"))
     assert feed.step() == []
 
@@ -31,8 +31,8 @@ def test_gzip_without_a_tail_needs_no_slice(tmp_path: Path, log: Path) -> None:
     log.with_name("a.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes()))
     log.unlink()
     plan = feed.plan()
-    assert (plan.slices, plan.problems) == ((), ())
-    assert [position.state for position in feed.positions.values()] == ["done"]
+    assert (plan.splits, plan.problems) == ((), ())
+    assert [position.payload["state"] for position in feed.positions.values()] == ["done"]
 
 
 def test_gzip_being_written_is_waited_for(feed: Feed, log: Path) -> None:
@@ -44,7 +44,7 @@ def test_gzip_being_written_is_waited_for(feed: Feed, log: Path) -> None:
     packed.write_bytes(whole[:-20])
     log.unlink()
     plan = feed.plan()
-    assert (plan.slices, plan.problems) == ((), ())
+    assert (plan.splits, plan.problems) == ((), ())
     assert plan.backlog_bytes > 0
     packed.write_bytes(whole)
     assert feed.step() == list(range(50, 60))
@@ -54,8 +54,8 @@ def test_new_gzip_is_read_whole_and_again_if_it_changes(feed: Feed, tmp_path: Pa
     packed = tmp_path / "x.jsonl.gz"
     packed.write_bytes(gzip.compress(events(0, 20)) + gzip.compress(events(20, 30)))
     plan = feed.plan()
-    assert plan.slices[0].end == -1
-    assert numbers(feed.read(plan.slices, tasks=4, size=100)) == list(range(30))
+    assert plan.splits[0].payload["end"] == -1
+    assert numbers(feed.read(plan.splits, tasks=4, size=100)) == list(range(30))
     packed.write_bytes(gzip.compress(events(0, 40)))
     assert feed.step() == list(range(40))
 
@@ -64,7 +64,7 @@ def test_damaged_gzip_is_read_as_far_as_it_goes(feed: Feed, tmp_path: Path) -> N
     packed = tmp_path / "x.jsonl.gz"
     packed.write_bytes(gzip.compress(events(0, 500))[:-100])
     age(packed, 60)
-    rows = feed.read(feed.plan().slices)
+    rows = feed.read(feed.plan().splits)
     good = numbers(rows)
     assert good == list(range(len(good)))
     assert len(good) > 100
@@ -80,12 +80,12 @@ def test_gzip_that_cannot_be_unpacked_is_one_bad_record(feed: Feed, tmp_path: Pa
     (tmp_path / "y.jsonl").write_bytes(events(0, 5))
     age(packed, 60)
     plan = feed.plan(Budget(100, 10**6))
-    assert sum(piece.events for piece in plan.slices) < 100 * len(whole)
-    rows = feed.read(plan.slices)
+    assert sum(piece.events for piece in plan.splits) < 100 * len(whole)
+    rows = feed.read(plan.splits)
     assert numbers(rows) == list(range(5))
     found = [row for row in rows if row["reason"]]
     assert [(row["reason"], row["path"], row["offset"]) for row in found] == [("broken-gzip", str(packed), 0)]
-    assert feed.plan().slices == ()
+    assert feed.plan().splits == ()
 
 
 def test_plain_file_named_gz_is_plain(feed: Feed, tmp_path: Path) -> None:
@@ -105,6 +105,6 @@ def test_half_a_line_in_a_rotated_gzip_is_read(feed: Feed, log: Path) -> None:
 
 def test_lost_gzip_is_found_by_its_head(feed: Feed, tmp_path: Path) -> None:
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(events(0, 50)))
-    slices = feed.plan().slices
+    splits = feed.plan().splits
     (tmp_path / "x.jsonl.gz").rename(tmp_path / "y.gz")
-    assert numbers(feed.read(slices)) == list(range(50))
+    assert numbers(feed.read(splits)) == list(range(50))

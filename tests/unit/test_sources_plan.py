@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from clickjoin.config import Files
-from clickjoin.sources.base import Budget
-from clickjoin.sources.cut import cut
-from clickjoin.sources.fence import base_of
-from clickjoin.sources.files import FilesSource
-from clickjoin.sources.listing import list_files
+from clickjoin.model.split import Budget
+from clickjoin.sources.files.fence import base_of
+from clickjoin.sources.files.line_end import cut
+from clickjoin.sources.files.listing import list_files
+from clickjoin.sources.files.source import FilesSource
 from tests.unit.sources_bench import PLENTY, Feed, age, events, numbers
 
 
@@ -46,12 +46,12 @@ def test_budget_by_events_is_exact(tmp_path: Path) -> None:
     left = 3000
     while left:
         plan = feed.plan(Budget(70, 1 << 30))
-        got = len(numbers(feed.read(plan.slices)))
-        assert sum(piece.events for piece in plan.slices) == got
+        got = len(numbers(feed.read(plan.splits)))
+        assert sum(piece.events for piece in plan.splits) == got
         assert 0 < got <= 70
         left -= got
         assert plan.backlog_events == pytest.approx(left, abs=9)
-    assert feed.plan().slices == ()
+    assert feed.plan().splits == ()
 
 
 def test_budget_by_bytes_and_oldest_first(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_budget_by_bytes_and_oldest_first(tmp_path: Path) -> None:
         (tmp_path / f"{name}.jsonl").write_bytes(events(0, 1000))
         age(tmp_path / f"{name}.jsonl", 20 - at)
     plan = feed.plan(Budget(10**6, size // 10))
-    taken = {piece.path[-7]: piece.end - piece.start for piece in plan.slices}
+    taken = {piece.path[-7]: piece.payload["end"] - piece.payload["start"] for piece in plan.splits}
     assert list(taken) == ["c", "a", "b"]
     assert sum(taken.values()) <= size // 10
     assert min(taken.values()) > size // 40
@@ -76,8 +76,8 @@ def test_a_backlog_is_read_file_by_file_and_a_file_that_grows_beside_it(tmp_path
         if name != "d":
             age(tmp_path / f"{name}.jsonl", 4000 - 1000 * at)
     batches = []
-    while (plan := feed.plan(Budget(10**6, size // 2))).slices:
-        batches.append("".join(piece.path[-7] for piece in plan.slices))
+    while (plan := feed.plan(Budget(10**6, size // 2))).splits:
+        batches.append("".join(piece.path[-7] for piece in plan.splits))
     assert [batch.startswith("d") for batch in batches[:5]] == [True] * 4 + [False]  # it is sure of a half
     old = "".join(batches).replace("d", "")
     assert old == "".join(sorted(old, key="cab".index))
@@ -94,8 +94,8 @@ def test_a_file_without_a_line_to_give_keeps_no_other_waiting(tmp_path: Path) ->
     (tmp_path / "j.jsonl").write_bytes(b"\0" * 2 * 10**6)  # what a loss of power leaves
     age(tmp_path / "j.jsonl", 5000)
     plan = feed.plan(budget)
-    assert [piece.path[-7] for piece in plan.slices] == ["k"]
-    assert sum(piece.events for piece in plan.slices) > 40
+    assert [piece.path[-7] for piece in plan.splits] == ["k"]
+    assert sum(piece.events for piece in plan.splits) > 40
     assert [(problem.kind, problem.path[-7]) for problem in plan.problems] == [("unfinished-line", "j")]
 
 
@@ -103,7 +103,7 @@ def test_one_record_is_taken_even_if_it_is_longer_than_the_budget(tmp_path: Path
     feed = Feed(tmp_path)
     (tmp_path / "a.jsonl").write_bytes(b"x" * 5000 + b"\n" + events(0, 5))
     plan = feed.plan(Budget(1, 100))
-    assert [(piece.start, piece.end) for piece in plan.slices] == [(0, 5001)]
+    assert [(piece.payload["start"], piece.payload["end"]) for piece in plan.splits] == [(0, 5001)]
     assert feed.step(Budget(10, 100)) == [0, 1, 2]
 
 
@@ -151,13 +151,13 @@ def test_ten_thousand_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         start = time.perf_counter()
         plan = feed.source.plan({}, PLENTY)
         cold, opened = time.perf_counter() - start, count.opened
-        known = {position.generation: position for position in plan.positions}
+        known = {position.partition: position for position in plan.offsets}
         start = time.perf_counter()
         again = feed.source.plan(known, PLENTY)
         warm = time.perf_counter() - start
     print(f"10,000 files: cold {cold:.2f} s, unchanged {warm:.2f} s")
-    assert len(plan.slices) == 10_000
-    assert (again.slices, again.positions) == ((), ())
+    assert len(plan.splits) == 10_000
+    assert (again.splits, again.offsets) == ((), ())
     assert opened <= 20_000
     assert count.opened == opened
     assert count.bytes < 10_000 * 2000
@@ -175,12 +175,12 @@ def test_five_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         count = Counter(patch)
         start = time.perf_counter()
         look = FilesSource(Files(kind="files", path=f"{tmp_path}/*.jsonl"), keep=False)
-        assert [piece.end for piece in look.plan({}, Budget(10**8, 256_000_000)).slices] == [256_000_000]
+        assert [piece.payload["end"] for piece in look.plan({}, Budget(10**8, 256_000_000)).splits] == [256_000_000]
         looked, seconds = count.bytes, time.perf_counter() - start
         plan = feed.source.plan({}, Budget(10**8, 256_000_000))
     print(f"5 GB: {seconds:.3f} s, {looked} bytes read to look at it, {count.bytes - looked} to plan a batch")
-    (piece,) = plan.slices
-    assert (piece.start, piece.end) == (0, 256_000_000)
+    (piece,) = plan.splits
+    assert (piece.payload["start"], piece.payload["end"]) == (0, 256_000_000)
     assert plan.backlog_bytes == size - 256_000_000
     assert looked < 1_000_000
     assert count.bytes - looked < 256_000_000 + 1_000_000  # what is taken is digested, and nothing is read twice

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.errors import SourceError
-from clickjoin.events import embedded_micros, uuid7_micros
-from clickjoin.sources.base import RECORDS_DDL
-from clickjoin.sources.parsing import fields, lines
-from clickjoin.sources.parsing.lines import Block, whole_lines
-from clickjoin.sources.parsing.moments import micros_of
-from clickjoin.sources.parsing.reasons import REASONS
-from clickjoin.sources.records import SCHEMA
+from clickjoin.kernel.parse import fields, lines
+from clickjoin.kernel.parse.lines import Block, whole_lines
+from clickjoin.kernel.parse.moments import micros_of
+from clickjoin.kernel.parse.reasons import REASONS
+from clickjoin.kernel.records import SCHEMA
+from clickjoin.model.errors import SourceError
+from clickjoin.model.ids import embedded_micros, uuid7_micros
+from clickjoin.sources.port import RECORDS_DDL
 from tests.unit.sources_bench import BASE, Feed, event, events, numbers
 
 GOOD = event(1)
@@ -29,7 +29,7 @@ def read(folder: Path, data: bytes, name: str = "a.jsonl", **more: Any) -> list[
     """All records of a file with these bytes."""
     (folder / name).write_bytes(data)
     feed = Feed(folder, name)
-    return [row | {"generation": ""} for row in feed.read(feed.plan().slices, **more)]
+    return [row | {"source_partition": ""} for row in feed.read(feed.plan().splits, **more)]
 
 
 def line(**fields: Any) -> bytes:
@@ -171,8 +171,8 @@ def test_byte_order_mark_and_blank_lines(tmp_path: Path) -> None:
 def test_characters_across_the_edges_of_chunks_and_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: int
 ) -> None:
-    monkeypatch.setattr("clickjoin.sources.tasks.SMALL", 0)
-    monkeypatch.setattr("clickjoin.sources.tasks.PIECE", 64)
+    monkeypatch.setattr("clickjoin.kernel.chunk.SMALL", 0)
+    monkeypatch.setattr("clickjoin.kernel.chunk.PIECE", 64)
     data = b"".join(json.dumps({"id": f"h:1:{BASE + at}", "x": "🛍é€" * (at % 7)}, ensure_ascii=False).encode() + b"\n"
                     for at in range(300))  # fmt: skip
     for size in (97, 1000, 1 << 20):
@@ -202,8 +202,8 @@ def test_any_lines_in_any_chunks(tmp_path_factory: pytest.TempPathFactory, pairs
     raw = [text + end for text, end in pairs]
     raw[0] = b"\xef\xbb\xbf" + raw[0] if mark else raw[0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clickjoin.sources.tasks.SMALL", 0)
-        patch.setattr("clickjoin.sources.tasks.PIECE", 1)
+        patch.setattr("clickjoin.kernel.chunk.SMALL", 0)
+        patch.setattr("clickjoin.kernel.chunk.PIECE", 1)
         rows = read(folder, b"".join(raw), tasks=tasks, size=size, max_record=longest)
         once = read(folder, b"".join(raw), max_record=longest)
     assert rows == once
@@ -243,9 +243,9 @@ def test_rewritten_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(events(0, 100))
     feed = Feed(tmp_path)
-    chunks, _ = feed.source._chunks(feed.plan().slices)
+    chunks, _ = feed.source._chunks(feed.plan().splits)
     path.write_bytes(events(0, 50) + events(500, 550))
-    from clickjoin.sources.records import read_chunk
+    from clickjoin.kernel.records import read_chunk
     from tests.unit.sources_bench import spec
 
     with pytest.raises(SourceError, match=r"a\.jsonl: the bytes before offset .* are not the planned ones"):

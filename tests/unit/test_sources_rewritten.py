@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from clickjoin.dispatcher.journal import give_back
-from clickjoin.sources import listing, planning, prints, proving
-from clickjoin.sources.base import Budget
-from clickjoin.sources.listing import Found
-from clickjoin.sources.prints import LEAF
+from clickjoin.model.split import Budget
+from clickjoin.sources.files import digests, listing, planning, proving
+from clickjoin.sources.files.digests import LEAF
+from clickjoin.sources.files.listing import Found
 from tests.unit.sources_bench import BASE, Feed, age, append, event, events, numbers
 
 
@@ -39,13 +38,13 @@ def test_truncated_and_written_again_alike_at_both_ends(feed: Feed, log: Path) -
     assert feed.step() == list(range(10))
     log.write_bytes(padded(10, 20))
     plan = feed.plan()
-    assert numbers(feed.read(plan.slices)) == list(range(10, 20))
+    assert numbers(feed.read(plan.splits)) == list(range(10, 20))
     assert [(problem.kind, problem.path, problem.length) for problem in plan.problems] == [
         ("rewritten", str(log), len(padded(0, 10)))
     ]
     append(log, padded(20, 22))
     assert feed.step() == [20, 21]
-    assert feed.kinds() == []  # told once
+    assert feed.kinds() == []  # reported once
 
 
 def test_other_file_of_the_same_shape_is_read_whole(feed: Feed, log: Path, tmp_path: Path) -> None:
@@ -78,7 +77,7 @@ def test_rewritten_in_place_with_its_time_kept(feed: Feed, log: Path) -> None:
     feed.step()
     in_place(log, events(50, 100))
     plan = feed.plan()
-    assert numbers(feed.read(plan.slices)) == list(range(50, 100))
+    assert numbers(feed.read(plan.splits)) == list(range(50, 100))
     assert [problem.kind for problem in plan.problems] == ["rewritten"]
 
 
@@ -145,7 +144,7 @@ def test_new_metadata_are_no_new_file(feed: Feed, log: Path, tmp_path: Path) -> 
     for change in (lambda: log.chmod(0o600), lambda: (tmp_path / "b.jsonl").hardlink_to(log), lambda: log.chmod(0o644)):
         change()
         plan = feed.plan()
-        assert (plan.slices, plan.positions, plan.problems) == ((), (), ())
+        assert (plan.splits, plan.offsets, plan.problems) == ((), (), ())
 
 
 def read_bytes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -166,13 +165,13 @@ def test_a_proof_is_made_once(feed: Feed, log: Path, monkeypatch: pytest.MonkeyP
     feed.step()
     feed.ahead = 100  # it was read young
     done = read_bytes(monkeypatch)
-    assert feed.plan().positions == ()
+    assert feed.plan().offsets == ()
     assert len(padded(0, 1000)) <= sum(done) < 2 * len(padded(0, 1000))
     done.clear()
-    assert (feed.plan().positions, done) == ((), [])
+    assert (feed.plan().offsets, done) == ((), [])
     (log.with_name("b.jsonl")).write_bytes(event(1))
     plan = feed.plan()
-    assert len(plan.positions) == 2  # and written down with the next plan that has anything to say
+    assert len(plan.offsets) == 2  # and written down with the next plan that has anything to say
     again = Feed(log.parent)
     again.positions, again.ahead = feed.positions, 100
     done.clear()
@@ -185,7 +184,7 @@ def test_old_files_are_read_once_to_plan_them(feed: Feed, log: Path, monkeypatch
     age(log, 1000)
     feed.ahead = 10
     done = read_bytes(monkeypatch)
-    while feed.plan(Budget(10**6, 1 << 20)).slices:
+    while feed.plan(Budget(10**6, 1 << 20)).splits:
         feed.ahead += 100
     assert sum(done) < 1.5 * len(padded(0, 2000))
 
@@ -200,7 +199,7 @@ def test_a_growing_log_is_not_read_over_and_over(feed: Feed, log: Path, monkeypa
         feed.ahead += 10
     assert sum(done) < 3 * log.stat().st_size
     (position,) = feed.positions.values()
-    assert len(position.prints) < 30 * 16
+    assert len(position.payload["prints"]) < 30 * 16
 
 
 def test_chmod_of_many_large_files_is_proven_look_by_look(
@@ -228,21 +227,21 @@ def test_chmod_of_many_large_files_is_proven_look_by_look(
 
 def test_planned_slice_is_not_read_from_a_file_of_the_same_shape(feed: Feed, log: Path, tmp_path: Path) -> None:
     log.write_bytes(padded(0, 10))
-    slices = feed.plan().slices
+    splits = feed.plan().splits
     log.rename(tmp_path.parent / f"{tmp_path.name}.away")
     (tmp_path / "b.jsonl").write_bytes(padded(10, 20))
-    assert list(feed.source.lost(slices)) == [slices[0].generation]
-    assert [row["reason"] for row in feed.read(slices)] == ["source-lost"]
+    assert list(feed.source.lost(splits)) == [splits[0].partition]
+    assert [row["reason"] for row in feed.read(splits)] == ["source-lost"]
     shutil.copy(tmp_path.parent / f"{tmp_path.name}.away", tmp_path / "c.jsonl")
-    assert numbers(feed.read(slices)) == list(range(10))
+    assert numbers(feed.read(splits)) == list(range(10))
 
 
 def test_position_set_back_goes_on_only_where_it_was(feed: Feed, log: Path) -> None:
     log.write_bytes(padded(0, 10))
     feed.step()
     append(log, padded(10, 20))
-    lost = feed.plan().slices
-    give_back({"s": feed.positions}, "s", lost)
+    lost = feed.plan().splits
+    feed.give_back(lost)
     log.write_bytes(padded(30, 50))
     assert feed.step() == list(range(30, 50))
 
@@ -263,7 +262,7 @@ def test_replaced_between_the_look_and_the_cut(
         return real(*args, **more)
 
     monkeypatch.setattr(planning, "piece_of", late)
-    assert feed.plan().slices == ()
+    assert feed.plan().splits == ()
     assert sorted(feed.step()) == [*range(known, 60), *range(100, 400)]
 
 
@@ -272,10 +271,12 @@ def test_disk_under_another_number(feed: Feed, log: Path, monkeypatch: pytest.Mo
     age(log, 1000)
     feed.ahead = 100
     feed.step()
-    feed.positions = {name: replace(position, device=99) for name, position in feed.positions.items()}
+    feed.positions = {
+        name: replace(offset, payload=dict(offset.payload) | {"device": 99}) for name, offset in feed.positions.items()
+    }
     done = read_bytes(monkeypatch)
     plan = feed.plan()
-    assert (plan.slices, plan.positions, done) == ((), (), [])
+    assert (plan.splits, plan.offsets, done) == ((), (), [])
 
 
 def test_packed_file_written_over_in_place(feed: Feed, tmp_path: Path) -> None:
@@ -287,7 +288,7 @@ def test_packed_file_written_over_in_place(feed: Feed, tmp_path: Path) -> None:
     assert feed.step() == list(range(50))
     packed.chmod(0o600)
     plan = feed.plan()
-    assert (plan.slices, plan.positions) == ((), ())
+    assert (plan.splits, plan.offsets) == ((), ())
     in_place(packed, data[1])
     assert feed.step() == list(range(50, 100))
 
@@ -317,10 +318,10 @@ def test_sparse_and_constant_files(feed: Feed, log: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("length", [0, 1, LEAF - 1, LEAF, LEAF + 1, 15 * LEAF, 16 * LEAF, 37 * LEAF + 5, 200 * LEAF])
 def test_digests_do_not_depend_on_how_a_file_grew(length: int) -> None:
     data, lot = Random(length).randbytes(length), Random(1)
-    whole = prints.prints_of([data], length)
-    assert len(prints.blocks_of(whole, length)) == len(prints.layout(length)) <= 30
+    whole = digests.prints_of([data], length)
+    assert len(digests.blocks_of(whole, length)) == len(digests.layout(length)) <= 30
     known, at = "", 0
     while at < length:
         end = min(at + lot.randint(1, 30 * LEAF), length)
-        known, at = prints.extended(known, at, [data[at - at % LEAF : end]], end) or "", end
+        known, at = digests.extended(known, at, [data[at - at % LEAF : end]], end) or "", end
     assert known == whole

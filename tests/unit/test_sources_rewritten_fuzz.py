@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.sources import prints
-from clickjoin.sources.base import Budget
+from clickjoin.model.split import Budget
+from clickjoin.sources.files import digests
 from tests.unit.sources_bench import BASE, Feed, append, numbers
 from tests.unit.test_sources_rewritten import in_place, padded
 
@@ -91,12 +91,12 @@ def test_what_was_seen_is_read_or_its_file_is_named(
         ever.update(log.there())
         plan = feed.plan(Budget(events, 1 << 30))
         named.update(problem.path for problem in plan.problems if problem.kind in ("lost-tail", "rewritten"))
-        seen.update(numbers(feed.read(plan.slices)))
+        seen.update(numbers(feed.read(plan.splits)))
 
     actions: dict[str, Callable[[int], None]] = {name: getattr(log, name) for name in ACTIONS}
     actions |= {"look": lambda _: look(1000), "few": lambda _: look(5)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prints, "LEAF", leaf)
+        patch.setattr(digests, "LEAF", leaf)
         for name, count in [*steps, *[("look", 0)] * 4]:
             actions[name](count)
         feed.ahead = 10_000

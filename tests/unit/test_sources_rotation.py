@@ -1,4 +1,4 @@
-"""Files that are rotated, copied, truncated and deleted: nothing is skipped, what is lost is told."""
+"""Files that are rotated, copied, truncated and deleted: nothing is skipped, what is lost is reported."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.errors import SourceError
-from clickjoin.sources.base import Budget
+from clickjoin.model.errors import SourceError
+from clickjoin.model.split import Budget
 from tests.unit.sources_bench import Feed, append, event, events, numbers
 
 
@@ -22,7 +22,7 @@ def test_growing_file_is_read_once_in_slices(feed: Feed, log: Path) -> None:
     assert seen == list(range(50))
     assert len(feed.positions) == 1
     plan = feed.plan()
-    assert (plan.slices, plan.positions, plan.problems, plan.backlog_bytes) == ((), (), (), 0)
+    assert (plan.splits, plan.offsets, plan.problems, plan.backlog_bytes) == ((), (), (), 0)
 
 
 def test_rename_with_unread_tail_goes_on(feed: Feed, log: Path) -> None:
@@ -51,8 +51,8 @@ def test_rename_alone_changes_the_path_only(feed: Feed, log: Path) -> None:
     feed.step()
     log.rename(log.with_name("b.jsonl"))
     plan = feed.plan()
-    assert not plan.slices
-    assert [position.path[-7:] for position in plan.positions] == ["b.jsonl"]
+    assert not plan.splits
+    assert [position.payload["path"][-7:] for position in plan.offsets] == ["b.jsonl"]
 
 
 @pytest.mark.parametrize("copy", ["a.jsonl.1", "copy.old"])
@@ -75,11 +75,11 @@ def test_truncated_without_a_copy_is_a_lost_tail(feed: Feed, log: Path) -> None:
     os.truncate(log, 0)
     append(log, events(30, 33))
     plan = feed.plan()
-    assert numbers(feed.read(plan.slices)) == [30, 31, 32]
+    assert numbers(feed.read(plan.splits)) == [30, 31, 32]
     (problem,) = plan.problems
-    assert (problem.kind, problem.offset) == ("lost-tail", half.slices[0].end)
-    assert problem.length == len(events(0, 20)) - half.slices[0].end
-    assert feed.kinds() == []  # told once
+    assert (problem.kind, problem.offset) == ("lost-tail", half.splits[0].payload["end"])
+    assert problem.length == len(events(0, 20)) - half.splits[0].payload["end"]
+    assert feed.kinds() == []  # reported once
 
 
 def test_truncated_and_grown_beyond_the_offset_is_a_new_generation(feed: Feed, log: Path) -> None:
@@ -99,7 +99,9 @@ def test_same_head_but_other_content_before_the_offset_is_a_new_generation(feed:
     assert feed.step() == [*range(60), *range(200, 240)]
 
 
-def test_deleted_with_unread_tail_is_told_once_and_read_if_it_comes_back(feed: Feed, log: Path, tmp_path: Path) -> None:
+def test_deleted_with_unread_tail_is_reported_once_and_read_if_it_comes_back(
+    feed: Feed, log: Path, tmp_path: Path
+) -> None:
     append(log, events(0, 40))
     first = feed.step(Budget(10, 1 << 20))
     aside = tmp_path / "elsewhere"
@@ -127,15 +129,15 @@ def test_deleted_and_read_is_quiet(feed: Feed, log: Path) -> None:
     feed.step()
     log.unlink()
     assert feed.kinds() == []
-    assert [position.state for position in feed.positions.values()] == ["gone"]
-    assert feed.plan().positions == ()
+    assert [position.payload["state"] for position in feed.positions.values()] == ["gone"]
+    assert feed.plan().offsets == ()
 
 
-def test_half_a_line_waits_and_is_told_when_it_is_old(feed: Feed, log: Path) -> None:
+def test_half_a_line_waits_and_is_reported_when_it_is_old(feed: Feed, log: Path) -> None:
     append(log, event(0) + event(1)[:20])
     assert feed.step() == [0]
     plan = feed.plan()
-    assert (plan.slices, plan.problems, plan.backlog_bytes) == ((), (), 0)
+    assert (plan.splits, plan.problems, plan.backlog_bytes) == ((), (), 0)
     feed.ahead = 100
     (problem,) = feed.plan().problems
     assert (problem.kind, problem.offset, problem.length) == ("unfinished-line", len(event(0)), 20)
@@ -154,7 +156,7 @@ def test_half_a_line_that_is_deleted_is_a_lost_tail(feed: Feed, log: Path) -> No
 def test_empty_file_is_nothing(feed: Feed, log: Path) -> None:
     log.touch()
     plan = feed.plan()
-    assert (plan.slices, plan.positions, plan.problems) == ((), (), ())
+    assert (plan.splits, plan.offsets, plan.problems) == ((), (), ())
 
 
 def test_two_files_with_one_head_are_two(feed: Feed, tmp_path: Path) -> None:
@@ -192,31 +194,31 @@ def test_links_are_read_once(feed: Feed, log: Path, tmp_path: Path) -> None:
     assert feed.step() == [0, 1, 2]
 
 
-def test_missing_folder_is_told_and_changes_nothing(feed: Feed, log: Path, tmp_path: Path) -> None:
+def test_missing_folder_is_reported_and_changes_nothing(feed: Feed, log: Path, tmp_path: Path) -> None:
     append(log, events(0, 40))
-    slices = feed.plan(Budget(10, 1 << 20)).slices
-    first = numbers(feed.read(slices))
+    splits = feed.plan(Budget(10, 1 << 20)).splits
+    first = numbers(feed.read(splits))
     tmp_path.rename(tmp_path.with_name("away"))
     plan = feed.plan()
     assert [problem.kind for problem in plan.problems] == ["missing"]
-    assert plan.positions == ()
+    assert plan.offsets == ()
     with pytest.raises(SourceError, match="does not exist"):
-        feed.source.lost(slices)
+        feed.source.lost(splits)
     tmp_path.with_name("away").rename(tmp_path)
     assert first + feed.step() == list(range(40))
 
 
-def test_no_matching_file_is_told(feed: Feed) -> None:
+def test_no_matching_file_is_reported(feed: Feed) -> None:
     assert feed.kinds() == ["missing"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_unreadable_file_is_told_and_others_go_on(feed: Feed, log: Path, tmp_path: Path) -> None:
+def test_unreadable_file_is_reported_and_others_go_on(feed: Feed, log: Path, tmp_path: Path) -> None:
     append(log, events(0, 3))
     (tmp_path / "b.jsonl").write_bytes(events(3, 5))
     log.chmod(0)
     plan = feed.plan()
-    assert numbers(feed.read(plan.slices)) == [3, 4]
+    assert numbers(feed.read(plan.splits)) == [3, 4]
     assert [(problem.kind, problem.path) for problem in plan.problems] == [("unreadable", str(log))]
     log.chmod(0o600)
     assert feed.step() == [0, 1, 2]
@@ -235,7 +237,7 @@ def test_unreadable_file_by_errno(feed: Feed, log: Path, tmp_path: Path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
         plan = feed.plan()
-    assert numbers(feed.read(plan.slices)) == [3, 4]
+    assert numbers(feed.read(plan.splits)) == [3, 4]
     assert [(problem.kind, problem.path) for problem in plan.problems] == [("unreadable", str(log))]
     assert "Permission denied" in plan.problems[0].detail
     assert feed.step() == [0, 1, 2]
@@ -243,30 +245,29 @@ def test_unreadable_file_by_errno(feed: Feed, log: Path, tmp_path: Path, monkeyp
 
 def test_lost_and_found_slices(feed: Feed, log: Path, tmp_path: Path) -> None:
     append(log, events(0, 40))
-    slices = feed.plan().slices
-    assert feed.source.lost(slices) == {}
+    splits = feed.plan().splits
+    assert feed.source.lost(splits) == {}
     log.rename(tmp_path / "renamed.old")
-    assert numbers(feed.read(slices)) == list(range(40))
+    assert numbers(feed.read(splits)) == list(range(40))
     (tmp_path / "x.gz").write_bytes(gzip.compress(events(0, 50)))
     (tmp_path / "renamed.old").unlink()
-    assert feed.source.lost(slices) == {}
-    assert numbers(feed.read(slices)) == list(range(40))
+    assert feed.source.lost(splits) == {}
+    assert numbers(feed.read(splits)) == list(range(40))
     (tmp_path / "x.gz").unlink()
-    assert list(feed.source.lost(slices)) == [slices[0].generation]
-    (row,) = feed.read(slices)
+    assert list(feed.source.lost(splits)) == [splits[0].partition]
+    (row,) = feed.read(splits)
     assert (row["reason"], row["offset"], row["length"], row["raw"]) == ("source-lost", 0, len(events(0, 40)), None)
     log.write_bytes(events(0, 40))
-    assert feed.source.lost(slices) == {}
+    assert feed.source.lost(splits) == {}
 
 
 def test_position_set_back_by_the_journal_is_read_again(feed: Feed, log: Path) -> None:
-    from clickjoin.dispatcher.journal import give_back
 
     append(log, events(0, 20))
     feed.step()
     append(log, events(20, 40))
-    lost = feed.plan().slices
-    give_back({"s": feed.positions}, "s", lost)
+    lost = feed.plan().splits
+    feed.give_back(lost)
     assert feed.step() == list(range(20, 40))
 
 

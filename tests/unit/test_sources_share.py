@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clickjoin.sources.base import Budget
-from clickjoin.sources.share import DOUBT, Cut, Taken, Want, share, spend, waves
+from clickjoin.model.split import Budget
+from clickjoin.sources.files.share import DOUBT, Cut, Taken, Want, share, spend, waves
 
 # A file is the lengths of its lines; the last may be unfinished.
 files = st.lists(

@@ -12,18 +12,19 @@ from typing import Any
 import pyspark.cloudpickle
 import pytest
 
-from clickjoin import arrays, events
-from clickjoin.event_store import local, placing
-from clickjoin.event_store.placing import Place
-from clickjoin.joiner import bulk, keys, merging, resolving
-from clickjoin.joiner.adapter import Merge
-from clickjoin.lake import durable, extent, picking, prune, written
-from clickjoin.lake.types import arrow_schema
-from clickjoin.lake.written import Target
-from clickjoin.sources.base import RECORDS_DDL
-from clickjoin.sources.files import _unchanged
-from clickjoin.tables import PRIMARY, QUARANTINE
-from clickjoin.travel import carry
+from clickjoin.kernel import (
+    join_task,
+    land_task,
+)
+from clickjoin.kernel.adapter import BothRecords
+from clickjoin.kernel.data_file import Target
+from clickjoin.kernel.handshake import checked
+from clickjoin.kernel.land_task import Place
+from clickjoin.kernel.records import unchanged
+from clickjoin.schemas import PRIMARY, QUARANTINE
+from clickjoin.schemas.arrow import arrow_schema
+from clickjoin.sources.port import RECORDS_DDL
+from clickjoin.spark.ship import ship_adapter, ship_kernel
 from tests.unit.resolving_bench import job, part
 from tests.unit.sources_bench import Feed, event, spec
 
@@ -54,7 +55,8 @@ class Worker:
 
 def run(work: Any) -> list[str]:
     """What a process says that has no clickjoin."""
-    code = pyspark.cloudpickle.dumps(work)
+    ship_kernel()
+    code = pyspark.cloudpickle.dumps(checked(work))
     done = subprocess.run([sys.executable, "-c", WORKER], input=code, capture_output=True, check=False, cwd="/")
     assert done.stderr.decode() == ""
     return done.stdout.decode().splitlines()
@@ -68,19 +70,18 @@ def test_a_worker_needs_neither_clickjoin_nor_pandas(tmp_path: Path, pattern: st
     (tmp_path / "b.csv").write_bytes(b'id,t\nh:1:1574562822000001,2019-11-24\nbad\na,b\na,"\nx,1e9\ny,1574562822\n')
     feed = Feed(tmp_path, pattern)
     worker: Any = Worker()
-    work = feed.source.read_through(worker, feed.plan().slices, spec(**fields), _unchanged, RECORDS_DDL)
+    work = feed.source.read_through(worker, feed.plan().splits, spec(**fields), unchanged, RECORDS_DDL)
     assert run(work)[:2] == ["6", "[]"]
 
 
 def test_nor_to_land(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(event(1) + b"{bad\n" + event(2))
     feed = Feed(tmp_path, "*.jsonl")
-    carry(local, arrays, events, placing, written, durable)
     target = Target(str(tmp_path / "primary"), arrow_schema(PRIMARY), PRIMARY.partitions, PRIMARY.statistics)
     quarantine = Target(str(tmp_path / "quarantine"), arrow_schema(QUARANTINE), (), QUARANTINE.statistics)
-    each = local._lander(target, quarantine, Place(3600, (), (4,), 7, "main", 1, "primary"))
+    each = land_task.land_batches(target, quarantine, Place(3600, (), (4,), 7, "main", 1, "primary"))
     worker: Any = Worker()
-    work = feed.source.read_through(worker, feed.plan().slices, spec(), each, "done STRING")
+    work = feed.source.read_through(worker, feed.plan().splits, spec(), each, "done STRING")
     said = run(work)
     assert said[:2] == ["1", "[]"]
     done = json.loads(ast.literal_eval(said[2])[0])
@@ -89,11 +90,10 @@ def test_nor_to_land(tmp_path: Path) -> None:
 
 
 def test_nor_to_join(tmp_path: Path) -> None:
-    carry(bulk, arrays, events, resolving, keys, merging, picking, prune, written, durable, extent)
-    merging.carry_adapter(Merge())
+    ship_adapter(BothRecords)
     clicks = [("c1", 5, "q1", 1), ("c1", 5, "q1", 1), ("c2", 6, "q9", 2)]
     made = part(tmp_path, clicks, queries=[("q1", 1)])
-    work = resolving.work_of(job(tmp_path), [[made]])
+    work = join_task.work_of(job(tmp_path), [[made]])
     said = run(work)
     assert said[:2] == ["2", "[]"]
     assert {name: tally["rows"] for name, tally in json.loads(ast.literal_eval(said[2])[0])["tallies"].items()} == {

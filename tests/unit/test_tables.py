@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.lake.types import arrow_schema, delta_type
-from clickjoin.tables import ALL, BY_NAME, Table, markdown
+from clickjoin.kernel.types import delta_type
+from clickjoin.schemas import ALL, BY_NAME, Table, markdown
+from clickjoin.schemas.arrow import arrow_schema
 
 # These are promised by name; the others are what the steps need besides.
 NAMED = {"joined", "primary", "foreign", "registry", "pending", "unjoinable", "expired", "filtered", "quarantine"}
-BOOKS = {"batches", "metrics", "timeline", "boundary"}
+BOOKS = {"journal", "metrics", "shard_timeline", "registry_boundary"}
 EVERY = pytest.mark.parametrize("table", ALL, ids=lambda table: table.name)
 
 
 def test_names() -> None:
-    assert NAMED | {"batches", "metrics"} <= set(BY_NAME)
-    assert set(BY_NAME) - NAMED == BOOKS | {"verification", "findings", "doubles", "dates", "quality"}
+    assert NAMED | {"journal", "metrics"} <= set(BY_NAME)
+    assert set(BY_NAME) - NAMED == BOOKS | {"verification", "findings", "removed_duplicates", "dates", "quality"}
     assert len(BY_NAME) == len(ALL)
 
 

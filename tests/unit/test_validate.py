@@ -11,9 +11,9 @@ from typing import ClassVar
 import pytest
 
 from clickjoin.config import Pipeline
-from clickjoin.joiner.adapter import Adapter
+from clickjoin.kernel.adapter import Adapter
+from clickjoin.lake_setup import initialise
 from clickjoin.report.validate import findings
-from clickjoin.setup import initialise
 
 
 class Taken(Adapter):

@@ -1,4 +1,4 @@
-"""Files that workers write: what Delta's log is told of them, and that it is what Spark would tell."""
+"""Files that workers write: what Delta's log records of them, and that Spark would record the same."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from clickjoin.events import moment
-from clickjoin.lake import SmallTables, Txn
-from clickjoin.lake.types import arrow_schema
-from clickjoin.lake.written import Target, write
-from clickjoin.tables import PENDING, REGISTRY
+from clickjoin.kernel.data_file import Target, write
+from clickjoin.lake import DeltaTables
+from clickjoin.model.ids import moment
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import PENDING, REGISTRY
+from clickjoin.schemas.arrow import arrow_schema
 
 
 def claims(*given: tuple[str, int, str, int]) -> pa.Table:
@@ -57,13 +58,13 @@ def test_a_file_for_each_partition_sorted(tmp_path: Path) -> None:
 
 
 def test_added_to_a_table(tmp_path: Path) -> None:
-    small = SmallTables(str(tmp_path))
-    small.create(REGISTRY)
+    delta = DeltaTables(str(tmp_path))
+    delta.create(REGISTRY)
     rows = claims(("b", 7, "x", 1), ("a", 3, "x", 1), ("c", 5, "y", 0))
-    assert small.add("registry", write(target(tmp_path), rows), Txn("a", 1))
-    found = small.read("registry").sort_by("event_id")
+    assert delta.add("registry", write(target(tmp_path), rows), Txn("a", 1))
+    found = delta.read("registry").sort_by("event_id")
     assert found.select(rows.column_names).to_pylist() == rows.sort_by("event_id").to_pylist()
-    actions = DeltaTable(small.path("registry")).get_add_actions(flatten=True)
+    actions = DeltaTable(delta.path("registry")).get_add_actions(flatten=True)
     known: dict[str, Any] = {name: pa.table(actions)[name].to_pylist() for name in ("num_records", "max.event_time")}
     assert sorted(known["num_records"]) == [1, 2]
     assert sorted(known["max.event_time"]) == [moment(5), moment(7)]

@@ -12,7 +12,7 @@ import pytest
 from demo.backfill import downstream
 from stack import Stack
 from tests.airflow.real.collector import collecting
-from tests.airflow.real.live import LEASE, Live, told_to
+from tests.airflow.real.live import LEASE, Live, reporting_to
 from tests.airflow.real.logs import Logs
 
 
@@ -25,14 +25,14 @@ def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[...,
     write_pipeline(folder, "clicks", lease=f"{LEASE}s")
     write_pipeline(folder, "wrong", adapter="no_such_module:Adapter")
     days = write_pipeline(folder, "days", lease=f"{LEASE}s")
-    days.write_text(days.read_text() + "close: {idle: 5s, disorder: 1s, watch: 3650d}\n")
+    days.write_text(days.read_text() + "close: {idle_timeout: 5s, max_out_of_orderness: 1s, late_window: 3650d}\n")
     (folder / "half.yaml").write_text("pipeline: [")
     dags = shutil.copytree(Path(__file__).resolve().parents[3] / "dags", folder / "dags")
     (dags / "downstream.py").write_text(downstream("days"))
     begun = time.monotonic()
     with (
         collecting() as collector,
-        Stack(folder / "home", pipelines=folder, dags=dags, env=told_to(collector)) as stack,
+        Stack(folder / "home", pipelines=folder, dags=dags, env=reporting_to(collector)) as stack,
     ):
         print(f"stack started in {time.monotonic() - begun:.0f} s")
         yield Live(stack, Logs(folder, "clicks"), collector)

@@ -67,7 +67,7 @@ class Live:
         return str(self.task(dag, run, f"/logs/{number}")["content"])
 
 
-def told_to(collector: Collector) -> dict[str, str]:
+def reporting_to(collector: Collector) -> dict[str, str]:
     """Settings that send everything to the collector (docs/observability.md)."""
     return {
         "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("spark_apps", "plugins", "")),

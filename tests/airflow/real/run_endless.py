@@ -7,27 +7,28 @@ import sys
 import time
 from typing import Any
 
-from clickjoin import apps, session
+from clickjoin.jobs import joining
+from clickjoin.spark import session
 from clickjoin_airflow.connect import Connect
-from clickjoin_airflow.job import Job
+from clickjoin_airflow.job import JobRun
 from clickjoin_airflow.verdict import Stopped
 
 
-def endless(spark: Any, *_: object) -> dict[str, Any]:
+def endless(spark: Any, *_: object, **__: object) -> dict[str, Any]:
     spark.range(0, 10**15, 1, 64).selectExpr("sum(id % 7)").collect()
     return {}
 
 
 def stop(*_: object) -> None:
-    raise Stopped("told to stop")
+    raise Stopped("asked to stop")
 
 
 def main(url: str, config: str) -> None:
-    apps.APPS["join"] = endless
+    joining.join = endless
     signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, 8)
     try:
-        Connect({"url": url}).run(Job("join", config, "main", None, "tag"), print)
+        Connect({"url": url}).run(JobRun("join", config, "main", None, "tag"), print)
         sys.exit("the job ended by itself")
     except Stopped:
         begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""Dates in a real Airflow: closed by a backfill, downstream told once a date, rebuilt (from a
+"""Dates in a real Airflow: closed by a backfill, downstream runs once a date, rebuilt (from a
 browser too), and closed again when late.
 """
 
@@ -54,8 +54,8 @@ class Days:
         """Ids of the output."""
         return Counter(row["event_id"] for row in self.lake.read("joined", "event_id"))
 
-    def told(self) -> Counter[str]:
-        """How often DAG `downstream` ran for each of the days (it is told of yesterday, too)."""
+    def runs_downstream(self) -> Counter[str]:
+        """How often DAG `downstream` ran for each of the days (it runs for yesterday, too)."""
         runs = [run for run in self.live.runs("downstream") if run["state"] in ("success", "queued", "running")]
         return Counter(run["partition_key"] for run in runs if run["partition_key"] in DAYS)
 
@@ -83,8 +83,8 @@ def test_a_backfill_closes_dates_and_tells_who_waits(days: Days) -> None:
         days.live.unpause(dag)
     days.live.until(lambda: len(days.ids()) == CLICKS * len(DAYS), 300)
     assert days.backfill(DAYS[-1]) == ["success"] * len(DAYS)
-    days.live.until(lambda: set(DAYS) <= set(days.told()))
-    assert days.told() == dict.fromkeys(DAYS, 1)
+    days.live.until(lambda: set(DAYS) <= set(days.runs_downstream()))
+    assert days.runs_downstream() == dict.fromkeys(DAYS, 1)
     rows = [row for row in days.lake.read("dates", "date", "state", "joined", "accepted") if str(row["date"]) in DAYS]
     assert {(str(row["date"]), row["state"], row["joined"], row["accepted"]) for row in rows} == {
         (day, "closed", CLICKS, CLICKS) for day in DAYS
@@ -94,12 +94,12 @@ def test_a_backfill_closes_dates_and_tells_who_waits(days: Days) -> None:
 def test_a_rebuild_changes_rows_and_not_ids_and_tells_again(days: Days) -> None:
     before = days.ids()
     file = days.folder / "days.yaml"
-    file.write_text(file.read_text().replace("joiner.adapter:Merge", "joiner.examples:TypedClick"))
+    file.write_text(file.read_text().replace("joiner.adapter:BothRecords", "examples.adapters:TypedClick"))
     more = ("--reprocess-behavior", "completed", "--dag-run-conf", '{"mode": "rebuild"}')
     assert set(days.backfill(DAYS[0], *more)) == {"success"}
     assert days.ids() == before
     assert {str(row["event_time"].date()) for row in days.new_rows()} == {DAYS[0]}
-    days.live.until(lambda: days.told() == {DAYS[0]: 2, DAYS[1]: 1})
+    days.live.until(lambda: days.runs_downstream() == {DAYS[0]: 2, DAYS[1]: 1})
 
 
 @needs_browser
@@ -123,15 +123,15 @@ def test_a_rebuild_is_started_from_the_calendar(days: Days) -> None:
         assert visit.errors == visit.elsewhere == []
     assert days.ids() == before
     assert len(days.new_rows()) == CLICKS * len(DAYS)
-    days.live.until(lambda: days.told() == dict.fromkeys(DAYS, 2))
+    days.live.until(lambda: days.runs_downstream() == dict.fromkeys(DAYS, 2))
 
 
 def test_a_date_that_changes_late_is_closed_again(days: Days) -> None:
     days.write(DAYS[1], range(CLICKS, CLICKS + 1))
     days.live.until(lambda: len(days.ids()) == CLICKS * len(DAYS) + 1, 120)
-    dag = "clickjoin_late__days"
+    dag = "clickjoin_reclose_changed__days"
     days.live.unpause(dag)
-    before = days.told()
+    before = days.runs_downstream()
     days.live.stack.api("POST", f"/dags/{dag}/dagRuns", {"logical_date": None})
-    days.live.until(lambda: days.told() == before + Counter([DAYS[1]]), 300)
+    days.live.until(lambda: days.runs_downstream() == before + Counter([DAYS[1]]), 300)
     assert set(days.ids().values()) == {1}

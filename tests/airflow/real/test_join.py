@@ -35,11 +35,11 @@ def test_every_click_is_joined_and_seen(live: Live) -> None:
     live.logs.query(late)
     live.logs.wait(240)
 
-    def told() -> bool:
+    def arrived() -> bool:
         summaries = live.summaries("clickjoin_join__clicks") + live.summaries("clickjoin_retry__clicks")
         return sum(summary["joined"] for summary in summaries) == len(live.logs.expected)
 
-    live.until(told)
+    live.until(arrived)
 
 
 def test_asset_events_and_links(live: Live) -> None:
@@ -98,17 +98,17 @@ def test_a_wrong_pipeline_fails_at_once_and_is_paused(live: Live) -> None:
         assert live.task(dag, run["dag_run_id"])["try_number"] == 1
     assert "adapter no_such_module:Adapter: cannot be imported" in live.log(dag, runs[0]["dag_run_id"])
     alert = live.until(lambda: [one for one in live.collector.alerts if one["pipeline"] == "wrong"])[0]
-    assert (alert["state"], alert["app"], alert["replica"], alert["dag_id"]) == ("failed", "join", "main", dag)
+    assert (alert["state"], alert["job"], alert["replica"], alert["dag_id"]) == ("failed", "join", "main", dag)
     assert "adapter no_such_module:Adapter: cannot be imported" in alert["error"]
     assert f"/dags/{dag}/runs/" in alert["log_url"]
 
 
 def test_a_lost_server(live: Live) -> None:
     dag, stack = "clickjoin_join__clicks", live.stack
-    journal = live.logs.lake.rows("batches")
+    journal = live.logs.lake.rows("journal")
     for query in [live.logs.query() for _ in range(20)]:
         live.logs.click(query)
-    live.until(lambda: live.logs.lake.rows("batches") > journal)  # a batch is planned
+    live.until(lambda: live.logs.lake.rows("journal") > journal)  # a batch is planned
     server = next(server for server in stack.servers if server.name == spark.NAME)
     os.kill(server.pid, signal.SIGKILL)
     run = live.until(lambda: live.run_in(dag, "up_for_retry"))
@@ -135,7 +135,7 @@ def test_a_killed_task(live: Live) -> None:
     time.sleep(3)
     path = f"/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances/join"
     live.stack.api("PATCH", path, {"new_state": "failed"})
-    live.until(lambda: "told to stop" in live.log(dag, run_id), 30)
+    live.until(lambda: "asked to stop" in live.log(dag, run_id), 30)
     assert live.task(dag, run_id)["state"] == "failed"
     live.logs.click(live.logs.query())
     live.logs.wait(240)

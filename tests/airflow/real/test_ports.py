@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clickjoin_airflow.job import Job, runner
+from clickjoin_airflow.job import JobRun, runner
 from tests.airflow.real.live import Live
 from tests.airflow.real.logs import Logs
 from tests.intruder import LOOPBACK, Intruder, children, intruder, listening
@@ -51,7 +51,7 @@ def test_a_submitted_job(tmp_path: Path, write_pipeline: Callable[..., Path], ot
             check(looked[0], other)
             raise Seen
 
-    job = Job("join", str(config), "main", 600.0, "dag/run/1")
+    job = JobRun("join", str(config), "main", 600.0, "dag/run/1")
     with pytest.raises(Seen):
         runner({"mode": "submit", "master": "local[2]"}).run(job, look)
     assert len(looked) == 1

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from clickjoin.errors import ConfigError
-from clickjoin.jobs import JOBS
-from clickjoin_airflow.job import Job, runner
+from clickjoin.jobs.table import JOBS
+from clickjoin.model.errors import ConfigError
+from clickjoin_airflow.job import JobRun, runner
 from tests.airflow.real.live import Live
 from tests.airflow.real.logs import Logs
 
@@ -30,8 +30,8 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "quality": ({"date": TODAY}, "verdict"),
     "close_day": ({"date": TODAY}, "state"),
     "backfill": ({"since": TODAY}, "dates"),
-    "days_of": ({"since": TODAY}, "days"),
-    "late": ({}, "days"),
+    "plan_backfill": ({"since": TODAY}, "days"),
+    "reclose_changed": ({}, "days"),
 }
 
 
@@ -40,7 +40,7 @@ def test_a_join(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
     logs, said = Logs(tmp_path, "clicks"), list[str]()
     for _ in range(3):
         logs.click(logs.query())
-    summary = runner(EXTRA).run(Job("join", str(config), "main", 1.0, "dag/run/1"), said.append)
+    summary = runner(EXTRA).run(JobRun("join", str(config), "main", 1.0, "dag/run/1"), said.append)
     assert (summary["batches"], summary["joined"]) == (1, 3)
     assert any("join 1: " in line for line in said)
     logs.wait(0)
@@ -49,7 +49,7 @@ def test_a_join(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
 def test_a_wrong_adapter(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
     config = write_pipeline(tmp_path, "clicks", adapter="no_such_module:Adapter")
     with pytest.raises(ConfigError, match="no_such_module:Adapter: cannot be imported"):
-        runner(EXTRA).run(Job("join", str(config), "main", 1.0, "dag/run/1"), lambda _: None)
+        runner(EXTRA).run(JobRun("join", str(config), "main", 1.0, "dag/run/1"), lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +59,19 @@ def worked(live: Live, tmp_path_factory: pytest.TempPathFactory, write_pipeline:
     config, logs = write_pipeline(folder, "clicks"), Logs(folder, "clicks")
     for _ in range(3):
         logs.click(logs.query())
-    runner({"url": live.stack.connect_url}).run(Job("join", str(config), "main", 1.0, "dag/run/0"), lambda _: None)
+    runner({"url": live.stack.connect_url}).run(JobRun("join", str(config), "main", 1.0, "dag/run/0"), lambda _: None)
     logs.wait(0)
     return config
+
+
+def test_every_job_is_asked_for() -> None:
+    assert ASKED.keys() == JOBS.keys()
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_every_job_runs_in_both_modes(live: Live, worked: Path, name: str) -> None:
     arguments, field = ASKED[name]
-    job = Job(name, str(worked), "main", 1.0, f"dag/{name}/1", arguments)
+    job = JobRun(name, str(worked), "main", 1.0, f"dag/{name}/1", arguments)
     over_connect = runner({"url": live.stack.connect_url}).run(job, print)
     submitted = runner(EXTRA).run(job, print)
     assert field in submitted

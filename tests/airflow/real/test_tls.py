@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy"),
 ]
-ASK = "import sys; from clickjoin.session import connect; print(connect(sys.argv[1]).range(7).count())"
+ASK = "import sys; from clickjoin.spark.session import connect; print(connect(sys.argv[1]).range(7).count())"
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from clickjoin.lake import SmallTables
+from clickjoin.lake import DeltaTables
 
 CHECKS = [
     ("joined", "ids_are_unique", "expect_column_values_to_be_unique", "event_id", "fail"),
@@ -24,28 +24,28 @@ CHECKS = [
 
 def furnish(root: Path, days: dict[date, dict[str, int]]) -> None:
     """Close all of these dates but the last one; the one before it fails a check. `days`: counts by date."""
-    small = SmallTables(str(root))
+    delta = DeltaTables(str(root))
     ordered = sorted(days)
     with TemporaryDirectory() as made:
         # In a process of its own: importing Great Expectations takes seconds, and warns of its own imports.
         subprocess.run([sys.executable, str(Path(__file__).with_name("report.py")), made], check=True, timeout=120)
         for number, day in enumerate(ordered):
             state = "open" if day == ordered[-1] else "failing" if day == ordered[-2] else "closed"
-            folder = _close(small, root, day, days[day], state, number)
+            folder = _close(delta, root, day, days[day], state, number)
             if state != "open":
                 shutil.copytree(Path(made, state), folder)
 
 
-def _close(small: SmallTables, root: Path, day: date, counts: dict[str, int], state: str, number: int) -> Path:
+def _close(delta: DeltaTables, root: Path, day: date, counts: dict[str, int], state: str, number: int) -> Path:
     at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1, hours=2)
     run = f"main/{int(at.timestamp() * 1e6)}"
     failing = state == "failing"
     folder = root / "_quality" / day.isoformat() / run.replace("/", "-")
     if state != "open":
-        small.append("quality", [_check(run, at, day, *check, bad=failing and check[1] == "clicks_follow_their_query")
+        delta.append("quality", [_check(run, at, day, *check, bad=failing and check[1] == "clicks_follow_their_query")
                                  for check in CHECKS])  # fmt: skip
     details = {"open": "Input of this date is still unread: the logs end at 14:03", "failing": "1 quality check failed"}
-    small.append("dates", [{
+    delta.append("dates", [{
         "date": day, "at": at, "run": run, "action": "close", "state": state, "revision": 0 if state == "open" else 1,
         "detail": details.get(state), "watermark": at, "version": number, "accepted": sum(counts.values()), **counts,
         "faults": 0, "failed": int(failing), "warned": 0, "seconds": 31.4,

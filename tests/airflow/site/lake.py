@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from clickjoin.events import EPOCH, bucket_at
-from clickjoin.lake import SmallTables
-from clickjoin.report.status import COUNTS, STEPS
-from clickjoin.tables import ALL
+from clickjoin.lake import DeltaTables
+from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.model.ids import EPOCH, bucket_at
+from clickjoin.schemas import ALL
 from tests.airflow.site.furnish import furnish
 
 DAYS = 5
@@ -21,9 +21,9 @@ class Shop:
     """Its tables, its dates (oldest first), and the id of an event that was joined."""
 
     def __init__(self, root: Path, now: datetime) -> None:
-        self.small, self.now = SmallTables(str(root)), now
+        self.delta, self.now = DeltaTables(str(root)), now
         for table in ALL:
-            self.small.create(table)
+            self.delta.create(table)
         self.dates = [now.date() - timedelta(days=DAYS - number) for number in range(DAYS)]
         self.event = f"10.0.0.2:7:{int(self._noon(self.dates[0]).timestamp() * 1e6)}"
         self._batches()
@@ -35,16 +35,18 @@ class Shop:
         return datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
 
     def _batches(self) -> None:
-        self.small.append("timeline", [{"from_time": EPOCH, "shards": 4, "added_at": self.now, "bucket_seconds": 3600}])
+        self.delta.append(
+            "shard_timeline", [{"from_time": EPOCH, "shards": 4, "added_at": self.now, "bucket_seconds": 3600}]
+        )
         rows = []
         for replica in ("main", "west"):
             planned = {"replica": replica, "sequence": "join", "batch": 1, "state": "planned", "at": self.now}
-            positions = json.dumps({"slices": {}, "changed": {}})
-            self.small.append(
-                "batches", [planned | {"snapshot": True, "plan": positions}, planned | {"state": "settled"}]
+            positions = json.dumps({"splits": {}, "offsets": {}})
+            self.delta.append(
+                "journal", [planned | {"snapshot": True, "plan": positions}, planned | {"state": "settled"}]
             )
             rows += [self._metric(replica, number, ago=300 * (287 - number)) for number in range(288)]
-        self.small.append("metrics", rows)
+        self.delta.append("metrics", rows)
 
     def _metric(self, replica: str, number: int, ago: float) -> dict[str, Any]:
         at = self.now - timedelta(seconds=ago)
@@ -65,7 +67,7 @@ class Shop:
             ids = [f"10.0.0.2:7:{int(at.timestamp() * 1e6) + number}" for number in range(3)]
             whole = [{"event_id": name, "event_time": at, "bucket": bucket_at(at, 3600)} for name in ids]
             landed = {"primary_id": "10.0.0.1:7:1", "payload": json.dumps({"position": 1}), "path": "clicks.jsonl"}
-            self.small.append("foreign", [row | landed | {"shard": 0, "batch": 7, "replica": "main"} for row in whole])
-            self.small.append("registry", [row | {"shard": 0, "token": TOKEN, "outcome": "joined"} for row in whole])
-            self.small.append("joined", [row | {"token": TOKEN, "replica": "main"} for row in whole])
-            self.small.append("unjoinable", [{**whole[0], "event_id": f"10.0.0.9:7:{int(at.timestamp() * 1e6)}"}])
+            self.delta.append("foreign", [row | landed | {"shard": 0, "batch": 7, "replica": "main"} for row in whole])
+            self.delta.append("registry", [row | {"shard": 0, "token": TOKEN, "outcome": "joined"} for row in whole])
+            self.delta.append("joined", [row | {"token": TOKEN, "replica": "main"} for row in whole])
+            self.delta.append("unjoinable", [{**whole[0], "event_id": f"10.0.0.9:7:{int(at.timestamp() * 1e6)}"}])

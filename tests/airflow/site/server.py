@@ -56,7 +56,7 @@ def site(folder: Path, write_pipeline: Callable[..., Path]) -> Iterator[Site]:
     write_pipeline(folder, "lost", lake="./nowhere")
     write_pipeline(folder, "torn")
     torn = Shop(folder / "lake/torn", datetime.now(UTC))
-    log = Path(torn.small.path("metrics"), "_delta_log")
+    log = Path(torn.delta.path("metrics"), "_delta_log")
     for commit in log.glob("*.json"):
         commit.write_text("{broken")
     (folder / "half.yaml").write_text("pipeline: [")

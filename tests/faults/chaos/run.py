@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from clickjoin.lake import SmallTables
+from clickjoin.lake import DeltaTables
 from stack import Stack
 from tests.faults.chaos.jobs import ROOT, Job
 from tests.faults.chaos.traffic import Traffic
@@ -64,7 +64,7 @@ class Chaos:
         self.folder, self.stack, self.say = folder, stack, say
         self.rng = random.Random(seed)
         self.traffic = Traffic(folder, seed, retention, self.attempts)
-        self.small = SmallTables(str(folder / "lake/p"))
+        self.delta = DeltaTables(str(folder / "lake/p"))
         self.kills: Counter[str] = Counter()
         self.resumed: list[float] = []
         self.jobs: dict[str, Job] = {}
@@ -90,7 +90,8 @@ class Chaos:
         return Outcome(
             verdict, self.kills, self.resumed, wrong, self.traffic.clicks, time.monotonic() - began,
             {name: dict(job.codes) for name, job in self.jobs.items()},
-            [row["shards"] for row in self.small.read("timeline").to_pylist()], self.small.version("boundary"),
+            [row["shards"] for row in self.delta.read("shard_timeline").to_pylist()],
+            self.delta.version("registry_boundary"),
         )  # fmt: skip
 
     def _start(self, airflow: bool) -> None:
@@ -174,7 +175,9 @@ class Chaos:
         raise AssertionError(f"no batch was settled within {patience:.0f} s of a kill")
 
     def _settled(self) -> int:
-        return sum(max(self.small.settled_txn("batches", f"p/{name}/join/settled"), 0) for name in ("east", "west"))
+        return sum(
+            max(self.delta.latest_txn_version("journal", f"p/{name}/join/settled"), 0) for name in ("east", "west")
+        )
 
     def _end(self, airflow: bool) -> None:
         self.traffic.stop()
@@ -188,7 +191,16 @@ class Chaos:
 
     def _clickjoin(self, command: str, *options: str, remote: bool = False) -> None:
         where = ["--remote", str(self.stack.home.connect_url)] if remote else []
-        line = [sys.executable, "-m", "clickjoin.cli", command, "--config", str(self.traffic.config), *where, *options]
+        line = [
+            sys.executable,
+            "-m",
+            "clickjoin.cli",
+            command,
+            "--config",
+            str(self.traffic.config),
+            *where,
+            *options,
+        ]
         done = subprocess.run(line, capture_output=True, text=True, timeout=900, cwd=ROOT / "spark_apps")
         assert done.returncode == 0, (
             f"{command}: exit code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"

@@ -25,7 +25,7 @@ registry: {{retention: {retention}, bucket: 1m, shards: 4}}
 retry: {{first_delay: 1s, backoff: 1.5, max_delay: 5s, max_age: 1h, max_attempts: {attempts}}}
 batch: {{max_events: 400, max_bytes: 1MB, lease: 10s}}
 limits: {{max_skew: 5s}}
-keep: {{pending: 2m, files: 1h}}
+retention: {{pending: 2m, files: 1h}}
 verify: {{window: 2m}}
 """
 

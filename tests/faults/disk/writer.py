@@ -13,10 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from clickjoin.lake import Lake, SmallTables, Txn, few
-from clickjoin.lake.extent import Extent
-from clickjoin.lake.types import arrow_schema
-from clickjoin.tables import REGISTRY
+from clickjoin.lake import DeltaTables, SparkTables
+from clickjoin.model.extent import Extent
+from clickjoin.model.txn import Txn
+from clickjoin.registry import commit
+from clickjoin.schemas import REGISTRY
+from clickjoin.schemas.arrow import arrow_schema
 
 AT = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
 BUCKET = "2026-01-01T0000Z"
@@ -36,28 +38,28 @@ class DeltaRs:
     """Commits of delta-rs."""
 
     def __init__(self, root: str) -> None:
-        self.small = SmallTables(root)
+        self.delta = DeltaTables(root)
 
     def append(self, ids: str, txn: Txn) -> bool:
         """An append, once a txn."""
-        return self.small.append_table("registry", _table(ids, txn.app_id), txn)
+        return self.delta.append_table("registry", _table(ids, txn.app_id), txn)
 
     def claim(self, ids: str, txn: Txn) -> int | None:
         """An insert of what is not claimed yet."""
-        return few._insert(self.small, _table(ids, txn.app_id), txn)
+        return commit._insert(self.delta, _table(ids, txn.app_id), txn)
 
     def plain(self, ids: str, txn: Txn) -> bool:
         """An append without a txn."""
-        return self.small.append_table("registry", _table(ids, txn.app_id))
+        return self.delta.append_table("registry", _table(ids, txn.app_id))
 
 
 class OnSpark:
     """Commits of Spark's Delta."""
 
     def __init__(self, root: str) -> None:
-        from clickjoin.session import in_process
+        from clickjoin.spark.session import in_process
 
-        self.lake = Lake(in_process("1", "1g"), root)
+        self.lake = SparkTables(in_process("1", "1g"), root)
 
     def _frame(self, ids: str, txn: Txn) -> Any:
         return self.lake.spark.createDataFrame(rows(ids, txn.app_id), REGISTRY.ddl)
@@ -69,7 +71,7 @@ class OnSpark:
     def claim(self, ids: str, txn: Txn) -> int | None:
         """An insert-only MERGE."""
         self._frame(ids, txn).createOrReplaceTempView("claims")
-        return self.lake.insert_new("claims", Extent(len(ids), (BUCKET,), AT, AT).sql("t", {0}), txn)
+        return self.lake.merge_insert_only("claims", Extent(len(ids), (BUCKET,), AT, AT).sql("t", {0}), txn)
 
     def pack(self, ids: str, txn: Txn) -> int | None:
         """OPTIMIZE; the files that went, None where another writer was in them."""
