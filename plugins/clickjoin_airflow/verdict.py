@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING
 from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowTaskTimeout
 
-from clickjoin.model.errors import ClickjoinError, ServerLost
+from clickjoin.model.errors import ClickjoinError, ServerLost, WorkInterrupted
+from clickjoin.spark.failures import translate
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-# What a client hears when its server is gone, or has come back without the client's session.
-_LOST = ("UNAVAILABLE", "UNAUTHENTICATED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED",
-         "OPERATION_NOT_FOUND", "OPERATION_ABANDONED", "Connection refused", "Connection reset",
-         "Socket closed", "stopped SparkContext")  # fmt: skip
-_INTERRUPTED = "OPERATION_CANCELED"
 _GRPC_DETAILS = re.compile(r'^\s*details = "(.{1,300})', re.MULTILINE)
 _UNKNOWN_TRIES = 5
 
@@ -45,17 +41,14 @@ def judge(error: BaseException) -> Verdict:
         return Verdict(False, text)
     if isinstance(error, ClickjoinError) and not error.retryable:
         return Verdict(False, str(error))
-    if isinstance(error, ServerLost) or (_of_spark(error) and any(mark in str(error) for mark in _LOST)):
-        return Verdict(True, f"the Spark server is lost; the batch that was cut short goes first ({text})")
-    if _of_spark(error) and _INTERRUPTED in str(error):
+    known = translate(error)
+    if isinstance(known, WorkInterrupted):
         return Verdict(True, f"its work was interrupted on the Spark server ({text})")
+    if isinstance(known, ServerLost):
+        return Verdict(True, f"the Spark server is lost; the batch that was cut short goes first ({text})")
     if isinstance(error, ClickjoinError):
         return Verdict(True, f"another try can help ({text})")
     return Verdict(True, f"nothing says that it is permanent ({type(error).__name__}: {text})", _UNKNOWN_TRIES)
-
-
-def _of_spark(error: BaseException) -> bool:
-    return any(kind.__module__.partition(".")[0] in ("pyspark", "grpc") for kind in type(error).__mro__)
 
 
 def _gist(error: BaseException) -> str:

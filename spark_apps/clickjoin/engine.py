@@ -19,7 +19,7 @@ from clickjoin.lake import SparkTables
 from clickjoin.lake.clock import LakeClock
 from clickjoin.lake_setup import initialise
 from clickjoin.model import failpoint
-from clickjoin.model.errors import FilesGone
+from clickjoin.model.errors import DataFileGone, FilesGone, SourceMoved
 from clickjoin.model.ids import MICROS
 from clickjoin.model.plan import BatchPlan, TableSplit
 from clickjoin.model.replica import replica_name
@@ -29,7 +29,8 @@ from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.due import Waiting, look_ahead
 from clickjoin.retry.redrive import redrive
 from clickjoin.sources.open import open_source
-from clickjoin.sources.port import MOVED, Source
+from clickjoin.sources.port import Source
+from clickjoin.spark.failures import translate
 from clickjoin.spark.session import tune_codegen
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ SETTLING_SECONDS = 15.0
 MOST_PAUSE = 30.0
 ALIVE_SECONDS = 60.0
 _MOVES = 3
-_AGAIN = (MOVED, "FileNotFoundError")
+_PASSING = (FilesGone, SourceMoved, DataFileGone)
 
 
 @dataclass(frozen=True)
@@ -269,6 +270,6 @@ class Engine:
             try:
                 return run_batch(ctx, self.sources)
             except Exception as error:
-                if not isinstance(error, FilesGone) and not any(mark in str(error) for mark in _AGAIN):
+                if not isinstance(translate(error), _PASSING):
                     raise
         return run_batch(ctx, self.sources)

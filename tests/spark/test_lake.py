@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-from clickjoin.lake import DeltaTables, SparkTables, is_conflict
+from clickjoin.lake import DeltaTables, SparkTables
 from clickjoin.model.errors import CommitConflict, LakeError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, bucket_of, moment
@@ -199,7 +199,6 @@ def test_conflicts_are_run_again_a_while_and_then_said(lake: SparkTables) -> Non
     assert caught.value.retryable
     assert len(slept) == lake.conflict_reruns == 30
     assert all(0 < pause <= 3.2 for pause in slept)
-    assert not is_conflict(ValueError("DELTA_TABLE_NOT_FOUND"))
 
 
 def test_require(lake: SparkTables, spark: SparkSession, tmp_path: Path) -> None:

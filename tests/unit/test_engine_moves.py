@@ -31,6 +31,19 @@ def test_a_moved_file_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(tries) == 3
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Traceback ...\nclickjoin.model.errors.SourceMoved: /logs/a: is not where it was. Run it again\n\tat java.base",
+        "Job aborted: FileNotFoundError: /lake/primary/bucket=1/part-0.parquet",
+    ],
+)
+def test_so_is_what_an_executor_missed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    runner, tries = _engine(monkeypatch, [RuntimeError(text)])
+    assert engine.Engine._carry_through(runner, SimpleNamespace()) == {}
+    assert len(tries) == 2
+
+
 def test_it_gives_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     runner, tries = _engine(monkeypatch, [changed("/logs/a", 7) for _ in range(9)])
     with pytest.raises(SourceError, match="not the planned ones"):

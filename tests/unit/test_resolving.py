@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from clickjoin.kernel import join_task
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.join_task import resolve
-from clickjoin.kernel.merge import Faulty
+from clickjoin.kernel.merge import AdapterFault
 from clickjoin.kernel.parquet_scan import read_columns
 from tests.unit.resolving_bench import expected_result, job, part
 
@@ -156,5 +156,5 @@ def test_an_adapter_at_fault(adapter: type[ArrowAdapter], said: str) -> None:
     some = [(name, 20 + at, "Q", 5) for at, name in enumerate("ab")]
     with tempfile.TemporaryDirectory() as name:
         made = part(Path(name), some, [("Q", 5)])
-        with pytest.raises(Faulty, match=said):
+        with pytest.raises(AdapterFault, match=said):
             resolve(job(Path(name), adapter=adapter()), made)

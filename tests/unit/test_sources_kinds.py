@@ -15,7 +15,7 @@ from clickjoin.config import Files
 from clickjoin.kernel.fence import Fence
 from clickjoin.kernel.file_bytes import opened
 from clickjoin.kernel.records import read_chunk
-from clickjoin.model.errors import SourceError
+from clickjoin.model.errors import SourceError, SourceMoved
 from clickjoin.model.split import LastRecord
 from clickjoin.sources.files.resume import resume
 from clickjoin.sources.open import header_of
@@ -157,7 +157,7 @@ def test_put_there_after_it_was_listed(feed: Feed, log: Path, put: Callable[[Pat
     assert resume(last) is None
     assert not feed.source.rewritten([position])
     assert header_of(Files(kind="files", path=str(log), format="csv"), str(log)) == b""
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(SourceMoved, match="is not where it was when the batch was planned"):
         list(read_chunk(chunks[0], spec()))
 
 

@@ -6,7 +6,6 @@ Only for new records, and adapters that need no Spark. What a batch has claimed 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.schemas import FILTERED, FOREIGN, JOINED, REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
+from clickjoin.spark.failures import adapter_fault
 from clickjoin.spark.ship import ship_adapter
 
 if TYPE_CHECKING:
@@ -87,11 +87,11 @@ def _done(ctx: Context, rows: DataFrame) -> list[dict[str, Any]]:
     try:
         return [json.loads(row["done"]) for row in rows.where("done IS NOT NULL").select("done").collect()]
     except Exception as error:
-        fault = re.search(f"{re.escape(merge.FAULT)}(.*)", str(error))
-        if not fault:
+        fault = adapter_fault(error)
+        if fault is None:
             raise
         raise AdapterError(
-            f"adapter {ctx.pipeline.adapter}: merge_table {fault[1]}",
+            f"adapter {ctx.pipeline.adapter}: merge_table {fault}",
             remedy="Fix the adapter; nothing of this batch was claimed",
         ) from error
 

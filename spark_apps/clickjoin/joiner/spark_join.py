@@ -15,7 +15,7 @@ from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.lookup import look_up
 from clickjoin.joiner.port import MAX_DRIVER_ROWS, Outcome, Tally
 from clickjoin.kernel.adapter import Adapter, BothRecords
-from clickjoin.model.errors import AdapterError, ConfigError, ServerLost
+from clickjoin.model.errors import AdapterError, ConfigError, ServerLost, SourceMoved
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY, moment
 from clickjoin.registry.claim import screen
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OUT = "out_"  # before the names of the adapter's columns: those of the batch's own rows must stay apart
+_NO_FAULT = (ServerLost, ConfigError, SourceMoved)  # whatever the adapter did
 _PREPARED_IN = (*EVENT_KEY, "primary_id", "primary_time", "payload")
 
 
@@ -139,7 +140,9 @@ def _checked(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> Dat
         invented = held.join(got, list(EVENT_KEY), "left_anti").select("event_id").limit(3).collect()
     except Exception as error:
         # A worker that was killed, or Spark that is gone, is no fault of the adapter: the batch is run again.
-        if "SparkConnectGrpc" in type(error).__name__ or isinstance(translate(error), ServerLost | ConfigError):
+        if "SparkConnectGrpc" in type(error).__name__ or isinstance(
+            translate(error), ServerLost | ConfigError | SourceMoved
+        ):
             raise
         raise AdapterError(
             f"{name} raised {type(error).__name__} on some row: {str(error)[:500]}",

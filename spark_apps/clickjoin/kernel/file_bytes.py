@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clickjoin.model.errors import SourceError
+from clickjoin.model.errors import SourceMoved
 
 if TYPE_CHECKING:
     from clickjoin.kernel.fence import Fence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 HEAD = 1024  # longest fingerprinted head, and anchor
 BLOCK = 8 << 20
 NO_FILE = (errno.ELOOP, errno.ENXIO)  # links in a circle, a socket: as surely no file as where nothing lies
+_LOOK_AGAIN = "Run the batch again: it looks for them under other names first"
 
 
 class BrokenGzip(Exception):
@@ -138,14 +139,19 @@ def head_of(fd: int, packed: bool, length: int = HEAD) -> bytes:
     return head[:length]
 
 
-def changed(path: str, offset: int) -> SourceError:
+def changed(path: str, offset: int) -> SourceMoved:
     """The error of a reader that finds other bytes than the planned ones."""
-    return SourceError(f"{path}: the bytes before offset {offset} are not the planned ones (rotated or rewritten)",
-                       remedy="Run the batch again: it looks for them under other names first")  # fmt: skip
+    return SourceMoved(f"{path}: the bytes before offset {offset} are not the planned ones (rotated or rewritten)",
+                       remedy=_LOOK_AGAIN)  # fmt: skip
+
+
+def unplaced(path: str) -> SourceMoved:
+    """The error of a reader that finds nothing where the planned bytes lay."""
+    return SourceMoved(f"{path}: is not where it was when the batch was planned", remedy=_LOOK_AGAIN)
 
 
 def plain_blocks(fd: int, begin: int, end: int, path: str, size: int = BLOCK) -> Iterator[bytes]:
-    """Bytes [begin, end) of a plain file in blocks. Errors: SourceError if the file ends before that."""
+    """Bytes [begin, end) of a plain file in blocks. Errors: SourceMoved if the file ends before that."""
     while begin < end:
         block = read_at(fd, begin, min(size, end - begin))
         if not block:
@@ -157,7 +163,7 @@ def plain_blocks(fd: int, begin: int, end: int, path: str, size: int = BLOCK) ->
 def packed_blocks(fd: int, begin: int, end: int, proof: Proof, path: str, size: int = BLOCK) -> Iterator[bytes]:
     """Unpacked bytes [begin, end) in blocks (end -1: to the end); the anchor is checked as it goes by.
 
-    Errors: SourceError if the content is another or shorter, BrokenGzip as in `unpack`.
+    Errors: SourceMoved if the content is another or shorter, BrokenGzip as in `unpack`.
     """
     at, tail, proven = 0, b"", not proof.anchor_length
     for block in unpack(fd, size):
@@ -196,5 +202,5 @@ def has_tail(fd: int, proof: Proof, path: str) -> bool | None:
     """Whether a .gz goes on after the known content; None if it does not hold that. Errors: BrokenGzip."""
     try:
         return next(packed_blocks(fd, proof.offset, -1, proof, path), None) is not None
-    except SourceError:
+    except SourceMoved:
         return None

@@ -14,8 +14,6 @@ import pyarrow as pa
 
 from clickjoin.kernel.types import RecordFn
 
-MISMATCH = "executors are not the driver's like: "
-
 
 class Versions(NamedTuple):
     """What has to be alike: Python by its minor version (bytecode), the others by their major version (buffers)."""
@@ -54,4 +52,4 @@ def require_same(driver: Versions, executor: Versions) -> None:
         if mine != theirs
     ]
     if differs:
-        raise VersionMismatch(MISMATCH + "; ".join(differs) + ".")
+        raise VersionMismatch("; ".join(differs) + ".")

@@ -95,7 +95,7 @@ class Job(NamedTuple):
 
 
 def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
-    """What became of a part's events, and the rows of those that are not claimed. Errors: merge.Faulty.
+    """What became of a part's events, and the rows of those that are not claimed. Errors: merge.AdapterFault.
 
     Columns out: those of table `foreign`, and status (pending | expired).
     """

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-FAULT = "the adapter's fault: "
 _TIME = pa.timestamp("us", "UTC")
 GIVEN = pa.schema([
     ("event_id", pa.string()), ("event_time", _TIME), ("primary_id", pa.string()), ("primary_time", _TIME),
@@ -26,7 +25,7 @@ GIVEN = pa.schema([
 ])  # fmt: skip
 
 
-class Faulty(Exception):
+class AdapterFault(Exception):
     """An adapter has given what it may not give."""
 
 
@@ -39,24 +38,24 @@ def made_of(columns: Mapping[str, str]) -> pa.Schema:
 def merged(adapter: ArrowAdapter, given: pa.Table, made: pa.Schema) -> tuple[np.ndarray[Any, Any], pa.Table]:
     """What an adapter makes of some rows, and which row each of its rows was made of.
 
-    Columns in: those of GIVEN; out: those of `made`. Errors: Faulty where it raises, or gives two rows of one event, an
-    event that was not there, or other columns.
+    Columns in: those of GIVEN; out: those of `made`. Errors: AdapterFault where it raises, or gives two rows of one
+    event, an event that was not there, or other columns.
     """
     try:
         rows = adapter.merge_table(given)
         missing = [name for name in made.names if name not in rows.column_names]
         rows = rows if missing else rows.select(made.names).cast(made)
     except Exception as error:
-        raise Faulty(f"{FAULT}raised {type(error).__name__}: {str(error)[:500]}") from error
+        raise AdapterFault(f"raised {type(error).__name__}: {str(error)[:500]}") from error
     if missing:
-        raise Faulty(f"{FAULT}dropped {', '.join(missing)}")
+        raise AdapterFault(f"dropped {', '.join(missing)}")
     same = rows.num_rows == given.num_rows and all(rows[name].equals(given[name]) for name in made.names[:2])
     return (np.arange(rows.num_rows) if same else _origins(rows, given)), rows
 
 
 def _origins(rows: pa.Table, given: pa.Table) -> np.ndarray[Any, Any]:
     if rows["event_id"].null_count or rows["event_time"].null_count:
-        raise Faulty(f"{FAULT}gave an event without id or time")
+        raise AdapterFault("gave an event without id or time")
     one, other = equi_join(rows["event_id"], given["event_id"])
     mine, theirs = (to_numpy(table["event_time"].cast(pa.int64())) for table in (rows, given))
     fits = mine[one] == theirs[other]
@@ -69,7 +68,7 @@ def _origins(rows: pa.Table, given: pa.Table) -> np.ndarray[Any, Any]:
 
 def _refuse(rows: pa.Table, wrong: np.ndarray[Any, Any], text: str) -> None:
     if wrong.any():
-        raise Faulty(f"{FAULT}{text} {rows['event_id'][int(np.argmax(wrong))].as_py()}")
+        raise AdapterFault(f"{text} {rows['event_id'][int(np.argmax(wrong))].as_py()}")
 
 
 def as_frame(adapter: ArrowAdapter, joined: DataFrame) -> DataFrame:

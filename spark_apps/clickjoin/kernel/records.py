@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from clickjoin.kernel.arrays import int64_array, number_array, scalar, text_array
+from clickjoin.kernel.fence import Outside
 from clickjoin.kernel.file_bytes import (
     BLOCK,
     BrokenGzip,
@@ -20,6 +22,7 @@ from clickjoin.kernel.file_bytes import (
     opened,
     packed_blocks,
     plain_blocks,
+    unplaced,
 )
 from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of
 from clickjoin.kernel.parse.fields import needed, understand
@@ -53,13 +56,13 @@ SCHEMA = pa.schema([
 def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa.RecordBatch]:
     """Records of a chunk, columns as RECORDS_DDL; `size` is that of the blocks that are read.
 
-    Errors: SourceError if the file does not hold the planned bytes (any more).
+    Errors: SourceMoved if the file does not hold the planned bytes (any more).
     """
     if chunk.lost:
         length = max(chunk.end - chunk.start, 0)
         yield _bad_batch(chunk, [(chunk.start, length, None, None, "source-lost", chunk.lost)])
         return
-    with opened(chunk.path, chunk.fence) as fd:
+    with _planned(chunk) as fd:
         packed = is_packed(fd, chunk.path)
         _verify(fd, packed, chunk)
         reader = _Reader(fd, packed, chunk, spec)
@@ -71,6 +74,18 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
             detail = f"{reader.broken}; put the whole file back, and it is read again"
             yield _bad_batch(chunk, [(reader.at, 0, b"", 0, "broken-gzip", detail)])
         _verify(fd, packed, chunk)
+
+
+@contextmanager
+def _planned(chunk: Chunk) -> Iterator[int]:
+    """The chunk's file, opened. Errors: SourceMoved where none is, Outside, OSError."""
+    try:
+        with opened(chunk.path, chunk.fence) as fd:
+            yield fd
+    except Outside:
+        raise
+    except FileNotFoundError as error:
+        raise unplaced(chunk.path) from error
 
 
 def _verify(fd: int, packed: bool, chunk: Chunk) -> None:

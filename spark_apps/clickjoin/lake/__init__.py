@@ -4,6 +4,6 @@ What knows a table's files, log or location enters here; what its rows mean does
 """
 
 from clickjoin.lake.delta_tables import DeltaTables
-from clickjoin.lake.spark_tables import SparkTables, is_conflict
+from clickjoin.lake.spark_tables import SparkTables
 
-__all__ = ["DeltaTables", "SparkTables", "is_conflict"]
+__all__ = ["DeltaTables", "SparkTables"]

@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 
 from clickjoin.lake import restored
-from clickjoin.model.errors import LakeError
+from clickjoin.model.errors import TableMissing
 from clickjoin.model.noted import Noted, Shown
 
 
@@ -38,14 +38,14 @@ class DeltaReader:
         return name in self._open or DeltaTable.is_deltatable(self.path(name), self._options)
 
     def open(self, name: str) -> DeltaTable:
-        """The table at its newest version. Errors: LakeError where it does not exist, LakeReplaced."""
+        """The table at its newest version. Errors: TableMissing, LakeReplaced."""
         try:
             if name in self._open:
                 self._open[name].update_incremental()
             else:
                 self._open[name] = DeltaTable(self.path(name), storage_options=self._options)
         except TableNotFoundError as error:
-            raise LakeError(
+            raise TableMissing(
                 f"{self.path(name)}: no such table",
                 remedy="Run `clickjoin registry rebuild`"
                 if name == "registry" and self.exists("joined")

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from clickjoin.lake.delta_reader import DeltaReader
-from clickjoin.model.errors import ClickjoinError, LakeError
+from clickjoin.model.errors import ClickjoinError, LakeError, TableMissing
 
 _GONE = ("Path does not exist", "No such file or directory", "Not a Delta table")
 _COLOUR = re.compile(r"\x1b\[\d+m")
@@ -28,7 +28,7 @@ def readable(root: str, name: str) -> Iterator[None]:
     try:
         yield
     except ClickjoinError as error:
-        raise missing(root, name) if "no such table" in str(error) else error from error
+        raise missing(root, name) if isinstance(error, TableMissing) else error from error
     except (OSError, DeltaError, pa.ArrowException) as error:
         raise _translated(root, name, _gist(str(error))) from error
 

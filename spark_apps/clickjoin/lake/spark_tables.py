@@ -16,10 +16,11 @@ from clickjoin.lake.delta_tables import DeltaTables, settings
 from clickjoin.lake.maintenance import LARGE, SORTED
 from clickjoin.lake.row_groups import short_groups
 from clickjoin.lake.spark_reader import SparkReader
-from clickjoin.model.errors import CommitConflict, CommitStateUnknown, LakeError
+from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError, TableMissing
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BY_NAME, REGISTRY, Table
 from clickjoin.schemas.arrow import arrow_schema
+from clickjoin.spark.commit_errors import commit_error
 
 T = TypeVar("T")
 
@@ -32,31 +33,6 @@ _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
 _MIN_FILE_SIZE = "spark.databricks.delta.optimize.minFileSize"
 _RERUNS = 30
-# Another writer came first. ConcurrentTransaction: it was a copy of this very batch, and a rerun is skipped.
-_CONFLICTS = (
-    "DELTA_CONCURRENT_",
-    "ConcurrentAppendException",
-    "ConcurrentTransactionException",
-    "ConcurrentDeleteReadException",
-    "ConcurrentDeleteDeleteException",
-    "MetadataChangedException",
-    "ConcurrentWriteException",
-    "DELTA_METADATA_CHANGED",
-    "ProtocolChangedException",
-    "Overtaken",
-)
-_UNKNOWN = "clickjoin.storage.CommitStateUnknownException"  # of infra/logstore
-
-
-def is_conflict(error: Exception) -> bool:
-    """Whether a failed commit was refused because another writer came first, so that a rerun can succeed."""
-    text = f"{type(error).__name__} {error}"
-    return any(mark in text for mark in _CONFLICTS)
-
-
-def is_unknown(error: Exception) -> bool:
-    """Whether a commit may have landed, by the answer that its writer got."""
-    return isinstance(error, CommitStateUnknown) or _UNKNOWN in str(error)
 
 
 class SparkTables(SparkReader):
@@ -185,7 +161,7 @@ class SparkTables(SparkReader):
             with short_groups(self.spark, name):
                 metrics = self.spark.sql(sql).collect()[0]["metrics"]
         except Exception as error:
-            if not is_conflict(error):
+            if not isinstance(commit_error(error), CommitRefused):
                 raise
             return None
         return int(metrics["numFilesRemoved"])
@@ -206,9 +182,10 @@ class SparkTables(SparkReader):
                     committer(table.table_uri).ensure_durable(table)
                 return done
             except Exception as error:
-                if not (is_unknown(error) or is_conflict(error)):
+                failed = commit_error(error)
+                if failed is None:
                     raise
-                unknown = error if is_unknown(error) else unknown
+                unknown = error if isinstance(failed, CommitStateUnknown) else unknown
                 self.conflict_reruns += 1
                 self.sleep(random.uniform(0.01, 0.05 * 2 ** min(attempt, 6)))
         if unknown:
@@ -229,4 +206,4 @@ class SparkTables(SparkReader):
             )
         for name in BY_NAME:
             if not self.delta.exists(name):
-                raise LakeError(f"{self.delta.path(name)}: no such table", remedy="Run `clickjoin init`")
+                raise TableMissing(f"{self.delta.path(name)}: no such table", remedy="Run `clickjoin init`")

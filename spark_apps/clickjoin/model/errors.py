@@ -29,14 +29,34 @@ class SourceError(ClickjoinError):
     """A source cannot be listed or read at all (single records never raise: they go to quarantine)."""
 
 
+class SourceMoved(SourceError):
+    """A reader found other records than the planned ones: another look finds where they are, or that they are lost."""
+
+
 class LakeError(ClickjoinError):
     """A table is missing, or its schema is not the one that this version writes."""
 
     retryable = False
 
 
+class TableMissing(LakeError):
+    """A table is not there."""
+
+
+class DataFileGone(LakeError):
+    """A data file that a table's log names is gone or damaged."""
+
+
+class VersionGone(LakeError):
+    """A version of a table that was asked for cannot be read any more."""
+
+
 class LakeReplaced(ClickjoinError):
     """A backup was restored under this process: what it knows is of a lake that is gone."""
+
+
+class CommitRefused(ClickjoinError):
+    """Another writer's commit came first, and nothing of this one is in the table: look again, and commit again."""
 
 
 class CommitConflict(ClickjoinError):
@@ -73,3 +93,7 @@ class DateBusy(ClickjoinError):
 
 class ServerLost(ClickjoinError):
     """The Spark server cannot be reached, or went away during a batch; the batch is run again."""
+
+
+class WorkInterrupted(ServerLost):
+    """The Spark server is there, and somebody has interrupted what it did for this batch; the batch is run again."""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from clickjoin.kernel import data_skipping
 from clickjoin.kernel.arrays import to_numpy
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, read_columns, scan_by_key
+from clickjoin.model.errors import CommitRefused
 from clickjoin.schemas import REGISTRY
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 _KEY = KEYS.names
 _MAX_FILES, _MAX_CLAIMS = 2_000, 20_000_000  # read in seconds, where a MERGE sorts them
 _READERS = 8
-
-
-class Overtaken(Exception):
-    """Another commit came between a look at the registry and the commit that rests on it: look again."""
 
 
 class Taken(Exception):
@@ -59,7 +56,7 @@ def _insert(delta: DeltaTables, rows: pa.Table, txn: Txn) -> int | None:
     taken = claims_of(delta.path(REGISTRY.name), data_skipping.paths(files), rows)
     new = rows.join(taken, _KEY, join_type="left anti") if taken.num_rows else rows
     if new.num_rows and not newest.commit_next(delta.write(REGISTRY.name, new.select(rows.column_names)), txn):
-        raise Overtaken(delta.path(REGISTRY.name))
+        raise CommitRefused(f"{delta.path(REGISTRY.name)}: another commit came first")
     return int(new.num_rows)
 
 
@@ -86,7 +83,7 @@ def _add(delta: DeltaTables, files: Sequence[DataFile], seen: Set[str], txn: Txn
     for file in files:
         _require_free(root, file, since.get((file.values["bucket"], file.values["shard"]), []))
     if not newest.commit_next(files, txn):
-        raise Overtaken(root)
+        raise CommitRefused(f"{root}: another commit came first")
     return sum(file.rows for file in files)
 
 

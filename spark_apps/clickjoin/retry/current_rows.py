@@ -13,7 +13,9 @@ from pyspark.sql import functions as F
 
 from clickjoin.event_store.landing import extents
 from clickjoin.lake.vacuum import is_whole
+from clickjoin.model.errors import VersionGone
 from clickjoin.model.ids import EVENT_KEY
+from clickjoin.spark.failures import translate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
     from clickjoin.batch_context import Context
     from clickjoin.model.plan import TableSplit
 
-_REFUSED = "TIME_TRAVEL"  # Spark reads no version older than delta.deletedFileRetentionDuration, by its own clock
-
 
 def is_gone(ctx: Context, part: TableSplit, error: Exception) -> bool:
     """Whether reading a plan's rows failed because a version that it names is gone."""
     delta = ctx.lake.delta
-    return _REFUSED in str(error) or not all(is_whole(delta, *named) for named in part.versions.items())
+    if isinstance(translate(error), VersionGone):
+        return True
+    return not all(is_whole(delta, *named) for named in part.versions.items())
 
 
 def claimed_before(ctx: Context, waiting: DataFrame) -> DataFrame:

@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from clickjoin.model.ids import RecordSpec
 
 
-# In the message of a reader that finds other records than the planned ones: they were moved or rewritten just now,
-# and another look finds where they are, or that they are lost.
-MOVED = "are not the planned ones"
-
 # Columns of `Source.read`, one row a record. `reason` is null for a good record; then `raw` and `detail` are null.
 # A bad record keeps its bytes in `raw`, split over several rows with growing `offset` if it is longer than RAW_PART.
 # `offset` orders the records of a partition, and is that of no other; `length` is its size in the source's own unit.
@@ -74,7 +70,7 @@ class Source(Protocol):
     def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table | None:
         """Records of the splits, read by this process; columns as RECORDS_DDL. None where only the workers can.
 
-        Errors: SourceError, with MOVED in its message where another try may find them.
+        Errors: SourceError; SourceMoved where another try may find them.
         """
         ...
 

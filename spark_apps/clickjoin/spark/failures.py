@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from clickjoin.kernel.handshake import MISMATCH
-from clickjoin.model.errors import ClickjoinError, ConfigError, LakeError, ServerLost
+from clickjoin.model.errors import (
+    ClickjoinError,
+    ConfigError,
+    DataFileGone,
+    LakeError,
+    ServerLost,
+    SourceMoved,
+    VersionGone,
+    WorkInterrupted,
+)
 
 # Of kernel.handshake, and of PySpark for a worker whose Python is another.
-_MISMATCH = re.compile(rf"{re.escape(MISMATCH)}([^\n]*)\.|PYTHON_VERSION_MISMATCH\] ([^\n]*)")
+_MISMATCH = re.compile(r"\bVersionMismatch: ([^\n]*)\.|PYTHON_VERSION_MISMATCH\] ([^\n]*)")
 _REFUSED = (
     "Read-only file system", "Permission denied", "PermissionDenied", "Operation not permitted", "Not a directory",
     "NotADirectory", "No space left on device", "Disk quota exceeded", "Could not create local directory",
@@ -21,48 +29,81 @@ _UNREADABLE = ("FileNotFoundError", "FILE_NOT_EXIST", "PATH_NOT_FOUND", "No such
 _SYSTEM = re.compile(r"Read-only file system|Permission denied|Not a directory|No such file or directory|"
                      r"Operation not permitted|No space left on device|Disk quota exceeded")  # fmt: skip
 # What a client hears when its server is gone, or has come back without the client's session.
-_GONE = ("UNAVAILABLE", "SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED", "Connection refused",
-         "Connection reset", "Socket closed", "stopped SparkContext")  # fmt: skip
+_GONE = ("UNAVAILABLE", "UNAUTHENTICATED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED",
+         "OPERATION_NOT_FOUND", "OPERATION_ABANDONED", "Connection refused", "Connection reset", "Socket closed",
+         "stopped SparkContext")  # fmt: skip
+_INTERRUPTED = "OPERATION_CANCELED"
 # What Spark says when one of its Python workers has been killed: the worker's own end, or a pipe that is closed.
 _WORKER = "org.apache.spark.api.python"
 _ENDED = ("Python worker exited unexpectedly", "Stream closed", "java.io.EOFException", "Broken pipe")
+# The last line of a traceback from an executor, where the kernel's errors have lost their type.
+_MOVED = re.compile(r"\bSourceMoved: ([^\n]*)")
+_ADAPTER = re.compile(r"\bAdapterFault: ([^\n]*)")
+_TIME_TRAVEL = "TIME_TRAVEL"  # Spark reads no version older than delta.deletedFileRetentionDuration, by its own clock
+_RUN_AGAIN = "Run it again: the batch that was cut short goes first, and nothing is lost or doubled"
 
 
 def translate(error: BaseException) -> ClickjoinError | None:
-    """The error as one of ours, with a remedy; None if it is none that we know."""
-    chain = list(_chain(error))
+    """The error as one of ours, with a remedy; itself where it is one; None where it is none that we know."""
+    if isinstance(error, ClickjoinError):
+        return error
     if lost_jvm(error):
         return ServerLost(
-            "Spark is lost: its process has ended, or was killed (for want of memory?)",
-            remedy="Run it again: the batch that was cut short goes first, and nothing is lost or doubled",
+            "Spark is lost: its process has ended, or was killed (for want of memory?)", remedy=_RUN_AGAIN
         )
-    if any(_module(one) in ("pyspark", "grpc") and any(mark in str(one) for mark in _GONE) for one in chain):
+    chain = list(_chain(error))
+    known = (kind(one) for kind in (_lost_server, _of_executor, _of_lake) for one in chain)
+    return next((found for found in known if found), None)
+
+
+def adapter_fault(error: BaseException) -> str | None:
+    """What an ArrowAdapter did wrong, where that is why a task failed (kernel.merge.AdapterFault)."""
+    found = _ADAPTER.search(f"{type(error).__name__}: {error}")
+    return found[1] if found else None
+
+
+def _lost_server(error: BaseException) -> ClickjoinError | None:
+    text = str(error)
+    if _module(error) not in ("pyspark", "grpc"):
+        return None
+    if any(mark in text for mark in _GONE):
         return ServerLost(
             "the Spark server is lost", remedy="Start it (`make up`) and run this again: nothing is lost or doubled"
         )
-    for one in chain:
-        text = str(one)
-        if found := _MISMATCH.search(text):
-            return ConfigError(
-                f"Spark's executors are not like the driver: {found[1] or found[2]}",
-                remedy="Install the same Python, PyArrow and NumPy there (infra/requirements.lock names them)",
-            )
-        if _module(one) in ("pyspark", "py4j") and _WORKER in text and any(mark in text for mark in _ENDED):
-            return ServerLost(
-                "a Python worker of Spark has ended, or was killed (for want of memory?)",
-                remedy="Run it again: the batch that was cut short goes first, and nothing is lost or doubled",
-            )
-        if (file := _DATA.search(text) or "Parquet magic bytes" in text) and any(mark in text for mark in _UNREADABLE):
-            return LakeError(
-                f"{file[1] if isinstance(file, re.Match) else 'the lake'}: a data file of the lake is gone or damaged",
-                remedy="Run `clickjoin verify --repair`: it names what was lost, and repairs it from what is left",
-            )
-        if any(mark in text for mark in _REFUSED):
-            place, why = _PLACE.search(text), _SYSTEM.search(text)
-            return LakeError(
-                f"{place[1] if place else 'a file of the lake'}: cannot be written ({why[0] if why else 'refused'})",
-                remedy="Fix the folder's permissions or its disk, or name another lake in the pipeline's file",
-            )
+    if _INTERRUPTED in text:
+        return WorkInterrupted("its work was interrupted on the Spark server", remedy=_RUN_AGAIN)
+    return None
+
+
+def _of_executor(error: BaseException) -> ClickjoinError | None:
+    text = str(error)
+    if found := _MISMATCH.search(text):
+        return ConfigError(
+            f"Spark's executors are not like the driver: {found[1] or found[2]}",
+            remedy="Install the same Python, PyArrow and NumPy there (infra/requirements.lock names them)",
+        )
+    if _module(error) in ("pyspark", "py4j") and _WORKER in text and any(mark in text for mark in _ENDED):
+        return ServerLost("a Python worker of Spark has ended, or was killed (for want of memory?)", remedy=_RUN_AGAIN)
+    if found := _MOVED.search(text):
+        return SourceMoved(found[1])
+    return None
+
+
+def _of_lake(error: BaseException) -> ClickjoinError | None:
+    text = str(error)
+    if _TIME_TRAVEL in text:
+        return VersionGone(text[:500], remedy="Read a newer version")
+    if (file := _DATA.search(text) or "Parquet magic bytes" in text) and any(mark in text for mark in _UNREADABLE):
+        return DataFileGone(
+            f"{file[1] if isinstance(file, re.Match) else 'the lake'}: a data file of the lake is gone or damaged",
+            remedy="Run `clickjoin verify --repair`: it names what was lost, and repairs it from what is left",
+        )
+    if any(mark in text for mark in _REFUSED):
+        place, why = _PLACE.search(text), _SYSTEM.search(text)
+        return LakeError(
+            f"{place[1] if place else 'a file of the lake'}: cannot be written ({why[0] if why else 'refused'})",
+            remedy="Fix the folder's permissions or its disk, or name another lake in the pipeline's file",
+        )
     return None
 
 

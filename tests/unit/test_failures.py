@@ -9,8 +9,19 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from clickjoin.kernel.handshake import VersionMismatch, Versions, require_same
-from clickjoin.model.errors import ConfigError, LakeError, ServerLost
-from clickjoin.spark.failures import lost_jvm, translate
+from clickjoin.model.errors import (
+    BatchError,
+    CommitRefused,
+    CommitStateUnknown,
+    ConfigError,
+    LakeError,
+    ServerLost,
+    SourceMoved,
+    VersionGone,
+    WorkInterrupted,
+)
+from clickjoin.spark.commit_errors import commit_error
+from clickjoin.spark.failures import adapter_fault, lost_jvm, translate
 
 READ_ONLY = (
     "Failed to parse parquet: External: Generic LocalFileSystem error: Unable to open file "
@@ -99,3 +110,45 @@ def test_a_python_worker_that_was_killed() -> None:
     )
     assert translate(raised(Py4JJavaError("java.io.IOException: Stream closed"))) is None
     assert translate(raised(OSError(text))) is None
+
+
+def test_one_of_ours_stays_as_it_is() -> None:
+    ours = raised(BatchError("two claims"), Py4JNetworkError("Answer from Java side is empty"))
+    assert translate(ours) is ours
+
+
+def test_work_that_was_interrupted() -> None:
+    found = translate(SparkConnectGrpcException("[OPERATION_CANCELED] Operation has been canceled"))
+    assert isinstance(found, WorkInterrupted)
+
+
+def test_what_the_kernel_raised_on_an_executor() -> None:
+    moved = (
+        "Traceback ...\nclickjoin.model.errors.SourceMoved: /logs/a: is not where it was. Run it again\n\tat java.base"
+    )
+    found = translate(raised(RuntimeError(moved)))
+    assert isinstance(found, SourceMoved)
+    assert str(found) == "/logs/a: is not where it was. Run it again"
+    fault = "Traceback ...\nclickjoin.kernel.merge.AdapterFault: dropped price\n\tat java.base"
+    assert adapter_fault(raised(RuntimeError(fault))) == "dropped price"
+    assert adapter_fault(raised(RuntimeError("dropped price"))) is None
+
+
+def test_a_version_that_spark_reads_no_more() -> None:
+    text = "[DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION] Cannot time travel"
+    assert isinstance(translate(raised(RuntimeError(text))), VersionGone)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("[DELTA_CONCURRENT_APPEND] Files were added", CommitRefused),
+        ("io.delta.exceptions.MetadataChangedException: changed", CommitRefused),
+        ("clickjoin.storage.CommitStateUnknownException: /lake/registry: version 3", CommitStateUnknown),
+        ("[DELTA_TABLE_NOT_FOUND] no", None),
+    ],
+)
+def test_how_a_commit_failed(text: str, kind: type[Exception] | None) -> None:
+    found = commit_error(RuntimeError(text))
+    assert type(found) is (kind or type(None))
+    assert commit_error(raised(RuntimeError("else"), RuntimeError(text))) is None, "a cause may be of an earlier try"

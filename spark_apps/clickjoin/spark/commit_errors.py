@@ -1,0 +1,35 @@
+"""How a commit by Spark failed, as a type: refused since another came first, or nobody knows."""
+
+from __future__ import annotations
+
+from clickjoin.model.errors import CommitRefused, CommitStateUnknown
+
+# Another writer came first. ConcurrentTransaction: it was a copy of this very batch, and a rerun is skipped.
+_CONFLICTS = (
+    "DELTA_CONCURRENT_",
+    "ConcurrentAppendException",
+    "ConcurrentTransactionException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException",
+    "MetadataChangedException",
+    "ConcurrentWriteException",
+    "DELTA_METADATA_CHANGED",
+    "ProtocolChangedException",
+)
+_UNKNOWN = "clickjoin.storage.CommitStateUnknownException"  # of infra/logstore
+
+
+def commit_error(error: BaseException) -> CommitRefused | CommitStateUnknown | None:
+    """What a failed commit's error says of the commit; None where it is none of a commit's.
+
+    Of Java's exceptions neither class nor fields reach Python on every way, so that this reads their texts. Only the
+    error itself is read, never its causes: those may be of an earlier try.
+    """
+    if isinstance(error, CommitRefused | CommitStateUnknown):
+        return error
+    text = f"{type(error).__name__} {error}"
+    if _UNKNOWN in text:
+        return CommitStateUnknown(text[:500], remedy="Commit again: that finds out")
+    if any(mark in text for mark in _CONFLICTS):
+        return CommitRefused(text[:500])
+    return None
