@@ -102,7 +102,7 @@ def begin(master: str, secret: str, sizes: Sizes) -> None:
     settings |= {
         "spark.jars": jars(), "spark.driver.memory": f"{heap}m", "spark.executor.memory": f"{sizes.executor}m",
         "spark.executorEnv.PYTHONPATH": str(ROOT / "spark_apps"), "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={ROOT}/spark_apps/clickjoin/log4j2.properties",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={ROOT}/spark_apps/clickjoin/spark/log4j2.properties",
         "spark.sql.warehouse.dir": tempfile.gettempdir(), "spark.authenticate.secret": secret,
     }  # fmt: skip
     builder = SparkSession.builder.master(master).appName("benchmark")
