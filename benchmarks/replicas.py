@@ -46,7 +46,7 @@ def one(remote: str, count: int, seconds: int, rate: int) -> dict[str, Any]:
     subprocess.run(clickjoin("init", "--config", str(config)), check=True, capture_output=True, cwd=env_folder)
     processes = []
     for number in range(count):
-        command = clickjoin("run", "--config", str(config), "--remote", remote, "--replica", f"r{number}",
+        command = clickjoin("run", "--config", str(config), "--spark-connect", remote, "--replica", f"r{number}",
                             "--lease", str(seconds + 20))  # fmt: skip
         processes.append(
             subprocess.Popen(command, cwd=env_folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

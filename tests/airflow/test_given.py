@@ -77,7 +77,7 @@ def test_spark_reads_the_settings_as_they_are() -> None:
 def test_the_environment_holds_no_secret_of_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = [
         "AIRFLOW_CONN_X", "AIRFLOW__CORE__FERNET_KEY", "_AIRFLOW_TOKEN", "POSTGRES_PASSWORD", "GITHUB_TOKEN",
-        "SPARK_CONNECT_AUTHENTICATE_TOKEN", "CLICKJOIN_AIRFLOW_PASSWORD", "CLICKJOIN_REMOTE", "SOME_API_KEY",
+        "SPARK_CONNECT_AUTHENTICATE_TOKEN", "CLICKJOIN_AIRFLOW_PASSWORD", "CLICKJOIN_SPARK_CONNECT", "SOME_API_KEY",
     ]  # fmt: skip
     for name in hidden:
         monkeypatch.setenv(name, "hidden-value")

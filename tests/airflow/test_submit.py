@@ -42,13 +42,13 @@ def test_a_line_is_said_at_once(tmp_path: Path) -> None:
     class Heard(Exception):
         pass
 
-    def say(line: str) -> None:
+    def report_line(line: str) -> None:
         if line == "join 1":
             raise Heard
 
     begun = time.monotonic()
     with pytest.raises(Heard):
-        runner(script(tmp_path, "echo join 1; sleep 60")).run(JOB, say)
+        runner(script(tmp_path, "echo join 1; sleep 60")).run(JOB, report_line)
     assert time.monotonic() - begun < 30
 
 

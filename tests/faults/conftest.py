@@ -77,7 +77,7 @@ class Pipeline:
         self, command: str, *options: str, fault: str = "", environment: Mapping[str, str] = os.environ
     ) -> subprocess.Popen[bytes]:
         env = {**environment, "CLICKJOIN_FAULT": fault, "PYTHONPATH": str(ROOT / "spark_apps")}
-        env["CLICKJOIN_REMOTE"] = self.remote  # not an option: some commands need no Spark
+        env["CLICKJOIN_SPARK_CONNECT"] = self.remote  # not an option: some commands need no Spark
         line = [sys.executable, "-m", "clickjoin.cli", command, "--config", str(self.config)]
         with self.log.open("a") as log:
             log.write(f"--- {command} {options} fault={fault}\n")

@@ -44,7 +44,7 @@ def test_each_click_is_placed_once(tmp_path: Path, slow: tuple[Stack, Disk], run
     clickjoin(traffic, "init")
     slow_down(disk)
     traffic.start()
-    remote = ["--config", str(traffic.config), "--remote", stack.connect_url]
+    remote = ["--config", str(traffic.config), "--spark-connect", stack.connect_url]
     jobs = [
         Job(name, lambda line=line: [*line, *remote], tmp_path / f"{name}.log", fine=(0,), env=disk.environment)  # type: ignore[misc]
         for name, line in {
@@ -63,7 +63,7 @@ def test_each_click_is_placed_once(tmp_path: Path, slow: tuple[Stack, Disk], run
         job.stop(120)
     disk.set()
     for name in ("east", "west"):
-        clickjoin(traffic, "drain", "--no-check", "--replica", name, "--remote", stack.connect_url)
+        clickjoin(traffic, "drain", "--no-check", "--replica", name, "--spark-connect", stack.connect_url)
     logs = (str(tmp_path / f"logs/{stream}/*") for stream in ("clicks", "queries"))
     found = examine(*logs, str(tmp_path / "lake/p"), rebuilt=True)
     print(found.text())
@@ -85,7 +85,7 @@ def test_two_drains_at_once_both_end_well(tmp_path: Path, slow: tuple[Stack, Dis
     traffic.stop()
     slow_down(disk)
     with ThreadPoolExecutor(2) as pool:
-        line = ("drain", "--remote", stack.connect_url, "--replica")
+        line = ("drain", "--spark-connect", stack.connect_url, "--replica")
         both = [pool.submit(clickjoin, traffic, *line, name) for name in ("east", "west")]
         for drain in both:
             drain.result()

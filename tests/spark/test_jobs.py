@@ -71,11 +71,11 @@ def test_a_batch_of_another_copy_is_waited_for(make: Any) -> None:
     assert not counted(bench.engine, lambda _: None, patience=-1).agree
     said: list[str] = []
 
-    def say(text: str) -> None:
+    def report_line(text: str) -> None:
         said.append(text)
         bench.replica("west").join_once()
 
-    assert counted(bench.engine, say).agree
+    assert counted(bench.engine, report_line).agree
     assert said == [
         "the sums do not agree yet: counting again, as others were at work (bench/west/join/1)",
     ]

@@ -163,20 +163,20 @@ def test_a_name_that_no_replica_can_have(run, file: Path, command: str, name: st
 
 
 def test_no_server(run, file: Path) -> None:
-    code, _, err = run("drain", "-c", file, "--remote", "sc://localhost:1")
+    code, _, err = run("drain", "-c", file, "--spark-connect", "sc://localhost:1")
     assert code == 3
     assert "clickjoin: sc://localhost:1: no Spark Connect server answers (ConnectionRefusedError). Start it" in err
 
 
 def test_an_address_that_would_hang(run, file: Path) -> None:
-    code, _, err = run("drain", "-c", file, "--remote", "sc://127.0.0.1:15002/;token=secret")
+    code, _, err = run("drain", "-c", file, "--spark-connect", "sc://127.0.0.1:15002/;token=secret")
     assert code == 2
     assert "use sc://localhost" in err
     assert "secret" not in err
 
 
 def test_address_file_that_is_not_there(run, file: Path, tmp_path: Path) -> None:
-    code, _, err = run("drain", "-c", file, "--remote", tmp_path / "none")
+    code, _, err = run("drain", "-c", file, "--spark-connect", tmp_path / "none")
     assert code == 2
     assert f"{tmp_path}/none" in err
 

@@ -40,7 +40,7 @@ class Site:
             (folder / name).mkdir(parents=True)
             (folder / name / "password.json").write_bytes(SECRET)
         (folder / "logs/clicks/old/1.jsonl").write_bytes(event(1))
-        for name in ("CLICKJOIN_HOME", "CLICKJOIN_REMOTE", "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"):
+        for name in ("CLICKJOIN_HOME", "CLICKJOIN_SPARK_CONNECT", "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("AIRFLOW_HOME", str(folder / "airflow"))
         monkeypatch.chdir(folder)
@@ -114,7 +114,7 @@ def test_where_keys_are_nothing_is_read_whatever_the_roots(site: Site, roots: li
     ("name", "place"),
     [
         ("CLICKJOIN_HOME", "old"),
-        ("CLICKJOIN_REMOTE", "old/password.json"),
+        ("CLICKJOIN_SPARK_CONNECT", "old/password.json"),
         ("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", "old/password.json"),
     ],
 )

@@ -10,8 +10,8 @@ from fastapi.responses import JSONResponse
 
 from clickjoin.model.errors import ClickjoinError
 from clickjoin_airflow.status import files, routes
-from clickjoin_airflow.status.desks import Desks
 from clickjoin_airflow.status.lanes import Busy, Lanes
+from clickjoin_airflow.status.pipeline_views import PipelineViews
 
 _AGAIN = 30  # seconds
 _ASKED = 200  # requests that may wait for the pipelines' files to be read, which is quick
@@ -28,7 +28,7 @@ def create() -> FastAPI:
     app = FastAPI(title="clickjoin", docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(get_user)])
     app.state.lanes = Lanes()
     app.state.files = Lanes(queue=_ASKED, most=1)  # so that lakes that hang do not hold up finding the others
-    app.state.desks = Desks(app.state.lanes)
+    app.state.views = PipelineViews(app.state.lanes)
     app.include_router(routes.pages)
     app.include_router(routes.pipeline)
     app.add_exception_handler(ClickjoinError, _problem)

@@ -30,7 +30,7 @@ class LazyApp:
     def warm_up(self) -> None:
         """Build it in the background where an API server is starting, and read the last day of every pipeline."""
         if "uvicorn" in sys.modules and "airflow.api_fastapi.app" in sys.modules:
-            Thread(target=lambda: self.app().state.desks.read_ahead(), name="clickjoin-status", daemon=True).start()
+            Thread(target=lambda: self.app().state.views.read_ahead(), name="clickjoin-status", daemon=True).start()
 
     async def __call__(
         self,

@@ -13,8 +13,8 @@ from clickjoin.report.overview import WINDOWS
 from clickjoin_airflow.pipelines import BrokenFile, Found, PipelineFile
 from clickjoin_airflow.status import files
 from clickjoin_airflow.status.access import REQUIRED, Name, backfill_dag, may_backfill, may_read
-from clickjoin_airflow.status.desk import Desk
 from clickjoin_airflow.status.lanes import Lanes
+from clickjoin_airflow.status.pipeline_view import PipelineView
 
 T = TypeVar("T")
 # The lane in which the pipelines' files are read, and what it is called where they cannot be.
@@ -25,27 +25,27 @@ pipeline = APIRouter(prefix="/api/pipelines/{pipeline}", dependencies=[REQUIRED]
 
 
 class _Reader:
-    """The desk of a request's pipeline, whose every answer is read in the pipeline's own lane."""
+    """The view of a request's pipeline, whose every answer is read in the pipeline's own lane."""
 
-    def __init__(self, desk: Desk, lanes: Lanes) -> None:
-        self._desk, self._lanes = desk, lanes
+    def __init__(self, view: PipelineView, lanes: Lanes) -> None:
+        self._view, self._lanes = view, lanes
 
-    async def __call__(self, read: Callable[[Desk], T]) -> T:
-        """What `read` makes of the desk. Errors: Busy."""
-        name = self._desk.file.name
-        return await self._lanes.run(name, f"pipeline {name}", lambda: read(self._desk))
+    async def __call__(self, read: Callable[[PipelineView], T]) -> T:
+        """What `read` makes of the view. Errors: Busy."""
+        name = self._view.file.name
+        return await self._lanes.run(name, f"pipeline {name}", lambda: read(self._view))
 
 
 async def _reader(pipeline: Name, request: Request) -> _Reader:
     state = request.app.state
-    found: Desk | None = await state.files.run(FILES, PLACE, lambda: state.desks.get(pipeline))
+    found: PipelineView | None = await state.files.run(FILES, PLACE, lambda: state.views.get(pipeline))
     if found is None:
         raise HTTPException(404, f"No file in the pipelines' folder names pipeline {pipeline!r}")
     return _Reader(found, state.lanes)
 
 
 async def _found(request: Request) -> Found:
-    found: Found = await request.app.state.files.run(FILES, PLACE, request.app.state.desks.found)
+    found: Found = await request.app.state.files.run(FILES, PLACE, request.app.state.views.found)
     return found
 
 
@@ -69,7 +69,7 @@ def static(name: str) -> Response:
 @pages.get("/report/{pipeline}/{name:path}", dependencies=[REQUIRED])
 async def report(name: str, ask: ReaderDep) -> Response:
     """A file of a quality report."""
-    return await ask(lambda desk: files.report_file(desk.file.tables, name))
+    return await ask(lambda view: files.report_file(view.file.tables, name))
 
 
 @pages.get("/api/pipelines")
@@ -104,52 +104,52 @@ async def overview(ask: ReaderDep, hours: int = 24, replica: str = "") -> dict[s
     """Figures by replica, and series for charts."""
     if hours not in WINDOWS:
         raise HTTPException(422, f"hours: write one of {', '.join(map(str, WINDOWS))}")
-    return await ask(lambda desk: desk.overview(hours, replica))
+    return await ask(lambda view: view.overview(hours, replica))
 
 
 @pipeline.get("/batches")
 async def batches(ask: ReaderDep) -> list[dict[str, Any]]:
     """The newest batches."""
-    return await ask(lambda desk: desk.batches())
+    return await ask(lambda view: view.batches())
 
 
 @pipeline.get("/dates")
 async def dates(ask: ReaderDep) -> dict[str, Any]:
     """Counts and state of each date."""
-    return await ask(lambda desk: desk.dates())
+    return await ask(lambda view: view.dates())
 
 
 @pipeline.get("/dates/{day}/checks")
 async def checks(ask: ReaderDep, day: date) -> list[dict[str, Any]]:
     """Quality checks of a date."""
-    return await ask(lambda desk: desk.checks_of(day))
+    return await ask(lambda view: view.checks_of(day))
 
 
 @pipeline.get("/found")
 async def found(ask: ReaderDep) -> dict[str, Any]:
     """Verifications and quality runs."""
-    return await ask(lambda desk: desk.found())
+    return await ask(lambda view: view.found())
 
 
 @pipeline.get("/reports")
 async def reports(ask: ReaderDep, folder: Text) -> dict[str, Any]:
     """The pages of a quality report."""
-    return await ask(lambda desk: {"pages": files.report_pages(desk.file.tables, folder)})
+    return await ask(lambda view: {"pages": files.report_pages(view.file.tables, folder)})
 
 
 @pipeline.get("/registry")
 async def registry(ask: ReaderDep) -> dict[str, Any]:
     """The registry by bucket and shard."""
-    return await ask(lambda desk: desk.registry())
+    return await ask(lambda view: view.registry())
 
 
 @pipeline.get("/backlog")
 async def backlog(ask: ReaderDep) -> dict[str, Any]:
     """What the sources hold and is not planned."""
-    return await ask(lambda desk: desk.backlog())
+    return await ask(lambda view: view.backlog())
 
 
 @pipeline.get("/explain")
 async def explain(ask: ReaderDep, event_id: Text) -> dict[str, Any]:
     """Where an event is."""
-    return await ask(lambda desk: desk.explain(event_id))
+    return await ask(lambda view: view.explain(event_id))

@@ -58,7 +58,7 @@ def restore(
     pipeline: Pipeline,
     folder: Path,
     at: str,
-    say: Reporter,
+    report_line: Reporter,
     *,
     force: bool = False,
     dry_run: bool = False,
@@ -70,7 +70,7 @@ def restore(
     """
     place, held = find(folder, pipeline.pipeline, at)
     if not at and place != folder:
-        _say_passed_over(place.parent, say)
+        _say_passed_over(place.parent, report_line)
     if dry_run:
         _check(place, held)
         return Restored(place, held, None, dict(held.tables))
@@ -83,14 +83,14 @@ def restore(
         staging = Path(f"{root}{STAGING}")
         _stage(place, held, staging)
         failpoint.reach("restore-copied")
-        return _swap(root, staging, Restored(place, held, None, {}), say)
+        return _swap(root, staging, Restored(place, held, None, {}), report_line)
 
 
-def _say_passed_over(home: Path, say: Reporter) -> None:
+def _say_passed_over(home: Path, report_line: Reporter) -> None:
     """Name the backups whose age nobody can tell: one of them may be newer than the one that was chosen."""
     for place, at in dated(home):
         if at is None:
-            say(f"{place}: its manifest cannot be read; it was passed over")
+            report_line(f"{place}: its manifest cannot be read; it was passed over")
 
 
 def _check(place: Path, held: Manifest) -> None:
@@ -137,11 +137,11 @@ def _damaged(file: Path, why: str) -> LakeError:
     return LakeError(f"{file}: the backup is damaged ({why})", remedy="The lake is as it was; restore another (--at)")
 
 
-def _swap(root: Path, staging: Path, done: Restored, say: Reporter) -> Restored:
+def _swap(root: Path, staging: Path, done: Restored, report_line: Reporter) -> Restored:
     now = datetime.now(UTC)
     aside = _put_aside(root, now)
     if aside:
-        say(f"{root}: put aside as {aside}")
+        report_line(f"{root}: put aside as {aside}")
     with written_to(root, _AGAIN):
         flush(root.parent)
         failpoint.reach("restore-put-aside")

@@ -61,7 +61,7 @@ class _Wanted:
     under_way: tuple[str, ...]
 
 
-def take(pipeline: Pipeline, to: Path, say: Reporter, *, wait: float, keep: int | None = None) -> Taken:
+def take(pipeline: Pipeline, to: Path, report_line: Reporter, *, wait: float, keep: int | None = None) -> Taken:
     """Copy a lake as it stands at one moment to `to/<pipeline>/<time>`; of those so named keep the newest `keep`.
 
     Errors: ConfigError for a folder that will not do, CommitConflict where no quiet moment comes within `wait` seconds,
@@ -72,10 +72,10 @@ def take(pipeline: Pipeline, to: Path, say: Reporter, *, wait: float, keep: int 
     with written_to(home, _ROOM):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with written_to(home, _ROOM), alone(home / ".lock", "another backup"):
-        return _take(pipeline, home, say, wait, keep)
+        return _take(pipeline, home, report_line, wait, keep)
 
 
-def _take(pipeline: Pipeline, home: Path, say: Reporter, wait: float, keep: int | None) -> Taken:
+def _take(pipeline: Pipeline, home: Path, report_line: Reporter, wait: float, keep: int | None) -> Taken:
     known, partial = _newest(home), home / PARTIAL
     partial.mkdir(mode=0o700, exist_ok=True)
     for _ in range(_TRIES):
@@ -86,7 +86,7 @@ def _take(pipeline: Pipeline, home: Path, say: Reporter, wait: float, keep: int 
             files = copier.all(wanted)
         except Vanished as gone:
             _require_collected(pipeline.root, Path(str(gone)))
-            say(f"{gone}: was collected while it was to be copied; beginning again, with what is there already")
+            report_line(f"{gone}: was collected while it was to be copied; beginning again, with what is there already")
             continue
         if _same_folders(pipeline.root, wanted.looks):
             versions = {name: seen.version for name, seen in wanted.looks.items()}
@@ -94,7 +94,7 @@ def _take(pipeline: Pipeline, home: Path, say: Reporter, wait: float, keep: int 
                              wanted.under_way, files)  # fmt: skip
             folder = _finish(home, whole, at)
             return Taken(folder, whole, copier.copied, copier.bytes, _prune(home, keep, folder))
-        say(f"{pipeline.root}: tables were put in the place of others meanwhile; beginning again")
+        report_line(f"{pipeline.root}: tables were put in the place of others meanwhile; beginning again")
     raise LakeError(
         f"{pipeline.root}: {_TRIES} times in a row files were collected before they could be copied",
         remedy="Keep files longer (retention.files) than a backup takes",

@@ -44,8 +44,8 @@ def restore(
     """Put a backup in the lake's place, and the lake aside. Stop joins first; afterwards drain, and compare."""
     from clickjoin.backup.restore import restore as put_back
 
-    say, folder = console.batch_line(as_json), source.expanduser().absolute()
-    done = put_back(load(config), folder, at, say, force=force, dry_run=dry_run)
+    report_line, folder = console.batch_line(as_json), source.expanduser().absolute()
+    done = put_back(load(config), folder, at, report_line, force=force, dry_run=dry_run)
     console_backup.restored(done.to_dict(), as_json, dry_run=dry_run)
 
 

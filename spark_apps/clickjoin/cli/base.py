@@ -28,32 +28,32 @@ Replica = Annotated[
 Joining = Annotated[
     str, typer.Option(help="name of this running copy", envvar="CLICKJOIN_REPLICA", callback=joining_name)
 ]
-Remote = Annotated[
-    str, typer.Option(help="Spark Connect address (sc://…), or a file that holds it", envvar="CLICKJOIN_REMOTE")
+SparkConnect = Annotated[
+    str, typer.Option(help="Spark Connect address (sc://…), or a file that holds it", envvar="CLICKJOIN_SPARK_CONNECT")
 ]
 
 
-def connected(remote: str) -> Any:
+def connected(spark_connect: str) -> Any:
     """A Spark session: on a server, or in this process. Errors: ConfigError where the address cannot be read."""
     from clickjoin.spark import session
 
-    if remote and not remote.startswith("sc://"):
+    if spark_connect and not spark_connect.startswith("sc://"):
         try:
-            remote = Path(remote).read_text(encoding="utf-8").strip()
+            spark_connect = Path(spark_connect).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(
-                f"{remote}: cannot be read ({error})", remedy="Give sc://… or a file that holds it"
+                f"{spark_connect}: cannot be read ({error})", remedy="Give sc://… or a file that holds it"
             ) from error
-    with console.waiting("starting Spark" if not remote else "connecting to Spark"):
-        return session.connect(remote) if remote else session.in_process()
+    with console.waiting("starting Spark" if not spark_connect else "connecting to Spark"):
+        return session.connect(spark_connect) if spark_connect else session.in_process()
 
 
 def run_job(
-    name: str, pipeline: Pipeline, replica: str = "", *, remote: str = "", as_json: bool, **arguments: Any
+    name: str, pipeline: Pipeline, replica: str = "", *, spark_connect: str = "", as_json: bool, **arguments: Any
 ) -> dict[str, Any]:
     """Run a job of the table, on a session of its own if it needs one; returns its summary."""
     job = JOBS[name]
-    spark = connected(remote) if job.needs_spark else None
+    spark = connected(spark_connect) if job.needs_spark else None
     return job.run(spark, pipeline, replica, console.batch_line(as_json), **arguments)
 
 

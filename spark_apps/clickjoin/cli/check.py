@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from clickjoin.cli import console
-from clickjoin.cli.base import Config, Json, Remote, Replica, app, run_job
+from clickjoin.cli.base import Config, Json, Replica, SparkConnect, app, run_job
 from clickjoin.config import load
 from clickjoin.model.times import parse_date
 
@@ -16,7 +16,7 @@ from clickjoin.model.times import parse_date
 def verify(
     config: Config,
     replica: Replica = "main",
-    remote: Remote = "",
+    spark_connect: SparkConnect = "",
     as_json: Json = False,
     since: Annotated[str | None, typer.Option("--from", help="first event time; default: verify.window ago")] = None,
     until: Annotated[str | None, typer.Option("--to", help="event time to end before; default: now")] = None,
@@ -31,7 +31,7 @@ def verify(
         "verify",
         pipeline,
         replica,
-        remote=remote,
+        spark_connect=spark_connect,
         as_json=as_json,
         since=since,
         until=until,
@@ -46,7 +46,7 @@ def verify(
 def quality(
     config: Config,
     replica: Replica = "main",
-    remote: Remote = "",
+    spark_connect: SparkConnect = "",
     as_json: Json = False,
     date: Annotated[str | None, typer.Option(help="date of event time, UTC; default: yesterday")] = None,
 ) -> None:
@@ -54,6 +54,6 @@ def quality(
     pipeline = load(config)
     if date:
         parse_date(date)  # said before Spark takes its time to start
-    result = run_job("quality", pipeline, replica, remote=remote, as_json=as_json, date=date)
+    result = run_job("quality", pipeline, replica, spark_connect=spark_connect, as_json=as_json, date=date)
     console.graded(result, as_json)
     raise typer.Exit(0 if result["ok"] else 1)

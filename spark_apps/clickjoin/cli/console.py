@@ -20,7 +20,7 @@ _out = Console(highlight=False, emoji=False)
 _err = Console(stderr=True, highlight=False, emoji=False)
 
 
-def say(text: str) -> None:
+def report_line(text: str) -> None:
     """Print a line."""
     _out.print(text, markup=False, soft_wrap=True)
 
@@ -100,7 +100,7 @@ def drained(data: dict[str, Any], as_json: bool) -> None:
         return print_json(data)
     _flows_and_state(data)
     for problem in data["problems"]:
-        say(problem_text(**problem))
+        report_line(problem_text(**problem))
     if "accounts" in data:
         pairs("accounts of all runs: every record and every event", data["accounts"])
     _out.print("[green]the sums agree[/]" if data["ok"] else "[red]something is wrong: see above[/]")
@@ -117,11 +117,11 @@ def verified(data: dict[str, Any], as_json: bool) -> None:
     for kind, count in data["counted"].items():
         table.add_row(f"({kind.replace('_', ' ')})", str(count), "", style="dim")
     _out.print(table)
-    say(f"{data['ids']} ids and {data['bytes']} bytes of input looked at")
+    report_line(f"{data['ids']} ids and {data['bytes']} bytes of input looked at")
     for kind, found in data["samples"].items():
-        say(f"{kind.replace('_', ' ')}: " + "; ".join(" ".join(map(str, one.values())) for one in found))
+        report_line(f"{kind.replace('_', ' ')}: " + "; ".join(" ".join(map(str, one.values())) for one in found))
     for note in data["notes"]:
-        say(note)
+        report_line(note)
     _out.print(f"[{'green' if data['ok'] else 'red'}]{data['verdict']}[/]")
     return None
 
@@ -130,7 +130,7 @@ def graded(data: dict[str, Any], as_json: bool) -> None:
     """Print what a run of the quality suites found; the checks that are red have been said."""
     if as_json:
         return print_json(data)
-    say(f"report: {data['report']}/index.html")
+    report_line(f"report: {data['report']}/index.html")
     _out.print(f"[{'green' if data['ok'] else 'red'}]{data['verdict']}[/]")
     return None
 
@@ -140,9 +140,9 @@ def findings(config: Path, problems: list[str], as_json: bool) -> None:
     if as_json:
         return print_json({"file": str(config), "ok": not problems, "problems": problems})
     for problem in problems:
-        say(f"{config}: {problem}")
+        report_line(f"{config}: {problem}")
     if not problems:
-        say(f"{config}: all is well")
+        report_line(f"{config}: all is well")
     return None
 
 
@@ -154,7 +154,7 @@ def status(name: str, data: dict[str, Any], as_json: bool) -> None:
     for replica, part in data["replicas"].items():
         pairs(f"replica {replica}", _short(part) | part["totals"])
         for problem in part["problems"]:
-            say(problem_text(**problem))
+            report_line(problem_text(**problem))
         _batches(part["last"])
     return None
 
@@ -162,19 +162,19 @@ def status(name: str, data: dict[str, Any], as_json: bool) -> None:
 def _batches(rows: list[dict[str, Any]]) -> None:
     _out.print("[bold]last batches[/]" if rows else "no batch has been settled yet")
     for row in rows:
-        say(batch_text(row, f"{row['settled_at']:%m-%d %H:%M:%S}"))
+        report_line(batch_text(row, f"{row['settled_at']:%m-%d %H:%M:%S}"))
 
 
 def explained(data: dict[str, Any], as_json: bool) -> None:
     """Print an event's state and its whole way."""
     if as_json:
         return print_json(data)
-    say(f"{data['event_id']}: {data['state']}" + (f". {data['remedy']}" if data["remedy"] else ""))
+    report_line(f"{data['event_id']}: {data['state']}" + (f". {data['remedy']}" if data["remedy"] else ""))
     for step in data["history"]:
         _out.print(f"[bold]{step['table']}[/]")
         for key, value in step.items():
             if key != "table":
-                say(f"  {key.replace('_', ' ')}: {value}")  # whole, however long: it is there to be copied
+                report_line(f"  {key.replace('_', ' ')}: {value}")  # whole, however long: it is there to be copied
     return None
 
 
@@ -183,9 +183,9 @@ def exported(out: Path, data: dict[str, Any], as_json: bool) -> None:
     if as_json:
         return print_json({"file": str(out), **data})
     reasons = ", ".join(f"{reason} {count}" for reason, count in data["reasons"].items())
-    say(f"{out}: {data['records']} records, {data['bytes']:,} bytes" + (f" ({reasons})" if reasons else ""))
+    report_line(f"{out}: {data['records']} records, {data['bytes']:,} bytes" + (f" ({reasons})" if reasons else ""))
     if data["without_bytes"]:
-        say(f"{data['without_bytes']} rows hold no bytes: put their files back, and they are read")
+        report_line(f"{data['without_bytes']} rows hold no bytes: put their files back, and they are read")
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clickjoin.cli.console import pairs, print_json, say
+from clickjoin.cli.console import pairs, print_json, report_line
 
 
 def taken(data: dict[str, Any], as_json: bool) -> None:
@@ -30,9 +30,9 @@ def restored(data: dict[str, Any], as_json: bool, *, dry_run: bool) -> None:
         "the lake before": data["aside"] or "none",
     })  # fmt: skip
     if not dry_run:
-        say("now run `clickjoin drain` for each replica: what was joined since is read and joined again")
+        report_line("now run `clickjoin drain` for each replica: what was joined since is read and joined again")
         if data["aside"]:
-            say(f"then `clickjoin compare --aside {data['aside']}`: what could not be")
+            report_line(f"then `clickjoin compare --aside {data['aside']}`: what could not be")
     return None
 
 
@@ -41,6 +41,6 @@ def compared(states: dict[str, int], some: list[dict[str, Any]], as_json: bool) 
     if as_json:
         return print_json({"missing": sum(states.values()), "states": states, "some": some})
     for item in some:
-        say(f"{item['event_id']} at {item['event_time']}: {item['state']}")
+        report_line(f"{item['event_id']} at {item['event_time']}: {item['state']}")
     pairs("joined there and not here", {"all": sum(states.values()), **states})
     return None

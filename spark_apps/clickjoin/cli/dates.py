@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from clickjoin.cli import console, console_dates
-from clickjoin.cli.base import Config, Json, Remote, Replica, app, run_job, small_tables, writable
+from clickjoin.cli.base import Config, Json, Replica, SparkConnect, app, run_job, small_tables, writable
 from clickjoin.config import load
 from clickjoin.model.errors import DateError
 
@@ -21,7 +21,7 @@ def close_date(
     date: Annotated[str, typer.Argument(help="date of event time, UTC, such as 2026-03-01")],
     config: Config,
     replica: Replica = "main",
-    remote: Remote = "",
+    spark_connect: SparkConnect = "",
     as_json: Json = False,
     wait: Annotated[bool, typer.Option("--wait", help="wait until it is complete, close.wait at most")] = False,
     force: Annotated[bool, typer.Option("--force", help="close it although something is missing")] = False,
@@ -40,10 +40,12 @@ def close_date(
         try:
             require_ready(pipeline, day)
         except DateError as error:
-            console.say(f"clickjoin: {error}")
+            console.report_line(f"clickjoin: {error}")
             raise typer.Exit(1) from error
     forced = "closed by hand" if force else ""
-    done = run_job("close_day", pipeline, replica, remote=remote, as_json=as_json, date=date, forced=forced)
+    done = run_job(
+        "close_day", pipeline, replica, spark_connect=spark_connect, as_json=as_json, date=date, forced=forced
+    )
     console_dates.closed([done], as_json)
     raise typer.Exit(0 if done["ok"] else 1)
 
@@ -60,7 +62,7 @@ def backfill(
     jobs: Annotated[int, typer.Option(min=1, max=16, help="dates at a time")] = 1,
     run: Annotated[str, typer.Option(help="go on with this run: the dates that it has closed are passed over")] = "",
     replica: Replica = "main",
-    remote: Remote = "",
+    spark_connect: SparkConnect = "",
     as_json: Json = False,
 ) -> None:
     """Fill or rebuild the output of some dates, beside joins that run; exit code 1 if one is not closed afterwards."""
@@ -77,7 +79,7 @@ def backfill(
         "backfill",
         pipeline,
         replica,
-        remote=remote,
+        spark_connect=spark_connect,
         as_json=as_json,
         since=since,
         until=until,

@@ -28,13 +28,15 @@ def init(config: Config) -> None:
             config.write_text(starter(Path.cwd()), encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"{config}: cannot be written ({error.strerror})", remedy="Give another place") from error
-        console.say(f"{config} written: put in your logs' folders and columns, then run `clickjoin init` once more")
+        console.report_line(
+            f"{config} written: put in your logs' folders and columns, then run `clickjoin init` once more"
+        )
         return
     from clickjoin.lake_setup import initialise
 
     pipeline = writable(config)
     made = initialise(pipeline)
-    console.say(f"{pipeline.root}: {f'created {len(made)} tables' if made else 'all tables are there already'}")
+    console.report_line(f"{pipeline.root}: {f'created {len(made)} tables' if made else 'all tables are there already'}")
 
 
 @app.command(name="generate")

@@ -90,7 +90,7 @@ def land(engine: Engine, logs: RawLogs, done: Callable[[Settled], None]) -> int:
     return records
 
 
-def backfill(engine: Engine, days: Sequence[Day], order: Order, jobs: int, say: Reporter) -> dict[str, Any]:
+def backfill(engine: Engine, days: Sequence[Day], order: Order, jobs: int, report_line: Reporter) -> dict[str, Any]:
     """Carry out an order on some dates, `jobs` at a time. Returns `dates` (their answers, in order) and `errors`.
 
     A date that fails leaves the others alone. Dates that this run (by `order.run`) has closed before are passed over.
@@ -99,26 +99,26 @@ def backfill(engine: Engine, days: Sequence[Day], order: Order, jobs: int, say: 
     todo = [day for day in days if day.date not in over]
     for day in days:
         if day.date in over:
-            say(f"{day}: done by this run before")
+            report_line(f"{day}: done by this run before")
     answers: dict[str, dict[str, Any]] = {}
     errors: dict[str, str] = {}
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
-        running = {pool.submit(_one, engine, day, order, say): day for day in todo}
+        running = {pool.submit(_one, engine, day, order, report_line): day for day in todo}
         for job in as_completed(running):
             name = str(running[job])
             try:
                 answers[name] = job.result()
             except Exception as error:  # whatever it is, the other dates go on
                 errors[name] = _text(error).removeprefix(f"{name}: ")
-                say(f"{name}: {errors[name]}")
-            say(f"{len(answers) + len(errors)} of {len(todo)} dates done")
+                report_line(f"{name}: {errors[name]}")
+            report_line(f"{len(answers) + len(errors)} of {len(todo)} dates done")
     return {"dates": [answers[day] for day in sorted(answers)], "errors": errors, "passed_over": len(over)}
 
 
-def _one(engine: Engine, day: Day, order: Order, say: Reporter) -> dict[str, Any]:
+def _one(engine: Engine, day: Day, order: Order, report_line: Reporter) -> dict[str, Any]:
     session = another(engine.lake.spark)
     try:
-        return close(engine.copy(engine.replica, session), day, order, say)
+        return close(engine.copy(engine.replica, session), day, order, report_line)
     finally:
         release(session)
 

@@ -57,7 +57,7 @@ class Done:
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in more.items() if value) or "nothing"
 
 
-def close(engine: Engine, day: Day, order: Order, say: Reporter) -> dict[str, Any]:
+def close(engine: Engine, day: Day, order: Order, report_line: Reporter) -> dict[str, Any]:
     """Carry out an order on a date; returns its row of table `dates`, `ok`, `verdict`, `changed` and counts.
 
     changed: the output differs from when the date was last closed, or this very run closed it then: those who wait
@@ -70,35 +70,35 @@ def close(engine: Engine, day: Day, order: Order, say: Reporter) -> dict[str, An
         begun, micros = time.perf_counter(), int(engine.clock() * MICROS)
         done, mark = Done(day), low_watermark(engine.pipeline, delta, min(engine.clock(), time.time()))
         if order.action == "rebuild":
-            say(f"{day}: {done.add(rebuild(engine, day.span, micros))}")
-        _fill(engine, day, done, say)
-        report = _verified(engine, day, order, done, say)
-        checks = quality.run(engine, day.date, say).to_dict()
+            report_line(f"{day}: {done.add(rebuild(engine, day.span, micros))}")
+        _fill(engine, day, done, report_line)
+        report = _verified(engine, day, order, done, report_line)
+        checks = quality.run(engine, day.date, report_line).to_dict()
         row = _row(engine, day, order, report, checks, mark, micros)
         before = ledger.last_closed(delta, day)
         row["revision"] = _revision(before, row)
         row["seconds"] = round(time.perf_counter() - begun, 3)
         delta.append("dates", [row])
-    say(f"{day}: {row['state']}{': ' + row['detail'] if row['detail'] else ''} ({row['seconds']:.1f} s)")
+    report_line(f"{day}: {row['state']}{': ' + row['detail'] if row['detail'] else ''} ({row['seconds']:.1f} s)")
     return _answer(row, before, done)
 
 
-def _fill(engine: Engine, day: Day, done: Done, say: Reporter) -> None:
-    say(f"{day}: tried again: {done.add(try_again(engine, day.span))}")
+def _fill(engine: Engine, day: Day, done: Done, report_line: Reporter) -> None:
+    report_line(f"{day}: tried again: {done.add(try_again(engine, day.span))}")
     late = join_expired(engine, day.span, int(engine.clock() * MICROS))
     if any(late.values()):
         said = done.add(late)
-        say(f"{day}: older than the registry's boundary, so its output alone says what is joined: {said}")
+        report_line(f"{day}: older than the registry's boundary, so its output alone says what is joined: {said}")
 
 
-def _verified(engine: Engine, day: Day, order: Order, done: Done, say: Reporter) -> Report:
+def _verified(engine: Engine, day: Day, order: Order, done: Done, report_line: Reporter) -> Report:
     wish = order.repair if order.repair is not None else engine.pipeline.verify.repair or order.action == "fill"
-    report = Verifier(engine, say).verify(Wanted(day.low, day.high, repair=wish))
+    report = Verifier(engine, report_line).verify(Wanted(day.low, day.high, repair=wish))
     fixed = sum(count.repaired for count in report.counts)
     if fixed:
         done.add({"repaired": fixed})
         done.add(try_again(engine, day.span))
-        report = Verifier(engine, say).verify(Wanted(day.low, day.high))
+        report = Verifier(engine, report_line).verify(Wanted(day.low, day.high))
     return report
 
 

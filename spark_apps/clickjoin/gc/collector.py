@@ -99,7 +99,7 @@ class Collector:
     lake: SparkTables
     now: datetime
     finish: unsettled.Finish
-    say: Reporter
+    report_line: Reporter
     patience: float = 60.0
     dry_run: bool = False
     sleep: Callable[[float], None] = time.sleep
@@ -110,7 +110,7 @@ class Collector:
         wanted = horizon(self.pipeline, known)
         done = Collected(self.dry_run, known.boundary, wanted.boundary, wanted.notes)
         for note in wanted.notes:
-            self.say(note)
+            self.report_line(note)
         floor = self._claims(wanted, done)
         for name, before in (("primary", floor), ("foreign", wanted.foreign)):
             self._drop(name, before, done)
@@ -139,7 +139,7 @@ class Collector:
         handled = unsettled.handle(delta, self.pipeline, self.patience, self.finish, self.sleep)
         done.stragglers = {name: tokens for name, tokens in asdict(handled).items() if tokens}
         for name, tokens in done.stragglers.items():
-            self.say(f"batches from before the boundary moved, {name}: {', '.join(tokens)}")
+            self.report_line(f"batches from before the boundary moved, {name}: {', '.join(tokens)}")
         failpoint.reach("stragglers-handled")
         self._drop("registry", min(boundary.values()), done)
         failpoint.reach("claims-dropped")

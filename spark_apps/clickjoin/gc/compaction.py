@@ -36,7 +36,7 @@ class Maintained:
 
 
 def maintain(
-    pipeline: Pipeline, lake: SparkTables, now: datetime, say: Reporter, crowd: int = FEWEST_IN_OPEN
+    pipeline: Pipeline, lake: SparkTables, now: datetime, report_line: Reporter, crowd: int = FEWEST_IN_OPEN
 ) -> Maintained:
     """Rewrite the tables of a pipeline where that is worth it. Safe beside joins.
 
@@ -51,11 +51,11 @@ def maintain(
         files = done.rewritten[table.name] = sum(result or 0 for result in results)
         done.busy += results.count(None)
         if files:
-            say(f"{table.name}: {files} files rewritten")
+            report_line(f"{table.name}: {files} files rewritten")
     return done
 
 
-def clean(pipeline: Pipeline, delta: DeltaTables, say: Reporter) -> dict[str, int]:
+def clean(pipeline: Pipeline, delta: DeltaTables, report_line: Reporter) -> dict[str, int]:
     """Remove files that nobody needs, and old logs; returns data files removed by table. Safe beside joins.
 
     Errors: ClockError where this process's clock and the lake's disagree by more than skew_bound; nothing is removed.
@@ -64,21 +64,21 @@ def clean(pipeline: Pipeline, delta: DeltaTables, say: Reporter) -> dict[str, in
     reading.require(skew_bound(pipeline))
     # Before any table is read: a batch that settles later is in its log by then, and one planned later is young.
     plans = unsettled(delta, pipeline)
-    _say_held(pipeline, plans, reading.sure, say)
+    _say_held(pipeline, plans, reading.sure, report_line)
     removed: dict[str, int] = {}
     for name in (table.name for table in ALL if delta.exists(table.name)):
         needed = needs(pipeline, name, plans, reading.sure)
         removed[name] = len(vacuum(delta, name, needed))
         clean_log(delta, name, reading.sure, needed)
         if removed[name]:
-            say(f"{name}: {removed[name]} files removed")
+            report_line(f"{name}: {removed[name]} files removed")
     return removed
 
 
-def _say_held(pipeline: Pipeline, plans: Sequence[BatchPlan], now: float, say: Reporter) -> None:
+def _say_held(pipeline: Pipeline, plans: Sequence[BatchPlan], now: float, report_line: Reporter) -> None:
     for plan in plans[:1]:
         if now - plan.planned_at.timestamp() > pipeline.retention.files:
-            say(
+            report_line(
                 f"{plan.token}, planned at {plan.planned_at}, is not settled: what it may have written since then stays"
             )
 

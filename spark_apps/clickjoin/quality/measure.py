@@ -42,8 +42,8 @@ class Measured:
 class Measurer:
     """Measures dates of one pipeline. `micros`: now."""
 
-    def __init__(self, lake: SparkReader, pipeline: Pipeline, micros: int, say: Reporter) -> None:
-        self._lake, self._pipeline, self._now, self._say = lake, pipeline, moment(micros), say
+    def __init__(self, lake: SparkReader, pipeline: Pipeline, micros: int, report_line: Reporter) -> None:
+        self._lake, self._pipeline, self._now, self._report_line = lake, pipeline, moment(micros), report_line
 
     def measure(self, day: date) -> Measured:
         """All figures of a date; a pass for each table and stream, and one over all ids."""
@@ -106,7 +106,7 @@ class Measurer:
         begun = time.perf_counter()
         done = work(*args)
         if (took := time.perf_counter() - begun) > 10:
-            self._say(f"{what}: {took:.0f} s")
+            self._report_line(f"{what}: {took:.0f} s")
         return done
 
     def _quarantine(self, batches: set[tuple[str, int]]) -> tuple[int, int] | None:

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from clickjoin.quality.measure import Measured
 
 
-def run(engine: Engine, day: date, say: Reporter) -> Report:
+def run(engine: Engine, day: date, report_line: Reporter) -> Report:
     """Check a date (UTC, of the events' own time); write its report, then its rows, in one commit.
 
     Errors: ConfigError for an expectation of the pipeline's file that cannot be; LakeError where table `quality` or the
     folder of reports is of no use. Nothing is written then.
     """
-    return Run(engine, day, say).run()
+    return Run(engine, day, report_line).run()
 
 
 def day_of(text: str | None) -> date:
@@ -50,7 +50,7 @@ class Run:
 
     engine: Engine
     day: date
-    say: Reporter
+    report_line: Reporter
 
     def run(self) -> Report:
         """See `run`."""
@@ -62,7 +62,7 @@ class Run:
         own.require_sound()
         micros = docs.free(self.engine.replica, self.day, int(self.engine.clock() * MICROS))
         with sized(lake, pipeline, Day(self.day).span):
-            measured = measure.Measurer(lake, pipeline, micros, self.say).measure(self.day)
+            measured = measure.Measurer(lake, pipeline, micros, self.report_line).measure(self.day)
             judged, results = self._judge(measured, past, own)
             judged = self._with_samples(measured, judged)
         report = Report(
@@ -125,8 +125,8 @@ class Run:
         docs.drop_before(before)
         for one in report.outcomes:
             if one.state in ("failed", "warned"):
-                self.say(
+                self.report_line(
                     f"{one.state}: {one.name}: {one.expected}, but was {one.observed}. {one.detail or ''}".rstrip()
                 )
-        self.say(f"{report.verdict} ({report.seconds:.1f} s)")
+        self.report_line(f"{report.verdict} ({report.seconds:.1f} s)")
         return report

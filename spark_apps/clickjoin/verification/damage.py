@@ -75,13 +75,13 @@ class Damage:
         return {"torn_log": found["torn_log"]}
 
 
-def examine(delta: DeltaTables, pipeline: Pipeline, since: datetime, *, repair: bool, say: Reporter) -> Damage:
+def examine(delta: DeltaTables, pipeline: Pipeline, since: datetime, *, repair: bool, report_line: Reporter) -> Damage:
     """Look at logs and files; where `repair`, make logs whole.
 
     `since`: how far back single commits are looked for. Errors: LakeError where the journal itself cannot be trusted,
     so that no id can be judged.
     """
-    torn = _fill(delta, say) if repair else ()
+    torn = _fill(delta, report_line) if repair else ()
     facts = gather(delta, pipeline.pipeline)
     found = disagreements(facts)
     if others := [one for one in found if one.kind != OLD_TABLE]:
@@ -93,10 +93,10 @@ def examine(delta: DeltaTables, pipeline: Pipeline, since: datetime, *, repair: 
     return Damage(torn, tuple(found), tuple(lost), tuple(files))
 
 
-def _fill(delta: DeltaTables, say: Reporter) -> tuple[tuple[str, str], ...]:
+def _fill(delta: DeltaTables, report_line: Reporter) -> tuple[tuple[str, str], ...]:
     done = [(table.name, torn) for table in ALL for torn in fill(delta, table.name)]
     for name, torn in done:
-        say(f"{delta.path(name)}: {torn.file} {torn.why}: replaced by an entry without a change")
+        report_line(f"{delta.path(name)}: {torn.file} {torn.why}: replaced by an entry without a change")
     return tuple((name, torn.file) for name, torn in done)
 
 
@@ -109,20 +109,20 @@ def _require_books(delta: DeltaTables, files: Sequence[BadFile]) -> None:
             )
 
 
-def _take_out(delta: DeltaTables, files: Sequence[BadFile], say: Reporter) -> None:
+def _take_out(delta: DeltaTables, files: Sequence[BadFile], report_line: Reporter) -> None:
     for name in dict.fromkeys(file.table for file in files):
         own = [file for file in files if file.table == name]
         take_out(delta, name, own)
         for file in own:
-            say(f"{delta.path(name)}/{file.path}: {file.why}: taken out of the table, with {file.rows} rows")
+            report_line(f"{delta.path(name)}/{file.path}: {file.why}: taken out of the table, with {file.rows} rows")
 
 
-def settle(delta: DeltaTables, pipeline: Pipeline, damage: Damage, say: Reporter) -> None:
+def settle(delta: DeltaTables, pipeline: Pipeline, damage: Damage, report_line: Reporter) -> None:
     """Take files out, and write down that what was lost with commits is repaired, so that it is found no more.
 
     Not before claims are given back: until then whoever joins stops at a file that is gone, and doubles nothing.
     """
-    _take_out(delta, damage.files, say)
+    _take_out(delta, damage.files, report_line)
     account(delta, pipeline.pipeline, [name for name in lacking(damage.older) if name not in _BOOKS])
     for one in damage.overwritten:
         delta.commit_txn_only(one.table, Txn(one.accounted, 1))

@@ -46,15 +46,17 @@ _JOURNAL = "journal"
 class Recovery:
     """The recovery of one replica."""
 
-    def __init__(self, lake: SparkTables, pipeline: Pipeline, replica: str, say: Reporter, clock: Clock) -> None:
-        self._lake, self._pipeline, self._say = lake, pipeline, say
+    def __init__(
+        self, lake: SparkTables, pipeline: Pipeline, replica: str, report_line: Reporter, clock: Clock
+    ) -> None:
+        self._lake, self._pipeline, self._report_line = lake, pipeline, report_line
         self._dispatcher = Dispatcher(pipeline, lake.delta, replica, "recover", clock=clock)
 
     def resume(self) -> None:
         """Finish a recovery that was cut short: what was asked for once is done."""
         plan = self._dispatcher.unsettled()
         if plan:
-            self._say(f"{plan.token} was cut short: it goes on")
+            self._report_line(f"{plan.token} was cut short: it goes on")
             self._carry_out(plan)
 
     def run(self, micros: int) -> dict[str, int]:
@@ -78,7 +80,7 @@ class Recovery:
         failpoint.reach("relanded")
         seal(ctx)
         self._dispatcher.settled(plan, {})
-        self._say(f"{plan.token}: {done} records that no table held were read again")
+        self._report_line(f"{plan.token}: {done} records that no table held were read again")
         return done
 
     def _carry_out(self, plan: BatchPlan) -> dict[str, int]:
@@ -91,13 +93,13 @@ class Recovery:
             seal(ctx)
             done: dict[str, int] = {}
         else:
-            done = recover(ctx, self._say)
+            done = recover(ctx, self._report_line)
         failpoint.reach("recovered")
         self._dispatcher.settled(plan, {})
         return done
 
 
-def recover(ctx: Context, say: Reporter) -> dict[str, int]:
+def recover(ctx: Context, report_line: Reporter) -> dict[str, int]:
     """Carry out a recovery batch; returns how many events it repaired, by kind."""
     part_ = ctx.plan.table
     if part_ is None:
@@ -109,7 +111,7 @@ def recover(ctx: Context, say: Reporter) -> dict[str, int]:
     done: dict[str, int] = {}
     for action, work in doable.items():
         for kind, count in work(ctx, rows.where(F.col("action") == action)).items():
-            say(f"{ctx.plan.token}: {count} {kind}: {_SAID[action]}")
+            report_line(f"{ctx.plan.token}: {count} {kind}: {_SAID[action]}")
             done[kind] = count
     ctx.lake.commit_txn_only(
         "registry", ctx.plan.txn

@@ -66,11 +66,16 @@ class Wanted:
 class Verifier:
     """Verifies and repairs a pipeline, for an engine's replica. `patience`: seconds for batches in flight."""
 
-    def __init__(self, engine: Engine, say: Reporter, *, patience: float = PATIENCE) -> None:
-        self._lake, self._pipeline, self._replica, self._say = engine.lake, engine.pipeline, engine.replica, say
+    def __init__(self, engine: Engine, report_line: Reporter, *, patience: float = PATIENCE) -> None:
+        self._lake, self._pipeline, self._replica, self._report_line = (
+            engine.lake,
+            engine.pipeline,
+            engine.replica,
+            report_line,
+        )
         self._sources, self._clock, self._patience = engine.sources, engine.clock, patience
         self._findings = f"{engine.pipeline.pipeline}/{engine.replica}/findings"
-        self._recovery = Recovery(engine.lake, engine.pipeline, engine.replica, say, engine.clock)
+        self._recovery = Recovery(engine.lake, engine.pipeline, engine.replica, report_line, engine.clock)
 
     def verify(self, wanted: Wanted) -> Report:
         """Look, repair what was asked for, and write it all to table `verification`."""
@@ -79,7 +84,7 @@ class Verifier:
         begun, micros = time.perf_counter(), max(int(self._clock() * MICROS), last + 1)
         span = wanted.span(self._pipeline, moment(micros))
         delta = self._lake.delta
-        damage = examine(delta, self._pipeline, span.low, repair=wanted.repair, say=self._say)
+        damage = examine(delta, self._pipeline, span.low, repair=wanted.repair, report_line=self._report_line)
         if damage:  # it may be of any time
             span = whole(delta, span)
         self._recovery.resume()
@@ -89,7 +94,7 @@ class Verifier:
         self._lake.delta.append("verification", report.rows())
         for name in ("verification", "findings"):
             drop_before(self._lake.delta, name, "at", report.at - timedelta(seconds=self._pipeline.retention.metrics))
-        self._say(f"{report.verdict} ({report.seconds:.1f} s)")
+        self._report_line(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
 
     def _repaired(self, span: Span, micros: int, damage: Damage, wanted: Wanted) -> Report:
@@ -102,14 +107,16 @@ class Verifier:
         report = Report(f"{self._replica}/{micros}", moment(micros), span, counts, notes=looked.notes)
         for count in report.counts:
             if count.fault and count.count:
-                self._say(f"{count.kind}: {count.count}, such as {dict(count.samples[0]) if count.samples else ''}")
+                self._report_line(
+                    f"{count.kind}: {count.count}, such as {dict(count.samples[0]) if count.samples else ''}"
+                )
         if not wanted.repair:
             return report
         confirmed = looked.confirmed
         done = self._repair(report, confirmed, wanted, micros) if confirmed else {}
         all_done = looked.faults <= self._pipeline.batch.max_events and not looked.unread
         if damage and all_done:
-            settle(self._lake.delta, self._pipeline, damage, self._say)
+            settle(self._lake.delta, self._pipeline, damage, self._report_line)
         return report.repaired(done | damage.repaired(all_done) | {"unread": relanded})
 
     def _look(self, span: Span, micros: int) -> _Looked:
@@ -135,7 +142,7 @@ class Verifier:
         suspected = [kind for kind in kinds.FAULTS if seen[kind]]
         if not suspected:
             return None
-        self._say("looking again at " + ", ".join(f"{seen[kind]} {kind}" for kind in suspected))
+        self._report_line("looking again at " + ", ".join(f"{seen[kind]} {kind}" for kind in suspected))
         span = Span(moment(seen["low"]), moment(seen["high"] + 1))
         before = ids.faulty(first.narrowed(span), suspected).select("kind", *EVENT_KEY)
         self._await(first.journals)

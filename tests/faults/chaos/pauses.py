@@ -96,7 +96,7 @@ class Pauses(Chaos):
 
     def _start_all(self) -> None:
         config = ["--config", str(self.traffic.config)]
-        remote = [*config, "--remote", str(self.stack.home.connect_url)]
+        remote = [*config, "--spark-connect", str(self.stack.home.connect_url)]
         today = datetime.now(UTC).date().isoformat()
         # 1: a date is not closed, since its logs are still written; 2: what is asked for is refused.
         lines: dict[str, tuple[list[str], float, tuple[int, ...]]] = {
@@ -131,7 +131,7 @@ class Pauses(Chaos):
         seconds = 60.0 ** self.rng.random()  # as many from 1 to 8 as from 8 to 60
         self.longest = max(self.longest, seconds)
         self.kills[name] += 1
-        self.say(f"pause {sum(self.kills.values())}: {name} for {seconds:.0f} s")
+        self.report_line(f"pause {sum(self.kills.values())}: {name} for {seconds:.0f} s")
         return [(time.monotonic() + seconds, held)]
 
     def _processes(self, name: str) -> list[psutil.Process]:
@@ -162,7 +162,7 @@ class Pauses(Chaos):
         wrong = 0.0 if self.rng.random() < 0.2 else self.rng.uniform(-1, 1) * self.days * 86_400
         self.clocks[name].set(wrong)
         self.jumps += 1
-        self.say(f"the clock of {name} is wrong by {wrong / 3600:+.1f} h")
+        self.report_line(f"the clock of {name} is wrong by {wrong / 3600:+.1f} h")
 
     def _finish(self) -> None:
         for clock in self.clocks.values():

@@ -60,8 +60,10 @@ class Chaos:
 
     attempts = 1000  # to join a click, before it is given up
 
-    def __init__(self, folder: Path, stack: Stack, seed: int, retention: str, say: Callable[[str], None]) -> None:
-        self.folder, self.stack, self.say = folder, stack, say
+    def __init__(
+        self, folder: Path, stack: Stack, seed: int, retention: str, report_line: Callable[[str], None]
+    ) -> None:
+        self.folder, self.stack, self.report_line = folder, stack, report_line
         self.rng = random.Random(seed)
         self.traffic = Traffic(folder, seed, retention, self.attempts)
         self.delta = DeltaTables(str(folder / "lake/p"))
@@ -95,7 +97,7 @@ class Chaos:
         )  # fmt: skip
 
     def _start(self, airflow: bool) -> None:
-        remote = ["--config", str(self.traffic.config), "--remote", str(self.stack.home.connect_url)]
+        remote = ["--config", str(self.traffic.config), "--spark-connect", str(self.stack.home.connect_url)]
         commands: dict[str, tuple[Callable[[], list[str]], float, tuple[int, ...]]] = {
             "west": (lambda: ["run", "--replica", "west", "--lease", "60", *remote], 0, (0, 3, -9)),
             "gc": (lambda: ["gc", "--wait", "3", *remote], 10, (0, 3, -9)),
@@ -134,7 +136,7 @@ class Chaos:
         if any(not server.alive() for server in self.stack.servers):
             self.stack.revive()
         self.resumed.append(self._await_batch(since, RESUME_PATIENCE))
-        self.say(f"kill {sum(self.kills.values())}: {name}, next batch after {self.resumed[-1]:.1f} s")
+        self.report_line(f"kill {sum(self.kills.values())}: {name}, next batch after {self.resumed[-1]:.1f} s")
 
     def _kill_task(self) -> bool:
         """Kill a task's own process, or the one of the scheduler's that watches over it."""
@@ -190,7 +192,7 @@ class Chaos:
         self._clickjoin("verify", remote=True)
 
     def _clickjoin(self, command: str, *options: str, remote: bool = False) -> None:
-        where = ["--remote", str(self.stack.home.connect_url)] if remote else []
+        where = ["--spark-connect", str(self.stack.home.connect_url)] if remote else []
         line = [
             sys.executable,
             "-m",

@@ -37,7 +37,7 @@ def base_of(pattern: str) -> tuple[str, tuple[str, ...]]:
 def _secret() -> Iterable[str]:
     """Places of Airflow and of the local stack, as this process's environment names them."""
     yield os.environ.get("AIRFLOW_HOME") or "~/airflow"
-    for name in ("CLICKJOIN_HOME", "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", "CLICKJOIN_REMOTE"):
+    for name in ("CLICKJOIN_HOME", "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", "CLICKJOIN_SPARK_CONNECT"):
         yield os.environ.get(name, "").partition("sc://")[0]
 
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 _RUNS, _BATCHES = 60, 60
 
 
-class Desk:
+class PipelineView:
     """Answers the page's questions about one pipeline, one at a time. Errors: LakeError, which says what to do."""
 
     def __init__(self, file: PipelineFile) -> None:
         self.file = file
         self._lock = RLock()
-        self._begin()
+        self._reset()
 
     def _begin(self) -> None:
         self._small = ReadableTables(self.file.tables)
@@ -95,7 +95,7 @@ class Desk:
         pipeline = self._pipeline()
         return dict(
             self._read(
-                ["batches"],
+                ["journal"],
                 lambda: {name: backlog(pipeline, self._small, name) for name in replicas(self._small)},
             )
         )
@@ -135,14 +135,14 @@ class Desk:
             try:
                 return make()
             except BaseException:
-                self._begin()  # what was open may be what went wrong
+                self._reset()  # what was open may be what went wrong
                 raise
 
     def _look(self, tables: Sequence[str]) -> None:
         """Start again where another table lies in the place of one, or none: a rebuilt registry, a new lake."""
         found = {table: _place(self.file.tables, table) for table in tables}
         if any(self._places.get(table, place) != place for table, place in found.items()):
-            self._begin()
+            self._reset()
         self._places |= found
 
 

@@ -1,4 +1,4 @@
-"""All pipelines, found as the DAGs find them, and a desk for each."""
+"""All pipelines, found as the DAGs find them, and a view for each."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from airflow.configuration import conf
 
 from clickjoin.model.errors import ClickjoinError
 from clickjoin_airflow.pipelines import Found, PipelineFile, find
-from clickjoin_airflow.status.desk import Desk
 from clickjoin_airflow.status.lanes import Lanes
+from clickjoin_airflow.status.pipeline_view import PipelineView
 
 Signs = tuple[tuple[str, int, int, int], ...]
 
@@ -24,13 +24,13 @@ def _signs(folder: Path) -> Signs:
     return (str(folder), 0, 0, 0), *((name, stat.st_ino, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
-class Desks:
-    """The pipelines' files are looked at on every request; a desk stays as long as its file names the same tables."""
+class PipelineViews:
+    """The pipelines' files are looked at on every request; a view stays as long as its file names the same tables."""
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
         self._found: tuple[Signs, Found] | None = None
-        self._desks: dict[str, Desk] = {}
+        self._views: dict[str, PipelineView] = {}
         self._lock = Lock()
 
     def found(self) -> Found:
@@ -42,20 +42,20 @@ class Desks:
             known = self._found = (signs, find(folder))
         return known[1]
 
-    def get(self, pipeline: str) -> Desk | None:
-        """The desk of a pipeline; None if no file names it."""
+    def get(self, pipeline: str) -> PipelineView | None:
+        """The view of a pipeline; None if no file names it."""
         file = next((file for file in self.found().good if file.name == pipeline), None)
-        return None if file is None else self._desk(file)
+        return None if file is None else self._view(file)
 
     def read_ahead(self) -> None:
         """Read what a page shows first, of every pipeline; one that cannot be read will say so when it is asked."""
         for file in self.found().good:
             with suppress(ClickjoinError):
-                self._lanes.submit(file.name, file.name, partial(self._desk(file).overview, 24, ""))
+                self._lanes.submit(file.name, file.name, partial(self._view(file).overview, 24, ""))
 
-    def _desk(self, file: PipelineFile) -> Desk:
+    def _view(self, file: PipelineFile) -> PipelineView:
         with self._lock:
-            known = self._desks.get(file.name)
+            known = self._views.get(file.name)
             if known is None or known.file.tables != file.tables or known.file.path != file.path:
-                known = self._desks[file.name] = Desk(file)
+                known = self._views[file.name] = PipelineView(file)
             return known
