@@ -97,12 +97,13 @@ def begin(master: str, secret: str, sizes: Sizes) -> None:
 
     lines = spark.DEFAULTS.read_text(encoding="utf-8").splitlines()
     settings = dict(text.split(None, 1) for text in lines if text and not text.startswith("#"))
+    log_settings = ROOT / "spark_apps/clickjoin/spark/log4j2.properties"
     settings.pop("spark.log.level", None)  # log4j2.properties says better what is worth a word
     heap = sizes.driver + (WORKERS * sizes.executor if master == LOCAL else 0)
     settings |= {
         "spark.jars": jars(), "spark.driver.memory": f"{heap}m", "spark.executor.memory": f"{sizes.executor}m",
         "spark.executorEnv.PYTHONPATH": str(ROOT / "spark_apps"), "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={ROOT}/spark_apps/clickjoin/spark/log4j2.properties",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_settings}",
         "spark.sql.warehouse.dir": tempfile.gettempdir(), "spark.authenticate.secret": secret,
     }  # fmt: skip
     builder = SparkSession.builder.master(master).appName("benchmark")

@@ -24,8 +24,8 @@ from clickjoin import quality
 from clickjoin.config.quality import Quality
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.engine import Engine
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
-from clickjoin.model.plan import BatchPlan
 from clickjoin.model.txn import Txn
 from clickjoin.quality.measure import Measurer
 from clickjoin.schemas import BY_NAME

@@ -23,8 +23,8 @@ from clickjoin.config import Pipeline
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.engine import Engine
 from clickjoin.event_store.landing import bucket_sql
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
-from clickjoin.model.plan import BatchPlan
 from clickjoin.model.txn import Txn
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import BY_NAME

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 from airflow.sdk.log import mask_secret
 
-from clickjoin.jobs.table import require_job
+from clickjoin.jobs.all_jobs import require_job
 from clickjoin.model.errors import ConfigError, ServerLost
 from clickjoin.model.reporter import Reporter
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, Param
 from airflow.sdk.exceptions import AirflowFailException
 
-from clickjoin.jobs.table import require_job
+from clickjoin.jobs.all_jobs import require_job
 from clickjoin_airflow import alerts
 
 if TYPE_CHECKING:

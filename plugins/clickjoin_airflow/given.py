@@ -19,7 +19,7 @@ _SECRET = re.compile(r"secret|password|passphrase|token|access[.]?key|api[.]?key
 _PASSED = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|VIRTUAL_ENV|PYTHONPATH|JAVA_HOME|JDK_JAVA_OPTIONS"
     r"|JAVA_TOOL_OPTIONS|(NO|HTTP|HTTPS)_PROXY|(no|http|https)_proxy|SSL_CERT_(FILE|DIR)|KRB5CCNAME|KRB5_CONFIG"
-    # Where keys lie, which is no secret: raw logs are never read from there (clickjoin.sources.files.fence).
+    # Where keys lie, which is no secret: raw logs are never read from there (clickjoin.sources.files.allowed_folders).
     r"|AIRFLOW_HOME|AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
     r"|GX_ANALYTICS_ENABLED|(LC|LD|SPARK|PYSPARK|HADOOP|YARN|AWS|CLICKJOIN)_.*"
 )

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from clickjoin.jobs.table import require_job
+from clickjoin.jobs.all_jobs import require_job
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage

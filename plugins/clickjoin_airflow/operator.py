@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator, Connection
 from airflow.sdk.exceptions import AirflowFailException
 
 from clickjoin.config.umask import keep_private
-from clickjoin.jobs.table import require_job
+from clickjoin.jobs.all_jobs import require_job
 from clickjoin_airflow import metrics
 from clickjoin_airflow.job import JobRun, runner, settings
 from clickjoin_airflow.lineage import lineage
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ClickjoinOperator(BaseOperator):
-    """Runs a job (of `clickjoin.jobs.table.JOBS`) on the pipeline in file `config`, and returns its summary.
+    """Runs a job (of `clickjoin.jobs.all_jobs.JOBS`) on the pipeline in file `config`, and returns its summary.
 
     The connection says where: see `Connect` and `Submit`. `lease` is in seconds; where it is empty the pipeline's own
     holds. `tables` is where the tables are, for people to see. Outlets get an event only if rows were joined, or a date

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.jobs.table import entry
+from clickjoin.jobs.all_jobs import entry
 from clickjoin.model import errors
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.reporter import Reporter

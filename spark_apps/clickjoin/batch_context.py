@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from clickjoin.kernel.adapter import Adapter
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.boundary import Boundary
-from clickjoin.model.plan import BatchPlan
 from clickjoin.model.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from clickjoin.lake import SparkTables
 from clickjoin.lake.clock import LakeClock
 from clickjoin.lake_setup import initialise
 from clickjoin.model import failpoint
+from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.errors import DataFileGone, FilesGone, SourceMoved
 from clickjoin.model.ids import MICROS
-from clickjoin.model.plan import BatchPlan, TableSplit
 from clickjoin.model.replica import replica_name
 from clickjoin.model.split import Problem, Split
 from clickjoin.registry.boundary import load_bounds

@@ -13,7 +13,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from jinja2.sandbox import SandboxedEnvironment
 
-from clickjoin.jobs.table import JOBS
+from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.model.errors import ConfigError
 from clickjoin_airflow import ClickjoinOperator, defaults, operator
 from clickjoin_airflow.dates import DateCompleteSensor

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from clickjoin.jobs.table import JOBS, entry
+from clickjoin.jobs.all_jobs import JOBS, entry
 from clickjoin.model.errors import ConfigError
 from clickjoin_airflow import ClickjoinOperator
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.providers.openlineage.extractors import OperatorLineage
 
-from clickjoin.jobs.table import JOBS
+from clickjoin.jobs.all_jobs import JOBS
 from clickjoin_airflow import ClickjoinOperator, alerts, metrics
 from clickjoin_airflow.lineage import place
 

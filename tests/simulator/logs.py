@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clickjoin.kernel.records import SCHEMA
+from clickjoin.kernel.read_lines import SCHEMA
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
 from clickjoin.sources.completeness import Completeness, Evidence
 from clickjoin.sources.files.completeness import check

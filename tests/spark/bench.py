@@ -20,8 +20,8 @@ from clickjoin.batch import run_batch
 from clickjoin.batch_context import Context
 from clickjoin.config import load
 from clickjoin.engine import Engine
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
-from clickjoin.model.plan import BatchPlan
 from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.report.accounts import account, kept_since

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clickjoin.jobs import collecting, registry
-from clickjoin.jobs.table import JOBS
+from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.boundary import advance

@@ -14,12 +14,12 @@ from deltalake import DeltaTable
 from clickjoin.dates import ledger, retry_date
 from clickjoin.dates.backfill import RawLogs, land
 from clickjoin.dates.closing import Order, close
+from clickjoin.dates.date_watermark import low_watermark
 from clickjoin.dates.dry_run import outline
 from clickjoin.dates.late_events import join_expired
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.dates.reclose_changed import changed
 from clickjoin.dates.retry_date import try_again
-from clickjoin.dates.watermark import low_watermark
 from clickjoin.jobs import dates
 from clickjoin.model.errors import ConfigError, DateBusy, DateError, LakeError
 from clickjoin.model.ids import MICROS, moment

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from clickjoin.engine import Engine
-from clickjoin.kernel.records import SCHEMA
+from clickjoin.kernel.read_lines import SCHEMA
 from clickjoin.model import failpoint
 from clickjoin.model.ids import RecordSpec, embedded_micros
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split

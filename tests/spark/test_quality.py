@@ -219,7 +219,7 @@ def test_a_store_that_breaks_meanwhile(broken: Hand) -> None:
 
 def test_every_input_accounted_for_on_spark(spark: SparkSession) -> None:
     expect.context()
-    from clickjoin.quality.inputs import PARTS, ExpectEveryInputAccountedFor
+    from clickjoin.quality.accounting_expectation import PARTS, ExpectEveryInputAccountedFor
 
     each = {"accepted": 1, "joined": 1}
     for wrong, success in (

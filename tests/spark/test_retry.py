@@ -9,9 +9,9 @@ import pytest
 
 from clickjoin.config import Batch
 from clickjoin.jobs.joining import retry
+from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.errors import BatchError
 from clickjoin.model.ids import MICROS, moment
-from clickjoin.model.plan import BatchPlan, TableSplit
 from clickjoin.registry.boundary import lift_floor
 from clickjoin.retry.redrive import redrive
 from tests.spark.bench import NOON, Bench, click, query

@@ -11,7 +11,7 @@ from clickjoin.config import Pipeline
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
-from clickjoin.model.plan import BatchPlan, TableSplit
+from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.txn import Txn
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

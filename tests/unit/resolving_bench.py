@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from clickjoin.kernel.adapter import BothRecords
+from clickjoin.kernel.adapter_output import made_of
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.kernel.data_skipping import Ends
 from clickjoin.kernel.join_task import Files, Job, Part
-from clickjoin.kernel.merge import made_of
 from clickjoin.model.ids import crc_of, moment
 from clickjoin.schemas import FILTERED, FOREIGN, JOINED, PRIMARY, REGISTRY, Table
 from clickjoin.schemas.arrow import arrow_schema

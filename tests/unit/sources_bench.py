@@ -13,7 +13,7 @@ from typing import Any
 from clickjoin.config import Files
 from clickjoin.kernel.chunk import spread
 from clickjoin.kernel.file_bytes import BLOCK
-from clickjoin.kernel.records import read_chunk
+from clickjoin.kernel.read_lines import read_chunk
 from clickjoin.model.ids import RecordSpec
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
 from clickjoin.sources.files.source import FilesSource

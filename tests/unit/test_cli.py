@@ -17,7 +17,7 @@ from clickjoin.cli import console, console_dates, main
 from clickjoin.config import load
 from clickjoin.config.starter import STARTER
 from clickjoin.dates.ledger import require_run
-from clickjoin.jobs.table import JOBS
+from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.lake import DeltaTables
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.schemas import ALL

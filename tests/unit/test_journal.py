@@ -13,7 +13,7 @@ import pytest
 
 from clickjoin.dispatcher.journal import Journal, JournalState, OffsetsByStream, fold, give_back
 from clickjoin.lake import DeltaTables
-from clickjoin.model.plan import BatchPlan
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.split import SourceOffset
 from clickjoin.schemas import BATCHES
 

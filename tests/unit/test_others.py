@@ -13,8 +13,8 @@ import pytest
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.dispatcher.peers import PeerBatch, await_claims, has_claimed, peer_batches
 from clickjoin.lake import DeltaTables
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
-from clickjoin.model.plan import BatchPlan
 from clickjoin.schemas import BATCHES, REGISTRY
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

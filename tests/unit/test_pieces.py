@@ -11,7 +11,7 @@ import pytest
 
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.lake import DeltaTables
-from clickjoin.model.plan import BatchPlan
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.span import Span
 from clickjoin.model.split import PlannedSplit
 from clickjoin.schemas import BATCHES

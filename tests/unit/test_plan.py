@@ -14,7 +14,7 @@ from clickjoin.config import Pipeline
 from clickjoin.dispatcher.dispatcher import Dispatcher, join_plan
 from clickjoin.dispatcher.journal import SNAPSHOT_EVERY
 from clickjoin.lake import DeltaTables
-from clickjoin.model.plan import BatchPlan, TableSplit
+from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.split import Budget, Problem, SourceOffset, SourcePlan, Split
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BATCHES

@@ -14,8 +14,8 @@ from clickjoin.agreement.check import require_agreement
 from clickjoin.lake import DeltaTables
 from clickjoin.lake.committer import LocalCommitter
 from clickjoin.lake.folders import put_aside, rename
-from clickjoin.lake.relog import UNKNOWN, continue_after, go_on_after
 from clickjoin.lake.restored import MARK
+from clickjoin.lake.restored_log import UNKNOWN, continue_after, go_on_after
 from clickjoin.lake.snapshot_files import look
 from clickjoin.lake.table_version import TableVersion
 from clickjoin.model.errors import LakeError, LakeReplaced
@@ -100,7 +100,7 @@ def test_nothing_is_left_to_tell_the_newest(batches: Batches) -> None:
 
 
 def test_more_versions_than_a_file_has_names(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clickjoin.lake.relog._LINKS", 10)
+    monkeypatch.setattr("clickjoin.lake.restored_log._LINKS", 10)
     batches.claim(1)
     continue_after(batches.pipeline.root, "registry", 35, 0)
     log = Path(batches.pipeline.root, "registry/_delta_log")

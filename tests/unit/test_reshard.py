@@ -12,9 +12,9 @@ from clickjoin.config import Pipeline
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import MICROS
-from clickjoin.model.plan import BatchPlan
 from clickjoin.registry import reshard as module
 from clickjoin.registry.reshard import earliest, entries, reshard
 from clickjoin.registry.shards import load_timeline

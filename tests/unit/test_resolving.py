@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from clickjoin.kernel import join_task
 from clickjoin.kernel.adapter import ArrowAdapter
+from clickjoin.kernel.adapter_output import AdapterFault
 from clickjoin.kernel.join_task import resolve
-from clickjoin.kernel.merge import AdapterFault
 from clickjoin.kernel.parquet_scan import read_columns
 from tests.unit.resolving_bench import expected_result, job, part
 

@@ -17,11 +17,11 @@ from clickjoin.config import Pipeline, load
 from clickjoin.config.starter import STARTER
 from clickjoin.dates.backfill import RawLogs
 from clickjoin.jobs import dates
-from clickjoin.kernel.fence import Fence, Outside
+from clickjoin.kernel.allowed_folders import AllowedFolders, Outside
 from clickjoin.kernel.file_bytes import opened
-from clickjoin.kernel.records import unchanged
+from clickjoin.kernel.read_lines import unchanged
 from clickjoin.model.errors import ConfigError
-from clickjoin.sources.files.fence import base_of, fence_of
+from clickjoin.sources.files.allowed_folders import base_of, fence_of
 from clickjoin.sources.files.source import FilesSource
 from clickjoin.sources.port import RECORDS_DDL, Source
 from clickjoin_airflow.given import environment
@@ -200,7 +200,7 @@ def test_a_link_put_there_after_planning_is_not_followed(site: Site, to: str) ->
 
 
 def test_an_open_file_is_where_the_kernel_says(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    fence, inner = Fence((str(site.folder / "logs"),), ()), site.folder / "logs/clicks/old/1.jsonl"
+    fence, inner = AllowedFolders((str(site.folder / "logs"),), ()), site.folder / "logs/clicks/old/1.jsonl"
     link = site.folder / "logs/link"
     link.symlink_to(site.folder / "elsewhere/password.json")
     for kernel in (True, False):

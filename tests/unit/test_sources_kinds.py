@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from clickjoin.config import Files
-from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import opened
-from clickjoin.kernel.records import read_chunk
+from clickjoin.kernel.read_lines import read_chunk
 from clickjoin.model.errors import SourceError, SourceMoved
 from clickjoin.model.split import LastRecord
 from clickjoin.sources.files.resume import resume
@@ -140,7 +140,10 @@ def test_it_is_refused_and_closed(tmp_path: Path, log: Path, put: Callable[[Path
     put(log)
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):
-        with pytest.raises(FileNotFoundError), opened(str(log), Fence((str(tmp_path),), ()) if fenced else None):
+        with (
+            pytest.raises(FileNotFoundError),
+            opened(str(log), AllowedFolders((str(tmp_path),), ()) if fenced else None),
+        ):
             pass
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 

@@ -10,7 +10,7 @@ import pytest
 
 from clickjoin.config import Files
 from clickjoin.model.split import Budget
-from clickjoin.sources.files.fence import base_of
+from clickjoin.sources.files.allowed_folders import base_of
 from clickjoin.sources.files.line_end import cut
 from clickjoin.sources.files.listing import list_files
 from clickjoin.sources.files.source import FilesSource

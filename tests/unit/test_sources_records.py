@@ -16,7 +16,7 @@ from clickjoin.kernel.parse import fields, lines
 from clickjoin.kernel.parse.lines import Block, whole_lines
 from clickjoin.kernel.parse.moments import micros_of
 from clickjoin.kernel.parse.reasons import REASONS
-from clickjoin.kernel.records import SCHEMA
+from clickjoin.kernel.read_lines import SCHEMA
 from clickjoin.model.errors import SourceError
 from clickjoin.model.ids import embedded_micros, uuid7_micros
 from clickjoin.sources.port import RECORDS_DDL
@@ -245,7 +245,7 @@ def test_rewritten_file_is_refused(tmp_path: Path) -> None:
     feed = Feed(tmp_path)
     chunks, _ = feed.source._chunks(feed.plan().splits)
     path.write_bytes(events(0, 50) + events(500, 550))
-    from clickjoin.kernel.records import read_chunk
+    from clickjoin.kernel.read_lines import read_chunk
     from tests.unit.sources_bench import spec
 
     with pytest.raises(SourceError, match=r"a\.jsonl: the bytes before offset .* are not the planned ones"):

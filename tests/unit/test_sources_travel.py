@@ -20,7 +20,7 @@ from clickjoin.kernel.adapter import BothRecords
 from clickjoin.kernel.data_file import Target
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.land_task import Place
-from clickjoin.kernel.records import unchanged
+from clickjoin.kernel.read_lines import unchanged
 from clickjoin.schemas import PRIMARY, QUARANTINE
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.sources.port import RECORDS_DDL

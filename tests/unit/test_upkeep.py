@@ -14,8 +14,8 @@ from clickjoin.gc import compaction
 from clickjoin.gc.journal_retention import KEPT_BATCHES, trim
 from clickjoin.lake import DeltaTables, committer, maintenance
 from clickjoin.lake.maintenance import LARGE, Heap, Size, drop_buckets, heaps, sizes
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
-from clickjoin.model.plan import BatchPlan
 from clickjoin.model.split import SourceOffset
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BATCHES, FOREIGN

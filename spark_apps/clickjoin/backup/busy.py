@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clickjoin.backup.cut import under_way
+from clickjoin.backup.snapshot import under_way
 from clickjoin.lake.snapshot_files import LOG, PinnedTables, look
 from clickjoin.model.errors import BatchError, ClickjoinError
 from clickjoin.schemas import ALL

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.backup.busy import require_idle
 from clickjoin.backup.copying import Vanished, alone, copy, digest, flush, folders, settle, written_to
 from clickjoin.backup.manifest import Manifest, dated, find
-from clickjoin.lake.relog import UNKNOWN, continue_after
 from clickjoin.lake.restored import MARK, STAGING
+from clickjoin.lake.restored_log import UNKNOWN, continue_after
 from clickjoin.lake.snapshot_files import look, require_version
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.backup import manifest
 from clickjoin.backup.copying import Vanished, alone, copy, digest, flush, folders, settle, written_to
-from clickjoin.backup.cut import Looks, cut, looks, named, under_way
 from clickjoin.backup.manifest import PARTIAL, REMOVING, Manifest
 from clickjoin.backup.places import require_apart
+from clickjoin.backup.snapshot import Looks, cut, looks, named, under_way
 from clickjoin.lake.snapshot_files import LOG, PinnedTables, data_files, log_files, require_version
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError

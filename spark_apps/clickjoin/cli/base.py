@@ -9,7 +9,7 @@ import typer
 
 from clickjoin.cli import console
 from clickjoin.config import Pipeline, load
-from clickjoin.jobs.table import JOBS
+from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.lake.requirements import require_writable
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.replica import joining_name, replica_name

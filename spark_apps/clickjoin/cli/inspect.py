@@ -66,7 +66,7 @@ def schema(
 ) -> None:
     """Every table's columns, types and units; the JSON Schema of a pipeline's file; or what each job takes."""
     from clickjoin import schemas
-    from clickjoin.jobs import table
+    from clickjoin.jobs import all_jobs
 
     if (config_file or jobs) and config_file + jobs + markdown + as_json > 1:
         raise ConfigError(
@@ -76,7 +76,7 @@ def schema(
     if config_file:
         typer.echo(json_schema())
     elif jobs:
-        typer.echo(table.markdown())
+        typer.echo(all_jobs.markdown())
     elif markdown:
         typer.echo(schemas.markdown())
     else:

@@ -14,7 +14,7 @@ from clickjoin.dates.closing import Order, close
 from clickjoin.model.errors import ClickjoinError, ConfigError
 from clickjoin.model.replica import RAW
 from clickjoin.model.reporter import Reporter
-from clickjoin.sources.files.fence import base_of, fence_of
+from clickjoin.sources.files.allowed_folders import base_of, fence_of
 from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Nothing, Source
 from clickjoin.spark.failures import translate

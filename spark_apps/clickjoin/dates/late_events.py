@@ -19,9 +19,9 @@ from clickjoin.event_store.lookup import primary_extent
 from clickjoin.joiner.publish import output
 from clickjoin.joiner.spark_join import adapt
 from clickjoin.kernel.data_skipping import rows_in
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.boundary import expired_sql
 from clickjoin.model.ids import EVENT_KEY
-from clickjoin.model.plan import BatchPlan
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import BY_NAME

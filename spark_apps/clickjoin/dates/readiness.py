@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.dates.watermark import low_watermark
+from clickjoin.dates.date_watermark import low_watermark
 from clickjoin.lake.clock import careful_now
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.model.errors import DateError

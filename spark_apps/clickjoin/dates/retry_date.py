@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from clickjoin.engine import Engine
 from clickjoin.kernel.data_skipping import rows_in
+from clickjoin.model.batch_plan import TableSplit
 from clickjoin.model.ids import MICROS
-from clickjoin.model.plan import TableSplit
 from clickjoin.report.status import replicas
 from clickjoin.retry.pending import open_rows
 

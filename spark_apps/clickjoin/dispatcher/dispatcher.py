@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.journal import SNAPSHOT_EVERY, Journal, JournalState, Lost, fold
 from clickjoin.dispatcher.watermarks import newer, stream_watermark
+from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.ids import MICROS
-from clickjoin.model.plan import BatchPlan, TableSplit
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
 from clickjoin.sources.port import Source
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.dispatcher.committed import CommittedTxns
-from clickjoin.model.plan import BatchPlan
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.split import SourceOffset
 from clickjoin.model.txn import Txn
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.lake import DeltaTables
     from clickjoin.lake.delta_reader import DeltaReader
-    from clickjoin.model.plan import BatchPlan
+    from clickjoin.model.batch_plan import BatchPlan
 
 _LOOK_SECONDS = 0.5
 Finish = Callable[["BatchPlan"], object]

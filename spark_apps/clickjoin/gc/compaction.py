@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from clickjoin.config import Pipeline
     from clickjoin.lake import DeltaTables, SparkTables
-    from clickjoin.model.plan import BatchPlan
+    from clickjoin.model.batch_plan import BatchPlan
 
 FEWEST_IN_BUCKET = 4
 FEWEST_IN_OPEN = 256  # each batch adds one more, and each look at a table's log costs by the file

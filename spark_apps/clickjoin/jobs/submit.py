@@ -9,7 +9,7 @@ from typing import Any
 
 from clickjoin.config import load
 from clickjoin.config.umask import keep_private
-from clickjoin.jobs.table import require_job
+from clickjoin.jobs.all_jobs import require_job
 from clickjoin.model.errors import ConfigError
 from clickjoin.spark.failures import translate
 

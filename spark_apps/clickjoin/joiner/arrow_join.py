@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from clickjoin.config import Lookback
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.joiner.port import MAX_DRIVER_ROWS, DataFiles, Outcome, Tally
-from clickjoin.kernel import data_skipping, join_task, merge
+from clickjoin.kernel import adapter_output, data_skipping, join_task
 from clickjoin.kernel.adapter import ArrowAdapter, needs_spark
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked
@@ -107,7 +107,7 @@ def _job(ctx: Context, work: JoinInput) -> Job:
     plan, lake = ctx.plan, ctx.lake
     primaries = data_skipping.within(lake.delta.files("primary"), work.named)
     assert isinstance(ctx.adapter, ArrowAdapter)
-    made = merge.made_of(ctx.adapter.columns)
+    made = adapter_output.made_of(ctx.adapter.columns)
     output = pa.schema([*arrow_schema(JOINED), *list(made)[2:]])
     targets = {
         "registry": lake.target(REGISTRY),

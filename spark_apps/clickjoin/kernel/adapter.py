@@ -54,7 +54,7 @@ class ArrowAdapter(Adapter):
 
     def merge(self, joined: DataFrame) -> DataFrame:
         """The same for Spark's operators, which join retries, replays and rebuilt dates."""
-        from clickjoin.kernel.merge import as_frame
+        from clickjoin.kernel.adapter_output import as_frame
 
         return as_frame(self, joined)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import Proof
 
 SMALL = 4 << 20  # up to here one task reads everything: starting another costs more than it saves
@@ -30,7 +30,7 @@ class Chunk(NamedTuple):
     proof: Proof
     csv: bool
     lost: str = ""
-    fence: Fence | None = None
+    fence: AllowedFolders | None = None
 
 
 def spread(chunks: Sequence[Chunk], sizes: Sequence[int], most: int) -> list[tuple[Chunk, ...]]:

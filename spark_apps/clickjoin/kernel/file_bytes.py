@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clickjoin.model.errors import SourceMoved
 
 if TYPE_CHECKING:
-    from clickjoin.kernel.fence import Fence
+    from clickjoin.kernel.allowed_folders import AllowedFolders
 
 HEAD = 1024  # longest fingerprinted head, and anchor
 BLOCK = 8 << 20
@@ -45,7 +45,7 @@ def fingerprint(data: bytes) -> str:
 
 
 @contextmanager
-def opened(path: str, fence: Fence | None) -> Iterator[int]:
+def opened(path: str, fence: AllowedFolders | None) -> Iterator[int]:
     """The file's descriptor, for reading.
 
     Errors: OSError; of it FileNotFoundError also where something else than a file lies there (a folder, a FIFO, a

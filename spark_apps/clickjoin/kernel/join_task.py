@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.adapter import ArrowAdapter
+from clickjoin.kernel.adapter_output import GIVEN, merged
 from clickjoin.kernel.arrays import (
     bool_array,
     equi_join,
@@ -28,7 +29,6 @@ from clickjoin.kernel.arrays import (
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.kernel.data_skipping import Ends, near
 from clickjoin.kernel.event_key import doubled, first_of, found_among, lie_before, micros
-from clickjoin.kernel.merge import GIVEN, merged
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch, scan_by_key
 
 _TIME = pa.timestamp("us", "UTC")

@@ -16,7 +16,7 @@ from deltalake.schema import PrimitiveType
 
 from clickjoin.lake import restored
 from clickjoin.model.errors import TableMissing
-from clickjoin.model.noted import Noted, Shown
+from clickjoin.model.seen_commits import SeenCommits, Shown
 
 
 class DeltaReader:
@@ -27,7 +27,7 @@ class DeltaReader:
         self._options = storage_options
         self._open: dict[str, DeltaTable] = {}
         self._mark = restored.mark(root)
-        self.noted = Noted()
+        self.noted = SeenCommits()
 
     def path(self, name: str) -> str:
         """Where a table lies."""

@@ -36,7 +36,7 @@ def require_same(root: str, known: str) -> None:
     """Check that nothing was restored or rebuilt since a mark was read. Errors: LakeReplaced.
 
     To be asked between opening a table and committing to it: a handle from before a restore can commit nothing (see
-    lake/relog.py), and one from after it is of tables that know nothing of this process's batch.
+    lake/restored_log.py), and one from after it is of tables that know nothing of this process's batch.
     """
     if mark(root) != known:
         raise LakeReplaced(

@@ -59,7 +59,7 @@ def of_check(check: Check, bounds: Bounds, level: Level) -> Any:
     context()
     from great_expectations.expectations.core.expect_column_max_to_be_between import ExpectColumnMaxToBeBetween
 
-    from clickjoin.quality.inputs import ExpectEveryInputAccountedFor
+    from clickjoin.quality.accounting_expectation import ExpectEveryInputAccountedFor
 
     said: dict[str, Any] = {"severity": SEVERITY[level], "meta": {"check": check.name}}
     said["description"] = _plain(f"{check.name}: {check.asks}: {text(bounds)}")

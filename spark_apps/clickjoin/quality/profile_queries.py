@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.verification import ids
+from clickjoin.verification import id_places
 from clickjoin.verification.kinds import FAULTS, has
 from clickjoin.verification.snapshot import Reading
 
@@ -95,7 +95,11 @@ def accounts(reading: Reading) -> dict[str, int]:
     counts["nowhere"] = f"accepted > 0 AND {gone}"
     counts["twice"] = f"accepted > 0 AND {has('two_places')}"
     counts |= {f"fault:{kind}": has(kind) for kind in FAULTS}
-    row = ids.tally(reading).agg(*[F.expr(f"count_if({sql})").alias(name) for name, sql in counts.items()]).collect()[0]
+    row = (
+        id_places.tally(reading)
+        .agg(*[F.expr(f"count_if({sql})").alias(name) for name, sql in counts.items()])
+        .collect()[0]
+    )
     return {name: int(value) for name, value in row.asDict().items()}
 
 

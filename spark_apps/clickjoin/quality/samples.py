@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.model.ids import moment
 from clickjoin.quality.checks import ACCOUNTED
-from clickjoin.verification import ids
+from clickjoin.verification import id_places
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +38,9 @@ def of_faults(reading: Reading, names: Iterable[str]) -> dict[str, tuple[Any, ..
         return {}
     kinds = sorted({kind for found in wanted.values() for kind in found})
     order = Window.partitionBy("kind").orderBy("event_time", "event_id")
-    few = ids.faulty(reading, kinds).withColumn("_nth", F.row_number().over(order)).where(f"_nth <= {_MAX_SAMPLES}")
+    few = (
+        id_places.faulty(reading, kinds).withColumn("_nth", F.row_number().over(order)).where(f"_nth <= {_MAX_SAMPLES}")
+    )
     held: defaultdict[str, list[dict[str, str]]] = defaultdict(list)
     for row in (
         few.select("kind", "event_id", F.unix_micros("event_time").alias("micros")).orderBy("kind", "_nth").collect()

@@ -19,11 +19,11 @@ from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.dispatcher.journal import settled_json
 from clickjoin.lake.folders import put_aside
 from clickjoin.lake.log_entries import read_log
-from clickjoin.lake.relog import go_on_after
+from clickjoin.lake.restored_log import go_on_after
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EPOCH, MICROS
-from clickjoin.model.plan import BatchPlan
 from clickjoin.model.split import LastRecord, SourceOffset
 from clickjoin.model.timeline import Timeline
 from clickjoin.model.txn import Txn

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.agreement.account import account
+from clickjoin.agreement.mark_repaired import account
 from clickjoin.dispatcher.journal import Journal, sequences
 from clickjoin.lake.folders import put_aside, remove, rename
-from clickjoin.lake.relog import go_on_after
+from clickjoin.lake.restored_log import go_on_after
 from clickjoin.model.errors import BatchError, ConfigError
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import bucket_at, bucket_start
@@ -84,7 +84,7 @@ def _put_in_place(delta: DeltaTables, now: datetime, seen: Mapping[str, int], *,
     """Put the new registry in the place of the old one, and return where that is then.
 
     A process that sleeps meanwhile holds a handle of the old registry: it is refused (see DeltaTables.replaces), and
-    what it was about to commit is a version that the new one has already (see lake/relog.py).
+    what it was about to commit is a version that the new one has already (see lake/restored_log.py).
     """
     delta.replaces("registry rebuild", now)
     old = put_aside(delta, "registry", now) if there else None

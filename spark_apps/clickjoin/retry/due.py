@@ -14,8 +14,8 @@ from clickjoin.event_store.landing import extents
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EVENT_KEY, moment
-from clickjoin.retry.current_rows import claimed_before, is_gone
 from clickjoin.retry.pending import newest, waiting
+from clickjoin.retry.vacuumed_version import claimed_before, is_gone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

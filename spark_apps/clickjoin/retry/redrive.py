@@ -14,13 +14,13 @@ from clickjoin.batch_context import Context
 from clickjoin.event_store.landing import extents, measured
 from clickjoin.event_store.lookup import look_up, primary_extent
 from clickjoin.model.errors import BatchError
-from clickjoin.retry.current_rows import given_up, is_gone, sent
+from clickjoin.retry.vacuumed_version import given_up, is_gone, sent
 from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from clickjoin.model.plan import TableSplit
+    from clickjoin.model.batch_plan import TableSplit
 
 
 def redrive(ctx: Context) -> int:

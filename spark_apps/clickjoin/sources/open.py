@@ -12,7 +12,7 @@ from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
     from clickjoin.config import Files
-    from clickjoin.kernel.fence import Fence
+    from clickjoin.kernel.allowed_folders import AllowedFolders
 
 
 def open_source(
@@ -20,7 +20,7 @@ def open_source(
     *,
     now: Callable[[], float] = time.time,
     tasks: int = 8,
-    fence: Fence | None = None,
+    fence: AllowedFolders | None = None,
     keep: bool = True,
 ) -> Source:
     """The source that a stream's `source` names.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from clickjoin.kernel.handshake import checked
-from clickjoin.kernel.records import unchanged
+from clickjoin.kernel.read_lines import unchanged
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split

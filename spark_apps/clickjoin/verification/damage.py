@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.agreement.account import account, lacking
 from clickjoin.agreement.check import refusal, remember
 from clickjoin.agreement.facts import gather
+from clickjoin.agreement.mark_repaired import account, lacking
 from clickjoin.agreement.rules import OLD_TABLE, Disagreement, disagreements
 from clickjoin.lake.log_repair import fill
 from clickjoin.lake.lost_files import DAMAGED, MISSING, BadFile, bad_files, take_out

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.model.plan import BatchPlan
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.split import PlannedSplit
 
 if TYPE_CHECKING:

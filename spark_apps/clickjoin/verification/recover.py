@@ -17,10 +17,10 @@ from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.event_store.landing import measured
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.model import failpoint
+from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.boundary import expired_sql
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY
-from clickjoin.model.plan import BatchPlan, TableSplit
 from clickjoin.model.reporter import Reporter
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from clickjoin.batch_context import Context
 from clickjoin.event_store import land_arrow
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import SourceError
-from clickjoin.model.plan import BatchPlan
 from clickjoin.model.split import PlannedSplit
 from clickjoin.schemas import BY_NAME, QUARANTINE
 from clickjoin.schemas.arrow import arrow_schema

@@ -11,7 +11,7 @@ from clickjoin.event_store.landing import bucket_sql
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.schemas import FINDINGS
 from clickjoin.spark.rows import first_of_key
-from clickjoin.verification.ids import output_rows
+from clickjoin.verification.id_places import output_rows
 from clickjoin.verification.kinds import FAULTS
 from clickjoin.verification.snapshot import Reading
 

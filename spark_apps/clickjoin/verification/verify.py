@@ -22,7 +22,7 @@ from clickjoin.model.ids import EVENT_KEY, MICROS, moment
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import Span
 from clickjoin.model.txn import Txn
-from clickjoin.verification import ids, kinds, records
+from clickjoin.verification import id_places, kinds, records
 from clickjoin.verification.damage import Damage, examine, settle
 from clickjoin.verification.findings import SAMPLES, Count, Report, sample
 from clickjoin.verification.journals import Journals, settled_now
@@ -121,7 +121,7 @@ class Verifier:
 
     def _look(self, span: Span, micros: int) -> _Looked:
         first = read(self._lake, self._pipeline, span, moment(micros))
-        seen = ids.count(first)
+        seen = id_places.count(first)
         confirmed = self._confirm(first, seen, moment(micros))
         input_ = records.check(self._lake, self._pipeline, self._sources, first, micros)
         return _Looked((*self._ids(first, seen, confirmed), *input_.counts), confirmed, input_.notes, input_.unread)
@@ -132,8 +132,8 @@ class Verifier:
         counts = [Count(kind, found.get(kind, 0), seen["ids"], samples=samples.get(kind, ())) for kind in kinds.FAULTS]
         counts += [Count(kind, seen[kind], seen["ids"], fault=False) for kind in kinds.NOTICES]
         if self._pipeline.foreign.event_time not in ("embedded", "uuid7"):
-            twice = ids.two_times(first).orderBy("event_id").limit(SAMPLES + 1).collect()
-            number = len(twice) if len(twice) <= SAMPLES else ids.two_times(first).count()
+            twice = id_places.two_times(first).orderBy("event_id").limit(SAMPLES + 1).collect()
+            number = len(twice) if len(twice) <= SAMPLES else id_places.two_times(first).count()
             counts.append(Count(kinds.TWO_TIMES, number, seen["accepted"], fault=False, samples=sample(twice)))
         return tuple(counts)
 
@@ -144,11 +144,13 @@ class Verifier:
             return None
         self._report_line("looking again at " + ", ".join(f"{seen[kind]} {kind}" for kind in suspected))
         span = Span(moment(seen["low"]), moment(seen["high"] + 1))
-        before = ids.faulty(first.narrowed(span), suspected).select("kind", *EVENT_KEY)
+        before = id_places.faulty(first.narrowed(span), suspected).select("kind", *EVENT_KEY)
         self._await(first.journals)
         second = read(self._lake, self._pipeline, span, now)
         rows = (
-            ids.faulty(second, suspected).join(before, ["kind", *EVENT_KEY], "left_semi").localCheckpoint(eager=False)
+            id_places.faulty(second, suspected)
+            .join(before, ["kind", *EVENT_KEY], "left_semi")
+            .localCheckpoint(eager=False)
         )
         counts = {row["kind"]: row["count"] for row in rows.groupBy("kind").count().collect()}
         return Confirmed(second, rows, counts, _samples(rows)) if counts else None

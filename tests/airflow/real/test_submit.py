@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clickjoin.jobs.table import JOBS
+from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.model.errors import ConfigError
 from clickjoin_airflow.job import JobRun, runner
 from tests.airflow.real.live import Live

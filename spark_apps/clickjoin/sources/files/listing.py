@@ -10,9 +10,9 @@ from collections.abc import Container
 from dataclasses import dataclass
 from functools import lru_cache
 
-from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.model.split import Problem
-from clickjoin.sources.files.fence import base_of
+from clickjoin.sources.files.allowed_folders import base_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Listing:
 
 
 def list_files(
-    pattern: str, inodes: Container[int] = (), *, everything: bool = False, fence: Fence | None = None
+    pattern: str, inodes: Container[int] = (), *, everything: bool = False, fence: AllowedFolders | None = None
 ) -> Listing:
     """Files that a glob names, and of the others in their folders those with a known inode, or all.
 
@@ -81,7 +81,7 @@ def _names(part: str, name: str) -> bool:
 
 
 class _Walk:
-    def __init__(self, inodes: Container[int], everything: bool, fence: Fence | None) -> None:
+    def __init__(self, inodes: Container[int], everything: bool, fence: AllowedFolders | None) -> None:
         self.inodes, self.everything, self.fence = inodes, everything, fence
         self.files: dict[str, Found] = {}
         self.failed: list[str] = []

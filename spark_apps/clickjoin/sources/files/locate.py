@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import (
     BrokenGzip,
     fingerprint,
@@ -23,7 +23,7 @@ from clickjoin.sources.files.proofs import proof_of
 from clickjoin.sources.files.state import FileSplit
 
 
-def locate(pattern: str, splits: Sequence[FileSplit], fence: Fence | None = None) -> list[str | None]:
+def locate(pattern: str, splits: Sequence[FileSplit], fence: AllowedFolders | None = None) -> list[str | None]:
     """The path of each split's bytes: the planned file's, or that of one that holds the same; None if they are nowhere.
 
     A file that cannot be read at the moment counts as found. Errors: SourceError if the glob's folder does not exist,
@@ -59,7 +59,7 @@ def packed_size(path: str) -> int:
         return 0
 
 
-def _holds(path: str, piece: FileSplit, fence: Fence | None) -> bool:
+def _holds(path: str, piece: FileSplit, fence: AllowedFolders | None) -> bool:
     try:
         with opened(path, fence) as fd:
             packed = is_packed(fd, path)
@@ -86,7 +86,9 @@ def _is_it(fd: int, packed: bool, path: str, piece: FileSplit) -> bool:
         return False
 
 
-def _heads(files: Iterable[Found], lengths: set[int], fence: Fence | None) -> Mapping[tuple[int, str], list[str]]:
+def _heads(
+    files: Iterable[Found], lengths: set[int], fence: AllowedFolders | None
+) -> Mapping[tuple[int, str], list[str]]:
     """Paths by the fingerprint of their first bytes, plain files first."""
     heads: dict[tuple[int, str], list[str]] = {}
     for file in sorted(files, key=lambda file: (file.path.endswith(".gz"), file.path)):

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import fingerprint
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Budget, Problem
+from clickjoin.sources.files.file_end import Piece, Replaced, piece_of, root_of
 from clickjoin.sources.files.identity import Match, adopt, follow, unread
 from clickjoin.sources.files.listing import Found, Listing, list_files, unreadable
 from clickjoin.sources.files.probe import FileProbe, Work
@@ -25,7 +26,6 @@ from clickjoin.sources.files.proving import (
 )
 from clickjoin.sources.files.share import Taken, spend, waves
 from clickjoin.sources.files.state import FilePlan, FilePosition, FileSplit
-from clickjoin.sources.files.taking import Piece, Replaced, piece_of, root_of
 
 STALE_SECONDS = 60  # half a line that has not grown for this long is worth a word
 
@@ -38,7 +38,7 @@ def make_plan(
     memory: Memory | None = None,
     *,
     keep: bool = True,
-    fence: Fence | None = None,
+    fence: AllowedFolders | None = None,
 ) -> FilePlan:
     """Plan a batch of the files that a glob names. `now` in seconds since 1970.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from random import Random
 
-from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import (
     HEAD,
     BrokenGzip,
@@ -51,7 +51,7 @@ class Work:
 class FileProbe:
     """Looks into files at one moment (`now` in seconds since 1970), and gathers the problems that it meets."""
 
-    def __init__(self, now: float, fence: Fence | None = None, lot: Random | None = None) -> None:
+    def __init__(self, now: float, fence: AllowedFolders | None = None, lot: Random | None = None) -> None:
         self.now, self.fence = now, fence
         self.problems: list[Problem] = []
         self.prover = Prover(now, lot or Random(), fence)

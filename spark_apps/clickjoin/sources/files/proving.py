@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from random import Random
 
-from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import BrokenGzip, is_packed, opened, packed_blocks, plain_blocks
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Problem
@@ -75,7 +75,7 @@ class Prover:
 
     now: float
     lot: Random
-    fence: Fence | None = None
+    fence: AllowedFolders | None = None
     left: int = WHOLE
     spot: int = SPOT
 

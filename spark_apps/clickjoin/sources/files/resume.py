@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import HEAD, fingerprint, is_packed, opened, read_at
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import LastRecord
@@ -12,7 +12,7 @@ from clickjoin.sources.files.digests import after
 from clickjoin.sources.files.state import FilePosition
 
 
-def resume(last: LastRecord, fence: Fence | None = None) -> FilePosition | None:
+def resume(last: LastRecord, fence: AllowedFolders | None = None) -> FilePosition | None:
     """The position just after a record; None where its file is gone, packed, or holds something else there.
 
     A file without a position is read from its beginning: what is read twice is dropped as repeats.

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.file_bytes import BrokenGzip, is_packed, opened, plain_blocks, unpack
 from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of
-from clickjoin.kernel.records import read_chunk
+from clickjoin.kernel.read_lines import read_chunk
 from clickjoin.model.errors import SourceError
 from clickjoin.model.ids import MICROS
 from clickjoin.sources.port import SAMPLE_BYTES, SAMPLE_RECORDS, Sample, sample_of

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clickjoin.kernel import records
+from clickjoin.kernel import read_lines
 from clickjoin.kernel.chunk import Chunk, spread
 from clickjoin.kernel.handshake import checked
-from clickjoin.kernel.records import read_chunk
+from clickjoin.kernel.read_lines import read_chunk
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
 from clickjoin.sources.completeness import Completeness, Evidence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from clickjoin.config import Files
-    from clickjoin.kernel.fence import Fence
+    from clickjoin.kernel.allowed_folders import AllowedFolders
     from clickjoin.model.ids import RecordSpec
 
 _UNPACKED = 8  # times as long as packed, for sharing out work
@@ -52,7 +52,7 @@ class FilesSource(Source):
         *,
         now: Callable[[], float] = time.time,
         tasks: int = 8,
-        fence: Fence | None = None,
+        fence: AllowedFolders | None = None,
         keep: bool = True,
     ) -> None:
         self._pattern, self._format, self._fence = source.path, source.format, fence
@@ -91,13 +91,13 @@ class FilesSource(Source):
         chunks, sizes = self._chunks(splits)
         work = spread(chunks, sizes, self._tasks)
         frame = spark.range(0, len(work), 1, len(work))
-        return frame.mapInArrow(checked(records.reader(work, spec, each)), ddl)
+        return frame.mapInArrow(checked(read_lines.reader(work, spec, each)), ddl)
 
     def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
         """The same records, read by this process. See Source."""
         chunks, _ = self._chunks(splits)
         batches = (batch for chunk in chunks for batch in read_chunk(chunk, spec))
-        return pa.Table.from_batches(batches, schema=records.SCHEMA)
+        return pa.Table.from_batches(batches, schema=read_lines.SCHEMA)
 
     def size(self, split: Split) -> int:
         """About how many bytes a planned split has, if it is read to its end."""

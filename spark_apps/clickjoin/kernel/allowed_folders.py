@@ -17,7 +17,7 @@ class Outside(FileNotFoundError):
     """A file that a link has led out of the fence since it was listed: for its reader it is gone."""
 
 
-class Fence(NamedTuple):
+class AllowedFolders(NamedTuple):
     """Folders that files may be read below, and folders inside of them that none is read below; links resolved."""
 
     roots: tuple[str, ...]

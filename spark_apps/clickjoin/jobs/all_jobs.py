@@ -128,7 +128,7 @@ def markdown() -> str:
 
 
 _INTRODUCTION = """\
-Printed from `clickjoin.jobs.table` by `clickjoin schema --jobs > docs/jobs.md`. Airflow runs each over Spark Connect
+Printed from `clickjoin.jobs.all_jobs` by `clickjoin schema --jobs > docs/jobs.md`. Airflow runs each over Spark Connect
 or spark-submit (`spark_apps/run_job.py JOB PIPELINE.yaml [REPLICA] [LEASE] [ARGUMENTS]`: LEASE in seconds or empty,
 ARGUMENTS as a JSON object); the command line runs the same code. Tables read and written are those that OpenLineage
 is given. A job without Spark works in the process that asks for it."""

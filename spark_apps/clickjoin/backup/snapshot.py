@@ -18,7 +18,7 @@ from clickjoin.model.errors import CommitConflict
 from clickjoin.schemas import ALL, LATER
 
 if TYPE_CHECKING:
-    from clickjoin.model.plan import BatchPlan
+    from clickjoin.model.batch_plan import BatchPlan
 
 _LOOK_SECONDS = 0.02
 Looks = dict[str, Look]

@@ -9,7 +9,7 @@ Shown = Mapping[str, tuple[str, int]]  # by table: the table's id, and a version
 
 
 @dataclass
-class Noted:
+class SeenCommits:
     """The newest transaction seen of each application, by table.
 
     `lost`: versions of a table that were lost and accounted for (see agreement.account): they still count.

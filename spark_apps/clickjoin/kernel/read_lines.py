@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from clickjoin.kernel.allowed_folders import Outside
 from clickjoin.kernel.arrays import int64_array, number_array, scalar, text_array
-from clickjoin.kernel.fence import Outside
 from clickjoin.kernel.file_bytes import (
     BLOCK,
     BrokenGzip,

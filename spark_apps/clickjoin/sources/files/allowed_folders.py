@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.allowed_folders import AllowedFolders
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 _LITERAL = re.compile(r"\[([*?[])\]")
 
 
-def fence_of(pipeline: Pipeline) -> Fence:
+def fence_of(pipeline: Pipeline) -> AllowedFolders:
     """The pipeline's fence: `backfill.roots` of its file, else the folders that its sources' globs start from."""
     given = pipeline.backfill.roots
     if given is None:
         own = (base_of(side.source.path)[0] for side in (pipeline.primary, pipeline.foreign))
         given = tuple(folder for folder in own if os.path.realpath(folder) != "/")
-    return Fence(_resolved(given), _resolved(_secret()))
+    return AllowedFolders(_resolved(given), _resolved(_secret()))
 
 
 def base_of(pattern: str) -> tuple[str, tuple[str, ...]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.batch_context import Context
-    from clickjoin.model.plan import TableSplit
+    from clickjoin.model.batch_plan import TableSplit
 
 
 def is_gone(ctx: Context, part: TableSplit, error: Exception) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from clickjoin.kernel.fence import Fence
+from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import HEAD, opened, read_at
 from clickjoin.sources.files.digests import after, root
 from clickjoin.sources.files.line_end import cut
@@ -25,7 +25,7 @@ class Replaced(Exception):
 
 
 def piece_of(
-    work: Work, room: int, limit: int | None, must: bool, *, keep: bool, fence: Fence | None
+    work: Work, room: int, limit: int | None, must: bool, *, keep: bool, fence: AllowedFolders | None
 ) -> tuple[Taken, Piece]:
     """Take at most so many bytes and records, as in `cut`; without `keep` nothing is digested.
 
