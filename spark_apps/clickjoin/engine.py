@@ -12,8 +12,8 @@ from clickjoin import batch_metrics
 from clickjoin.batch import run_batch
 from clickjoin.batch_context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
-from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, wait
-from clickjoin.dispatcher.peers import peer_batches
+from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, catch_up_pause, wait
+from clickjoin.dispatcher.peers import any_alive
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake import SparkTables
 from clickjoin.lake.clock import LakeClock
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
 SETTLING_SECONDS = 15.0
-MOST_PAUSE = 30.0
-ALIVE_SECONDS = 60.0
 _MOVES = 3
 _PASSING = (FilesGone, SourceMoved, DataFileGone)
 
@@ -199,20 +197,16 @@ class Engine:
     def _give_way(self, item: Settled, stop: Callable[[], bool], end: float | None) -> None:
         """While this replica is behind and another is not, leave the other the rest of the time (catch_up_share)."""
         share = self.pipeline.batch.catch_up_share
-        if not item.plan.backlog_events or share == 1 or not self._others_alive():
+        if not item.plan.backlog_events or share == 1:
             return
-        worked = sum(float(str(value)) for name, value in item.metrics.items() if name.startswith("seconds_"))
-        wait(time.monotonic() + min(worked * (1 / share - 1), MOST_PAUSE), stop, end)
+        if any_alive(self.lake.delta, self.pipeline.pipeline, self.replica, self._now()):
+            worked = sum(float(str(value)) for name, value in item.metrics.items() if name.startswith("seconds_"))
+            wait(time.monotonic() + catch_up_pause(worked, share), stop, end)
 
     def _pace(self, item: Settled, begun: float, stop: Callable[[], bool], end: float | None) -> None:
         """While nothing is behind, begin a batch every so often at most: each adds files that others have to list."""
         if not item.plan.backlog_events:
             wait(begun + self.pipeline.batch.trigger_interval, stop, end)
-
-    def _others_alive(self) -> bool:
-        since = self._now() - timedelta(seconds=ALIVE_SECONDS)
-        found = peer_batches(self.lake.delta, self.pipeline.pipeline, self.replica)
-        return any(other.planned_at > since for other in found)
 
     def drain(self, done: Callable[[Settled], None]) -> Waiting:
         """Work through all that the sources hold and the retries that fall due meanwhile; returns what still waits.

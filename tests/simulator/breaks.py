@@ -48,7 +48,7 @@ def always() -> None:
     from clickjoin import batch
     from clickjoin.event_store import landing
     from clickjoin.joiner import arrow_join, spark_join
-    from clickjoin.kernel import data_file, join_task, land_task
+    from clickjoin.kernel import data_file, join_task, land_task, lookup
     from clickjoin.registry import commit
     from tests.simulator import clock, hearing, ports, workers
 
@@ -56,7 +56,7 @@ def always() -> None:
     data_file.write = join_task.write = land_task.write = workers.write
     ports.install()
     hearing.watch()
-    join_task.scan_by_key = commit.scan_by_key = workers.pick
+    lookup.scan_by_key = commit.scan_by_key = workers.pick
     join_task.of_batch, commit.read_columns = workers.of_batch, workers.whole
     arrow_join.ship_adapter = spark_join.ship_adapter = lambda kind: None
     # Some batches by Spark's operators: an adapter may need them, and a copy of a batch may take the other way.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickjoin.dispatcher.dispatcher import abreast
+from clickjoin.dispatcher.pacing import abreast
 from clickjoin.model.split import Budget, SourcePlan, Split
 
 BUDGET = Budget(500_000, 256 << 20)

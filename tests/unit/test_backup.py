@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.backup import cut as cuts
+from clickjoin.backup import snapshot
 from clickjoin.backup import take as takes
 from clickjoin.backup.manifest import backups, read
 from clickjoin.backup.take import Taken, take
@@ -64,19 +64,19 @@ def test_tables_that_move_between_two_looks(batches: Batches, monkeypatch: pytes
             batches.run(4, 4)
         return found
 
-    real = cuts.look
-    monkeypatch.setattr(cuts, "look", look)
+    real = snapshot.look
+    monkeypatch.setattr(snapshot, "look", look)
     taken = backup(batches)
     assert ids(taken.folder, "registry") == ids(taken.folder, "joined") == ["e1", "e2", "e3", "e4"]
 
 
 def test_another_table_in_the_place_of_one(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a rebuilding puts it: it may have the version of the one before."""
-    registry, before = Path(batches.pipeline.root, "registry"), cuts.cut(batches.pipeline.root, 1)
+    registry, before = Path(batches.pipeline.root, "registry"), snapshot.cut(batches.pipeline.root, 1)
     shutil.copytree(registry, registry.with_name("other"))
     registry.rename(registry.with_name("registry.put-aside"))
     registry.with_name("other").rename(registry)
-    after = cuts.cut(batches.pipeline.root, 1)
+    after = snapshot.cut(batches.pipeline.root, 1)
     assert before["registry"].version == after["registry"].version
     assert before["registry"] != after["registry"]
     looked = [after, before]
@@ -86,14 +86,14 @@ def test_another_table_in_the_place_of_one(batches: Batches, monkeypatch: pytest
 
 
 def test_no_quiet_moment(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers, real = iter(range(4, 10_000)), cuts.look
+    numbers, real = iter(range(4, 10_000)), snapshot.look
 
     def look(root: str, name: str) -> Look | None:
         if name == "registry":
             batches.claim(next(numbers))
         return real(root, name)
 
-    monkeypatch.setattr(cuts, "look", look)
+    monkeypatch.setattr(snapshot, "look", look)
     with pytest.raises(CommitConflict, match=r"at every look for 0.3 s, last to registry.*--wait") as refused:
         backup(batches, wait=0.3)
     assert refused.value.retryable

@@ -9,8 +9,8 @@ import pytest
 
 from clickjoin import engine as module
 from clickjoin.dispatcher import pacing
-from clickjoin.dispatcher.pacing import DutyCycle
-from clickjoin.engine import MOST_PAUSE, Engine
+from clickjoin.dispatcher.pacing import _MOST_PAUSE, DutyCycle
+from clickjoin.engine import Engine
 
 
 @pytest.fixture
@@ -22,7 +22,10 @@ def pause(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def seconds(*, share: float = 0.5, backlog: int = 9, alive: bool = True, worked: float = 3.0, **more: Any) -> float:
         pipeline = SimpleNamespace(batch=SimpleNamespace(catch_up_share=share))
-        this: Any = SimpleNamespace(pipeline=pipeline, _others_alive=lambda: alive)
+        pipeline.pipeline = "p"
+        lake = SimpleNamespace(delta=None)
+        this: Any = SimpleNamespace(pipeline=pipeline, lake=lake, replica="main", _now=lambda: None)
+        monkeypatch.setattr(module, "any_alive", lambda *_: alive)
         metrics = {"seconds_land": worked / 2, "seconds_claim": worked / 2, "joined": 7}
         item: Any = SimpleNamespace(plan=SimpleNamespace(backlog_events=backlog), metrics=metrics)
         start = now[0]
@@ -35,7 +38,7 @@ def pause(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_pauses_for_its_share(pause: Any) -> None:
     assert pause() == pytest.approx(3, abs=0.2)
     assert pause(share=0.25) == pytest.approx(9, abs=0.2)
-    assert pause(share=0.01, worked=60) == pytest.approx(MOST_PAUSE, abs=0.2)
+    assert pause(share=0.01, worked=60) == pytest.approx(_MOST_PAUSE, abs=0.2)
 
 
 def test_goes_on_at_once(pause: Any) -> None:

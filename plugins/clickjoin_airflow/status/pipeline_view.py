@@ -30,7 +30,7 @@ class PipelineView:
         self._lock = RLock()
         self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._small = ReadableTables(self.file.tables)
         self._history = History(self._small)
         self._kept: dict[str, tuple[tuple[int, ...], Any]] = {}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from math import ceil
 from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.journal import SNAPSHOT_EVERY, Journal, JournalState, Lost, fold
+from clickjoin.dispatcher.pacing import abreast
 from clickjoin.dispatcher.watermarks import newer, stream_watermark
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.ids import MICROS
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from clickjoin.lake import DeltaTables
 
 Clock = Callable[[], float]
-_LEAST_SHARE = 20
 
 
 def join_plan(
@@ -56,21 +55,6 @@ def join_plan(
         snapshot=snapshot,
         watermarks=watermarks or {},
     )
-
-
-def abreast(budget: Budget, primary: SourcePlan, foreign: SourcePlan) -> Budget | None:
-    """What may be read of the foreign stream so that it does not run ahead of a backlog of primary events.
-
-    The same share of its own backlog, and a twentieth of a batch at least, for the files of a backlog need not be those
-    that the foreign events are waiting for. None where it is not ahead: clicks that come before their queries would all
-    go to `pending`, and from there cost several times as much.
-    """
-    asked, taken = (sum(split.events for split in plan.splits) for plan in (primary, foreign))
-    if not primary.backlog_events or not taken:
-        return None
-    share = asked / (asked + primary.backlog_events)
-    most = max(ceil(share * (taken + foreign.backlog_events)), budget.max_events // _LEAST_SHARE, 1)
-    return replace(budget, max_events=most) if most < taken else None
 
 
 class Dispatcher:

@@ -1,13 +1,20 @@
-"""When what is run: waiting between two batches in short naps, and one kind of work that gives way to another."""
+"""When what is run, and how much: pauses between batches, work that gives way to other work, streams kept abreast."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import replace
+from math import ceil
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from clickjoin.model.split import Budget, SourcePlan
 
 T = TypeVar("T")
 IDLE_SECONDS = 0.2
+_MOST_PAUSE = 30.0  # seconds
+_LEAST_SHARE = 20
 
 
 def wait(until: float, stop: Callable[[], bool], end: float | None) -> None:
@@ -15,6 +22,26 @@ def wait(until: float, stop: Callable[[], bool], end: float | None) -> None:
     until = until if end is None else min(until, end)
     while (left := until - time.monotonic()) > 0 and not stop():
         time.sleep(min(left, IDLE_SECONDS))
+
+
+def abreast(budget: Budget, primary: SourcePlan, foreign: SourcePlan) -> Budget | None:
+    """What may be read of the foreign stream so that it does not run ahead of a backlog of primary events.
+
+    The same share of its own backlog, and a twentieth of a batch at least, for the files of a backlog need not be those
+    that the foreign events are waiting for. None where it is not ahead: clicks that come before their queries would all
+    go to `pending`, and from there cost several times as much.
+    """
+    asked, taken = (sum(split.events for split in plan.splits) for plan in (primary, foreign))
+    if not primary.backlog_events or not taken:
+        return None
+    share = asked / (asked + primary.backlog_events)
+    most = max(ceil(share * (taken + foreign.backlog_events)), budget.max_events // _LEAST_SHARE, 1)
+    return replace(budget, max_events=most) if most < taken else None
+
+
+def catch_up_pause(worked: float, share: float) -> float:
+    """Seconds to leave to another replica after a batch that took some, to work for `catch_up_share` of the time."""
+    return min(worked * (1 / share - 1), _MOST_PAUSE)
 
 
 class DutyCycle:

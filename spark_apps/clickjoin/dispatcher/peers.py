@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.journal import JournalReader, sequences
+from clickjoin.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from clickjoin.batch_context import Context
@@ -21,6 +22,7 @@ _MOST_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
 # A batch older than this belongs to a replica that is dead, or so slow that it is not worth waiting for.
 _FRESH = timedelta(seconds=10)
+_ALIVE = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,25 @@ class PeerBatch:
     planned_at: datetime
 
 
+def require_known(delta: DeltaReader, replica: str) -> None:
+    """Check that a replica has planned a batch of new records. Errors: ConfigError, which names those that have."""
+    known = [name for name, sequence in sequences(delta) if sequence == "join"]
+    if replica not in known:
+        raise ConfigError(
+            f"replica {replica} has never planned a batch",
+            remedy=f"Name one that has: {', '.join(known)}" if known else "Begin with `clickjoin run`, or `drain`",
+        )
+
+
 def peer_batches(delta: DeltaReader, pipeline: str, replica: str) -> list[PeerBatch]:
     """The newest join batch of every other replica that ever planned one."""
     names = [name for name, sequence in sequences(delta) if sequence == "join" and name != replica]
     return [found for name in names if (found := _newest(delta, pipeline, name))]
+
+
+def any_alive(delta: DeltaReader, pipeline: str, replica: str, now: datetime) -> bool:
+    """Whether another replica has planned a batch within the last minute."""
+    return any(peer.planned_at > now - _ALIVE for peer in peer_batches(delta, pipeline, replica))
 
 
 def _newest(delta: DeltaReader, pipeline: str, replica: str) -> PeerBatch | None:

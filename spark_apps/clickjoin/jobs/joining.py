@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.dispatcher.replicas import require_known
+from clickjoin.dispatcher.peers import require_known
 from clickjoin.engine import Engine
 from clickjoin.jobs.opening import open_engine
 from clickjoin.jobs.summary import Summary

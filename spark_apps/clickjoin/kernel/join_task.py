@@ -19,7 +19,6 @@ from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.adapter_output import GIVEN, merged
 from clickjoin.kernel.arrays import (
     bool_array,
-    equi_join,
     int64_array,
     number_array,
     scalar,
@@ -27,38 +26,12 @@ from clickjoin.kernel.arrays import (
     to_numpy,
 )
 from clickjoin.kernel.data_file import Target, write
-from clickjoin.kernel.data_skipping import Ends, near
-from clickjoin.kernel.event_key import doubled, first_of, found_among, lie_before, micros
-from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch, scan_by_key
+from clickjoin.kernel.event_key import first_of, found_among, lie_before, micros
+from clickjoin.kernel.lookup import Files, look_up
+from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch
 
 _TIME = pa.timestamp("us", "UTC")
-_LANDED = ("landed_at", "replica", "source_partition", "offset")  # of primary records with one name the first counts
-_BARE = pa.schema([*KEYS, ("payload", pa.string())])
-_HELD = pa.schema([*_BARE, ("landed_at", _TIME), ("replica", pa.string()), ("source_partition", pa.string()),
-                   ("offset", pa.int64())])  # fmt: skip
-_FEW_A_FILE = 200  # events: of so few each column costs more than its rows
 _POINTS = 200
-
-
-class Files(NamedTuple):
-    """Data files below a folder, and the event times that each can hold."""
-
-    root: str
-    paths: tuple[str, ...]
-    ends: Ends
-
-    def near(self, when: TimeRanges) -> list[str]:
-        """Those that can hold such times."""
-        if not len(when.starts) or not self.paths:
-            return []
-        return [self.paths[at] for at in np.flatnonzero(near(self.ends, when.starts, when.length))]
-
-    def rows(self, ids: pa.ChunkedArray, when: TimeRanges, schema: pa.Schema) -> pa.Table:
-        """Rows with one of these ids, from the files that can hold them; see parquet_scan.scan_by_key."""
-        files = self.near(when)
-        return (
-            scan_by_key(self.root, files, pc.unique(ids), when, schema) if files else pa.Table.from_batches([], schema)
-        )
 
 
 class Part(NamedTuple):
@@ -95,7 +68,7 @@ class Job(NamedTuple):
 
 
 def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
-    """What became of a part's events, and the rows of those that are not claimed. Errors: merge.AdapterFault.
+    """What became of a part's events, and the rows of those that are not claimed. Errors: AdapterFault.
 
     Columns out: those of table `foreign`, and status (pending | expired).
     """
@@ -103,7 +76,7 @@ def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
     taken = found_among(rows, part.claims.rows(rows["event_id"], TimeRanges(np.unique(micros(rows))), KEYS))
     expired = ~taken & lie_before(rows, job.boundary)
     new = rows.filter(bool_array(~taken & ~expired))
-    at, found = _found(job, new)
+    at, found = look_up(new, job.primary, job.lookback, job.floor)
     waits = np.ones(new.num_rows, np.bool_)
     waits[at] = False
     left = {"pending": new.filter(bool_array(waits)), "expired": rows.filter(bool_array(expired))}
@@ -177,41 +150,6 @@ def _of_file(job: Job, shards: Sequence[int], bucket: str, file: str) -> pa.Tabl
         keep = pc.and_(keep, pc.is_in(rows["shard"], value_set=number_array(shards, pa.int32())))
     rows = rows.filter(keep)
     return rows.set_column(rows.schema.get_field_index("bucket"), "bucket", pa.repeat(scalar(bucket), rows.num_rows))
-
-
-def _found(job: Job, new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
-    """Which of some events have a primary event, and the primary events, in the same order."""
-    if not new.num_rows:
-        return np.zeros(0, np.int64), pa.Table.from_batches([], _HELD)
-    named = micros(new) - job.lookback if job.lookback is not None else micros(new, "primary_time")
-    held = _primaries(job, new["primary_id"], TimeRanges(np.unique(named), job.lookback or 0))
-    if job.floor is not None:
-        held = held.filter(bool_array(micros(held) >= job.floor))
-    one, other = equi_join(new["primary_id"], held["event_id"])
-    wanted, at = micros(new, "event_time" if job.lookback is not None else "primary_time")[one], micros(held)[other]
-    if job.lookback is None:
-        fits = at == wanted
-        return one[fits], held.take(int64_array(other[fits]))
-    fits = (at <= wanted) & (at >= wanted - job.lookback)
-    some = held.take(int64_array(other[fits])).append_column("row", int64_array(one[fits]))
-    some = some.take(pc.sort_indices(some, sort_keys=[(name, "ascending") for name in ("row", *_LANDED)]))
-    rows, first = np.unique(to_numpy(some["row"]), return_index=True)
-    return rows, some.take(int64_array(first)).drop_columns("row")
-
-
-def _primaries(job: Job, ids: pa.ChunkedArray, when: TimeRanges) -> pa.Table:
-    """Primary events with these ids; where their time is known, the first of each that landed."""
-    if job.lookback is not None:
-        return job.primary.rows(ids, when, _HELD)
-    if len(ids) > _FEW_A_FILE * len(job.primary.near(when)):
-        return first_of(job.primary.rows(ids, when, _HELD), _LANDED)
-    held = job.primary.rows(ids, when, _BARE)
-    again = doubled(held["event_id"])
-    if not again.any():
-        return held
-    twice = held.filter(bool_array(again))
-    twice = job.primary.rows(twice["event_id"], TimeRanges(np.unique(micros(twice))), _HELD)
-    return pa.concat_tables([held.filter(bool_array(~again)), first_of(twice, _LANDED).select(_BARE.names)])
 
 
 def _tally(rows: pa.Table, points: int = 0) -> dict[str, Any]:

@@ -1,0 +1,85 @@
+"""The EventStore's look-up by Arrow (paper, 3.4): the primary events of some events, out of data files.
+
+Runs on executors; event_store/lookup.py is the same by Spark's own operators.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.kernel.arrays import bool_array, equi_join, int64_array, to_numpy
+from clickjoin.kernel.data_skipping import Ends, near
+from clickjoin.kernel.event_key import doubled, first_of, micros
+from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
+
+_TIME = pa.timestamp("us", "UTC")
+_LANDED = ("landed_at", "replica", "source_partition", "offset")  # of primary records with one name the first counts
+_BARE = pa.schema([*KEYS, ("payload", pa.string())])
+_HELD = pa.schema([*_BARE, ("landed_at", _TIME), ("replica", pa.string()), ("source_partition", pa.string()),
+                   ("offset", pa.int64())])  # fmt: skip
+_FEW_A_FILE = 200  # events: of so few each column costs more than its rows
+
+
+class Files(NamedTuple):
+    """Data files below a folder, and the event times that each can hold."""
+
+    root: str
+    paths: tuple[str, ...]
+    ends: Ends
+
+    def near(self, when: TimeRanges) -> list[str]:
+        """Those that can hold such times."""
+        if not len(when.starts) or not self.paths:
+            return []
+        return [self.paths[at] for at in np.flatnonzero(near(self.ends, when.starts, when.length))]
+
+    def rows(self, ids: pa.ChunkedArray, when: TimeRanges, schema: pa.Schema) -> pa.Table:
+        """Rows with one of these ids, from the files that can hold them; see parquet_scan.scan_by_key."""
+        files = self.near(when)
+        return (
+            scan_by_key(self.root, files, pc.unique(ids), when, schema) if files else pa.Table.from_batches([], schema)
+        )
+
+
+def look_up(
+    new: pa.Table, primary: Files, lookback: int | None, floor: int | None
+) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """Which of some events have a primary event, and the primary events, in the same order.
+
+    `lookback`, `floor`: as in join_task.Job. Columns out: those of a primary event, its key and its payload among them.
+    """
+    if not new.num_rows:
+        return np.zeros(0, np.int64), pa.Table.from_batches([], _HELD)
+    named = micros(new) - lookback if lookback is not None else micros(new, "primary_time")
+    held = _primaries(primary, new["primary_id"], TimeRanges(np.unique(named), lookback or 0), exact=lookback is None)
+    if floor is not None:
+        held = held.filter(bool_array(micros(held) >= floor))
+    one, other = equi_join(new["primary_id"], held["event_id"])
+    wanted, at = micros(new, "event_time" if lookback is not None else "primary_time")[one], micros(held)[other]
+    if lookback is None:
+        fits = at == wanted
+        return one[fits], held.take(int64_array(other[fits]))
+    fits = (at <= wanted) & (at >= wanted - lookback)
+    some = held.take(int64_array(other[fits])).append_column("row", int64_array(one[fits]))
+    some = some.take(pc.sort_indices(some, sort_keys=[(name, "ascending") for name in ("row", *_LANDED)]))
+    rows, first = np.unique(to_numpy(some["row"]), return_index=True)
+    return rows, some.take(int64_array(first)).drop_columns("row")
+
+
+def _primaries(primary: Files, ids: pa.ChunkedArray, when: TimeRanges, *, exact: bool) -> pa.Table:
+    """Primary events with these ids; where their time is known, the first of each that landed."""
+    if not exact:
+        return primary.rows(ids, when, _HELD)
+    if len(ids) > _FEW_A_FILE * len(primary.near(when)):
+        return first_of(primary.rows(ids, when, _HELD), _LANDED)
+    held = primary.rows(ids, when, _BARE)
+    again = doubled(held["event_id"])
+    if not again.any():
+        return held
+    twice = held.filter(bool_array(again))
+    twice = primary.rows(twice["event_id"], TimeRanges(np.unique(micros(twice))), _HELD)
+    return pa.concat_tables([held.filter(bool_array(~again)), first_of(twice, _LANDED).select(_BARE.names)])
