@@ -59,12 +59,14 @@ def _join(ctx: Context, work: JoinInput) -> None:
     with ctx.step("publish"):
         publish(ctx, outcome)
     failpoint.reach("published")
+    corrected: Mapping[str, int] = {}
     # Of a batch that another copy has settled, claims may have been collected since: their events are in their places.
     if not (outcome.final and is_settled(ctx.lake.delta, ctx.plan)):
         with ctx.step("settle"):
-            write_side_outputs(ctx, outcome)
+            corrected = write_side_outputs(ctx, outcome)
     failpoint.reach("set-aside")
     _count(ctx, work, outcome)
+    ctx.counts |= corrected
 
 
 def _look_up(ctx: Context, work: JoinInput) -> Outcome:

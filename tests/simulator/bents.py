@@ -130,6 +130,21 @@ BENTS = (
         slow=0.8,
         points=(200, 500),
     ),
+    # What waits is on disk; the batch sleeps, or dies, and the boundary passes what it was about to call expired.
+    Bent(
+        name="set-aside",
+        weak={("commit", "pending"): (0.5, 60, 240), ("commit", "expired"): (0.3, 60, 240)},
+        until={("commit", "pending"): "+registry_boundary", ("commit", "expired"): "+registry_boundary"},
+        fatal={("commit", "pending"): 0.8, ("commit", "expired"): 0.8},
+        gc=2,
+        reshard=0,
+        replicas=1,
+        late=(0.7, 300),
+        lag=60,
+        points=(300, 600),
+        span=(-330, -120),
+        delay=40,
+    ),
     # All stop, one table or all are put back to what they were, all go on.
     Bent(name="restore", disaster="restore", replicas=1, lag=40, points=(300, 600), span=(-240, -10)),
     # The power fails: what nobody has flushed to disk is gone.

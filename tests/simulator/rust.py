@@ -39,6 +39,12 @@ def lake() -> Lake:
     return _lake[0]
 
 
+class Protocol(NamedTuple):
+    """What a reader has to know."""
+
+    reader_features: tuple[str, ...] | None = None
+
+
 class Metadata(NamedTuple):
     """Of a table, whichever version is looked at."""
 
@@ -94,6 +100,10 @@ class DeltaTable:
     def metadata(self) -> Metadata:
         """What identifies the table."""
         return Metadata(self._table.path)
+
+    def protocol(self) -> Protocol:
+        """Nothing beyond plain tables."""
+        return Protocol()
 
     def transaction_version(self, app_id: str) -> int | None:
         """The newest txn of an app."""

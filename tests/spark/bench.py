@@ -189,11 +189,11 @@ class Bench:
 def crash_at(lake: SparkTables, table: str, *, after: bool) -> Iterator[None]:
     """What is done inside ends, as if killed, just before or just after the table is appended to."""
 
-    def stop(commit: Any, name: str, *more: Any) -> None:
-        if after or name != table:
-            commit(name, *more)
+    def stop(commit: Any, name: str, *more: Any) -> Any:
+        done = commit(name, *more) if after or name != table else None
         if name == table:
             raise KeyboardInterrupt
+        return done
 
     with pytest.MonkeyPatch.context() as patch:
         for way in ("append", "add"):

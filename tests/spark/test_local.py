@@ -15,7 +15,7 @@ import pytest
 
 from clickjoin import batch
 from clickjoin.kernel.adapter import Adapter, ArrowAdapter
-from clickjoin.model.errors import AdapterError
+from clickjoin.model.errors import AdapterError, LakeError
 from clickjoin.registry import commit
 from clickjoin.sources.files.source import FilesSource
 from tests.spark.bench import Bench, click, event_id, query
@@ -141,6 +141,19 @@ def test_a_feature_that_only_spark_can_write(make: Any) -> None:
     assert bench.places() == {"joined": ["a"], "pending": ["b"]}
     ((foreign, primary),) = bench.rows("joined", "foreign", "primary")
     assert (json.loads(foreign)["query_id"], json.loads(primary)["event_id"]) == (Q["event_id"], Q["event_id"])
+
+
+@pytest.mark.parametrize("table", ["registry", "joined", "pending"])
+def test_deletion_vectors_are_refused(make: Any, table: str) -> None:
+    """A file would hold rows that the table does not: claims that were taken back among them."""
+    bench = make()
+    path = bench.engine.lake.delta.path(table)
+    bench.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q), click("b", 3, LATE))
+    with pytest.raises(LakeError, match=rf"{table}: has deletion vectors.* APPLY \(PURGE\)"):
+        bench.join()
+    assert not bench.spark.read.format("delta").load(bench.engine.lake.delta.path("joined")).count()
 
 
 class Near(ArrowAdapter):

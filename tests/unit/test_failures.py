@@ -16,6 +16,7 @@ from clickjoin.model.errors import (
     ConfigError,
     LakeError,
     ServerLost,
+    SourceError,
     SourceMoved,
     VersionGone,
     WorkInterrupted,
@@ -130,6 +131,12 @@ def test_what_the_kernel_raised_on_an_executor() -> None:
     assert isinstance(found, SourceMoved)
     assert str(found) == "/logs/a: is not where it was. Run it again"
     fault = "Traceback ...\nclickjoin.kernel.merge.AdapterFault: dropped price\n\tat java.base"
+    refused = (
+        "Traceback ...\nclickjoin.model.errors.SourceError: /logs/a: may not be read any more (Permission denied)\n"
+    )
+    found = translate(raised(RuntimeError(refused)))
+    assert type(found) is SourceError
+    assert found.retryable
     assert adapter_fault(raised(RuntimeError(fault))) == "dropped price"
     assert adapter_fault(raised(RuntimeError("dropped price"))) is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from clickjoin.config import Files
+from clickjoin.kernel import file_bytes
 from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import opened
 from clickjoin.kernel.read_lines import read_chunk
@@ -162,6 +164,20 @@ def test_put_there_after_it_was_listed(feed: Feed, log: Path, put: Callable[[Pat
     assert header_of(Files(kind="files", path=str(log), format="csv"), str(log)) == b""
     with pytest.raises(SourceMoved, match="is not where it was when the batch was planned"):
         list(read_chunk(chunks[0], spec()))
+
+
+def test_what_may_not_be_read_any_more(feed: Feed, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rights were taken away between the plan and the reading: the error names the log."""
+    append(log, events(0, 40))
+    chunks, _ = feed.source._chunks(feed.plan().splits)
+
+    def refused(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", str(log))
+
+    monkeypatch.setattr(file_bytes.os, "open", refused)
+    with pytest.raises(SourceError, match=rf"{log.name}: may not be read any more \(Permission denied\)") as caught:
+        list(read_chunk(chunks[0], spec()))
+    assert caught.value.retryable
 
 
 def test_a_plan_takes_nothing_of_it(feed: Feed, log: Path, put: Callable[[Path], None]) -> None:

@@ -23,15 +23,14 @@ if TYPE_CHECKING:
     from clickjoin.sources.port import Source
 
 
-def append_good(ctx: Context, stream: str, records: pa.Table) -> dict[str, Any]:
+def append_good(ctx: Context, stream: str, records: pa.Table) -> dict[str, Any] | None:
     """Append the good records to their stream's table; returns facts as `placed` names them.
 
-    Columns in: those of RECORDS_DDL.
+    None where another copy of the batch has landed: it may have found other records. Columns in: those of RECORDS_DDL.
     """
     good, facts = placed(records, _place(ctx, stream))
     schema = arrow_schema(BY_NAME[stream])
-    ctx.lake.append(stream, good.select(schema.names).cast(schema), ctx.plan.txn)
-    return facts
+    return facts if ctx.lake.append(stream, good.select(schema.names).cast(schema), ctx.plan.txn) else None
 
 
 def landed(ctx: Context, stream: str, records: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -40,7 +39,7 @@ def landed(ctx: Context, stream: str, records: pa.Table) -> tuple[pa.Table, pa.T
     return placed(records, place)[0], aside(records, place)
 
 
-def append_many(ctx: Context, stream: str, source: Source) -> dict[str, Any]:
+def append_many(ctx: Context, stream: str, source: Source) -> dict[str, Any] | None:
     """Have the workers read, place and write the records of a batch's splits, and commit the good ones.
 
     Returns facts as append_good does, and `aside`: the files of bad records, not committed yet.
@@ -50,7 +49,8 @@ def append_many(ctx: Context, stream: str, source: Source) -> dict[str, Any]:
     rows = source.read_through(ctx.lake.spark, ctx.plan.splits[stream], spec, each, "done STRING").collect()
     parts = [json.loads(row["done"]) for row in rows]
     good, bad = ([DataFile(*file) for part in parts for file in part[name]] for name in ("good", "bad"))
-    ctx.lake.add(stream, good, ctx.plan.txn)
+    if not ctx.lake.add(stream, good, ctx.plan.txn):
+        return None
     return land_task.merged([part["facts"] for part in parts]) | {"aside": bad}
 
 

@@ -64,10 +64,10 @@ def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
         seen = {stream: job.result() for stream, job in jobs.items()}
     landed = {}
     for stream, facts in seen.items():
-        facts = facts or _measure(ctx, stream)
+        mine, facts = facts is not None, facts or _measure(ctx, stream)
         bad = _quarantine(ctx, stream, sources[stream], facts)
         ctx.lake.commit_txn_only(stream, ctx.plan.txn)
-        landed[stream] = _landed(facts, _lost_before(ctx, stream) if done[stream] else lost[stream], bad)
+        landed[stream] = _landed(facts, lost[stream] if mine else _lost_before(ctx, stream), bad)
     ctx.counts["quarantined"] = sum(part.bad for part in landed.values())
     return landed
 
@@ -94,7 +94,8 @@ def _append(ctx: Context, stream: str, source: Source, done: bool) -> dict[str, 
     if done:
         return None
     if (few := _few(ctx, stream, source)) is not None:
-        return land_arrow.append_good(ctx, stream, few) | {"records": few}
+        facts = land_arrow.append_good(ctx, stream, few)
+        return None if facts is None else facts | {"records": few}
     return land_arrow.append_many(ctx, stream, source)
 
 

@@ -48,12 +48,14 @@ def _is_published(ctx: Context) -> bool:
     return ctx.lake.delta.latest_txn_version("joined", ctx.plan.txn.app_id) >= ctx.plan.number
 
 
-def append_rows(ctx: Context, outcome: Outcome, table: str, rows: DataFrame) -> None:
-    """Append rows of an outcome to a table, by this process where they are few, else by Spark."""
+def append_rows(ctx: Context, outcome: Outcome, table: str, rows: DataFrame) -> bool:
+    """Append rows of an outcome to a table, by this process where they are few, else by Spark.
+
+    Returns as SparkTables.append does.
+    """
     if outcome.fits_driver:
-        small_append.append(ctx.lake, table, rows, ctx.plan.txn)
-    else:
-        ctx.lake.append(table, rows, ctx.plan.txn)
+        return small_append.append(ctx.lake, table, rows, ctx.plan.txn)
+    return ctx.lake.append(table, rows, ctx.plan.txn)
 
 
 def stamped(ctx: Context, rows: DataFrame) -> DataFrame:

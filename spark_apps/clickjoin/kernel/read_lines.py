@@ -38,6 +38,7 @@ from clickjoin.kernel.parse.lines import (
     too_long,
     whole_lines,
 )
+from clickjoin.model.errors import SourceError
 
 if TYPE_CHECKING:
     from clickjoin.kernel.chunk import Chunk
@@ -78,7 +79,7 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
 
 @contextmanager
 def _planned(chunk: Chunk) -> Iterator[int]:
-    """The chunk's file, opened. Errors: SourceMoved where none is, Outside, OSError."""
+    """The chunk's file, opened. Errors: SourceMoved where none is, SourceError where it may not be read, OSError."""
     try:
         with opened(chunk.path, chunk.fence) as fd:
             yield fd
@@ -86,6 +87,11 @@ def _planned(chunk: Chunk) -> Iterator[int]:
         raise
     except FileNotFoundError as error:
         raise unplaced(chunk.path) from error
+    except PermissionError as error:
+        raise SourceError(
+            f"{chunk.path}: may not be read any more ({error.strerror})",
+            remedy="Let the user that runs the join read it, or move it out of the source's folder",
+        ) from error
 
 
 def _verify(fd: int, packed: bool, chunk: Chunk) -> None:

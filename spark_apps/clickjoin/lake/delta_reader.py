@@ -15,8 +15,21 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 
 from clickjoin.lake import restored
-from clickjoin.model.errors import TableMissing
+from clickjoin.model.errors import LakeError, TableMissing
 from clickjoin.model.seen_commits import SeenCommits, Shown
+
+
+def require_whole_files(table: DeltaTable, place: str) -> None:
+    """Check that a data file's rows are the table's rows: they are read from files, where deleted ones would be found.
+
+    Errors: LakeError where somebody has enabled deletion vectors.
+    """
+    if "deletionVectors" in (table.protocol().reader_features or ()):
+        raise LakeError(
+            f"{place}: has deletion vectors, so that its files hold rows that the table does not; nothing is joined",
+            remedy="Set delta.enableDeletionVectors to false, run REORG TABLE … APPLY (PURGE), then ALTER TABLE … "
+            "DROP FEATURE deletionVectors",
+        )
 
 
 class DeltaReader:
@@ -38,7 +51,7 @@ class DeltaReader:
         return name in self._open or DeltaTable.is_deltatable(self.path(name), self._options)
 
     def open(self, name: str) -> DeltaTable:
-        """The table at its newest version. Errors: TableMissing, LakeReplaced."""
+        """The table at its newest version. Errors: TableMissing, LakeReplaced, LakeError."""
         try:
             if name in self._open:
                 self._open[name].update_incremental()
@@ -55,6 +68,7 @@ class DeltaReader:
             self.require_same()  # what it can make nothing of may be another lake's
             raise
         self.require_same()
+        require_whole_files(self._open[name], self.path(name))
         return self._open[name]
 
     def require_same(self) -> None:

@@ -25,9 +25,9 @@ def collected(delta: DeltaTables, name: str, rows: DataFrame) -> pa.Table:
     return pa.table({column: got[column].cast(arrow_type(kinds[column])) for column in wanted})
 
 
-def append(lake: SparkTables, name: str, rows: DataFrame, txn: Txn) -> None:
+def append(lake: SparkTables, name: str, rows: DataFrame, txn: Txn) -> bool:
     """SparkTables.append for few rows. By Spark where the table has a feature that delta-rs cannot write."""
     try:
-        lake.append(name, collected(lake.delta, name, rows), txn)
+        return lake.append(name, collected(lake.delta, name, rows), txn)
     except Unwritable:
-        lake.append(name, rows, txn)
+        return lake.append(name, rows, txn)

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from clickjoin.lake.delta_reader import require_whole_files
 from clickjoin.lake.readable import ReadableTables, readable
 from clickjoin.model.errors import LakeError
 
@@ -64,11 +65,7 @@ def _at(root: str, name: str, version: int) -> DeltaTable:
 def data_files(root: str, name: str, version: int) -> dict[str, int]:
     """Data files of a table at a version: bytes by path below the table. Errors: LakeError, also for vectors."""
     table = _at(root, name, version)
-    if "deletionVectors" in (table.protocol().reader_features or ()):
-        raise LakeError(
-            f"{root}/{name}: has deletion vectors, which no copy is made of",
-            remedy="Set delta.enableDeletionVectors to false and run REORG TABLE … APPLY (PURGE) and DROP FEATURE",
-        )
+    require_whole_files(table, f"{root}/{name}")
     actions = pa.table(table.get_add_actions(flatten=True))
     if not actions.num_rows:
         return {}

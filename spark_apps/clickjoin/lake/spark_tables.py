@@ -44,14 +44,14 @@ class SparkTables(SparkReader):
         self.conflict_reruns = 0
         self.sleep = sleep
 
-    def append(self, name: str, rows: DataFrame | pa.Table, txn: Txn) -> None:
+    def append(self, name: str, rows: DataFrame | pa.Table, txn: Txn) -> bool:
         """Append rows in one commit, once a txn: where the table holds it already, nothing is written.
 
-        Rows of an Arrow table are written by this process. Errors: CommitConflict after many refusals in a row.
+        Whether it is these rows that the table holds under the txn; False also where that is not known, as of what
+        Spark appends. Rows of an Arrow table are written by this process. Errors: CommitConflict after many refusals.
         """
         if isinstance(rows, pa.Table):
-            self.delta.append_table(name, rows, txn)
-            return
+            return self.delta.append_table(name, rows, txn)
         table = BY_NAME[name]
         extra = [column for column in rows.columns if column not in table.names] if name == "joined" else []
         ordered = rows.select(*table.names, *extra)
@@ -62,13 +62,14 @@ class SparkTables(SparkReader):
 
         self.rerun(name, write)
         self.delta.noted.saw(name, txn.app_id, txn.version)
+        return False
 
-    def add(self, name: str, files: Sequence[DataFile], txn: Txn) -> None:
-        """Add files that tasks have written to a table, in one commit, once a txn."""
+    def add(self, name: str, files: Sequence[DataFile], txn: Txn) -> bool:
+        """Add files that tasks have written to a table, in one commit, once a txn; returns as `append` does."""
         try:
-            self.delta.add(name, files, txn)
+            return self.delta.add(name, files, txn)
         except Unwritable:
-            self.append(name, self.written(name, files), txn)
+            return self.append(name, self.written(name, files), txn)
 
     def target(self, table: Table, schema: pa.Schema | None = None) -> Target:
         """A table for tasks to write files of: all of its columns, or those of a schema."""

@@ -11,6 +11,7 @@ from clickjoin.model.errors import (
     DataFileGone,
     LakeError,
     ServerLost,
+    SourceError,
     SourceMoved,
     VersionGone,
     WorkInterrupted,
@@ -37,7 +38,7 @@ _INTERRUPTED = "OPERATION_CANCELED"
 _WORKER = "org.apache.spark.api.python"
 _ENDED = ("Python worker exited unexpectedly", "Stream closed", "java.io.EOFException", "Broken pipe")
 # The last line of a traceback from an executor, where the kernel's errors have lost their type.
-_MOVED = re.compile(r"\bSourceMoved: ([^\n]*)")
+_SOURCE = re.compile(r"\b(SourceMoved|SourceError): ([^\n]*)")
 _ADAPTER = re.compile(r"\bAdapterFault: ([^\n]*)")
 _TIME_TRAVEL = "TIME_TRAVEL"  # Spark reads no version older than delta.deletedFileRetentionDuration, by its own clock
 _RUN_AGAIN = "Run it again: the batch that was cut short goes first, and nothing is lost or doubled"
@@ -84,8 +85,8 @@ def _of_executor(error: BaseException) -> ClickjoinError | None:
         )
     if _module(error) in ("pyspark", "py4j") and _WORKER in text and any(mark in text for mark in _ENDED):
         return ServerLost("a Python worker of Spark has ended, or was killed (for want of memory?)", remedy=_RUN_AGAIN)
-    if found := _MOVED.search(text):
-        return SourceMoved(found[1])
+    if found := _SOURCE.search(text):
+        return (SourceMoved if found[1] == "SourceMoved" else SourceError)(found[2])
     return None
 
 
