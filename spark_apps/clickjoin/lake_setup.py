@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clickjoin.agreement.check import require_agreement
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.lake import DeltaTables
-from clickjoin.lake.restored import half_restored
+from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
 from clickjoin.schemas import ALL, LATER
@@ -29,10 +29,7 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
     missing = [table.name for table in ALL if table.name not in there]
     gone = [name for name in missing if name not in LATER]
     if gone and (half := half_restored(pipeline.root)):
-        raise LakeError(
-            f"{pipeline.root}: is not there, and {half} is: a restore was cut short",
-            remedy="Run `clickjoin restore` again: it does the rest",
-        )
+        raise cut_short(pipeline.root, half)
     if gone and _worked_in(delta, there):
         raise LakeError(
             f"{pipeline.root}: table {', '.join(gone)} is missing from a lake that has been worked in",

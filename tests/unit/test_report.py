@@ -179,7 +179,8 @@ def test_explain_looks_into_quarantine(delta: DeltaTables, tmp_path: Path) -> No
     assert len(many) == 10
     assert many[0]["raw"].endswith(f"xxx … ({len(long):,} bytes)")
     assert json.dumps(found)
-    assert explain(pipeline(tmp_path), delta, "none:1:1")["state"] == "unknown"
+    for other in ("none:1:1", "odd:1", "dd:1:1"):  # an id is looked for as a whole
+        assert explain(pipeline(tmp_path), delta, other)["state"] == "unknown"
 
 
 @pytest.mark.parametrize("event_id", ["", "what", "a:1:" + "9" * 18, "'; DROP", "a:1:0", "ü" * 99])

@@ -15,6 +15,8 @@ import pytest
 from clickjoin.backup.compare import Missing, compare
 from clickjoin.backup.restore import Restored, restore
 from clickjoin.backup.take import Taken, take
+from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.readable import ReadableTables
 from clickjoin.lake.restored import STAGING
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import BatchError, ConfigError, LakeError, LakeReplaced
@@ -228,6 +230,9 @@ def test_killed(batches: Batches, point: str) -> None:
     else:
         with pytest.raises(LakeError, match=r"a restore was cut short\. Run `clickjoin restore` again"):
             initialise(batches.pipeline)
+        for reader in (DeltaReader(root), ReadableTables(root)):
+            with pytest.raises(LakeError, match=r"a restore was cut short\. Run `clickjoin restore` again"):
+                reader.open("joined")
         assert not Path(root).exists()
     done = back(batches)
     assert done.aside

@@ -46,7 +46,7 @@ def restore(
 
     report_line, folder = console.batch_line(as_json), source.expanduser().absolute()
     done = put_back(load(config), folder, at, report_line, force=force, dry_run=dry_run)
-    console_backup.restored(done.to_dict(), as_json, dry_run=dry_run)
+    console_backup.restored(done.to_dict(), as_json, config=config, dry_run=dry_run)
 
 
 @app.command()

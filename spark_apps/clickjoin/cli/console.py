@@ -62,7 +62,9 @@ def print_json(data: Any) -> None:
 
 
 def pairs(title: str, data: dict[str, Any]) -> None:
-    """Print names and values under a title."""
+    """Print names and values under a title; nothing where there are none."""
+    if not data:
+        return
     table = Table(title=title, title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -103,7 +105,8 @@ def drained(data: dict[str, Any], as_json: bool) -> None:
         report_line(problem_text(**problem))
     if "accounts" in data:
         pairs("accounts of all runs: every record and every event", data["accounts"])
-    _out.print("[green]the sums agree[/]" if data["ok"] else "[red]something is wrong: see above[/]")
+    agree = "the sums agree" if "accounts" in data else "nothing was counted (--no-check)"
+    _out.print(f"[green]{agree}[/]" if data["ok"] else "[red]something is wrong: see above[/]")
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from clickjoin.cli.console import pairs, print_json, report_line
@@ -20,19 +21,20 @@ def taken(data: dict[str, Any], as_json: bool) -> None:
     return None
 
 
-def restored(data: dict[str, Any], as_json: bool, *, dry_run: bool) -> None:
+def restored(data: dict[str, Any], as_json: bool, *, config: Path, dry_run: bool) -> None:
     """Print what was restored, or would be, and what to do now."""
     if as_json:
         return print_json(data | {"dry_run": dry_run})
     pairs(f"{'would restore' if dry_run else 'restored'}: {data['backup']}", {
         "as of": data["at"], "files": f"{data['files']:,} ({data['bytes']:,} bytes)",
         "batches to be run again": ", ".join(data["under_way"]) or "none",
-        "the lake before": data["aside"] or "none",
+        "the lake before": "would be put aside" if dry_run else data["aside"] or "none",
     })  # fmt: skip
     if not dry_run:
-        report_line("now run `clickjoin drain` for each replica: what was joined since is read and joined again")
+        drain = f"clickjoin drain --config {config}"
+        report_line(f"now run `{drain}` for each replica: what was joined since is read and joined again")
         if data["aside"]:
-            report_line(f"then `clickjoin compare --aside {data['aside']}`: what could not be")
+            report_line(f"then `clickjoin compare --config {config} --aside {data['aside']}`: what could not be")
     return None
 
 

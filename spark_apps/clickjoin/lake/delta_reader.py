@@ -58,18 +58,22 @@ class DeltaReader:
             else:
                 self._open[name] = DeltaTable(self.path(name), storage_options=self._options)
         except TableNotFoundError as error:
-            raise TableMissing(
-                f"{self.path(name)}: no such table",
-                remedy="Run `clickjoin registry rebuild`"
-                if name == "registry" and self.exists("joined")
-                else "Check that the lake is mounted, else run `clickjoin init` with this pipeline",
-            ) from error
+            raise self._missing(name) from error
         except DeltaError:
             self.require_same()  # what it can make nothing of may be another lake's
             raise
         self.require_same()
         require_whole_files(self._open[name], self.path(name))
         return self._open[name]
+
+    def _missing(self, name: str) -> LakeError:
+        if half := restored.half_restored(self._root):
+            return restored.cut_short(self._root, half)
+        if name == "registry" and self.exists("joined"):
+            remedy = "Run `clickjoin registry rebuild`"
+        else:
+            remedy = "Check that the lake is mounted, else run `clickjoin init` with this pipeline"
+        return TableMissing(f"{self.path(name)}: no such table", remedy=remedy)
 
     def require_same(self) -> None:
         """Check that nothing has been restored or rebuilt since this was made. Errors: LakeReplaced."""

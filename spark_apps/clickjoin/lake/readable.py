@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.model.errors import ClickjoinError, LakeError, TableMissing
 
 _GONE = ("Path does not exist", "No such file or directory", "Not a Delta table")
@@ -53,6 +54,8 @@ class ReadableTables(DeltaReader):
 def missing(root: str, name: str) -> LakeError:
     """Why a table is not there."""
     folder = Path(root)
+    if half := half_restored(root):
+        return cut_short(root, half)
     if "://" not in root and not folder.parent.exists():
         return LakeError(f"{folder.parent}: the lake's folder is not there", remedy=_MOUNT)
     if "://" not in root and not folder.exists():

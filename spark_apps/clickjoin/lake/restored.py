@@ -8,7 +8,7 @@ import uuid
 from datetime import datetime
 from pathlib import Path
 
-from clickjoin.model.errors import LakeReplaced
+from clickjoin.model.errors import LakeError, LakeReplaced
 
 MARK = "_restored.json"
 STAGING = ".restoring"  # beside a lake's folder: the lake that is about to take its place
@@ -46,7 +46,15 @@ def require_same(root: str, known: str) -> None:
         )
 
 
+def cut_short(root: str, half: str) -> LakeError:
+    """What to do where a restore was cut short between its two renames."""
+    return LakeError(
+        f"{root}: is not there, and {half} is: a restore was cut short",
+        remedy="Run `clickjoin restore` again: it does the rest",
+    )
+
+
 def half_restored(root: str) -> str:
-    """Where a restore that was cut short has left its copy of a lake; empty if there is none."""
+    """Where a restore that was cut short has left its copy of a lake that is not there; else empty."""
     staging = Path(f"{root}{STAGING}")
-    return str(staging) if staging.is_dir() else ""
+    return str(staging) if staging.is_dir() and not Path(root).exists() else ""

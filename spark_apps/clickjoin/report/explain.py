@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -72,13 +73,14 @@ def _quarantined(delta: DeltaReader, event_id: str) -> list[dict[str, Any]]:
         return []
     sizes = delta.read("quarantine", columns=["replica", "batch", "length"]).group_by(["replica", "batch"])
     found: list[dict[str, Any]] = []
+    whole = rf"(?:^|[^\w.:-]){re.escape(event_id)}(?:$|[^\w.:-])"  # as a whole, not within a longer id
     left = _MAX_BYTES
     for part in sizes.aggregate([("length", "sum")]).sort_by([("batch", "descending")]).to_pylist():
         left -= part["length_sum"] or 0
         if (left < 0 and found) or len(found) >= _MAX_ROWS:
             break
         rows = delta.read("quarantine", [(name, "=", part[name]) for name in ("replica", "batch")])
-        rows = rows.filter(pc.fill_null(pc.match_substring(rows["raw"], event_id), False)).slice(
+        rows = rows.filter(pc.fill_null(pc.match_substring_regex(rows["raw"], whole), False)).slice(
             0, _MAX_ROWS - len(found)
         )
         found += [_row("quarantine", row) for row in rows.to_pylist()]
