@@ -206,26 +206,6 @@ def _files_there() -> None:
     committer._require_there = lambda *_: None
 
 
-def _waits() -> None:
-    """What is expired is committed first, and each run of a batch takes its own word for what waits."""
-    from clickjoin import batch
-    from clickjoin.joiner import side_outputs
-
-    def in_any_order(ctx: Any, outcome: Any) -> dict[str, int]:
-        rows = side_outputs.stamped(ctx, outcome.rows)
-        for status in ("filtered", "unjoinable", "expired"):
-            if files := outcome.files_of(status):
-                ctx.lake.add(status, files, ctx.plan.txn)
-            elif outcome.count(status):
-                tried = side_outputs._tried(rows.where(f"status = '{status}'"))
-                side_outputs.append_rows(ctx, outcome, status, tried)
-        if ctx.plan.table is not None or outcome.count("pending"):
-            side_outputs._append_pending(ctx, outcome, rows)
-        return {}
-
-    batch.write_side_outputs = in_any_order  # type: ignore[assignment]
-
-
 def _agreement() -> None:
     """Whatever tables are there are taken as they are."""
     from clickjoin import lake_setup
@@ -248,7 +228,6 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "exclusive": _exclusive,
     "own-commit": _own_commit,
     "flush": _flush,
-    "waits": _waits,
     "agreement": _agreement,
     "lake-clock": _lake_clock,
     "files-there": _files_there,

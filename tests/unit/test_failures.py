@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError
-from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+from pyspark.errors.exceptions.connect import PythonException, SparkConnectGrpcException
 
 from clickjoin.kernel.handshake import VersionMismatch, Versions, require_same
 from clickjoin.model.errors import (
@@ -159,3 +159,9 @@ def test_how_a_commit_failed(text: str, kind: type[Exception] | None) -> None:
     found = commit_error(RuntimeError(text))
     assert type(found) is (kind or type(None))
     assert commit_error(raised(RuntimeError("else"), RuntimeError(text))) is None, "a cause may be of an earlier try"
+
+
+@pytest.mark.parametrize("text", ["ConnectionRefusedError: Connection refused", "BrokenPipeError: Broken pipe"])
+def test_what_an_adapter_ran_into_is_no_lost_server(text: str) -> None:
+    error = PythonException(f"Traceback ...\n{text}\n\tat org.apache.spark.api.python.BasePythonRunner")
+    assert translate(raised(error)) is None

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.kernel import join_task
+from clickjoin.kernel import lookup
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.adapter_output import AdapterFault
 from clickjoin.kernel.join_task import resolve
@@ -64,7 +64,7 @@ def test_every_click_has_its_status(
     some: Any, asked: Any, claims: Any, shards: Any, boundary: Any, floor: Any, lookback: Any, known: bool, few: int
 ) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(join_task, "_FEW_A_FILE", few)  # then columns that only those that are double need come later
+        patch.setattr(lookup, "_FEW_A_FILE", few)  # then columns that only those that are double need come later
         made = part(Path(name), some, asked, claims, shards, known)
         work = job(Path(name), boundary=boundary, floor=floor, lookback=lookback)
         done, left = resolve(work, made)

@@ -121,6 +121,8 @@ def _call(ctx: Context, method: str, rows: DataFrame, needed: tuple[str, ...]) -
         given: DataFrame = getattr(ctx.adapter, method)(rows)
         columns = given.columns
     except Exception as error:
+        if isinstance(translate(error), _NO_FAULT):
+            raise
         raise AdapterError(
             f"{name} raised {type(error).__name__}: {error}",
             remedy="Fix the adapter; nothing of this batch was claimed",

@@ -13,6 +13,7 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
+from pyarrow.parquet import filters_to_expression
 
 from clickjoin.lake import restored
 from clickjoin.model.errors import LakeError, TableMissing
@@ -30,6 +31,22 @@ def require_whole_files(table: DeltaTable, place: str) -> None:
             remedy="Set delta.enableDeletionVectors to false, run REORG TABLE … APPLY (PURGE), then ALTER TABLE … "
             "DROP FEATURE deletionVectors",
         )
+
+
+def _filtered_once_read(
+    table: DeltaTable, filters: list[Any], columns: list[str] | None, files: pafs.FileSystem
+) -> pa.Table:
+    """The same where a file has texts of another Arrow type than the table, as delta-rs writes what a DELETE keeps.
+
+    Arrow compares them once they have been read as the table's type, not before.
+    """
+    partitions = table.metadata().partition_columns
+    late = [item for item in filters if isinstance(item[2], str) and item[0] not in partitions]
+    early = [item for item in filters if item not in late] or None
+    names = None if columns is None else list(dict.fromkeys([*columns, *(item[0] for item in late)]))
+    rows = table.to_pyarrow_table(filters=early, columns=names, filesystem=files)
+    rows = rows.filter(filters_to_expression(late)) if late else rows
+    return rows if columns is None else rows.select(columns)
 
 
 class DeltaReader:
@@ -125,6 +142,8 @@ class DeltaReader:
         # Arrow's own file system: deltalake's, which is Python underneath, aborts some processes as they exit.
         base, inner = pafs.FileSystem.from_uri(self.path(name))
         files = pafs.SubTreeFileSystem(inner, base)
-        return self.open(name).to_pyarrow_table(
-            filters=filters, columns=list(columns) if columns else None, filesystem=files
-        )
+        table, wanted = self.open(name), list(columns) if columns else None
+        try:
+            return table.to_pyarrow_table(filters=filters, columns=wanted, filesystem=files)
+        except pa.ArrowNotImplementedError:
+            return _filtered_once_read(table, filters or [], wanted, files)

@@ -65,7 +65,7 @@ def adapter_fault(error: BaseException) -> str | None:
 
 def _lost_server(error: BaseException) -> ClickjoinError | None:
     text = str(error)
-    if _module(error) not in ("pyspark", "grpc"):
+    if _module(error) not in ("pyspark", "grpc") or _in_python(error):
         return None
     if any(mark in text for mark in _GONE):
         return ServerLost(
@@ -83,7 +83,8 @@ def _of_executor(error: BaseException) -> ClickjoinError | None:
             f"Spark's executors are not like the driver: {found[1] or found[2]}",
             remedy="Install the same Python, PyArrow and NumPy there (infra/requirements.lock names them)",
         )
-    if _module(error) in ("pyspark", "py4j") and _WORKER in text and any(mark in text for mark in _ENDED):
+    worker = _module(error) in ("pyspark", "py4j") and _WORKER in text and not _in_python(error)
+    if worker and any(mark in text for mark in _ENDED):
         return ServerLost("a Python worker of Spark has ended, or was killed (for want of memory?)", remedy=_RUN_AGAIN)
     if found := _SOURCE.search(text):
         return (SourceMoved if found[1] == "SourceMoved" else SourceError)(found[2])
@@ -106,6 +107,11 @@ def _of_lake(error: BaseException) -> ClickjoinError | None:
             remedy="Fix the folder's permissions or its disk, or name another lake in the pipeline's file",
         )
     return None
+
+
+def _in_python(error: BaseException) -> bool:
+    """Whether it was raised by Python code on an executor: an adapter's own refused connection is no lost server."""
+    return type(error).__name__ == "PythonException"
 
 
 def lost_jvm(error: BaseException) -> bool:
