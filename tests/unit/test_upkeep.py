@@ -70,6 +70,9 @@ def test_what_a_delete_keeps_can_be_read(delta: DeltaTables) -> None:
     wanted = [("state", "=", "settled"), ("replica", "=", "main"), ("sequence", "=", "join"), ("batch", ">=", 3)]
     assert delta.read("journal", wanted, ["batch"]).to_pylist() == [{"batch": 3}]
     assert delta.read("journal", wanted).num_rows == 1
+    assert delta.read("journal", [("state", "in", ["settled"]), ("replica", "in", ("main",))]).num_rows == 2
+    either = [[("state", "=", "settled"), ("batch", "=", number)] for number in (1, 2)]
+    assert delta.read("journal", either, ["batch"]).to_pylist() == [{"batch": 2}]
     assert delta.read("journal", [("state", "=", "none")]).num_rows == 0
 
 

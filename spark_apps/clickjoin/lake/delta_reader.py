@@ -5,7 +5,7 @@ What can be known of any table from its log, and the rows of those that are smal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -40,13 +40,19 @@ def _filtered_once_read(
 
     Arrow compares them once they have been read as the table's type, not before.
     """
+    anded = [item for item in filters if isinstance(item, tuple)]  # else the items of a list are lists, or-ed
     partitions = table.metadata().partition_columns
-    late = [item for item in filters if isinstance(item[2], str) and item[0] not in partitions]
-    early = [item for item in filters if item not in late] or None
-    names = None if columns is None else list(dict.fromkeys([*columns, *(item[0] for item in late)]))
-    rows = table.to_pyarrow_table(filters=early, columns=names, filesystem=files)
+    early = [item for item in anded if not _of_texts(item[2]) or item[0] in partitions]
+    late = [item for item in filters if item not in early]
+    named = (term[0] for item in late for term in ([item] if isinstance(item, tuple) else item))
+    names = None if columns is None else list(dict.fromkeys([*columns, *named]))
+    rows = table.to_pyarrow_table(filters=early or None, columns=names, filesystem=files)
     rows = rows.filter(filters_to_expression(late)) if late else rows
     return rows if columns is None else rows.select(columns)
+
+
+def _of_texts(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, Collection) and any(isinstance(one, str) for one in value))
 
 
 class DeltaReader:
