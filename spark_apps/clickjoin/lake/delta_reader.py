@@ -27,7 +27,7 @@ def require_whole_files(table: DeltaTable, place: str) -> None:
     """
     if "deletionVectors" in (table.protocol().reader_features or ()):
         raise LakeError(
-            f"{place}: has deletion vectors, so that its files hold rows that the table does not; nothing more is joined",
+            f"{place}: has deletion vectors: its files hold rows that the table does not, and nothing more is joined",
             remedy="Set delta.enableDeletionVectors to false, run REORG TABLE … APPLY (PURGE), then ALTER TABLE … "
             "DROP FEATURE deletionVectors",
         )
