@@ -63,7 +63,7 @@ def _due_sql(now: datetime, far: datetime | None) -> str:
 def due_events(ctx: Context) -> JoinInput:
     """The events that a retry batch takes up: always the same ones, since the plan names a version of the table.
 
-    Where that version is gone, those that the batch has claimed (see afresh).
+    Where that version is gone, those that the batch has claimed (see vacuumed_version).
     """
     part = ctx.plan.table
     if part is None:
