@@ -23,9 +23,10 @@ BASE = 1_574_562_822_000_000
 
 
 def spec(**fields: Any) -> RecordSpec:
-    """How records of these tests are laid out."""
+    """How records of these tests are laid out; an id of one column may be given as its name."""
+    fields |= {name: (fields[name],) for name in ("event_id", "primary_id") if isinstance(fields.get(name), str)}
     known = {
-        "event_id": "id", "event_time": "embedded", "primary_id": None, "primary_time": None,
+        "event_id": ("id",), "event_time": "embedded", "primary_id": (), "primary_time": None,
         "earliest_micros": 946_684_800_000_000, "latest_micros": BASE + 10**12, "max_record": 16_000_000,
     }  # fmt: skip
     return RecordSpec(**{**known, **fields})

@@ -64,16 +64,17 @@ def test_contract(tmp_path: Path) -> None:
     p = load(write(tmp_path, CONTRACT))
     assert (p.pipeline, p.lake, p.root) == ("zozo", "/var/lake", "/var/lake/zozo")
     assert p.adapter == "clickjoin.joiner.adapter:BothRecords"
+    source = {"kind": "files", "format": None, "separator": ",", "columns": None}
     assert p.primary.model_dump() == {
-        "source": {"kind": "files", "path": "/logs/impressions/*.jsonl", "format": None},
-        "event_id": "event_id",
+        "source": source | {"path": "/logs/impressions/*.jsonl"},
+        "event_id": ("event_id",),
         "event_time": "embedded",
     }
     assert p.foreign.model_dump() == {
-        "source": {"kind": "files", "path": "/logs/clicks/*.jsonl", "format": None},
-        "event_id": "event_id",
+        "source": source | {"path": "/logs/clicks/*.jsonl"},
+        "event_id": ("event_id",),
         "event_time": "embedded",
-        "primary_id": "query_id",
+        "primary_id": ("query_id",),
         "primary_time": "embedded",
     }
     assert p.registry.model_dump() == {
@@ -168,14 +169,22 @@ BAD = [
     ("primary", None, "is missing; add it"),
     ("primary.source.kind", "ftp", "'files'"),
     ("primary.source.path", "", "at least 1 character"),
-    ("primary.source.format", "xml", "'jsonl' or 'csv'"),
+    ("primary.source.format", "xml", "'jsonl', 'csv' or 'parquet'"),
     ("primary.event_id", "", "at least 1 character"),
     ("primary.event_time", None, "is missing; add it"),
+    ("primary.event_id", [], "at least 1 item"),
+    ("primary.event_time", 7, "write embedded, uuid7, a column's name, or {column: …, format: …, zone: …} (got 7)"),
+    ("primary.event_time", {"column": "t"}, "event_time.format: is missing; add it"),
+    ("primary.source.separator", ";;", "at most 1 character"),
     ("primary.evnt_id", "x", "no such field; remove it, or check its spelling"),
     ("foreign.primary_id", None, "is missing; add it"),
     ("foreign.primary_time", None, "is missing; add it"),
     ("foreign.primary_time", {"lookback": "2 hours"}, "is not a duration; write a number and ms, s, m, h, d or w"),
-    ("foreign.primary_time", 7, "write embedded, uuid7, a column's name, or {lookback: 2h} (got 7)"),
+    (
+        "foreign.primary_time",
+        7,
+        "write embedded, uuid7, a column's name, {column: …, format: …, zone: …}, or {lookback: 2h} (got 7)",
+    ),
     ("foreign.primary_time", {"whithin": "2h"}, "primary_time.whithin: no such field; remove it"),
     ("lake", "s3://bucket/lake", "'s3://bucket/lake' is no folder of this machine; write a path, or file:///path"),
     ("primary.source.path", "s3a://b/logs/*", "is no folder of this machine"),
@@ -195,6 +204,31 @@ BAD = [
     ("batch.max_bytes", 0, "greater than 0"),
     ("adapter", "Merge", "should match pattern"),
     ("colour", "red", "no such field; remove it, or check its spelling"),
+]
+
+
+# What only the program can tell, and no JSON Schema.
+BEYOND_SCHEMA = [
+    ("primary.event_id", ["a", "b..c"], "path 'b..c': a key was expected at character 3, not '.'"),
+    ("primary.event_time", {"column": "t", "format": "%Q"}, "format '%Q' cannot be read by strptime"),
+    (
+        "primary.event_time",
+        {"column": "t", "format": "%Y", "zone": "Mars"},
+        "'Mars' is no time zone; write a name such",
+    ),
+    ("primary.event_time", {"column": "t", "format": "%Y %z", "zone": "UTC"}, "names the zone already; remove zone"),
+    ("primary.source.separator", "é", "write one ASCII character"),
+    ("primary.source.columns", ["a", "a"], "must be names that differ"),
+    (
+        "primary.source",
+        {"kind": "files", "path": "/a/*", "format": "parquet"},
+        "let the path end so, such as clicks/*.",
+    ),
+    (
+        "primary.source",
+        {"kind": "files", "path": "/a/*", "format": "jsonl", "separator": ";"},
+        "are for CSV; remove them",
+    ),
 ]
 
 
@@ -255,7 +289,7 @@ def test_both_streams_on_the_same_files(tmp_path: Path) -> None:
         load(write(tmp_path, changed("foreign.source.path", "/logs/x/../impressions/*.jsonl")))
 
 
-@pytest.mark.parametrize(("field", "value", "remedy"), BAD)
+@pytest.mark.parametrize(("field", "value", "remedy"), BAD + BEYOND_SCHEMA)
 def test_errors_name_file_field_and_remedy(tmp_path: Path, field: str, value: Any, remedy: str) -> None:
     file = write(tmp_path, changed(field, value))
     with pytest.raises(ConfigError) as caught:
@@ -304,7 +338,7 @@ def test_spec_limits(tmp_path: Path) -> None:
     spec = load(write(tmp_path, changed("limits", limits))).spec("primary", 1_000_000)
     assert spec.earliest_micros == datetime(2019, 1, 1, tzinfo=UTC).timestamp() * 1e6
     assert (spec.latest_micros, spec.max_record) == (301_000_000, 1000)
-    assert (spec.primary_id, spec.primary_time) == (None, None)
+    assert (spec.primary_id, spec.primary_time) == ((), None)
 
 
 def test_json_schema() -> None:

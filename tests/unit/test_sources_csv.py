@@ -90,7 +90,7 @@ def test_a_damaged_gzip_is_one_bad_record(tmp_path: Path) -> None:
     (tmp_path / "a.csv.gz").write_bytes(whole)
     age(tmp_path / "a.csv.gz", 60)
     feed = Feed(tmp_path, "*.gz")
-    assert [row["reason"] for row in feed.read(feed.plan().splits)] == ["broken-gzip"]
+    assert [row["reason"] for row in feed.read(feed.plan().splits)] == ["broken-file"]
     assert feed.plan().splits == ()
 
 

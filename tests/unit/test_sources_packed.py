@@ -68,7 +68,7 @@ def test_damaged_gzip_is_read_as_far_as_it_goes(feed: Feed, tmp_path: Path) -> N
     good = numbers(rows)
     assert good == list(range(len(good)))
     assert len(good) > 100
-    assert [row["reason"] for row in rows if row["reason"]][-1] == "broken-gzip"
+    assert [row["reason"] for row in rows if row["reason"]][-1] == "broken-file"
 
 
 def test_gzip_that_cannot_be_unpacked_is_one_bad_record(feed: Feed, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_gzip_that_cannot_be_unpacked_is_one_bad_record(feed: Feed, tmp_path: Pa
     rows = feed.read(plan.splits)
     assert numbers(rows) == list(range(5))
     found = [row for row in rows if row["reason"]]
-    assert [(row["reason"], row["path"], row["offset"]) for row in found] == [("broken-gzip", str(packed), 0)]
+    assert [(row["reason"], row["path"], row["offset"]) for row in found] == [("broken-file", str(packed), 0)]
     assert feed.plan().splits == ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from clickjoin.config import Pipeline
 from clickjoin.kernel.adapter import Adapter
 from clickjoin.lake_setup import initialise
-from clickjoin.report.validate import findings
+from clickjoin.report.validate import validate
 
 
 class Taken(Adapter):
@@ -32,11 +33,15 @@ def pipeline(folder: Path, **more: str) -> Pipeline:
     return Pipeline.model_validate(raw)
 
 
+def findings(chosen: Pipeline) -> list[str]:
+    return validate(chosen).problems
+
+
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
     for name in ("queries", "clicks"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "0.jsonl").write_text('{"id": "a:1:1600000000000000", "q": "b:1:1600000000000000"}\n')
+        (tmp_path / name / "0.jsonl").write_text('{"id": "a:1:1600000000000000", "q": "a:1:1600000000000000"}\n')
     return tmp_path
 
 
@@ -87,7 +92,7 @@ def test_everything_at_once(tmp_path: Path) -> None:
     assert [text.split()[0] for text in found] == ["adapter", "primary.source:", "foreign.source:"]
 
 
-def changed(logs: Path, stream: str, **fields: str) -> list[str]:
+def changed(logs: Path, stream: str, **fields: str | dict[str, str]) -> list[str]:
     raw = pipeline(logs).model_dump(include={"pipeline", "lake", "primary", "foreign"})
     raw[stream] |= fields
     return findings(Pipeline.model_validate(raw))
@@ -136,3 +141,70 @@ def test_a_lake_that_was_begun_otherwise(logs: Path) -> None:
     changed = first.model_copy(update={"registry": first.registry.model_copy(update={"bucket": 900})})
     (found,) = findings(changed)
     assert "registry.bucket is 900 in the pipeline's file, and the lake was begun with 3600" in found
+
+
+def test_what_was_read_is_counted_by_reason(logs: Path) -> None:
+    with (logs / "clicks" / "0.jsonl").open("a") as log:
+        log.write('{broken\n{"id": ""}\n{"id": "a:1:1600000000000001", "q": "b:1:1600000000000000"}\n{broken too\n')
+    found = validate(pipeline(logs))
+    clicks = found.samples["foreign"]
+    assert (clicks.read, clicks.good) == (5, 2)
+    place = f"{logs}/clicks/0.jsonl"
+    assert [(bad.reason, bad.count, bad.path, bad.offset) for bad in clicks.bad] == [
+        ("broken-json", 2, place, 60),
+        ("missing-id", 1, place, 68),
+    ]
+    assert found.matches
+    assert (found.matches.foreign, found.matches.found, found.matches.primary) == (2, 1, 1)
+    assert found.problems == []
+
+
+@pytest.mark.parametrize(
+    ("click", "primary_time", "words"),
+    [
+        (
+            {"q": "b:1:7"},
+            "embedded",
+            ["foreign.primary_id: none of 1", "'b:1:1600000000000007'", "'a:1:1600000000000000'"],
+        ),
+        ({"q": "x"}, {"lookback": "1h"}, ["foreign.primary_id: none of 1", "such as 'x'", "'a:1:1600000000000000'"]),
+        (
+            {"q": "a:1:0", "at": "2020-09-13T12:26:41Z"},
+            "at",
+            [
+                "foreign.primary_time: none of 1",
+                "ids agree",
+                "is of 2020-09-13T12:26:40",
+                "it says 2020-09-13T12:26:41",
+            ],
+        ),
+        (
+            {"q": "a:1:0", "id": "c:1:9999999"},
+            {"lookback": "5s"},
+            ["foreign.primary_time", "its own time is 2020-09-13T12:26:49.999999"],
+        ),
+    ],
+)
+def test_events_that_can_never_join(
+    logs: Path, click: dict[str, str], primary_time: str | dict[str, str], words: list[str]
+) -> None:
+    click = {"id": "c:1:1", **click}
+    click |= {name: _with_time(click[name]) for name in ("id", "q")}
+    (logs / "clicks" / "0.jsonl").write_text(json.dumps(click) + "\n")
+    (problem,) = changed(logs, "foreign", primary_time=primary_time)
+    assert all(word in problem for word in words), problem
+
+
+def _with_time(name: str) -> str:
+    head, _, micros = name.rpartition(":")
+    return f"{head}:{1_600_000_000_000_000 + int(micros)}" if head else name
+
+
+def test_none_is_no_problem_while_more_primary_events_are_unread(logs: Path) -> None:
+    lines = (f'{{"id": "a:1:{1_600_000_000_000_000 + number}"}}\n' for number in range(200_001))
+    (logs / "queries" / "0.jsonl").write_text("".join(lines))
+    (logs / "clicks" / "0.jsonl").write_text('{"id": "c:1:1600000000000000", "q": "a:1:1600000000200000"}\n')
+    found = validate(pipeline(logs))
+    assert found.matches
+    assert (found.matches.found, found.matches.primary) == (0, 200_000)
+    assert found.problems == []

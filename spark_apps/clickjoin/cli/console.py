@@ -138,17 +138,6 @@ def graded(data: dict[str, Any], as_json: bool) -> None:
     return None
 
 
-def findings(config: Path, problems: list[str], as_json: bool) -> None:
-    """Print what validation found."""
-    if as_json:
-        return print_json({"file": str(config), "ok": not problems, "problems": problems})
-    for problem in problems:
-        report_line(f"{config}: {problem}")
-    if not problems:
-        report_line(f"{config}: all is well")
-    return None
-
-
 def status(name: str, data: dict[str, Any], as_json: bool) -> None:
     """Print how a pipeline stands."""
     if as_json:

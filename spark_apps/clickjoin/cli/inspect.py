@@ -17,10 +17,12 @@ from clickjoin.model.errors import ConfigError
 @app.command()
 def validate(config: Config, as_json: Json = False) -> None:
     """Check a pipeline's file, its adapter and its sources; exit code 1 if something is wrong."""
-    from clickjoin.report.validate import findings
+    from clickjoin.cli import console_validate
+    from clickjoin.report import validate
 
-    problems = findings(load(config))
-    console.findings(config, problems, as_json)
+    found = validate.validate(load(config))
+    problems = found.problems
+    console_validate.show(config, found, as_json)
     raise typer.Exit(1 if problems else 0)
 
 

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from clickjoin.config import Pipeline
 
-_PRIMARY_TIME = "write embedded, uuid7, a column's name, or {lookback: 2h}"
+_TIMES = {
+    "event_time": "write embedded, uuid7, a column's name, or {column: …, format: …, zone: …}",
+    "primary_time": "write embedded, uuid7, a column's name, {column: …, format: …, zone: …}, or {lookback: 2h}",
+}
 
 
 class _Loader(yaml.SafeLoader):
@@ -46,11 +49,9 @@ def explain(error: ValidationError) -> str:
 def _lines(error: ValidationError) -> Iterator[str]:
     for item in error.errors(include_url=False):
         place, message = list(item["loc"]), item["msg"].removeprefix("Value error, ")
-        if "primary_time" in place[:-1]:  # one of two forms: what is wrong with the other is of no use
-            form = place.pop(place.index("primary_time") + 1)
-            if item["type"] == "model_type" or (form == "str" and isinstance(item["input"], dict)):
-                continue
-            message = _PRIMARY_TIME if form == "str" else message
+        if field := next((name for name in _TIMES if name in place[:-1]), None):
+            form = place.pop(place.index(field) + 1)  # which of its forms it has is no part of its name
+            message = _TIMES[field] if item["type"] in ("string_type", "model_type") and form == "name" else message
         field = ".".join(str(part) for part in place) or "(whole file)"
         if item["type"] == "extra_forbidden":
             message = "no such field; remove it, or check its spelling"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from clickjoin.model.ids import RecordSpec
 
 if TYPE_CHECKING:
-    from clickjoin.config.pipeline import Files, Primary
+    from clickjoin.config.streams import Files, Primary
 
 Role = Literal["primary", "foreign"]
 

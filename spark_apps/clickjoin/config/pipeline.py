@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -15,39 +15,11 @@ from clickjoin.config.dates import Backfill, Close
 from clickjoin.config.file import clashes, explain, parse
 from clickjoin.config.inputs import Input
 from clickjoin.config.quality import Quality
+from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
 from clickjoin.config.types import Duration, Local, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.ids import MICROS, RecordSpec
-
-
-class Files(_Strict):
-    """Growing log files: JSON lines, or CSV with a header line."""
-
-    kind: Literal["files"] = Field(description="growing files in folders")
-    path: Local = Field(description="glob of files; relative to the pipeline's file")
-    format: Literal["jsonl", "csv"] | None = Field(None, description="default: by the name (.csv or not, before .gz)")
-
-
-class Primary(_Strict):
-    """The stream that is looked up."""
-
-    source: Files
-    event_id: str = Field(min_length=1, description="column of the id")
-    event_time: str = Field(min_length=1, description="embedded | uuid7 | a column's name")
-
-
-class Lookback(_Strict):
-    """A primary event known only to lie some time before its foreign event."""
-
-    lookback: Duration
-
-
-class Foreign(Primary):
-    """The stream that looks up."""
-
-    primary_id: str = Field(min_length=1, description="column that holds the primary event's id")
-    primary_time: str | Lookback = Field(description="embedded | uuid7 | a column's name | {lookback: 2h}")
+from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
 
 
 class Registry(_Strict):
@@ -176,16 +148,27 @@ class Pipeline(_Strict):
         """How to read a record of `primary` or `foreign`, as of the time a batch was planned (microseconds)."""
         side = self.foreign if stream == "foreign" else self.primary
         foreign = side if isinstance(side, Foreign) else None
-        named_time = foreign.primary_time if foreign and isinstance(foreign.primary_time, str) else None
+        event_time, event_form = _time(side.event_time)
+        primary_time, primary_form = _time(foreign.primary_time) if foreign else (None, None)
+        assert event_time
         return RecordSpec(
             event_id=side.event_id,
-            event_time=side.event_time,
-            primary_id=foreign.primary_id if foreign else None,
-            primary_time=named_time,
+            event_time=event_time,
+            primary_id=foreign.primary_id if foreign else (),
+            primary_time=primary_time,
             earliest_micros=int(self.limits.earliest.timestamp() * MICROS),
             latest_micros=now_micros + int(self.limits.max_skew * MICROS),
             max_record=self.limits.max_record,
+            event_form=event_form,
+            primary_form=primary_form,
         )
+
+
+def _time(rule: str | TimeColumn | Lookback) -> tuple[str | None, TimeForm | None]:
+    """The rule or the column that a time is known by, if any, and the form of its text, if it has one of its own."""
+    if isinstance(rule, TimeColumn):
+        return rule.column, rule.form
+    return (rule if isinstance(rule, str) else None), None
 
 
 def _absolute(path: str, base: Path) -> str:

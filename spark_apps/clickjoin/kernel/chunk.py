@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import Proof
+from clickjoin.kernel.packed import may_be_packed
+from clickjoin.kernel.parse.csv_lines import CsvForm
 
 SMALL = 4 << 20  # up to here one task reads everything: starting another costs more than it saves
 PIECE = 2 << 20  # no chunk of a cut split is smaller
@@ -17,7 +19,7 @@ class Chunk(NamedTuple):
     """A part of a split for one task: the records that begin in [begin, stop), of the split [start, end).
 
     `path` is where it lies now, `name` the path that was planned, which is what records say. `end` -1 is the file's
-    end. A split that is `lost` (why, in a sentence) is not read.
+    end. `csv`: how its CSV is written, None for JSON. A split that is `lost` (why, in a sentence) is not read.
     """
 
     path: str
@@ -28,7 +30,7 @@ class Chunk(NamedTuple):
     begin: int
     stop: int
     proof: Proof
-    csv: bool
+    csv: CsvForm | None
     lost: str = ""
     fence: AllowedFolders | None = None
 
@@ -48,7 +50,7 @@ def spread(chunks: Sequence[Chunk], sizes: Sequence[int], most: int) -> list[tup
 
 
 def _parts(chunk: Chunk, size: int, target: int) -> list[tuple[Chunk, int]]:
-    pieces = round(size / target) if chunk.end >= 0 and not chunk.lost and not chunk.path.endswith(".gz") else 1
+    pieces = round(size / target) if chunk.end >= 0 and not chunk.lost and not may_be_packed(chunk.path) else 1
     if pieces <= 1:
         return [(chunk, size)]
     edges = [chunk.start + size * at // pieces for at in range(pieces + 1)]

@@ -1,6 +1,6 @@
-"""What lies in a file, plain or packed (.gz), and whether it is what it was. Runs on workers too: imports no planning.
+"""What lies in a file, plain or packed, and whether it is what it was. Runs on workers too: imports no planning.
 
-Offsets and lengths are in bytes, of the unpacked content for a .gz.
+Offsets and lengths are in bytes, of the unpacked content for a packed one.
 """
 
 from __future__ import annotations
@@ -9,24 +9,19 @@ import errno
 import hashlib
 import os
 import stat
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from clickjoin.kernel.packed import BLOCK, BrokenFile, unpack
 from clickjoin.model.errors import SourceMoved
 
 if TYPE_CHECKING:
     from clickjoin.kernel.allowed_folders import AllowedFolders
 
 HEAD = 1024  # longest fingerprinted head, and anchor
-BLOCK = 8 << 20
 NO_FILE = (errno.ELOOP, errno.ENXIO)  # links in a circle, a socket: as surely no file as where nothing lies
 _LOOK_AGAIN = "Run the batch again: it looks for them under other names first"
-
-
-class BrokenGzip(Exception):
-    """A .gz ends early or is damaged, after what could be unpacked."""
 
 
 class Proof(NamedTuple):
@@ -87,45 +82,8 @@ def read_at(fd: int, offset: int, length: int) -> bytes:
     return data
 
 
-def is_packed(fd: int, path: str) -> bool:
-    """Whether the file is a .gz: by its name and by its first bytes."""
-    return path.endswith(".gz") and os.pread(fd, 2, 0) == b"\x1f\x8b"
-
-
-def unpack(fd: int, size: int = BLOCK) -> Iterator[bytes]:
-    """Content of a .gz (all members) in blocks of at most `size` bytes.
-
-    Errors: BrokenGzip where it ends early or is damaged, after all that could be unpacked.
-    """
-    at, packed, inside, member = 0, b"", False, zlib.decompressobj(31)
-    while True:
-        if not packed:
-            packed = os.pread(fd, 1 << 18, at)
-            at += len(packed)
-            if not packed and inside:
-                raise BrokenGzip(f"it ends early, after {at} packed bytes")
-            if not packed:
-                return
-        if not inside:
-            packed = packed.lstrip(b"\0")  # padding between members
-        block = _inflate(member, packed, size, at)
-        inside = bool(packed) and not member.eof
-        packed, member = (
-            (member.unused_data, zlib.decompressobj(31)) if member.eof else (member.unconsumed_tail, member)
-        )
-        if block:
-            yield block
-
-
-def _inflate(member: Any, packed: bytes, size: int, at: int) -> bytes:
-    try:
-        return bytes(member.decompress(packed, size))
-    except zlib.error as error:
-        raise BrokenGzip(f"it is damaged before its packed byte {at} ({error})") from error
-
-
 def head_of(fd: int, packed: bool, length: int = HEAD) -> bytes:
-    """The first bytes of the content; fewer where it ends, or where a .gz is not written so far."""
+    """The first bytes of the content; fewer where it ends, or where a packed file is not written so far."""
     if not packed:
         return read_at(fd, 0, length)
     head = b""
@@ -134,7 +92,7 @@ def head_of(fd: int, packed: bool, length: int = HEAD) -> bytes:
             head += block
             if len(head) >= length:
                 break
-    except BrokenGzip:
+    except BrokenFile:
         pass
     return head[:length]
 
@@ -163,7 +121,7 @@ def plain_blocks(fd: int, begin: int, end: int, path: str, size: int = BLOCK) ->
 def packed_blocks(fd: int, begin: int, end: int, proof: Proof, path: str, size: int = BLOCK) -> Iterator[bytes]:
     """Unpacked bytes [begin, end) in blocks (end -1: to the end); the anchor is checked as it goes by.
 
-    Errors: SourceMoved if the content is another or shorter, BrokenGzip as in `unpack`.
+    Errors: SourceMoved if the content is another or shorter, BrokenFile as in `unpack`.
     """
     at, tail, proven = 0, b"", not proof.anchor_length
     for block in unpack(fd, size):
@@ -189,7 +147,7 @@ def has_head(fd: int, packed: bool, proof: Proof) -> bool:
 
 
 def holds(fd: int, packed: bool, proof: Proof, path: str) -> bool:
-    """Whether the file's head, and the bytes before the offset, are the known ones. Errors: BrokenGzip."""
+    """Whether the file's head, and the bytes before the offset, are the known ones. Errors: BrokenFile."""
     if not has_head(fd, packed, proof):
         return False
     if packed:
@@ -199,7 +157,7 @@ def holds(fd: int, packed: bool, proof: Proof, path: str) -> bool:
 
 
 def has_tail(fd: int, proof: Proof, path: str) -> bool | None:
-    """Whether a .gz goes on after the known content; None if it does not hold that. Errors: BrokenGzip."""
+    """Whether a packed file goes on after the known content; None if it does not hold that. Errors: BrokenFile."""
     try:
         return next(packed_blocks(fd, proof.offset, -1, proof, path), None) is not None
     except SourceMoved:

@@ -12,18 +12,8 @@ import pyarrow as pa
 
 from clickjoin.kernel.allowed_folders import Outside
 from clickjoin.kernel.arrays import int64_array, number_array, scalar, text_array
-from clickjoin.kernel.file_bytes import (
-    BLOCK,
-    BrokenGzip,
-    changed,
-    has_head,
-    holds,
-    is_packed,
-    opened,
-    packed_blocks,
-    plain_blocks,
-    unplaced,
-)
+from clickjoin.kernel.file_bytes import changed, has_head, holds, opened, packed_blocks, plain_blocks, unplaced
+from clickjoin.kernel.packed import BLOCK, BrokenFile, is_packed
 from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of
 from clickjoin.kernel.parse.fields import needed, understand
 from clickjoin.kernel.parse.json_lines import JsonParser
@@ -73,7 +63,7 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
             yield from reader.read(block)
         if reader.broken:
             detail = f"{reader.broken}; put the whole file back, and it is read again"
-            yield _bad_batch(chunk, [(reader.at, 0, b"", 0, "broken-gzip", detail)])
+            yield _bad_batch(chunk, [(reader.at, 0, b"", 0, "broken-file", detail)])
         _verify(fd, packed, chunk)
 
 
@@ -104,7 +94,7 @@ def _sound(blocks: Iterator[bytes], reader: _Reader) -> Iterator[bytes]:
     """Blocks up to where a .gz is damaged."""
     try:
         yield from blocks
-    except BrokenGzip as error:
+    except BrokenFile as error:
         reader.broken = str(error)
 
 
@@ -113,7 +103,7 @@ class _Reader:
 
     def __init__(self, fd: int, packed: bool, chunk: Chunk, spec: RecordSpec) -> None:
         self.chunk, self.spec, self.broken, self.at = chunk, spec, "", chunk.start
-        self.csv = CsvParser(_header(fd, packed, chunk)) if chunk.csv else None
+        self.csv = CsvParser(_header(fd, packed, chunk), chunk.csv) if chunk.csv else None
         self.json = JsonParser(needed(spec))
         self.first = len(self.csv.header) if self.csv else 0
 
@@ -160,10 +150,12 @@ class _Reader:
 
 
 def _header(fd: int, packed: bool, chunk: Chunk) -> bytes:
+    if chunk.csv and chunk.csv.columns:
+        return b""
     if packed:
         try:
             return header_of(packed_blocks(fd, 0, -1, chunk.proof, chunk.path, 1 << 16))
-        except BrokenGzip:
+        except BrokenFile:
             return b""  # who reads on finds the same, and puts it on record
     return header_of(plain_blocks(fd, 0, min(HEADER + 1, os.fstat(fd).st_size), chunk.path, 1 << 16))
 

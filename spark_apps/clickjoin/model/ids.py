@@ -65,17 +65,28 @@ def crc_of(event_id: str) -> int:
 
 
 @dataclass(frozen=True)
+class TimeForm:
+    """How a time is written that is no ISO 8601: directives of strptime, and the time zone it is in (IANA name)."""
+
+    format: str
+    zone: str
+
+
+@dataclass(frozen=True)
 class RecordSpec:
     """Where a record of one stream keeps its id and times, and what is too old, too new or too long to be true.
 
-    Times are in microseconds since 1970, lengths in bytes. `event_time` and `primary_time` are `embedded`, `uuid7` or
-    the name of a column; `primary_time` is None where the primary event is only known to lie within a time range.
+    Times are in microseconds since 1970, lengths in bytes. An id is made of the values of its columns. `event_time` and
+    `primary_time` are `embedded`, `uuid7` or the name of a column, and the forms say how its text is written if not as
+    ISO 8601; `primary_time` is None where the primary event is only known to lie within a time range.
     """
 
-    event_id: str
+    event_id: tuple[str, ...]
     event_time: str
-    primary_id: str | None
+    primary_id: tuple[str, ...]
     primary_time: str | None
     earliest_micros: int
     latest_micros: int
     max_record: int
+    event_form: TimeForm | None = None
+    primary_form: TimeForm | None = None

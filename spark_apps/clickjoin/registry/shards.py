@@ -63,4 +63,4 @@ def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
 
 
 def _fixed(pipeline: Pipeline) -> dict[str, int | str]:
-    return {"bucket_seconds": int(pipeline.registry.bucket), "event_time": pipeline.foreign.event_time}
+    return {"bucket_seconds": int(pipeline.registry.bucket), "event_time": str(pipeline.foreign.event_time)}

@@ -60,7 +60,8 @@ def _state(tables: set[str], history: list[dict[str, Any]]) -> str:
 def _steps(pipeline: Pipeline, delta: DeltaReader, name: str, event_id: str) -> list[dict[str, Any]]:
     filters: list[Any] = [("event_id", "=", event_id)]
     side = pipeline.primary if name == "primary" else pipeline.foreign
-    micros = {"embedded": embedded_micros, "uuid7": uuid7_micros}.get(side.event_time, lambda _: None)(event_id)
+    rule = {"embedded": embedded_micros, "uuid7": uuid7_micros}.get(str(side.event_time))
+    micros = rule(event_id) if rule else None
     if micros is not None and micros < _LATEST:
         filters.append(("bucket", "=", bucket_of(micros, int(pipeline.registry.bucket))))
     rows = delta.read(name, filters=filters).to_pylist()

@@ -1,10 +1,13 @@
-"""Checks of a pipeline before it runs, beyond the shape of its file."""
+"""Checks of a pipeline before it runs, beyond the shape of its file: its lake, its adapter, and some of its records."""
 
 from __future__ import annotations
 
+import re
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from clickjoin.config import columns_of
 from clickjoin.joiner.adapter import load_adapter
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake.delta_reader import DeltaReader
@@ -14,20 +17,40 @@ from clickjoin.model.ids import MICROS
 from clickjoin.model.split import Budget, Problem
 from clickjoin.registry.shards import require_same
 from clickjoin.report.status import problem_text
+from clickjoin.report.validate_join import Matches, match
 from clickjoin.sources.open import open_source
-from clickjoin.sources.port import SAMPLE_BYTES, SAMPLE_RECORDS, Sample
+from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample
 
 if TYPE_CHECKING:
-    from clickjoin.config import Pipeline, Primary
+    from clickjoin.config import Pipeline
     from clickjoin.config.inputs import Input
 
 _SHOWN = 12
+_MOST = {"primary": (200_000, 64_000_000), "foreign": (SAMPLE_RECORDS, SAMPLE_BYTES)}  # records, bytes
 
 
-def findings(pipeline: Pipeline) -> list[str]:
-    """What is wrong, a sentence each; empty if nothing is."""
-    lake = [f"lake {why}"] if (why := refusal(pipeline.root)) else _of_lake(pipeline)
-    return lake + _of_adapter(pipeline) + [line for item in pipeline.inputs for line in _of_source(item)]
+@dataclass
+class Validation:
+    """What a look at a pipeline has shown. `problems`: what is wrong, a sentence each.
+
+    `samples`: by stream the records that were looked at; `matches`: how many of the foreign ones find their primary.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    samples: dict[str, Sample] = field(default_factory=dict)
+    matches: Matches | None = None
+
+
+def validate(pipeline: Pipeline) -> Validation:
+    """Look at a pipeline's lake, adapter and logs; nothing is written."""
+    found = Validation([f"lake {why}"] if (why := refusal(pipeline.root)) else _of_lake(pipeline))
+    found.problems += _of_adapter(pipeline)
+    whole = [_of_source(item, found) for item in pipeline.inputs]
+    if all(sample.good for sample in found.samples.values()) and len(found.samples) == len(pipeline.inputs):
+        found.matches = match(found.samples["primary"], found.samples["foreign"], pipeline.foreign, whole=whole[0])
+        if problem := found.matches.problem:
+            found.problems.append(problem)
+    return found
 
 
 def _of_lake(pipeline: Pipeline) -> list[str]:
@@ -50,40 +73,46 @@ def _of_adapter(pipeline: Pipeline) -> list[str]:
     return []
 
 
-def _of_source(item: Input) -> list[str]:
-    source = open_source(item.source)
-    plan = source.plan({}, Budget(SAMPLE_RECORDS, SAMPLE_BYTES))
-    found = [f"{item.name}.source: {_text(problem)}" for problem in plan.problems]
+def _of_source(item: Input, found: Validation) -> bool:
+    """Note what a look at a stream shows; whether all of its records were read."""
+    most, size = _MOST[item.role]
+    source = open_source(item.source, keep=False)
+    plan = source.plan({}, Budget(most, size))
+    problems = [f"{item.name}.source: {_text(problem)}" for problem in plan.problems]
     if not plan.splits:
         nothing = "no file with a whole record matches; check folder and pattern"
-        return found or [f"{item.name}.source.path {item.source.path}: {nothing}"]
-    return found + _of_records(item.name, item.stream, source.sample(plan.splits, item.spec(_now())))
+        found.problems += problems or [f"{item.name}.source.path {item.source.path}: {nothing}"]
+        return False
+    sample = source.sample(plan.splits, item.spec(_now()), most)
+    found.samples[item.name] = sample
+    found.problems += [*problems, *_of_records(item, sample)]
+    return not plan.backlog_events and sample.read < most
 
 
 def _text(problem: Problem) -> str:
     return problem_text(problem.kind, problem.path, problem.detail).removeprefix("problem: ")
 
 
-def _of_records(stream: str, side: Primary, seen: Sample) -> list[str]:
+def _of_records(item: Input, seen: Sample) -> list[str]:
     """What none of some records has: that is the file's fault, and not the records'."""
     if not seen.read or seen.good:
         return []
     has = ", ".join(seen.fields[:_SHOWN]) + (", …" if len(seen.fields) > _SHOWN else "")
-    missing = [(field, name) for field, name in _columns(side).items() if name not in seen.fields]
+    known = {_first(name) for name in seen.fields}
+    named = [(field, name) for field, names in columns_of(item.stream).items() for name in names]
+    missing = [(field, name) for field, name in named if _first(name) not in known]
     if missing and seen.fields:
         return [
-            f"{stream}.{field}: none of {seen.read} records has a field `{name}`; they have {has}"
+            f"{item.name}.{field}: none of {seen.read} records has a field `{name}`; they have {has}"
             for field, name in missing
         ]
     whole = f"all {seen.read} records that were looked at would go to quarantine"
-    return [f"{stream}: {whole}, most of them as {seen.reason}: {seen.detail}"]
+    return [f"{item.name}: {whole}, most of them as {seen.bad[0].reason}: {seen.bad[0].detail}"]
 
 
-def _columns(side: Primary) -> dict[str, str]:
-    """Fields of the pipeline's file that name a column, and the column."""
-    fields = ("event_id", "event_time", "primary_id", "primary_time")
-    named = {field: getattr(side, field, None) for field in fields}
-    return {field: name for field, name in named.items() if isinstance(name, str) and name not in ("embedded", "uuid7")}
+def _first(name: str) -> str:
+    """A path as it is in a sample, which has the first element of each array."""
+    return re.sub(r"\[\d+\]", "[0]", name)
 
 
 def _now() -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from clickjoin.sources.files.sample import header
-from clickjoin.sources.files.source import FilesSource, is_csv
+from clickjoin.sources.files.source import FilesSource, csv_form
 from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
@@ -33,4 +33,5 @@ def open_source(
 
 def header_of(config: Files, path: str) -> bytes | None:
     """What each file of a source begins with, beside its records; empty where it cannot be read; None where nothing."""
-    return header(path) if is_csv(config.format, path) else None
+    form = csv_form(config, path)
+    return header(path) if form and not form.columns else None

@@ -8,13 +8,10 @@ split. All other methods have defaults, which say what they assume. `open_source
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -24,6 +21,7 @@ from clickjoin.kernel.types import RecordFn
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
 from clickjoin.sources.completeness import Completeness, Evidence, by_reading_again
+from clickjoin.sources.sample import SAMPLE_RECORDS, Sample, sample_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,19 +38,6 @@ RECORDS_DDL = (
     "reason STRING, detail STRING, raw BINARY, part INT, path STRING, source_partition STRING, `offset` BIGINT, "
     "length BIGINT"
 )
-SAMPLE_RECORDS = 1_000
-SAMPLE_BYTES = 1_000_000
-
-
-@dataclass(frozen=True)
-class Sample:
-    """How many records were read and how many are good, the fields that any has, and why most of the bad ones are."""
-
-    read: int
-    good: int
-    fields: tuple[str, ...]
-    reason: str
-    detail: str
 
 
 class Source(Protocol):
@@ -146,28 +131,11 @@ class Source(Protocol):
         """
         return inf
 
-    def sample(self, splits: Sequence[Split], spec: RecordSpec) -> Sample:
-        """A look at up to SAMPLE_RECORDS records of some splits, here and now."""
+    def sample(self, splits: Sequence[Split], spec: RecordSpec, most: int = SAMPLE_RECORDS) -> Sample:
+        """A look at up to `most` records of some splits, here and now."""
         records = self.read_here(splits, spec)
-        rows = [] if records is None else records.slice(0, SAMPLE_RECORDS).to_pylist()
+        rows = [] if records is None else records.slice(0, most).to_pylist()
         return sample_of(rows)
-
-
-def sample_of(rows: Sequence[Mapping[str, Any]], more_fields: Sequence[str] = ()) -> Sample:
-    """Sum up records, columns as RECORDS_DDL."""
-    bad = Counter((row["reason"], row["detail"]) for row in rows if row["reason"] is not None)
-    fields = dict.fromkeys((*(name for row in rows for name in _fields(row)), *more_fields))
-    reason, detail = bad.most_common(1)[0][0] if bad else ("", "")
-    return Sample(len(rows), len(rows) - bad.total(), tuple(fields), reason, detail)
-
-
-def _fields(row: Mapping[str, Any]) -> tuple[str, ...]:
-    text = row["payload"] if row["reason"] is None else row["raw"]
-    try:
-        found = json.loads(text) if text else None
-    except ValueError:
-        return ()
-    return tuple(found) if isinstance(found, dict) else ()
 
 
 class Nothing(Source):

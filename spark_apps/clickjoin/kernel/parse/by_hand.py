@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from clickjoin.kernel.arrays import int64_array, number_array, text_array
+from clickjoin.model.field_path import FieldPath, parse_path
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,10 +47,11 @@ def by_hand(
     groups: dict[tuple[str, ...], list[tuple[int, list[Any]]]] = {}
     bad: dict[int, tuple[str, str]] = {}
     deep = []
+    paths = {name: parse_path(name) for name in names}
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=_Integer)
     for row, line in zip(rows, text.take(int64_array(rows)).to_pylist(), strict=True):
         try:
-            values = _values(decoder.decode, line, names)
+            values = _values(decoder.decode, line, names, paths)
         except _Bad as error:
             bad[row] = error.args[0], error.args[1]
             if error.args[2:]:
@@ -75,7 +77,9 @@ def _array(values: Sequence[Any], kind: str) -> Any:
     return number_array(values, pa.int64() if kind == "int" else pa.float64())
 
 
-def _values(decode: Callable[[str], Any], line: str, names: Mapping[str, bool]) -> list[Any]:
+def _values(
+    decode: Callable[[str], Any], line: str, names: Mapping[str, bool], paths: Mapping[str, FieldPath]
+) -> list[Any]:
     try:
         pairs = decode(line)
     except RecursionError:
@@ -86,12 +90,22 @@ def _values(decode: Callable[[str], Any], line: str, names: Mapping[str, bool]) 
         raise _Bad("broken-json", f"the line is not one JSON object: {what}{where}; write one object a line") from None
     if not isinstance(pairs, _Pairs):
         raise _Bad("not-an-object", f"the line is JSON, but {_kind(pairs)}; write one object a line")
-    keys = [key for key, _ in pairs]
-    twice = [name for name in names if keys.count(name) > 1]
-    if twice:
-        raise _Bad("broken-json", f"`{twice[0]}` is named twice in one object; name it once")
-    known = dict(pairs)
-    return [(_id if names[name] else _time)(name, known.get(name)) for name in names]
+    found = {name: _at(pairs, path) for name, path in paths.items()}
+    return [(_id if names[name] else _time)(name, found[name]) for name in names]
+
+
+def _at(value: Any, path: FieldPath) -> Any:
+    """The value at a path; None where nothing is there."""
+    for step in path:
+        if isinstance(step, int):
+            held = value if isinstance(value, list) and not isinstance(value, _Pairs) else []
+            value = held[step] if step < len(held) else None
+        else:
+            named = [item for key, item in value if key == step] if isinstance(value, _Pairs) else []
+            if len(named) > 1:
+                raise _Bad("broken-json", f"`{step}` is named twice in one object; name it once")
+            value = named[0] if named else None
+    return value
 
 
 def _id(name: str, value: Any) -> str | None:

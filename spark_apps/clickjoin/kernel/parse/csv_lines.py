@@ -1,7 +1,7 @@
 """CSV lines to columns, and to JSON payloads; all values are text. Runs on executors.
 
-The first line of the file names the columns. Fields are split by commas and quoted by `"`, doubled inside; a record is
-one line, so a quoted field holds no newline.
+The first line of the file names the columns, if the source does not. Fields are split by a separator and quoted by `"`,
+doubled inside; a record is one line, so a quoted field holds no newline.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,13 +27,25 @@ HEADER = 1 << 20  # a longer first line is no header
 Bad = dict[int, tuple[str, str]]
 
 
-class CsvParser:
-    """Parses blocks of lines of a file with this header line (bytes, with its line ending)."""
+class CsvForm(NamedTuple):
+    """How a file of CSV is written: what is between fields, and the names of its columns if no header names them."""
 
-    def __init__(self, header: bytes) -> None:
-        self.header, self.names, self.wrong = header, list[str](), ""
+    separator: str = ","
+    columns: tuple[str, ...] = ()
+
+
+class CsvParser:
+    """Parses blocks of lines of a file with this header line (bytes, with its line ending; empty if it has none)."""
+
+    def __init__(self, header: bytes, form: CsvForm) -> None:
+        self.header, self.separator, self.names, self.wrong = header, form.separator, list(form.columns), ""
+        if not self.names:
+            self._read_header(header)
+
+    def _read_header(self, header: bytes) -> None:
         try:
-            rows = list(csv.reader([header.removeprefix(BOM).decode().rstrip("\r\n")], strict=True))
+            line = header.removeprefix(BOM).decode().rstrip("\r\n")
+            rows = list(csv.reader([line], delimiter=self.separator, strict=True))
             self.names = rows[0] if rows else []
         except (UnicodeDecodeError, csv.Error) as error:
             self.wrong = f"the file's first line is no header: {error}"
@@ -69,13 +81,15 @@ class CsvParser:
 
     def _part(self, whole: Any, rows: Any) -> tuple[Segment, Bad] | None:
         """Columns of some lines; None if a quoted field may have swallowed the end of a line."""
-        table, refused = _read(whole, len(self.names))
+        table, refused = _read(whole, len(self.names), self.separator)
         numbers = [number - 1 for number, _ in refused]
         last = [column[-1].as_py() for column in table.columns] if table.num_rows else []
         if table.num_rows + len(refused) != len(rows) or any("\n" in value for value in last):
             return None
         kept = rows if not refused else np.delete(rows, numbers)
-        detail = f"the line has %d fields, but the header names {len(self.names)}; quote fields that hold a comma"
+        detail = (
+            f"the line has %d fields, but the header names {len(self.names)}; quote fields that hold {self.separator!r}"
+        )
         bad = {int(rows[number - 1]): ("bad-csv", detail % found) for number, found in refused}
         columns = (column.combine_chunks() for column in table.columns)
         return Segment(kept, dict(zip(self.names, columns, strict=True))), bad
@@ -102,7 +116,7 @@ def _unsound(lines: Lines) -> Bad:
     return bad
 
 
-def _read(whole: Any, width: int) -> tuple[Any, list[tuple[int, int]]]:
+def _read(whole: Any, width: int, separator: str) -> tuple[Any, list[tuple[int, int]]]:
     """All fields as text, and the numbers (from 1) of refused lines with how many fields they have."""
     refused: list[tuple[int, int]] = []
 
@@ -116,7 +130,7 @@ def _read(whole: Any, width: int) -> tuple[Any, list[tuple[int, int]]]:
     table = pyarrow.csv.read_csv(
         pa.BufferReader(data),
         read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
-        parse_options=pyarrow.csv.ParseOptions(invalid_row_handler=refuse),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=separator, invalid_row_handler=refuse),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types={name: pa.string() for name in names}, strings_can_be_null=False, check_utf8=False
         ),

@@ -1,5 +1,8 @@
 """Ids and times of parsed records: what they must be, in whole columns at a time. Runs on executors.
 
+An id of several columns is their values with `:` between them; inside of a value `%` is written %25 and `:` is written
+%3A, so that two ids are the same only if all of their values are.
+
 Times are microseconds since 1970. A time's column holds ISO 8601 text (UTC if it names no zone) or a number, also as
 text, since 1970: seconds below 1e11 in size (the year 5138), milliseconds below 1e14, microseconds below 1e17,
 nanoseconds above. What is finer than a microsecond is cut off, and a fraction of a number rounded to it.
@@ -7,7 +10,7 @@ nanoseconds above. What is finer than a microsecond is cut off, and a fraction o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, int64_array, scalar, to_numpy
-from clickjoin.kernel.parse.moments import micros_of
+from clickjoin.kernel.parse.moments import micros_by, micros_of
+from clickjoin.model.field_path import parse_path
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 LONGEST_ID = 1024
+_SHOWN = 60  # characters of a value that a detail gives
 _HEX = np.full(256, 255, np.uint8)
 _HEX[[*b"0123456789"]] = np.arange(10)
 _HEX[[*b"abcdef"]] = _HEX[[*b"ABCDEF"]] = np.arange(10, 16)
@@ -47,23 +52,17 @@ def needed(spec: RecordSpec) -> dict[str, bool]:
     """Columns that a record must have, and whether each is an id (if not, it is a time)."""
     times = (spec.event_time, spec.primary_time)
     columns = {name: False for name in times if name and name not in ("embedded", "uuid7")}
-    return columns | {name: True for name in (spec.event_id, spec.primary_id) if name}
+    return columns | dict.fromkeys((*spec.event_id, *spec.primary_id), True)
 
 
 def understand(columns: Mapping[str, Any], count: int, spec: RecordSpec) -> Understood:
     """Check ids and times of `count` records, whose needed columns are arrays of text, integers or floats."""
     checks = _Checks(count)
-    event_id = _text(columns.get(spec.event_id), count)
-    size = _size(event_id)
-    checks.fail(size == 0, "missing-id", f"`{spec.event_id}` is missing, null or empty; give every record an id")
-    checks.fail(size > LONGEST_ID, "id-too-long", f"`{spec.event_id}` is longer than {LONGEST_ID} bytes; shorten it")
+    event_id = checks.id(columns, spec.event_id, "missing-id", "id-too-long")
     event_time = checks.time(event_id, spec.event_time, columns, spec, "event")
     primary_id, primary_time = pa.nulls(count, pa.string()), None
     if spec.primary_id:
-        primary_id = _text(columns.get(spec.primary_id), count)
-        size = _size(primary_id)
-        checks.fail(size == 0, "bad-primary-id", f"`{spec.primary_id}` is missing, null or empty; name an event")
-        checks.fail(size > LONGEST_ID, "bad-primary-id", f"`{spec.primary_id}` is longer than {LONGEST_ID} bytes")
+        primary_id = checks.id(columns, spec.primary_id, "bad-primary-id", "bad-primary-id")
         if spec.primary_time:
             primary_time = checks.time(primary_id, spec.primary_time, columns, spec, "primary")
     good = checks.code == 0
@@ -80,12 +79,22 @@ class _Checks:
 
     def __init__(self, count: int) -> None:
         self.code = np.zeros(count, np.int16)
-        self.known: list[tuple[str, str]] = []
+        self.known: list[tuple[str, str, Any]] = []
 
-    def fail(self, wrong: Mask, reason: str, detail: str) -> None:
+    def fail(self, wrong: Mask, reason: str, detail: str, shown: Any = None) -> None:
+        """Note what is wrong with some records; of `shown`, values of all, the detail gives a record's own."""
         if wrong.any():
-            self.known.append((reason, detail))
+            self.known.append((reason, detail, shown))
             self.code[wrong & (self.code == 0)] = len(self.known)
+
+    def id(self, columns: Mapping[str, Any], names: Sequence[str], missing: str, too_long: str) -> Any:
+        parts = [_text(_column(columns, name), len(self.code)) for name in names]
+        for name, part in zip(names, parts, strict=True):
+            self.fail(_size(part) == 0, missing, f"`{name}` is missing, null or empty; give every record one")
+        ids = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*map(_escaped, parts), scalar(":"))
+        whole = "`, `".join(names)
+        self.fail(_size(ids) > LONGEST_ID, too_long, f"`{whole}` is longer than {LONGEST_ID} bytes; shorten it")
+        return ids
 
     def time(self, ids: Any, rule: str, columns: Mapping[str, Any], spec: RecordSpec, whose: str) -> Ints:
         count, bad_id = len(self.code), "no-time-in-id" if whose == "event" else "bad-primary-id"
@@ -94,9 +103,13 @@ class _Checks:
             form = "ServerIP:ProcessId:TimestampMicros" if rule == "embedded" else "a UUIDv7"
             self.fail(~known, bad_id, f"the {whose} id is not of the form {form}; fix the id, or `{whose}_time`")
         else:
-            micros, known = micros_of(columns.get(rule, pa.nulls(count, pa.string())))
+            values = _column(columns, rule)
+            values = pa.nulls(count, pa.string()) if values is None else values
+            time_form = spec.event_form if whose == "event" else spec.primary_form
+            micros, known = micros_of(values) if time_form is None else micros_by(values, time_form)
             reason = "bad-time" if whose == "event" else "bad-primary-id"
-            self.fail(~known, reason, f"`{rule}` is missing or no time; write ISO 8601 or a number since 1970")
+            form = f"the form {time_form.format}" if time_form else "ISO 8601 or a number since 1970"
+            self.fail(~known, reason, f"`{rule}` is missing or no time; write {form}", values)
         low, high = spec.earliest_micros, spec.latest_micros
         self.fail(micros < low, "impossible-time", f"the {whose} time is before {_iso(low)}, limits.earliest")
         late = f"the {whose} time is after {_iso(high)}, when it was read plus limits.max_skew; fix the clock"
@@ -104,7 +117,24 @@ class _Checks:
         return micros
 
     def bad(self) -> dict[int, tuple[str, str]]:
-        return {row: self.known[self.code[row] - 1] for row in np.flatnonzero(self.code).tolist()}
+        return {row: _why(row, *self.known[self.code[row] - 1]) for row in np.flatnonzero(self.code).tolist()}
+
+
+def _why(row: int, reason: str, detail: str, shown: Any) -> tuple[str, str]:
+    value = None if shown is None else shown[row].as_py()
+    return reason, detail if value is None else f"{detail} (got {str(value)[:_SHOWN]!r})"
+
+
+def _column(columns: Mapping[str, Any], name: str) -> Any:
+    """A column by its name, which in CSV may need no backticks."""
+    if name in columns or "`" not in name:
+        return columns.get(name)
+    path = parse_path(name)
+    return columns.get(str(path[0])) if len(path) == 1 else None
+
+
+def _escaped(values: Any) -> Any:
+    return pc.replace_substring(pc.replace_substring(values, "%", "%25"), ":", "%3A")
 
 
 def _text(values: Any, count: int) -> Any:

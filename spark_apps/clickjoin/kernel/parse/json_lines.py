@@ -18,6 +18,8 @@ import pyarrow.json
 
 from clickjoin.kernel.arrays import int64_array, to_numpy
 from clickjoin.kernel.parse.by_hand import Segment, by_hand
+from clickjoin.kernel.parse.nested import arrow_name, schema_of, values_at
+from clickjoin.model.field_path import parse_path
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,6 +33,7 @@ _TURNED = re.compile(r"Column\(/(.*)\) changed from \w+ to (string|number) in ro
 SHORT = 32  # so few good lines before a bad one, and Arrow costs more than it saves
 MANY = 8  # so often in a row, and the next lines are left to Python together
 EXACT = 2**53
+_TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64()}
 
 
 class Failed(Exception):
@@ -42,13 +45,14 @@ class Failed(Exception):
 
 
 class JsonParser:
-    """Parses blocks of lines. `names`: needed columns, and whether each is an id (if not, a time).
+    """Parses blocks of lines. `names`: paths of needed values, and whether each is an id (if not, a time).
 
     It remembers which kind of value each column held last, so that a file of integer ids costs no second try.
     """
 
     def __init__(self, names: Mapping[str, bool]) -> None:
         self.names = dict(names)
+        self.paths = {name: parse_path(name) for name in names}
         self.kinds = dict.fromkeys(names, "string")
 
     def parse(self, lines: Lines) -> tuple[list[Segment], dict[int, tuple[str, str]]]:
@@ -76,7 +80,7 @@ class _Work:
     """One block's lines on their way: what is parsed, and which lines are left to Python."""
 
     def __init__(self, parser: JsonParser, whole: Any) -> None:
-        self.names, self.kinds = parser.names, parser.kinds
+        self.names, self.paths, self.kinds = parser.names, parser.paths, parser.kinds
         self.whole = whole
         self.offsets = np.frombuffer(whole.buffers()[1] or bytes(4), np.int32)
         self.done: list[Segment] = []
@@ -97,7 +101,7 @@ class _Work:
                 short = short + 1 if failed.row < SHORT else 0
                 if failed.column and turns <= 2 * len(self.names) and short < MANY:
                     self._finish(first, low, bad)
-                    self.kinds[failed.column] = failed.kind
+                    self.kinds |= dict.fromkeys(self._named(failed.column), failed.kind)
                     first, bad = low, []
                     continue
                 skip = min(1 if short < MANY else 8 * SHORT, high - low)
@@ -137,8 +141,9 @@ class _Work:
         return self.whole.buffers()[2].slice(begin, end - begin)
 
     def _read(self, data: Any, count: int) -> dict[str, Any]:
-        types = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64()}
-        schema = pa.schema([(name, types[kind]) for name, kind in self.kinds.items()])
+        schema = schema_of({self.paths[name]: _TYPES[kind] for name, kind in self.kinds.items()})
+        if schema is None:
+            raise Failed(None)
         try:
             table = pyarrow.json.read_json(
                 pa.BufferReader(data),
@@ -147,7 +152,7 @@ class _Work:
             )
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise self._explain(str(error)) from None
-        columns = {name: table.column(name).combine_chunks() for name in self.kinds}
+        columns = {name: values_at(table, path) for name, path in self.paths.items()}
         if table.num_rows != count or any(not _exact(values) for values in columns.values()):
             raise Failed(None)
         return columns
@@ -155,14 +160,18 @@ class _Work:
     def _explain(self, message: str) -> Failed:
         if message.startswith("Failed to convert"):
             late = [name for name, kind in self.kinds.items() if kind == "int64" and not self.names[name]]
-            return Failed(0, late[0], "float64") if late else Failed(None)
+            return Failed(0, arrow_name(self.paths[late[0]]), "float64") if late else Failed(None)
         row, turned = _ROW.search(message), _TURNED.search(message)
         if not row:
             return Failed(None)
-        if turned and turned[1] in self.kinds:
+        if turned and self._named(turned[1]):
             kind = "int64" if turned[2] == "number" else "string"
             return Failed(int(row[1]), turned[1], kind)
         return Failed(int(row[1]))
+
+    def _named(self, column: str) -> list[str]:
+        """Names of the values that Arrow knows by this name."""
+        return [name for name, path in self.paths.items() if arrow_name(path) == column]
 
 
 def _exact(values: Any) -> bool:

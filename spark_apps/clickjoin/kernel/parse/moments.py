@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, to_numpy
+from clickjoin.kernel.arrays import bool_array, number_array, to_numpy
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from clickjoin.model.ids import TimeForm
 
     Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
@@ -33,6 +36,30 @@ def micros_of(values: Any) -> tuple[Ints, Mask]:
     micros[known] = np.where(fine, part, 0)
     known[known] = fine
     return micros, known
+
+
+def micros_by(values: Any, form: TimeForm) -> tuple[Ints, Mask]:
+    """Microseconds since 1970 of n texts in one form, and which of them are times in it; numbers are read as text.
+
+    A local time that clocks show twice is the first of the two.
+    """
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    encoded = pc.dictionary_encode(values if values.type == pa.string() else values.cast(pa.string()))
+    zone = ZoneInfo(form.zone)
+    moments = [_by_form(text, form.format, zone) for text in encoded.dictionary.to_pylist()]
+    known = np.array([micros is not None for micros in [*moments, None]], np.bool_)
+    micros = np.array([micros or 0 for micros in [*moments, None]], np.int64)
+    places = to_numpy(pc.fill_null(encoded.indices, number_array([len(moments)], pa.int32())[0]))
+    return micros[places], known[places]
+
+
+def _by_form(text: str, form: str, zone: ZoneInfo) -> int | None:
+    try:
+        moment = datetime.strptime(text.strip(), form)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
+        return (moment - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _convert(values: Any) -> tuple[Ints, Mask]:

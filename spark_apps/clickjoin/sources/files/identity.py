@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Protocol
 
 from clickjoin.kernel.file_bytes import HEAD, fingerprint
+from clickjoin.kernel.packed import may_be_packed
 from clickjoin.sources.files.listing import Found, Listing
 from clickjoin.sources.files.proving import as_it_was
 from clickjoin.sources.files.state import FilePosition
@@ -67,7 +68,7 @@ class Match:
 
 def unread(position: FilePosition) -> bool:
     """Whether bytes were known at the last look that have not been planned."""
-    return position.state == "live" and (position.size > position.offset or position.path.endswith(".gz"))
+    return position.state == "live" and (position.size > position.offset or may_be_packed(position.path))
 
 
 def follow(listing: Listing, positions: Mapping[str, FilePosition], probe: Probe) -> Match:
@@ -132,7 +133,7 @@ def adopt(match: Match, positions: Mapping[str, FilePosition], probe: Probe) -> 
         index.setdefault((position.head_length, position.head_hash), {})[position.generation] = position
     lengths = sorted({length for length, _ in index})
     held: set[str] = set()
-    for file in sorted(match.strangers, key=lambda file: (file.path.endswith(".gz"), not file.matched, file.path)):
+    for file in sorted(match.strangers, key=lambda file: (may_be_packed(file.path), not file.matched, file.path)):
         alike = _alike(file, index, lengths, probe) if file.matched or lost else []
         if file.size == 0 or (not file.matched and not alike):
             continue
@@ -170,7 +171,7 @@ def _same(file: Found, alike: Iterable[FilePosition], probe: Probe) -> FilePosit
 
 def _new(file: Found, alike: Iterable[FilePosition], match: Match) -> None:
     """Read a file from its beginning; an orphan of which too little was known goes on in it, without an alarm."""
-    packed = file.path.endswith(".gz")
+    packed = may_be_packed(file.path)
     delta = [
         position for position in alike
         if position.generation in match.orphans and position.offset < ENOUGH and (packed or file.size >= position.size)

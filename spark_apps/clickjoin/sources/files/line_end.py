@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clickjoin.kernel.file_bytes import BLOCK, read_at
+from clickjoin.kernel.file_bytes import read_at
+from clickjoin.kernel.packed import BLOCK
 
 SAMPLE = 1 << 16
 

@@ -6,16 +6,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from clickjoin.kernel.allowed_folders import AllowedFolders
-from clickjoin.kernel.file_bytes import (
-    BrokenGzip,
-    fingerprint,
-    head_of,
-    holds,
-    is_packed,
-    opened,
-    packed_blocks,
-    plain_blocks,
-)
+from clickjoin.kernel.file_bytes import fingerprint, head_of, holds, opened, packed_blocks, plain_blocks
+from clickjoin.kernel.packed import BrokenFile, is_packed, may_be_packed
 from clickjoin.model.errors import SourceError
 from clickjoin.sources.files.digests import prints_of, root
 from clickjoin.sources.files.listing import Found, list_files
@@ -66,7 +58,7 @@ def _holds(path: str, piece: FileSplit, fence: AllowedFolders | None) -> bool:
             return holds(fd, packed, proof_of(piece), path) and _is_it(fd, packed, path, piece)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except BrokenGzip:  # after its head was found right; who reads it to its end puts that on record
+    except BrokenFile:  # after its head was found right; who reads it to its end puts that on record
         return piece.end < 0
     except OSError:
         return path == piece.path
@@ -91,7 +83,7 @@ def _heads(
 ) -> Mapping[tuple[int, str], list[str]]:
     """Paths by the fingerprint of their first bytes, plain files first."""
     heads: dict[tuple[int, str], list[str]] = {}
-    for file in sorted(files, key=lambda file: (file.path.endswith(".gz"), file.path)):
+    for file in sorted(files, key=lambda file: (may_be_packed(file.path), file.path)):
         try:
             with opened(file.path, fence) as fd:
                 head = head_of(fd, is_packed(fd, file.path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -11,18 +10,16 @@ from random import Random
 from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import (
     HEAD,
-    BrokenGzip,
     fingerprint,
     has_head,
     has_tail,
     head_of,
     holds,
-    is_packed,
     opened,
     packed_blocks,
     read_at,
-    unpack,
 )
+from clickjoin.kernel.packed import BrokenFile, is_complete, is_packed, is_parquet, may_be_packed, unpacked_size
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Problem
 from clickjoin.sources.files.digests import last_is
@@ -34,9 +31,9 @@ from clickjoin.sources.files.proving import Prover, carried
 from clickjoin.sources.files.share import Want
 from clickjoin.sources.files.state import FilePosition
 
-SETTLE_SECONDS = 10  # a .gz whose last write is older than this is taken as complete
-TIGHTEST = 1032  # bytes that one byte of a .gz can stand for at most
-QUICK = 4 << 20  # a .gz up to this size (packed) is unpacked to see whether it is complete
+SETTLE_SECONDS = 10  # a packed file whose last write is older than this is taken as complete
+ABANDONED_SECONDS = 3600  # so is a Parquet file without its footer, which is written last, once this has passed
+QUICK = 4 << 20  # a packed file up to this size is unpacked to see whether it is complete
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ class FileProbe:
             return Verdict.UNKNOWN
         except SourceError:
             return Verdict.OTHER  # shorter than it was listed
-        except BrokenGzip:
+        except BrokenFile:
             return Verdict.OTHER if self.aged(file) else Verdict.UNKNOWN
 
     def head(self, file: Found) -> bytes | None:
@@ -115,19 +112,24 @@ class FileProbe:
 
     def aged(self, file: Found) -> bool:
         """Whether the last write was some time ago; also if its time lies in the future."""
-        return abs(self.now - file.mtime_ns / 1e9) >= SETTLE_SECONDS
+        return self._aged_by(file, SETTLE_SECONDS)
+
+    def _aged_by(self, file: Found, seconds: float) -> bool:
+        return abs(self.now - file.mtime_ns / 1e9) >= seconds
 
     def settled(self, file: Found) -> bool:
-        """Whether the file can be read to its end as it is: always, but for a .gz still being written."""
-        if not file.path.endswith(".gz") or self.aged(file):
+        """Whether the file can be read to its end as it is: always, but for a packed file still being written."""
+        if not may_be_packed(file.path):
             return True
         try:
             with opened(file.path, self.fence) as fd:
-                if not is_packed(fd, file.path):
-                    return file.size > 1
-                return file.size <= QUICK and sum(1 for _ in unpack(fd)) >= 0
-        except (OSError, BrokenGzip):
-            return False
+                if is_parquet(fd):
+                    return is_complete(fd) or self._aged_by(file, ABANDONED_SECONDS)
+                if self.aged(file):
+                    return True
+                return file.size <= QUICK and is_complete(fd) if is_packed(fd, file.path) else file.size > 3
+        except OSError:
+            return self.aged(file)  # `look` reports it
 
     def look(self, file: Found, known: FilePosition | None) -> Work | None:
         """What a file wants to be read; None if it cannot be read now."""
@@ -180,17 +182,13 @@ def _want(sample: bytes, length: int) -> Want:
 
 
 def _packed_want(fd: int, file: Found, position: FilePosition) -> Want:
-    """The unpacked length is in the last four bytes, up to a multiple of 4 GB; 0 if nothing follows the offset.
-
-    Of a damaged file they may hold anything: never more is believed than can be packed so tight.
-    """
-    unpacked = min(int.from_bytes(os.pread(fd, 4, max(file.size - 4, 0)), "little"), file.size * TIGHTEST)
-    length, sample = max(unpacked - position.offset, file.size, 1), b""
+    """About what is left after the position, by bytes and records; 0 if nothing follows it."""
+    length, sample = max(unpacked_size(fd, file.size) - position.offset, file.size, 1), b""
     try:
         if position.offset and not has_tail(fd, proof_of(position), file.path):
             length = 0
         if not position.offset:
             sample = next(packed_blocks(fd, 0, -1, proof_of(position), file.path, SAMPLE), b"")
-    except BrokenGzip:
+    except BrokenFile:
         pass  # its readers put that on record
     return Want(length, len(sample) / max(sample.count(b"\n"), 1) if sample else 200.0, whole=True)

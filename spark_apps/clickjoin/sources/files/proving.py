@@ -14,7 +14,8 @@ from enum import Enum
 from random import Random
 
 from clickjoin.kernel.allowed_folders import AllowedFolders
-from clickjoin.kernel.file_bytes import BrokenGzip, is_packed, opened, packed_blocks, plain_blocks
+from clickjoin.kernel.file_bytes import opened, packed_blocks, plain_blocks
+from clickjoin.kernel.packed import BrokenFile, is_packed
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Problem
 from clickjoin.sources.files.digests import SEALED, agree, block_is, blocks_of, prints_of
@@ -97,7 +98,7 @@ class Prover:
         return {position.generation for _, position in tracked if position and position.generation in self.wrong}
 
     def same(self, file: Found, position: FilePosition) -> bool:
-        """Whether a file holds all that was read of a generation, however much that is. Errors: OSError, BrokenGzip."""
+        """Whether a file holds all that was read of a generation, however much that is. Errors: OSError, BrokenFile."""
         with opened(file.path, self.fence) as fd:
             return self._whole(fd, file, position)
 
@@ -128,7 +129,7 @@ class Prover:
                 return self._on(fd, file, position, self._begin(file, position))
         except SourceError:
             return False  # shorter than it was listed
-        except (OSError, BrokenGzip):
+        except (OSError, BrokenFile):
             return True  # renamed just now, or unreadable or damaged, which others report
 
     def _on(self, fd: int, file: Found, position: FilePosition, begin: int) -> bool:
@@ -202,7 +203,7 @@ def belied(position: FilePosition, prover: Prover) -> bool:
         times = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
         file = Found(position.path, stat.st_dev, stat.st_ino, *times, matched=True)
         return file.inode == position.inode and as_it_was(file, position) and not prover.same(file, position)
-    except (OSError, BrokenGzip):
+    except (OSError, BrokenFile):
         return False
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from clickjoin.kernel.allowed_folders import AllowedFolders
-from clickjoin.kernel.file_bytes import HEAD, fingerprint, is_packed, opened, read_at
+from clickjoin.kernel.file_bytes import HEAD, fingerprint, opened, read_at
+from clickjoin.kernel.packed import is_packed
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import LastRecord
 from clickjoin.sources.files.digests import after
@@ -22,7 +23,7 @@ def resume(last: LastRecord, fence: AllowedFolders | None = None) -> FilePositio
             if is_packed(fd, last.path):
                 return None
             record = read_at(fd, last.offset, last.length + 2)
-            if last.event_id.encode() not in record[: last.length]:
+            if not _names(last.event_id, record[: last.length]):
                 return None
             end = record.find(b"\n", max(last.length - 1, 0))
             if end < 0:
@@ -52,3 +53,9 @@ def _position(fd: int, last: LastRecord, offset: int) -> FilePosition:
         changed_ns=stat.st_ctime_ns,
         prints=after(fd, "", 0, offset, last.path) or "",
     )
+
+
+def _names(event_id: str, record: bytes) -> bool:
+    """Whether a record holds an id, or all values of an id of several columns (see kernel.parse.fields)."""
+    parts = (part.replace("%3A", ":").replace("%25", "%") for part in event_id.split(":"))
+    return event_id.encode() in record or all(part.encode() in record for part in parts)

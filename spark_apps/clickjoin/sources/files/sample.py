@@ -9,25 +9,26 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.file_bytes import BrokenGzip, is_packed, opened, plain_blocks, unpack
+from clickjoin.kernel.file_bytes import opened, plain_blocks
+from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
 from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of
 from clickjoin.kernel.read_lines import read_chunk
 from clickjoin.model.errors import SourceError
 from clickjoin.model.ids import MICROS
-from clickjoin.sources.port import SAMPLE_BYTES, SAMPLE_RECORDS, Sample, sample_of
+from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample, sample_of
 
 if TYPE_CHECKING:
     from clickjoin.kernel.chunk import Chunk
     from clickjoin.model.ids import RecordSpec
 
 
-def sample(chunks: Sequence[Chunk], spec: RecordSpec) -> Sample:
-    """Read up to SAMPLE_RECORDS records of some chunks here and now; a file that has just changed is left."""
+def sample(chunks: Sequence[Chunk], spec: RecordSpec, most: int) -> Sample:
+    """Read up to `most` records of some chunks here and now; a file that has just changed is left."""
     rows: list[Mapping[str, Any]] = []
     headers: dict[str, None] = {}
     for chunk in chunks:
-        found = list(_rows(chunk, spec, max(SAMPLE_RECORDS // len(chunks), 1)))
-        headers |= dict.fromkeys(CsvParser(header(chunk.path)).names if chunk.csv else ())
+        found = list(_rows(chunk, spec, max(most // len(chunks), 1)))
+        headers |= dict.fromkeys(CsvParser(header(chunk.path), chunk.csv).names if chunk.csv else ())
         rows += [row | {"payload": None, "raw": None} for row in found] if chunk.csv else found
     return sample_of(rows, tuple(headers))
 
@@ -74,5 +75,5 @@ def header(path: str) -> bytes:
         with opened(path, None) as fd:
             packed, plain = is_packed(fd, path), min(HEADER + 1, os.fstat(fd).st_size)
             return header_of(unpack(fd) if packed else plain_blocks(fd, 0, plain, path))
-    except (OSError, SourceError, BrokenGzip):
+    except (OSError, SourceError, BrokenFile):
         return b""

@@ -1,4 +1,4 @@
-"""Growing log files as a source: JSON lines or CSV with a header, found by a glob, read by Spark's workers."""
+"""Growing log files as a source: JSON lines, CSV or Parquet, found by a glob, read by Spark's workers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from clickjoin.kernel import read_lines
 from clickjoin.kernel.chunk import Chunk, spread
 from clickjoin.kernel.handshake import checked
+from clickjoin.kernel.parse.csv_lines import CsvForm
 from clickjoin.kernel.read_lines import read_chunk
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
@@ -24,7 +25,8 @@ from clickjoin.sources.files.proofs import proof_of
 from clickjoin.sources.files.proving import Memory, Prover, belied
 from clickjoin.sources.files.resume import resume
 from clickjoin.sources.files.state import FilePosition, FileSplit, KnownPositions, splits_of
-from clickjoin.sources.port import Sample, Source
+from clickjoin.sources.port import Source
+from clickjoin.sources.sample import SAMPLE_RECORDS, Sample
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +57,7 @@ class FilesSource(Source):
         fence: AllowedFolders | None = None,
         keep: bool = True,
     ) -> None:
-        self._pattern, self._format, self._fence = source.path, source.format, fence
+        self._pattern, self._config, self._fence = source.path, source, fence
         self._now, self._tasks = now, tasks
         self._keep, self._memory, self._positions = keep, Memory(), KnownPositions()
 
@@ -107,9 +109,9 @@ class FilesSource(Source):
         """The newest time of a file, in seconds since 1970; 0 where there is none."""
         return max((offset.payload["mtime_ns"] / 1e9 for offset in offsets.values()), default=0)
 
-    def sample(self, splits: Sequence[Split], spec: RecordSpec) -> Sample:
+    def sample(self, splits: Sequence[Split], spec: RecordSpec, most: int = SAMPLE_RECORDS) -> Sample:
         """A look at some records; a file that has just changed is left. See Source."""
-        return sample.sample(self._chunks(splits)[0], spec)
+        return sample.sample(self._chunks(splits)[0], spec, most)
 
     def first_times(self, splits: Sequence[Split], spec: RecordSpec) -> dict[str, int | None]:
         """Event time (microseconds) of the first good record of each split, by the path where it lies now."""
@@ -140,7 +142,7 @@ class FilesSource(Source):
         for split, path in zip(own, locate(self._pattern, own, self._fence), strict=True):
             chunks.append(Chunk(
                 path or split.path, split.path, split.generation, split.start, split.end, split.start, split.end,
-                proof_of(split), is_csv(self._format, split.path), "" if path else lost_reason(split), self._fence,
+                proof_of(split), csv_form(self._config, split.path), "" if path else lost_reason(split), self._fence,
             ))  # fmt: skip
             sizes.append(_size(split))
         return chunks, sizes
@@ -150,6 +152,8 @@ def _size(split: FileSplit) -> int:
     return split.end - split.start if split.end >= 0 else packed_size(split.path) * _UNPACKED
 
 
-def is_csv(given: str | None, path: str) -> bool:
-    """Whether a file is read as CSV: by the format that is given, or by its name."""
-    return given == "csv" if given else bool(re.search(r"\.csv(\.|$)", path.rsplit("/", 1)[-1]))
+def csv_form(source: Files, path: str) -> CsvForm | None:
+    """How a file's CSV is written; None if it is read as JSON. By the format that is given, or by the file's name."""
+    named = re.search(r"\.csv(\.|$)", path.rsplit("/", 1)[-1])
+    is_csv = source.format == "csv" if source.format else bool(named)
+    return CsvForm(source.separator, source.columns or ()) if is_csv else None

@@ -73,7 +73,7 @@ def _odd_splits(evidence: Evidence) -> list[Any]:
         F.min("offset").alias("low"),
         F.expr("max(`offset` + length)").alias("high"),
         F.expr(f"sum({_TILE})").alias("tiles"),
-        F.expr("count_if(reason = 'broken-gzip')").alias("broken"),
+        F.expr("count_if(reason = 'broken-file')").alias("broken"),
     )
     known = planned.join(tiles, list(_KEY), "left").withColumn("tiled", F.expr(f"COALESCE({_TILED}, FALSE)"))
     odd = known.where("NOT tiled OR (`end` < 0 AND broken = 0)")

@@ -1,0 +1,165 @@
+"""The two streams of a pipeline: where their records lie, and which of their columns are ids and times."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+
+from clickjoin.config.types import Duration, Local, Strict
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.field_path import parse_path
+from clickjoin.model.ids import TimeForm
+
+IN_ID = ("embedded", "uuid7")
+
+
+def _path(value: str) -> str:
+    try:
+        parse_path(value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+def _listed(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+_Text = Annotated[str, Field(min_length=1)]
+Path = Annotated[_Text, AfterValidator(_path)]
+# One column, or several whose values make up the id.
+Ids = Annotated[
+    tuple[Path, ...],
+    Field(min_length=1, max_length=16),
+    BeforeValidator(_listed, json_schema_input_type=_Text | Annotated[list[_Text], Field(min_length=1)]),
+]
+
+
+class Files(Strict):
+    """Growing log files: JSON lines, CSV, or whole Parquet files."""
+
+    kind: Literal["files"] = Field(description="growing files in folders")
+    path: Local = Field(description="glob of files; relative to the pipeline's file")
+    format: Literal["jsonl", "csv", "parquet"] | None = Field(
+        None, description="default: by the name (.csv, .parquet, else jsonl; before .gz, .zst, .bz2)"
+    )
+    separator: str = Field(",", min_length=1, max_length=1, description="of CSV: one character between fields")
+    columns: tuple[str, ...] | None = Field(None, description="of CSV: names of the columns, if no header names them")
+
+    @field_validator("separator")
+    @classmethod
+    def _separates(cls, value: str) -> str:
+        if not value.isascii() or value in '"\r\n\0':
+            raise ValueError(f'{value!r} separates no fields; write one ASCII character such as ";" or "\\t"')
+        return value
+
+    @field_validator("columns")
+    @classmethod
+    def _distinct(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if value is not None and (not value or len(set(value)) < len(value) or not all(value)):
+            raise ValueError("columns must be names that differ, one for each field of a line")
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> Files:
+        if self.format == "parquet" and not self.path.endswith(".parquet"):
+            raise ValueError(
+                "format parquet is for files named .parquet; let the path end so, such as clicks/*.parquet"
+            )
+        if self.format in ("jsonl", "parquet") and (self.columns is not None or self.separator != ","):
+            raise ValueError(f"separator and columns are for CSV; remove them, or format: {self.format}")
+        return self
+
+
+class TimeColumn(Strict):
+    """A time's column whose text is not ISO 8601: its form, in strptime's directives, and its time zone."""
+
+    column: Path
+    format: str = Field(min_length=1, description='such as "%d/%m/%Y %H:%M:%S"')
+    zone: str = Field("UTC", description="IANA name, such as Europe/Berlin; not beside %z")
+
+    @model_validator(mode="after")
+    def _readable(self) -> TimeColumn:
+        sample = datetime(2026, 11, 22, 13, 14, 15, 160000, UTC)
+        try:
+            datetime.strptime(sample.strftime(self.format), self.format)
+        except (ValueError, re.error) as error:
+            raise ValueError(
+                f"format {self.format!r} cannot be read by strptime ({error}); see its directives"
+            ) from None
+        try:
+            ZoneInfo(self.zone)
+        except (KeyError, ValueError, OSError):
+            raise ValueError(f"zone {self.zone!r} is no time zone; write a name such as Europe/Berlin") from None
+        if "%z" in self.format and "zone" in self.model_fields_set:
+            raise ValueError("the format's %z names the zone already; remove zone")
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.column} as {self.format} in {self.zone}"
+
+    @property
+    def form(self) -> TimeForm:
+        """How a text of it is read."""
+        return TimeForm(self.format, self.zone)
+
+
+class Lookback(Strict):
+    """A primary event known only to lie some time before its foreign event."""
+
+    lookback: Duration
+
+
+def _kind_of_time(value: Any) -> str:
+    if isinstance(value, TimeColumn | Lookback):
+        return "column" if isinstance(value, TimeColumn) else "lookback"
+    if not isinstance(value, dict):
+        return "name"
+    return "column" if {"column", "format", "zone"} & set(value) else "lookback"
+
+
+# One of several forms, of which the value itself shows which is meant, so that only that one's errors are reported.
+EventTime = Annotated[
+    Annotated[Path, Tag("name")] | Annotated[TimeColumn, Tag("column")],
+    Discriminator(lambda value: "name" if _kind_of_time(value) == "name" else "column"),
+]
+PrimaryTime = Annotated[
+    Annotated[Path, Tag("name")] | Annotated[TimeColumn, Tag("column")] | Annotated[Lookback, Tag("lookback")],
+    Discriminator(_kind_of_time),
+]
+TIME_TAGS = ("name", "column", "lookback")
+
+
+class Primary(Strict):
+    """The stream that is looked up."""
+
+    source: Files
+    event_id: Ids = Field(description="column of the id, or the columns that it is made of")
+    event_time: EventTime = Field(description="embedded | uuid7 | a column | {column, format, zone}")
+
+
+class Foreign(Primary):
+    """The stream that looks up."""
+
+    primary_id: Ids = Field(description="column that holds the primary event's id, or the columns that it is made of")
+    primary_time: PrimaryTime = Field(
+        description="embedded | uuid7 | a column | {column, format, zone} | {lookback: 2h}"
+    )
+
+
+def columns_of(stream: Primary) -> dict[str, tuple[str, ...]]:
+    """Fields of a stream's part of the pipeline's file that name columns, and the columns."""
+    named: dict[str, tuple[str, ...]] = {}
+    for field in ("event_id", "event_time", "primary_id", "primary_time"):
+        value = getattr(stream, field, None)
+        if isinstance(value, TimeColumn):
+            named[field] = (value.column,)
+        elif isinstance(value, tuple):
+            named[field] = value
+        elif isinstance(value, str) and value not in IN_ID:
+            named[field] = (value,)
+    return named

@@ -1,0 +1,94 @@
+"""What a look at some records of a stream shows: how many are good, why others are not, what fields they have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from clickjoin.model.field_path import path_text
+from clickjoin.model.ids import micros_of
+
+SAMPLE_RECORDS = 1_000
+SAMPLE_BYTES = 1_000_000
+_DEEPEST = 6
+
+
+@dataclass(frozen=True)
+class BadRecords:
+    """Records with one reason: how many, and of the first one the detail, the path and the offset."""
+
+    reason: str
+    count: int
+    detail: str
+    path: str
+    offset: int
+
+
+class Key(NamedTuple):
+    """Ids and times of a good record, microseconds since 1970; None where it has none."""
+
+    event_id: str
+    event_time: int
+    primary_id: str | None
+    primary_time: int | None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How many records were read and how many are good, the paths of the values that any has, and what is wrong.
+
+    `bad`: most frequent reason first; `keys`: of the good ones.
+    """
+
+    read: int
+    good: int
+    fields: tuple[str, ...]
+    bad: tuple[BadRecords, ...]
+    keys: tuple[Key, ...]
+
+
+def sample_of(rows: Sequence[Mapping[str, Any]], more_fields: Sequence[str] = ()) -> Sample:
+    """Sum up records, columns as RECORDS_DDL."""
+    fields = dict.fromkeys((*(name for row in rows[:SAMPLE_RECORDS] for name in _fields(row)), *more_fields))
+    good = [row for row in rows if row["reason"] is None]
+    return Sample(len(rows), len(good), tuple(fields), _bad(rows), tuple(_key(row) for row in good))
+
+
+def _bad(rows: Sequence[Mapping[str, Any]]) -> tuple[BadRecords, ...]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["reason"] is not None:
+            found.setdefault(row["reason"], []).append(row)
+    by_count = sorted(found.items(), key=lambda item: -len(item[1]))
+    return tuple(
+        BadRecords(reason, len(some), some[0]["detail"], some[0]["path"], some[0]["offset"])
+        for reason, some in by_count
+    )
+
+
+def _key(row: Mapping[str, Any]) -> Key:
+    time = row["primary_time"]
+    return Key(row["event_id"], micros_of(row["event_time"]), row["primary_id"], micros_of(time) if time else None)
+
+
+def _fields(row: Mapping[str, Any]) -> Sequence[str]:
+    text = row["payload"] if row["reason"] is None else row["raw"]
+    try:
+        found = json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return ()
+    return [path_text(path) for path, _ in leaves(found)] if isinstance(found, dict) else ()
+
+
+def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """The values inside a JSON value that are no objects or arrays, with their paths; of an array the first element."""
+    if isinstance(value, dict) and value and len(path) < _DEEPEST:
+        for name, item in value.items():
+            if name:
+                yield from leaves(item, (*path, name))
+    elif isinstance(value, list) and value and len(path) < _DEEPEST:
+        yield from leaves(value[0], (*path, 0))
+    elif path:
+        yield path, value
