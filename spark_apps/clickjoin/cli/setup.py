@@ -17,17 +17,21 @@ from clickjoin.model.times import parse_moment
 
 
 @app.command()
-def init(config: Config) -> None:
+def init(
+    config: Config,
+    from_logs: Annotated[str, typer.Option(help="glob of the foreign stream's logs: look at them and propose")] = "",
+    primary: Annotated[str, typer.Option(help="with --from-logs: glob of the primary stream's logs")] = "",
+) -> None:
     """Write a pipeline file to start from, if there is none yet; else create the pipeline's tables.
 
+    With --from-logs and --primary the file is proposed from some of the logs' records, with a reason for each guess.
     Its paths are absolute, below the folder that this is run in: it can be copied to where Airflow finds it.
     """
+    if from_logs or primary:
+        _propose(config, from_logs, primary)
+        return
     if not config.exists():
-        try:
-            config.parent.mkdir(parents=True, exist_ok=True)
-            config.write_text(starter(Path.cwd()), encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"{config}: cannot be written ({error.strerror})", remedy="Give another place") from error
+        _write(config, starter(Path.cwd()))
         console.report_line(
             f"{config} written: put in your logs' folders and columns, then run `clickjoin init` once more"
         )
@@ -37,6 +41,28 @@ def init(config: Config) -> None:
     pipeline = writable(config)
     made = initialise(pipeline)
     console.report_line(f"{pipeline.root}: {f'created {len(made)} tables' if made else 'all tables are there already'}")
+
+
+def _propose(config: Path, foreign: str, primary: str) -> None:
+    from clickjoin.proposal.file import flow, propose
+
+    if not (foreign and primary):
+        raise ConfigError("both logs are needed", remedy='Give --from-logs "clicks/*" and --primary "queries/*"')
+    if config.exists():
+        raise ConfigError(f"{config}: is there already", remedy="Give the name of a new file")
+    proposal = propose(primary, foreign, Path.cwd())
+    _write(config, proposal.text)
+    for field, choice in proposal.choices.items():
+        console.report_line(f"{field}: {flow(choice.value)}  ({choice.sure}: {choice.why})")
+    console.report_line(f"{config} written: check what is not sure, then run `clickjoin validate --config {config}`")
+
+
+def _write(config: Path, text: str) -> None:
+    try:
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{config}: cannot be written ({error.strerror})", remedy="Give another place") from error
 
 
 @app.command(name="generate")

@@ -12,7 +12,7 @@ from clickjoin.model.ids import micros_of
 
 SAMPLE_RECORDS = 1_000
 SAMPLE_BYTES = 1_000_000
-_DEEPEST = 6
+_DEEPEST, _ELEMENTS = 6, 3
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,13 @@ def _fields(row: Mapping[str, Any]) -> Sequence[str]:
 
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """The values inside a JSON value that are no objects or arrays, with their paths; of an array the first element."""
+    """The values inside a JSON value that are no objects or arrays, with their paths; of an array some elements."""
     if isinstance(value, dict) and value and len(path) < _DEEPEST:
         for name, item in value.items():
             if name:
                 yield from leaves(item, (*path, name))
     elif isinstance(value, list) and value and len(path) < _DEEPEST:
-        yield from leaves(value[0], (*path, 0))
+        for at, item in enumerate(value[:_ELEMENTS]):
+            yield from leaves(item, (*path, at))
     elif path:
         yield path, value

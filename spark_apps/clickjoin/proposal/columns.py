@@ -1,0 +1,114 @@
+"""What a column of a log looks like: an id, a time in some form, or a value of some type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from clickjoin.kernel.arrays import text_array
+from clickjoin.kernel.parse.moments import micros_by, micros_of
+from clickjoin.model.ids import MICROS, TimeForm, embedded_micros, uuid7_micros
+
+FORMS = (
+    "%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%d-%m-%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%d.%m.%Y %H:%M",
+    "%m/%d/%Y %I:%M:%S %p", "%d/%b/%Y:%H:%M:%S %z", "%d/%b/%Y:%H:%M:%S", "%a, %d %b %Y %H:%M:%S %z",
+    "%a, %d %b %Y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y", "%b %d, %Y %H:%M:%S", "%d %b %Y %H:%M:%S", "%Y%m%d%H%M%S",
+    "%Y%m%dT%H%M%SZ",
+)  # fmt: skip
+_EARLIEST, _LATEST = (round(datetime(year, 1, 1, tzinfo=UTC).timestamp() * MICROS) for year in (2000, 2100))
+_TIME_NAME = re.compile(r"(^|[^a-z])(ts|time|timestamp|date|datetime|at|when|created|occurred|micros|millis|epoch)"
+                        r"([^a-z]|$)|time|_at$|_ts$", re.IGNORECASE)  # fmt: skip
+_ID_NAME = re.compile(r"(^|[^a-z])(id|ids|uuid|guid|key|seq|nr)([^a-z]|$)|id$", re.IGNORECASE)
+_NEARLY = 0.95
+
+
+@dataclass(frozen=True)
+class Time:
+    """A column of times: whether its name says so, its form if it is not ISO 8601 or a number, and other forms."""
+
+    name: str
+    named: bool
+    form: str | None
+    others: tuple[str, ...]
+    micros: tuple[int | None, ...]
+
+
+def is_named_id(name: str) -> bool:
+    """Whether a column's name says that it is an id."""
+    return bool(_ID_NAME.search(name))
+
+
+def texts(values: Sequence[Any]) -> list[str | None]:
+    """Values as ids: text and integers; None where they are none."""
+    kinds = (str, int)
+    return [str(value) if isinstance(value, kinds) and not isinstance(value, bool) and value != "" else None
+            for value in values]  # fmt: skip
+
+
+def distinct_share(values: Sequence[Any]) -> float:
+    """Distinct values among all of a column; 0 where some are missing or not hashable."""
+    if not values or any(value is None for value in values):
+        return 0.0
+    return len(set(values)) / len(values)
+
+
+def time_in_ids(values: Sequence[str | None]) -> str | None:
+    """The rule by which ids hold their time, if nearly all do."""
+    known = [value for value in values[:1000] if value is not None]
+    for rule, micros in (("embedded", embedded_micros), ("uuid7", uuid7_micros)):
+        held = [micros(value) for value in known]
+        if known and sum(at is not None and _plausible(at) for at in held) >= _NEARLY * len(known):
+            return rule
+    return None
+
+
+def as_time(name: str, values: Sequence[Any]) -> Time | None:
+    """What a column's times are, if nearly all of its values are some; a number's column must be named like a time."""
+    named = bool(_TIME_NAME.search(name))
+    given = [value for value in values if value is not None and not isinstance(value, bool)]
+    if not given or any(isinstance(value, dict | list) for value in given):
+        return None
+    if all(isinstance(value, int | float) or str(value).replace(".", "", 1).isdigit() for value in given) and not named:
+        return None
+    usual = _micros(values, None)
+    if _fits(usual, len(values)):
+        return Time(name, named, None, (), usual)
+    tried = {form: _micros(values, form) for form in FORMS if _fits(_micros(given[:50], form), len(given[:50]))}
+    fitting = [form for form, micros in tried.items() if _fits(micros, len(values))]
+    return Time(name, named, fitting[0], tuple(fitting[1:]), tried[fitting[0]]) if fitting else None
+
+
+def _micros(values: Sequence[Any], form: str | None) -> tuple[int | None, ...]:
+    known = [at for at, value in enumerate(values) if value is not None]
+    array = text_array([str(values[at]) for at in known], pa.string())
+    micros, fine = micros_of(array) if form is None else micros_by(array, TimeForm(form, "UTC"))
+    found: list[int | None] = [None] * len(values)
+    for at, micro, good in zip(known, micros.tolist(), fine.tolist(), strict=True):
+        found[at] = micro if good and _plausible(micro) else None
+    return tuple(found)
+
+
+def _fits(micros: Sequence[int | None], count: int) -> bool:
+    return bool(count) and sum(at is not None for at in micros) >= _NEARLY * count
+
+
+def _plausible(micros: int) -> bool:
+    return _EARLIEST <= micros <= _LATEST
+
+
+def type_of(values: Sequence[Any]) -> str:
+    """The Spark SQL type that all values of a column fit; STRING where no other does."""
+    given = [value for value in values if value is not None]
+    if given and all(isinstance(value, bool) for value in given):
+        return "BOOLEAN"
+    if given and all(isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 for value in given):
+        return "BIGINT"
+    if given and all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
+        return "DOUBLE"
+    return "STRING"

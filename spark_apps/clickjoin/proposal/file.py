@@ -1,0 +1,69 @@
+"""A proposed pipeline's file, with the reason of each guess as a comment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clickjoin.proposal.guess import Choice, guess
+from clickjoin.proposal.logs import Log, look
+
+PRIMARY_RECORDS, FOREIGN_RECORDS = 100_000, 5_000
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The text of a pipeline's file, and by field what is proposed, how sure, and why."""
+
+    text: str
+    choices: dict[str, Choice]
+
+
+def propose(primary: str, foreign: str, folder: Path) -> Proposal:
+    """Look at the logs that two globs name, and write a pipeline's file for them; all paths are from `folder`.
+
+    Errors: ConfigError where a glob names no file with a whole record.
+    """
+    logs = {
+        "primary": look(str(folder / primary), PRIMARY_RECORDS),
+        "foreign": look(str(folder / foreign), FOREIGN_RECORDS),
+    }
+    found = guess(logs["primary"], logs["foreign"])
+    streams = {"primary": found.primary, "foreign": found.foreign}
+    choices = {f"{name}.{field}": choice for name, fields in streams.items() for field, choice in fields.items()}
+    lines = [
+        "# Proposed from the logs by `clickjoin init --from-logs`. Check what is not sure, then `clickjoin validate`.",
+        "pipeline: clicks",
+        f"lake: {_quoted(str(folder / 'lake'))}",
+        *(line for name, log in logs.items() for line in _stream(name, log, streams[name])),
+    ]
+    return Proposal("\n".join(lines) + "\n", choices)
+
+
+def _stream(name: str, log: Log, fields: dict[str, Choice]) -> Iterator[str]:
+    part = "looked up: queries, impressions" if name == "primary" else "looks up: clicks"
+    bad = f", {log.bad:,} lines are no records" if log.bad else ""
+    yield f"{name}:  # {part}; {log.rows:,} records were sampled{bad}"
+    source = log.source.model_dump(exclude_none=True, exclude_defaults=True)
+    yield f"  source: {flow({'kind': 'files', **source})}"
+    for field, choice in fields.items():
+        yield f"  {field}: {flow(choice.value)}  # {choice.sure}: {choice.why}"
+
+
+def flow(value: Any) -> str:
+    """A value as it is written in YAML on one line; a list of one as that one."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return flow(value[0]) if len(value) == 1 else f"[{', '.join(map(flow, value))}]"
+    text = str(value)
+    return text if text.isidentifier() and yaml.safe_load(text) == text else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,202 @@
+"""Which columns of two logs are ids and times, and by which ones they join: guesses, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from clickjoin.model.ids import MICROS, embedded_micros, uuid7_micros
+from clickjoin.proposal.columns import Time, as_time, distinct_share, is_named_id, texts, time_in_ids
+from clickjoin.proposal.logs import Log
+
+SURE, LIKELY, GUESS = "sure", "likely", "a guess"
+_UNIQUE, _MOST_PARTS = 0.97, 3
+_MOST_IDS = (24, 8, 8)  # columns that are tried alone, in pairs, in threes
+_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a field of the pipeline's file is proposed to be, how sure that is, and why."""
+
+    value: Any
+    sure: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What is proposed for the fields that name columns, by stream."""
+
+    primary: dict[str, Choice]
+    foreign: dict[str, Choice]
+
+
+def guess(primary: Log, foreign: Log) -> Guess:
+    """Propose ids, times and the look-up of two logs."""
+    ids, named = _ids(primary), _ids(foreign)
+    lookup = _lookup(ids, named)
+    primary_id = Choice(lookup[0], *_of_lookup(lookup, ids, named)) if lookup else _own_id(ids)
+    at_primary, micros = _time(primary, ids, primary_id.value)
+    foreign_id = _own_id(named, avoid=lookup[1] if lookup else ())
+    at_foreign, event_micros = _time(foreign, named, foreign_id.value)
+    names = Choice(lookup[1], primary_id.sure, primary_id.why) if lookup else _unknown("primary_id")
+    found = _Found(ids, named, primary_id.value, names.value, micros, event_micros)
+    return Guess(
+        {"event_id": primary_id, "event_time": at_primary},
+        {"event_id": foreign_id, "event_time": at_foreign, "primary_id": names,
+         "primary_time": _primary_time(foreign, at_primary, found)},
+    )  # fmt: skip
+
+
+def _unknown(field: str) -> Choice:
+    return Choice(("FILL_IN",), GUESS, f"no column of the one log holds ids of the other; name the one for {field}")
+
+
+Ids = dict[str, list[str | None]]
+Lookup = tuple[tuple[str, ...], tuple[str, ...]]  # columns of the primary log, and of the foreign one
+
+
+def _ids(log: Log) -> Ids:
+    """Columns that may be ids: what holds times is none, unless it is named like one."""
+    known = ((name, values) for name, values in log.columns.items() if is_named_id(name) or not as_time(name, values))
+    return {name: found for name, values in known if any(found := texts(values))}
+
+
+def _key(ids: Ids, names: Sequence[str]) -> list[tuple[str, ...] | None]:
+    rows = zip(*(ids[name] for name in names), strict=True)
+    return [row if None not in row else None for row in rows]
+
+
+def _lookup(ids: Ids, named: Ids) -> Lookup | None:
+    """Columns of the primary log that are unique together, and those of the foreign one that name them."""
+    pairs = [(mine, theirs) for mine, theirs, _ in _alike(ids, named)]
+    for count in range(1, _MOST_PARTS + 1):
+        best: tuple[float, Lookup | None] = (0.0, None)
+        for some in combinations(pairs[: _MOST_IDS[count - 1]], count):
+            keys, names = tuple(mine for mine, _ in some), tuple(theirs for _, theirs in some)
+            if len(set(keys)) < count or len(set(names)) < count or distinct_share(_key(ids, keys)) < _UNIQUE:
+                continue
+            known = set(_key(ids, keys))
+            wanted = [key for key in _key(named, names) if key]
+            share = sum(key in known for key in wanted) / max(len(wanted), 1)
+            # Of columns that agree equally well, one that is named like an id comes first.
+            score = share + 0.01 * sum(is_named_id(name) for name in (*keys, *names)) / count
+            best = max(best, (score, (keys, names)), key=lambda item: item[0]) if share > 0.1 else best
+        if best[1]:
+            return best[1]
+    return None
+
+
+def _alike(ids: Ids, named: Ids) -> list[tuple[str, str, float]]:
+    """Pairs of columns, of the primary and the foreign log, of which the one holds values of the other."""
+    found = []
+    for mine, values in ids.items():
+        known = {value for value in values if value is not None}
+        for theirs, others in named.items():
+            wanted = [value for value in others if value is not None]
+            share = sum(value in known for value in wanted) / max(len(wanted), 1)
+            if share > 0.1 and len(known) > 1:
+                found.append((mine, theirs, share))
+    found.sort(key=lambda pair: (-pair[2], pair[0] != pair[1]))
+    return found
+
+
+def _of_lookup(lookup: Lookup, ids: Ids, named: Ids) -> tuple[str, str]:
+    known, wanted = set(_key(ids, lookup[0])), [key for key in _key(named, lookup[1]) if key]
+    found = sum(key in known for key in wanted)
+    share = found / max(len(wanted), 1)
+    why = f"{found:,} of {len(wanted):,} sampled foreign records name one of {len(known):,} primary ids by it"
+    return (SURE if share > 0.5 else LIKELY if share > 0.1 else GUESS), why
+
+
+def _own_id(ids: Ids, avoid: tuple[str, ...] = ()) -> Choice:
+    """The column, or the fewest columns, that differ from record to record; such as are named like ids first."""
+    candidates = [name for name in ids if name not in avoid and any(value is not None for value in ids[name])]
+    candidates.sort(key=lambda name: (not is_named_id(name), time_in_ids(ids[name]) is None))
+    for names in _sets(candidates):
+        key = _key(ids, names)
+        share = distinct_share(key)
+        if share >= _UNIQUE:
+            is_id = all(is_named_id(name) or time_in_ids(ids[name]) for name in names)
+            sure = SURE if is_id and len(names) == 1 else LIKELY if is_id else GUESS
+            return Choice(names, sure, f"{len(set(key)):,} of {len(key):,} sampled records differ in it")
+    return Choice(("FILL_IN",), GUESS, "no column, nor three together, differs from record to record")
+
+
+def _sets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for count in range(1, _MOST_PARTS + 1):
+        yield from combinations(names[: _MOST_IDS[count - 1]], count)
+
+
+def _time(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int | None, ...]]:
+    """How the event time is known, and the times."""
+    if "FILL_IN" not in key and (rule := _embedded(ids, key)):
+        whole = [":".join(part) if part else "" for part in _key(ids, key)]
+        micros = embedded_micros if rule == "embedded" else uuid7_micros
+        return Choice(rule, SURE, "the ids hold their time"), tuple(micros(value) for value in whole)
+    found = [time for name, values in log.columns.items() if name not in key and (time := as_time(name, values))]
+    if not found:
+        return Choice("FILL_IN", GUESS, "no column looks like a time"), ()
+    found.sort(key=lambda time: (not time.named, bool(time.others), -len(set(time.micros))))
+    others = ", ".join(time.name for time in found[1:4])
+    sure = LIKELY if others or not found[0].named else SURE
+    return _time_choice(found[0], sure, f"; other times are in {others}" if others else ""), found[0].micros
+
+
+def _embedded(ids: Ids, key: Sequence[str]) -> str | None:
+    parts = [":".join(row) if row else None for row in _key(ids, key)]
+    return time_in_ids(parts)
+
+
+def _time_choice(time: Time, sure: str, more: str) -> Choice:
+    known = sum(at is not None for at in time.micros)
+    why = f"{known:,} of {len(time.micros):,} sampled records hold a time in it{more}"
+    if time.form is None:
+        return Choice(time.name, sure, why)
+    zone = {} if "%z" in time.form else {"zone": "UTC"}
+    doubt = f"; it could also be {time.others[0]}" if time.others else ""
+    doubt += "; say which zone its clock is in" if zone else ""
+    return Choice({"column": time.name, "format": time.form, **zone}, GUESS if time.others else LIKELY, f"{why}{doubt}")
+
+
+@dataclass(frozen=True)
+class _Found:
+    ids: Ids
+    named: Ids
+    key: tuple[str, ...]
+    names: tuple[str, ...]
+    primary_micros: tuple[int | None, ...]
+    foreign_micros: tuple[int | None, ...]
+
+    def matches(self) -> list[tuple[int, int]]:
+        """Numbers of foreign records and of the primary records that they name."""
+        if "FILL_IN" in (*self.key, *self.names):
+            return []
+        place = {key: at for at, key in enumerate(_key(self.ids, self.key)) if key}
+        return [(at, place[key]) for at, key in enumerate(_key(self.named, self.names)) if key in place]
+
+
+def _primary_time(foreign: Log, primary: Choice, found: _Found) -> Choice:
+    """How a foreign record tells its primary event's time: in the id, in a column, or only about."""
+    if primary.value in ("embedded", "uuid7"):
+        return Choice(primary.value, primary.sure, "the primary ids hold their time")
+    matches = [(at, found.primary_micros[other]) for at, other in found.matches() if found.primary_micros]
+    matches = [(at, micros) for at, micros in matches if micros is not None]
+    for name, values in foreign.columns.items():
+        time = as_time(name, values)
+        if time and matches and all(time.micros[at] == micros for at, micros in matches):
+            return Choice(
+                _time_choice(time, SURE, "").value, SURE, f"it is the primary event's time in all {len(matches):,}"
+            )
+    delays = [found.foreign_micros[at] - micros for at, micros in matches  # type: ignore[operator]
+              if found.foreign_micros and found.foreign_micros[at] is not None]  # fmt: skip
+    if not delays:
+        return Choice({"lookback": "1d"}, GUESS, "how long a primary event lies before its foreign one is not known")
+    longest = max(delays) / MICROS
+    hours = max(round(2 * longest / _HOUR + 0.5), 1)
+    late = f"; {sum(delay < 0 for delay in delays):,} lie after" if min(delays) < 0 else ""
+    why = f"sampled primary events lie up to {longest:,.0f} s before{late}; twice that, so that later ones are found"
+    return Choice({"lookback": f"{hours}h"}, LIKELY, why)

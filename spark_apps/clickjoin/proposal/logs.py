@@ -1,0 +1,128 @@
+"""Some records of the files that a glob names, column by column, and how the files are written."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clickjoin.config import Files
+from clickjoin.kernel.file_bytes import opened, plain_blocks
+from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
+from clickjoin.kernel.parse.lines import BOM
+from clickjoin.model.errors import ConfigError, SourceError
+from clickjoin.model.field_path import path_text
+from clickjoin.model.split import Budget
+from clickjoin.sources.open import open_source
+from clickjoin.sources.sample import leaves
+
+MOST_COLUMNS = 200
+_BLOCK = 1 << 18
+_SEPARATORS = ",;\t|"
+_LOOK = Budget(10**9, 1 << 40)
+
+
+@dataclass(frozen=True)
+class Log:
+    """Records of a log: `columns` by path, each with one value a record (None where it has none).
+
+    `source`: how the files are read; `rows`: how many records; `bad`: lines that are none.
+    """
+
+    source: Files
+    columns: dict[str, list[Any]]
+    rows: int
+    bad: int
+
+
+def look(pattern: str, most: int) -> Log:
+    """Read up to `most` records, evenly from all files that a glob names. Errors: ConfigError where there are none."""
+    plan = open_source(Files(kind="files", path=pattern), keep=False).plan({}, _LOOK)
+    paths = list(dict.fromkeys(split.path for split in plan.splits))
+    if not paths:
+        told = "; ".join(problem.detail for problem in plan.problems)
+        raise ConfigError(
+            f"{pattern}: no file with a whole record matches{f' ({told})' if told else ''}",
+            remedy="Check folder and pattern, in quotes so that the shell leaves it alone",
+        )
+    each = max(most // len(paths), 20)
+    lines = {path: list(_lines(path, each + 1)) for path in paths}
+    sample = [line for some in lines.values() for line in some[:20]]
+    if all(line.lstrip().startswith("{") for line in sample):
+        return _of_json(pattern, [line for some in lines.values() for line in some[:each]])
+    return _of_csv(pattern, paths[0], list(lines.values()), each)
+
+
+def _lines(path: str, most: int) -> Iterator[str]:
+    """The first lines of a file that are not blank; what is broken in a packed file ends it."""
+    held, count = b"", 0
+    try:
+        with opened(path, None) as fd:
+            size = os.fstat(fd).st_size
+            packed = is_packed(fd, path)
+            for block in unpack(fd, _BLOCK) if packed else plain_blocks(fd, 0, size, path, _BLOCK):
+                *whole, held = (held + block).split(b"\n")
+                for line in whole:
+                    if line.strip():
+                        yield line.removeprefix(BOM).decode("utf-8", "replace").rstrip("\r")
+                        count += 1
+                    if count >= most:
+                        return
+    except (OSError, SourceError, BrokenFile):
+        return
+    if held.strip():
+        yield held.removeprefix(BOM).decode("utf-8", "replace")
+
+
+def _of_json(pattern: str, lines: Sequence[str]) -> Log:
+    records, bad = [], 0
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict):
+            records.append({path_text(path): value for path, value in leaves(record)})
+        else:
+            bad += 1
+    return Log(Files(kind="files", path=pattern), _columns(records), len(records), bad)
+
+
+def _of_csv(pattern: str, path: str, files: Sequence[Sequence[str]], each: int) -> Log:
+    separator = _separator([line for lines in files for line in lines[:20]])
+    rows = [list(csv.reader(lines, delimiter=separator)) for lines in files if lines]
+    first = rows[0][0]
+    headed = all(some[0] == first for some in rows) and _is_header(first)
+    names = first if headed else [f"column{at + 1}" for at in range(len(first))]
+    body = [row for some in rows for row in (some[1 : each + 1] if headed else some[:each])]
+    good = [dict(zip(names, row, strict=True)) for row in body if len(row) == len(names)]
+    written: dict[str, Any] = {} if separator == "," else {"separator": separator}
+    written |= {} if headed else {"columns": tuple(names)}
+    if ".csv" not in path.rsplit("/", 1)[-1]:
+        written["format"] = "csv"
+    return Log(Files(kind="files", path=pattern, **written), _columns(good), len(good), len(body) - len(good))
+
+
+def _separator(lines: Sequence[str]) -> str:
+    """The one that splits the most lines into the same number of fields, more than one."""
+
+    def fit(separator: str) -> tuple[int, int]:
+        counts = [len(row) for row in csv.reader(lines, delimiter=separator)]
+        usual = max(set(counts), key=counts.count)
+        return (counts.count(usual) if usual > 1 else 0), usual
+
+    return max(_SEPARATORS, key=fit)
+
+
+def _is_header(fields: Sequence[str]) -> bool:
+    """Whether a line names columns: no numbers, none empty, none twice."""
+    numbers = any(field.replace(".", "").replace("-", "").replace(":", "").isdigit() for field in fields)
+    return all(fields) and len(set(fields)) == len(fields) and not numbers
+
+
+def _columns(records: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    names = list(dict.fromkeys(name for record in records for name in record))[:MOST_COLUMNS]
+    return {name: [record.get(name) for record in records] for name in names}

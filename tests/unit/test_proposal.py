@@ -1,0 +1,212 @@
+"""A pipeline's file proposed from logs of several shapes, without a word about their columns."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from clickjoin.cli.main import app
+from clickjoin.config import load
+from clickjoin.model.errors import ConfigError
+from clickjoin.proposal.file import propose
+from clickjoin.report.validate import validate
+
+START = datetime(2026, 11, 20, 8, tzinfo=UTC)
+rng = random.Random(7)
+
+
+class Query(NamedTuple):
+    name: str
+    at: datetime
+    number: int
+
+
+class Click(NamedTuple):
+    name: str
+    at: datetime
+    number: int
+    query: Query
+
+
+QUERIES = [Query(f"q{rng.getrandbits(40):010x}", START + timedelta(seconds=37 * n), n) for n in range(300)]
+CLICKS = [
+    Click(f"c{rng.getrandbits(40):010x}", query.at + timedelta(seconds=rng.randrange(1, 900)), n, query)
+    for n, query in enumerate(rng.choices(QUERIES, k=400))
+]
+
+
+def lines(path: Path, records: list[dict[str, Any]]) -> None:
+    text = "".join(json.dumps(record) + "\n" for record in records).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+
+
+def iso(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def nested(folder: Path) -> None:
+    lines(
+        folder / "queries" / "q.jsonl.gz",
+        [{"meta": {"id": q.name, "n": q.number % 5}, "at": iso(q.at)} for q in QUERIES],
+    )
+    clicks = [
+        {"event": {"ids": ["v1", c.name]}, "ctx": {"query": {"id": c.query.name}}, "time": iso(c.at), "n": c.number % 9}
+        for c in CLICKS
+    ]
+    lines(folder / "clicks" / "c.jsonl", clicks)
+
+
+def odd_dates(folder: Path) -> None:
+    form = "%d.%m.%Y %H:%M:%S"
+    for name, head, rows in (
+        ("queries", ["query_id", "when"], [[q.name, q.at.strftime(form)] for q in QUERIES]),
+        ("clicks", ["click_id", "query", "when"], [[c.name, c.query.name, c.at.strftime(form)] for c in CLICKS]),
+    ):
+        with (folder / name / "x.csv").open("w", newline="") as file:
+            csv.writer(file, delimiter=";").writerows([head, *rows])
+
+
+def parquet(folder: Path) -> None:
+    queries = [{"impression_id": q.number, "ts": q.at, "price": Decimal("1.50")} for q in QUERIES]
+    clicks = [
+        {"click_id": 10_000 + c.number, "impression_id": c.query.number, "impression_ts": c.query.at, "ts": c.at}
+        for c in CLICKS
+    ]
+    for name, rows in (("queries", queries), ("clicks", clicks)):
+        pq.write_table(pa.Table.from_pylist(rows), folder / name / "x.parquet")
+
+
+def composite(folder: Path) -> None:
+    def key(number: int) -> dict[str, Any]:
+        return {"host": f"h{number % 7}", "pid": number % 5, "seq": number // 35}
+
+    queries = [{**key(q.number), "when": q.at.timestamp() * 1000} for q in QUERIES]
+    clicks = [
+        {
+            "click": {"id": f"{c.name}"},
+            "when": int(c.at.timestamp()),
+            **{f"q_{k}": v for k, v in key(c.query.number).items()},
+        }
+        for c in CLICKS
+    ]
+    lines(folder / "queries" / "q.jsonl", queries)
+    lines(folder / "clicks" / "c.jsonl", clicks)
+
+
+def photon(folder: Path) -> None:
+    def name(at: datetime, number: int) -> str:
+        return f"10.0.0.{number % 9}:{number}:{round(at.timestamp() * 1e6)}"
+
+    lines(folder / "queries" / "q.jsonl", [{"event_id": name(q.at, q.number), "user": "u"} for q in QUERIES])
+    clicks = [{"event_id": name(c.at, c.number), "query_id": name(c.query.at, c.query.number)} for c in CLICKS]
+    lines(folder / "clicks" / "c.jsonl", clicks)
+
+
+FORM = {"column": "when", "format": "%d.%m.%Y %H:%M:%S", "zone": "UTC"}
+SHAPES = [
+    (nested, ("meta.id",), "at", ("event.ids[1]",), "time", ("ctx.query.id",), {"lookback": "1h"}),
+    (odd_dates, ("query_id",), FORM, ("click_id",), FORM, ("query",), {"lookback": "1h"}),
+    (parquet, ("impression_id",), "ts", ("click_id",), "ts", ("impression_id",), "impression_ts"),
+    (
+        composite,
+        ("host", "pid", "seq"),
+        "when",
+        ("click.id",),
+        "when",
+        ("q_host", "q_pid", "q_seq"),
+        {"lookback": "1h"},
+    ),
+    (photon, ("event_id",), "embedded", ("event_id",), "embedded", ("query_id",), "embedded"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("queries", "clicks"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape[0].__name__)
+def test_a_proposal_joins_all(folder: Path, shape: tuple[Any, ...]) -> None:
+    write: Callable[[Path], None]
+    write, *expected = shape
+    write(folder)
+    proposal = propose("queries/*", "clicks/*", folder)
+    assert [choice.value for choice in proposal.choices.values()] == expected
+    (folder / "p.yaml").write_text(proposal.text)
+    found = validate(load(folder / "p.yaml"))
+    assert found.problems == []
+    assert found.matches
+    assert (found.matches.found, found.matches.primary) == (found.matches.foreign, 300)
+    assert all(sample.read == sample.good for sample in found.samples.values())
+
+
+def test_what_cannot_be_told_is_left_to_fill_in(folder: Path) -> None:
+    lines(folder / "queries" / "q.jsonl", [{"word": "a"}, {"word": "a"}])
+    lines(folder / "clicks" / "c.jsonl", [{"item": 1}, {"item": 1}])
+    proposal = propose("queries/*", "clicks/*", folder)
+    assert {choice.sure for choice in proposal.choices.values()} == {"a guess"}
+    assert "event_id: FILL_IN  # a guess: no column, nor three together, differs" in proposal.text
+    (folder / "p.yaml").write_text(proposal.text)
+    assert any("has a field `FILL_IN`" in problem for problem in validate(load(folder / "p.yaml")).problems)
+
+
+@pytest.mark.parametrize(
+    ("texts", "form", "others"),
+    [
+        (["13/02/2026 10:00:00", "01/02/2026 11:00:00"], "%d/%m/%Y %H:%M:%S", False),
+        (["02/13/2026 10:00:00", "02/01/2026 11:00:00"], "%m/%d/%Y %H:%M:%S", False),
+        (["02/03/2026 10:00:00", "02/01/2026 11:00:00"], "%d/%m/%Y %H:%M:%S", True),
+    ],
+)
+def test_days_and_months_are_told_apart_where_they_can_be(
+    folder: Path, texts: list[str], form: str, others: bool
+) -> None:
+    lines(folder / "queries" / "q.jsonl", [{"id": str(n), "ts": text} for n, text in enumerate(texts)])
+    lines(folder / "clicks" / "c.jsonl", [{"id": "c", "q": "1", "ts": texts[0]}])
+    choice = propose("queries/*", "clicks/*", folder).choices["primary.event_time"]
+    assert choice.value["format"] == form
+    assert ("it could also be" in choice.why) is others
+    assert (choice.sure == "a guess") is others
+
+
+def test_names_that_yaml_would_take_for_something_else(folder: Path) -> None:
+    lines(folder / "queries" / "q.jsonl", [{"no": f"x{n}", "ts": iso(START)} for n in range(9)])
+    lines(folder / "clicks" / "c.jsonl", [{"id": f"c{n}", "yes": f"x{n}", "ts": iso(START)} for n in range(9)])
+    proposal = propose("queries/*", "clicks/*", folder)
+    (folder / "p.yaml").write_text(proposal.text)
+    pipeline = load(folder / "p.yaml")
+    assert (pipeline.primary.event_id, pipeline.foreign.primary_id) == (("no",), ("yes",))
+
+
+def test_no_file(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"queries/\*: no file with a whole record matches"):
+        propose("queries/*", "clicks/*", folder)
+
+
+def test_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photon(folder)
+    monkeypatch.chdir(folder)
+    run = CliRunner().invoke
+    given = ["init", "--config", "p.yaml", "--from-logs", "clicks/*", "--primary", "queries/*"]
+    first = run(app, given)
+    assert first.exit_code == 0
+    assert "foreign.primary_time: embedded  (sure: the primary ids hold their time)" in first.output
+    again = run(app, given)
+    assert isinstance(again.exception, ConfigError)
+    assert "is there already" in str(again.exception)
+    half = run(app, given[:-2])
+    assert isinstance(half.exception, ConfigError)
