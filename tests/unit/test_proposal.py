@@ -154,7 +154,7 @@ def test_a_proposal_joins_all(folder: Path, shape: tuple[Any, ...]) -> None:
     assert all(sample.read == sample.good for sample in found.samples.values())
 
 
-def test_what_cannot_be_told_is_left_to_fill_in(folder: Path) -> None:
+def test_what_cannot_be_derived_is_left_to_fill_in(folder: Path) -> None:
     lines(folder / "queries" / "q.jsonl", [{"word": "a"}, {"word": "a"}])
     lines(folder / "clicks" / "c.jsonl", [{"item": 1}, {"item": 1}])
     proposal = propose("queries/*", "clicks/*", folder)
@@ -172,7 +172,7 @@ def test_what_cannot_be_told_is_left_to_fill_in(folder: Path) -> None:
         (["02/03/2026 10:00:00", "02/01/2026 11:00:00"], "%d/%m/%Y %H:%M:%S", True),
     ],
 )
-def test_days_and_months_are_told_apart_where_they_can_be(
+def test_days_and_months_are_distinguished_where_they_can_be(
     folder: Path, texts: list[str], form: str, others: bool
 ) -> None:
     lines(folder / "queries" / "q.jsonl", [{"id": str(n), "ts": text} for n, text in enumerate(texts)])

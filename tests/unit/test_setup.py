@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -19,6 +19,7 @@ from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.txn import Txn
+from clickjoin.registry.reshard import reshard
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import ALL, LATER
 
@@ -136,14 +137,30 @@ def test_a_start_cut_short_goes_on(tmp_path: Path) -> None:
     assert initialise(pipeline(tmp_path)) == ["registry", "metrics"]
 
 
+def test_a_time_in_a_form_and_an_id_of_columns_can_be_resharded(tmp_path: Path) -> None:
+    raw = pipeline(tmp_path).model_dump(include={"pipeline", "lake", "primary", "foreign"})
+    form = {"column": "ts", "format": "%d/%m/%Y", "zone": "UTC"}
+    raw["foreign"] |= {"event_time": form, "event_id": ("host", "pid")}
+    chosen = Pipeline.model_validate(raw)
+    initialise(chosen)
+    reshard(DeltaTables(chosen.root), chosen, 8, None, datetime.now(UTC))
+    rows = DeltaTables(chosen.root).read("shard_timeline").to_pylist()
+    assert {(row["event_time"], row["event_id"]) for row in rows} == {("ts as %d/%m/%Y in UTC", "host, pid")}
+
+
 @pytest.mark.parametrize(
     ("field", "change"),
     [
         ("registry.bucket is 60 .* with 3600", {"registry": {"bucket": "1m"}}),
         ("foreign.event_time is uuid7 .* with embedded", {"foreign": {"event_time": "uuid7"}}),
+        (
+            "foreign.event_time is ts as %d/%m/%Y in Europe/Berlin .* with embedded",
+            {"foreign": {"event_time": {"column": "ts", "format": "%d/%m/%Y", "zone": "Europe/Berlin"}}},
+        ),
+        ("foreign.event_id is host, pid in .* with id", {"foreign": {"event_id": ["host", "pid"]}}),
     ],
 )
-def test_what_fixes_an_ids_bucket_stays(tmp_path: Path, field: str, change: dict[str, dict[str, str]]) -> None:
+def test_what_fixes_an_ids_bucket_stays(tmp_path: Path, field: str, change: dict[str, dict[str, Any]]) -> None:
     initialise(pipeline(tmp_path))
     raw = pipeline(tmp_path).model_dump(include={"pipeline", "lake", "primary", "foreign"})
     for name, value in change.items():

@@ -43,9 +43,9 @@ def look(pattern: str, most: int) -> Log:
     plan = open_source(Files(kind="files", path=pattern), keep=False).plan({}, _LOOK)
     paths = list(dict.fromkeys(split.path for split in plan.splits))
     if not paths:
-        told = "; ".join(problem.detail for problem in plan.problems)
+        missed = "; ".join(problem.detail for problem in plan.problems)
         raise ConfigError(
-            f"{pattern}: no file with a whole record matches{f' ({told})' if told else ''}",
+            f"{pattern}: no file with a whole record matches{f' ({missed})' if missed else ''}",
             remedy="Check folder and pattern, in quotes so that the shell leaves it alone",
         )
     each = max(most // len(paths), 20)

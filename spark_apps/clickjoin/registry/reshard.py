@@ -20,7 +20,7 @@ from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import EPOCH, bucket_at, bucket_start
 from clickjoin.model.timeline import Timeline
 from clickjoin.model.txn import Txn
-from clickjoin.registry.shards import fence, in_force, load_timeline
+from clickjoin.registry.shards import fence, fixed, in_force, load_timeline
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -73,8 +73,7 @@ def reshard(delta: DeltaTables, pipeline: Pipeline, shards: int, since: datetime
         "from_time": since,
         "shards": shards,
         "added_at": now,
-        "bucket_seconds": int(pipeline.registry.bucket),
-        "event_time": pipeline.foreign.event_time,
+        **fixed(pipeline),
     }
     if not delta.append(
         "shard_timeline", [row], Txn("timeline", delta.latest_txn_version("shard_timeline", "timeline") + 1)

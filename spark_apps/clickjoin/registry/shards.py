@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
 
 
+_FIELDS = {
+    "bucket_seconds": "registry.bucket",
+    "event_time": "foreign.event_time",
+    "event_id": "foreign.event_id",
+}
+
+
 def load_timeline(delta: DeltaReader) -> Timeline:
     """The pipeline's timeline: its entries in force. Errors: LakeError where it has no entry.
 
@@ -41,10 +48,10 @@ def in_force(delta: DeltaReader, since: datetime) -> bool:
 def start_timeline(delta: DeltaTables, pipeline: Pipeline, now: datetime) -> None:
     """Write the first entry, once for ever: the configured number of shards counts at creation only.
 
-    Errors: ConfigError where the lake was begun with another width of bucket or another kind of event time: then the
-    same id would be looked up in another bucket than the one it was claimed in.
+    Errors: ConfigError where the lake was begun with another width of bucket, other columns for the id, or
+    another kind of event time: then the same event would be looked up in another place than the one it was claimed in.
     """
-    wanted = _fixed(pipeline)
+    wanted = fixed(pipeline)
     first = {"from_time": EPOCH, "shards": pipeline.registry.shards, "added_at": now, **wanted}
     if not delta.append("shard_timeline", [first], Txn("timeline", 0)):
         require_same(delta, pipeline)
@@ -52,15 +59,20 @@ def start_timeline(delta: DeltaTables, pipeline: Pipeline, now: datetime) -> Non
 
 def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
     """Check that a lake was begun with what the pipeline's file says now. Errors: ConfigError, as of start_timeline."""
-    wanted = _fixed(pipeline)
+    wanted = fixed(pipeline)
     for row in delta.read("shard_timeline").to_pylist():
-        for name, field in (("bucket_seconds", "registry.bucket"), ("event_time", "foreign.event_time")):
+        for name, field in _FIELDS.items():
             if row[name] not in (None, wanted[name]):
                 raise ConfigError(
                     f"{field} is {wanted[name]} in the pipeline's file, and the lake was begun with {row[name]}",
-                    remedy="Set it back, or begin another lake: claims would be looked up in the wrong buckets",
+                    remedy="Set it back, or begin another lake: the same event would be claimed a second time",
                 )
 
 
-def _fixed(pipeline: Pipeline) -> dict[str, int | str]:
-    return {"bucket_seconds": int(pipeline.registry.bucket), "event_time": str(pipeline.foreign.event_time)}
+def fixed(pipeline: Pipeline) -> dict[str, int | str]:
+    """What a lake is begun with and keeps, as columns of the timeline: by it an event is one and the same, for ever."""
+    return {
+        "bucket_seconds": int(pipeline.registry.bucket),
+        "event_time": str(pipeline.foreign.event_time),
+        "event_id": ", ".join(pipeline.foreign.event_id),
+    }

@@ -70,6 +70,7 @@ shards    INT       number of shards from then on
 added_at  TIMESTAMP when the entry was made
 bucket_seconds INT  width of a bucket, fixed when the lake was begun
 event_time STRING   where the foreign event's time comes from, fixed when the lake was begun
+event_id  STRING    columns that the foreign event's id is made of, fixed when the lake was begun
 """
     ),
 )
