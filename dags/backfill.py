@@ -19,7 +19,7 @@ from clickjoin_airflow import ClickjoinOperator, dates, defaults, pipelines
 
 OWN = {"max_consecutive_failed_dag_runs": 0, "dagrun_timeout": timedelta(days=30)}
 
-for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
+for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).with_dag("backfill"):
     settings = defaults.settings("plan_backfill", pipeline, dag="backfill") | OWN
     with DAG(schedule=None, doc_md=__doc__, **settings):
         limit = timedelta(hours=6)

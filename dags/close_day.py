@@ -26,7 +26,7 @@ START = datetime(2000, 1, 1, tzinfo=UTC)
 OWN = {"max_active_runs": 16, "max_consecutive_failed_dag_runs": 0, "dagrun_timeout": None, "start_date": START}
 DATE = "{{ params.date or (data_interval_start | ds if data_interval_start else macros.ds_add(ds, -1)) }}"
 
-for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
+for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).with_dag("close_day"):
     settings = defaults.settings("close_day", pipeline) | OWN
     with DAG(schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"), doc_md=__doc__, **settings):
         complete = dates.DateCompleteSensor(

@@ -17,6 +17,6 @@ from airflow.sdk import DAG
 
 from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
 
-for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
+for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).with_dag("gc"):
     with DAG(schedule=timedelta(minutes=10), doc_md=__doc__, **defaults.settings("gc", pipeline)):
         ClickjoinOperator(**defaults.task("gc", pipeline))

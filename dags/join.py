@@ -22,7 +22,7 @@ from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
 
 found = pipelines.find(Path(__file__).with_name("pipelines"))
 
-for pipeline in found.good:
+for pipeline in found.with_dag("join"):
     with DAG(schedule="@continuous", doc_md=__doc__, **defaults.settings("join", pipeline)):
         ClickjoinOperator(**defaults.task("join", pipeline, outlets=[pipeline.joined]))
 

@@ -15,7 +15,7 @@ from clickjoin_airflow import ClickjoinOperator, dates, defaults, pipelines
 
 OWN = {"max_consecutive_failed_dag_runs": 0}
 
-for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
+for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).with_dag("reclose_changed"):
     settings = defaults.settings("reclose_changed", pipeline) | OWN
     with DAG(schedule=timedelta(hours=1), doc_md=__doc__, **settings):
         changed = ClickjoinOperator(**defaults.task("reclose_changed", pipeline, task_id="changed"))

@@ -14,6 +14,6 @@ from airflow.sdk import DAG
 
 from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
 
-for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
+for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).with_dag("reshard"):
     with DAG(schedule=None, doc_md=__doc__, **defaults.settings("reshard", pipeline)):
         ClickjoinOperator(**defaults.task("reshard", pipeline))

@@ -20,6 +20,6 @@ from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
 # The deployment's own replica may not have begun to join yet; one that is named by hand must have.
 NEW = {"may_be_new": "{{ not params.replica }}"}
 
-for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
+for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).with_dag("retry"):
     with DAG(schedule=timedelta(seconds=15), doc_md=__doc__, **defaults.settings("retry", pipeline)):
         ClickjoinOperator(**defaults.task("retry", pipeline, arguments=NEW, outlets=[pipeline.joined]))

@@ -20,6 +20,6 @@ from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
 # A whole day may be large, and a verification that has found something three times must go on all the same.
 OWN = {"max_consecutive_failed_dag_runs": 0}
 
-for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).good:
+for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).with_dag("verify"):
     with DAG(schedule=timedelta(hours=1), doc_md=__doc__, **defaults.settings("verify", pipeline) | OWN):
         ClickjoinOperator(**defaults.task("verify", pipeline, execution_timeout=timedelta(hours=2)))

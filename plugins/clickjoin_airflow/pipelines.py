@@ -15,6 +15,8 @@ from typing import Any
 import yaml
 from airflow.sdk import Asset
 
+from clickjoin.model.dags import DAGS
+
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -23,12 +25,16 @@ _LEASE = 60.0
 
 @dataclass(frozen=True)
 class PipelineFile:
-    """A pipeline as far as its DAGs need it; `tables` is the folder or URL of its tables, `lease` in seconds."""
+    """A pipeline as far as its DAGs need it; `tables` is the folder or URL of its tables, `lease` in seconds.
+
+    `dags`: those that it wants, such as join and gc; None: all.
+    """
 
     name: str
     path: Path
     tables: str
     lease: float
+    dags: frozenset[str] | None = None
 
     @property
     def joined(self) -> Asset:
@@ -60,6 +66,10 @@ class Found:
 
     good: tuple[PipelineFile, ...]
     broken: tuple[BrokenFile, ...]
+
+    def with_dag(self, name: str) -> Iterator[PipelineFile]:
+        """Those that want a DAG: all that do not say otherwise (`airflow: {dags: [join, gc]}`)."""
+        return (file for file in self.good if file.dags is None or name in file.dags)
 
 
 class PipelineFileError(Exception):
@@ -113,7 +123,19 @@ def read(path: Path) -> PipelineFile:
         raise ValueError(f"pipeline: {name!r} is no name; write a-z, 0-9, - and _, beginning with a letter")
     if not isinstance(lake, str) or not lake:
         raise ValueError(f"lake: {lake!r} is no folder or URL; name the one that shall hold the tables")
-    return PipelineFile(name, path.absolute(), f"{_absolute(lake, path)}/{name}", _lease(raw.get("batch")))
+    tables, lease = f"{_absolute(lake, path)}/{name}", _lease(raw.get("batch"))
+    return PipelineFile(name, path.absolute(), tables, lease, _dags(raw.get("airflow")))
+
+
+def _dags(airflow: Any) -> frozenset[str] | None:
+    """What a file says of its DAGs. Errors: ValueError for one that is not known: it would silently be missing."""
+    given = airflow.get("dags") if isinstance(airflow, dict) else None
+    if given is None:
+        return None
+    unknown = [name for name in given if name not in DAGS] if isinstance(given, list) else [given]
+    if unknown:
+        raise ValueError(f"airflow.dags: {unknown[0]!r} is no DAG; choose of {', '.join(DAGS)}")
+    return frozenset(given)
 
 
 def _absolute(lake: str, path: Path) -> str:

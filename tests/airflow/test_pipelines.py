@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from clickjoin.config import load
+from clickjoin.model.dags import DAGS
+from clickjoin.model.errors import ConfigError
 from clickjoin_airflow import pipelines
 
 
@@ -90,3 +92,22 @@ def test_what_is_wrong_is_said(tmp_path: Path, text: str | bytes, words: str, mo
     assert str(path) in found.broken[0].problem
     with pytest.raises(pipelines.PipelineFileError, match="bad file"):
         pipelines.require_readable(tmp_path)
+
+
+def test_a_pipeline_may_want_some_dags_only(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
+    file = write_pipeline(tmp_path, "clicks")
+    assert [name for name in DAGS if list(pipelines.find(tmp_path).with_dag(name))] == list(DAGS)
+    file.write_text(file.read_text() + "airflow: {dags: [join, gc]}\n")
+    assert [name for name in DAGS if list(pipelines.find(tmp_path).with_dag(name))] == ["join", "gc"]
+    assert load(file).airflow.dags == ("join", "gc")
+    file.write_text(file.read_text().replace("gc]", "upkeep]"))
+    (broken,) = pipelines.find(tmp_path).broken
+    assert "airflow.dags: 'upkeep' is no DAG; choose of join, retry," in broken.problem
+    with pytest.raises(ConfigError, match=r"airflow\.dags\.1"):
+        load(file)
+
+
+def test_every_dag_file_is_one_that_can_be_chosen() -> None:
+    folder = Path(__file__).resolve().parents[2] / "dags"
+    assert {path.stem for path in folder.glob("*.py")} - {"broken"} == set(DAGS)
+    assert all(f'with_dag("{path.stem}")' in path.read_text() for path in folder.glob("*.py") if path.stem != "broken")

@@ -18,6 +18,7 @@ from clickjoin.config.quality import Quality
 from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
 from clickjoin.config.types import Duration, Local, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
+from clickjoin.model.dags import Dag
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
 
@@ -98,6 +99,12 @@ class Limits(_Strict):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
+class Airflow(_Strict):
+    """What Airflow makes of the file."""
+
+    dags: tuple[Dag, ...] | None = Field(None, description="DAGs that it makes; default: all")
+
+
 class Pipeline(_Strict):
     """One pipeline: what to join, how, and where to."""
 
@@ -114,6 +121,7 @@ class Pipeline(_Strict):
     quality: Quality = Quality()
     close: Close = Close()
     backfill: Backfill = Backfill()
+    airflow: Airflow = Airflow()
     adapter: str = Field("clickjoin.joiner.adapter:BothRecords", pattern=r"^[\w.]+:\w+$", description="module:Class")
 
     @model_validator(mode="after")

@@ -1,0 +1,8 @@
+"""Which DAGs Airflow makes of a pipeline's file. Imports nothing, since Airflow reads it whenever it parses DAGs."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Dag = Literal["join", "retry", "redrive", "verify", "gc", "reshard", "close_day", "backfill", "reclose_changed"]
+DAGS: tuple[str, ...] = get_args(Dag)
