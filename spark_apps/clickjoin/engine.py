@@ -227,7 +227,7 @@ class Engine:
                 patience = time.monotonic() + SETTLING_SECONDS
             elif not any(part.backlog_bytes for part in self.join.found.values()) or time.monotonic() > patience:
                 return self.waiting()
-            else:  # a .gz that was written just now is read once it has come to rest
+            else:  # a packed file that was written just now is read once it has come to rest
                 time.sleep(IDLE_SECONDS)
 
     def _retry_by(self, last: datetime) -> Settled | None:

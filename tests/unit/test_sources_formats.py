@@ -102,6 +102,7 @@ def test_parquet_without_its_footer_is_waited_for(tmp_path: Path) -> None:
     age(path, 600)
     plan = feed.plan()
     assert (plan.splits, plan.backlog_bytes) == ((), len(whole) - 4)
+    assert [(problem.kind, problem.path) for problem in plan.problems] == [("unfinished-file", str(path))]
     path.write_bytes(whole)
     assert feed.step() == [0]
 

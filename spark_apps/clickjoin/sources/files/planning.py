@@ -59,7 +59,7 @@ def make_plan(
         draft.drop(position, quiet=position in match.retired)
     works = [work for file, position in match.tracked if (work := draft.look(file, position))]
     works.sort(key=lambda work: (work.position.mtime_ns, work.file.path))
-    draft.backlog_bytes += sum(file.size for file in match.waiting)
+    draft.wait_for(match.waiting)
     draft.take(works, budget)
     return draft.plan(positions, memory)
 
@@ -109,7 +109,7 @@ class _Draft:
                 self._note_times(known, carried(file, known, self.probe.prover))
             return None
         if not self.probe.settled(file):
-            self.backlog_bytes += file.size
+            self.wait_for([file])
             return None
         work = self.probe.look(file, known)
         if work is None or known:
@@ -119,6 +119,15 @@ class _Draft:
             name += "+"
         self.changed[name] = replace(work.position, generation=name)
         return replace(work, position=self.changed[name])
+
+    def wait_for(self, files: Sequence[Found]) -> None:
+        """Count packed files that are not written to their end yet, and name those that nobody seems to write."""
+        for file in files:
+            self.backlog_bytes += file.size
+            if self.probe.now - file.mtime_ns / 1e9 > STALE_SECONDS:
+                since = datetime.fromtimestamp(file.mtime_ns // 10**9, UTC)
+                detail = f"{file.path} is Parquet without its footer since {since:%Y-%m-%d %H:%M:%S}Z; end or remove it"
+                self.problems.append(Problem("unfinished-file", file.path, detail, 0, file.size))
 
     def take(self, works: Sequence[Work], budget: Budget) -> None:
         """Share the budget between files: those that grow first, then a backlog wave by wave; oldest first in each."""
