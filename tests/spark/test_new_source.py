@@ -67,8 +67,8 @@ class TableSource(Source):
             except ValueError as error:
                 yield place | {"reason": "broken-json", "detail": str(error), "raw": text.encode(), "part": 0}
                 continue
-            names = {"event_id": record[spec.event_id]}
-            names |= {"primary_id": record[spec.primary_id]} if spec.primary_id else {}
+            names = {"event_id": record[spec.event_id[0]]}
+            names |= {"primary_id": record[spec.primary_id[0]]} if spec.primary_id else {}
             times = {name.replace("_id", "_time"): embedded_micros(value) for name, value in names.items()}
             yield place | names | times | {"payload": text}
 
