@@ -1,0 +1,218 @@
+"""Typed columns of JSON records: what fits a type, and that Arrow's way and Python's agree on every record."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from clickjoin.kernel.typed_columns import read
+from clickjoin.kernel.typed_columns.columns import type_of, typed
+from clickjoin.kernel.typed_columns.convert import convert
+from clickjoin.kernel.typed_columns.read import Reader
+from clickjoin.model.field_path import parse_path
+from clickjoin.model.typed_column import TypedColumn
+
+MISFIT = "misfit"
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def column(path: str, kind: str, default: str | None = None, name: str = "c") -> TypedColumn:
+    return TypedColumn(name, "foreign", parse_path(path), kind, default)
+
+
+def of(records: list[str | None], path: str, kind: str, default: str | None = None) -> list[Any]:
+    """A column's values, `misfit` where they do not fit."""
+    found = typed(pa.array(records, pa.string()), [column(path, kind, default)])
+    values = found.values["c"].to_pylist()
+    return [MISFIT if wrong else value for value, wrong in zip(values, found.misfits["c"].tolist(), strict=True)]
+
+
+@pytest.mark.parametrize("many", [1, 200])
+@pytest.mark.parametrize(
+    ("value", "kind", "wanted"),
+    [
+        ('"é"', "STRING", "é"),
+        ('""', "STRING", ""),
+        ("12", "STRING", "12"),
+        ("1.50", "STRING", "1.50"),
+        ("true", "STRING", "true"),
+        ('{"a": [1.0, "é", null]}', "STRING", '{"a":[1.0,"é",null]}'),
+        ("[]", "STRING", "[]"),
+        (r'"\ud800"', "STRING", MISFIT),
+        (r'["\ud800"]', "STRING", r'["\ud800"]'),
+        ("12", "BIGINT", 12),
+        ('"12"', "BIGINT", 12),
+        ('" +12 "', "BIGINT", 12),
+        ('""', "BIGINT", None),
+        ("null", "BIGINT", None),
+        ("12.0", "BIGINT", 12),
+        ("1e3", "BIGINT", 1000),
+        ("12.5", "BIGINT", MISFIT),
+        ('"12 pieces"', "BIGINT", MISFIT),
+        ("true", "BIGINT", MISFIT),
+        ("[1]", "BIGINT", MISFIT),
+        ("9223372036854775807", "BIGINT", 2**63 - 1),
+        ("-9223372036854775808", "BIGINT", -(2**63)),
+        ("9223372036854775808", "BIGINT", MISFIT),
+        ("2147483648", "INT", MISFIT),
+        ("-2147483648", "INT", -(2**31)),
+        ("0.1", "DOUBLE", 0.1),
+        ("3", "DOUBLE", 3.0),
+        ('"0.1"', "DOUBLE", 0.1),
+        ("1e999", "DOUBLE", MISFIT),
+        ("NaN", "DOUBLE", MISFIT),
+        ("0.5", "FLOAT", 0.5),
+        ("1e300", "FLOAT", MISFIT),
+        ("true", "BOOLEAN", True),
+        ('"False"', "BOOLEAN", False),
+        ("1", "BOOLEAN", True),
+        ('"0"', "BOOLEAN", False),
+        ("2", "BOOLEAN", MISFIT),
+        ("3.5", "DECIMAL(10, 2)", Decimal("3.50")),
+        ('"3.50"', "DECIMAL(10, 2)", Decimal("3.50")),
+        ("3.5000", "DECIMAL(10, 2)", Decimal("3.50")),
+        ("3.505", "DECIMAL(10, 2)", MISFIT),
+        ("12345678", "DECIMAL(10, 2)", Decimal(12345678)),
+        ("123456789", "DECIMAL(10, 2)", MISFIT),
+        ("1e400", "DECIMAL(10, 2)", MISFIT),
+        ("0.1234567890123456789012345678", "DECIMAL(38, 28)", Decimal("0.1234567890123456789012345678")),
+        ('"2026-03-01"', "DATE", date(2026, 3, 1)),
+        ('"2026-03-01T23:30:00-02:00"', "DATE", date(2026, 3, 2)),
+        ("1772366400", "DATE", date(2026, 3, 1)),
+        ("-1", "DATE", date(1969, 12, 31)),
+        ('"2026-03-01T12:00:00Z"', "TIMESTAMP", NOON),
+        ('"2026-03-01 12:00:00"', "TIMESTAMP", NOON),
+        ('"1772366400"', "TIMESTAMP", NOON),
+        ("1772366400000", "TIMESTAMP", NOON),
+        ("1772366400.0", "TIMESTAMP", NOON),
+        ('"yesterday"', "TIMESTAMP", MISFIT),
+        ("-90000000000", "TIMESTAMP", MISFIT),
+    ],
+)
+def test_fits(value: str, kind: str, wanted: Any, many: int) -> None:
+    assert of([f'{{"x": 1, "v": {value}}}'] * many, "v", kind) == [wanted] * many
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("user.ids[0]", [7, None, None, None]),
+        ("user.ids[1]", [8, None, None, None]),
+        ("`a.b`.c", [1, None, None, None]),
+        ("items[0].price", [None, 5, None, None]),
+        ("user.ids[0].deeper", [None] * 4),
+    ],
+)
+def test_paths(path: str, wanted: list[Any]) -> None:
+    records = [
+        '{"user": {"ids": [7, 8]}, "a.b": {"c": 1}}',
+        '{"user": {"ids": []}, "items": [{"price": 5}, {}]}',
+        '{"user": null, "items": null}',
+        '{"user": "none", "items": {}}',
+    ]
+    assert of(records, path, "BIGINT") == wanted
+    assert of([record for record in records for _ in range(100)], path, "BIGINT") == list(np.repeat(wanted, 100))
+
+
+def test_default_is_for_what_is_not_there() -> None:
+    records = ['{"v": "x"}', "{}", '{"v": null}', '{"v": ""}', '{"v": 5}']
+    assert of(records, "v", "BIGINT", "7") == [MISFIT, 7, 7, 7, 5]
+    assert of(records, "v", "STRING", '"none"') == ["x", "none", "none", "", "5"]
+
+
+def test_nested_too_deeply_for_python() -> None:
+    deep = '{"v": 5, "d": ' + "[" * 3000 + "]" * 3000 + "}"
+    assert of([deep, '{"v": "6"}'], "v", "BIGINT") == [5, 6]
+    assert of([deep, '{"v": "6"}'], "d", "BIGINT") == [MISFIT, None]
+    assert of([deep], "none", "BIGINT", "1") == [1]
+
+
+def test_what_is_no_json() -> None:
+    assert of(['{"v": 1', '{"v": 2}'], "v", "BIGINT") == [MISFIT, 2]
+    assert of([None, '{"v": 2}'], "v", "BIGINT") == [None, 2]
+
+
+TYPES = ["STRING", "BIGINT", "INT", "DOUBLE", "FLOAT", "BOOLEAN", "DECIMAL(5, 2)", "DECIMAL(38, 6)", "DECIMAL(2, 2)",
+         "DATE", "TIMESTAMP"]  # fmt: skip
+PATHS = ["a", "b", "m.a", "m.b.a", "m", "l[0]", "l[1]", "l[0].a", "`a.b`"]
+integers = st.integers(-(10**4), 10**4) | st.sampled_from([
+    2**31, 2**31 - 1, -(2**31) - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**11, 10**14, 10**17, 10**39,
+    73_000_000_000_001, 1_772_366_400_123, 0, -1,
+])  # fmt: skip
+floats = st.floats(-1e4, 1e4).map(repr) | st.sampled_from([
+    "1.0", "-0", "-0.0", "1e2", "1E-2", "3.505", "3.500", "0.5", "1e999", "1e-999", "1e400", "NaN", "Infinity",
+    "-Infinity", "9007199254740993.0", "12.0000000000000000001", "0.3000000000000000444", "1.7976931348623159e308",
+    "3.5e38", "1700000000.5", "73000000000000.5", "123.4567890123456789", "1e-400000000", "0e99999999999",
+])  # fmt: skip
+texts = st.sampled_from([
+    "", " ", "12", " 12 ", "+5", "-0", "007", "3.50", ".5", "5.", "1e3", "abc", "true", "FALSE", "1", "0", "NaN", "inf",
+    "2026-03-01", "2026-03-01T12:00:00Z", "2026-03-01 12:00:00.123456789", "20260301", "2026-13-01", "0000-01-01",
+    "9999-12-31T23:59:59Z", "é\n\"\\", "\x00", "\u2028", "\U0001f600", "9" * 19, "9" * 40, "0" * 30 + "1", "1_0", "٣",
+    "2026-03-01T12:00:00+25:00", "12:00", "2026-W10-1", "-" * 3, "1772366400", "1772366400.25", "0x10",
+]) | st.text(max_size=5)  # fmt: skip
+words = texts.map(json.dumps) | texts.filter(lambda text: "\x00" not in text).map(
+    lambda text: json.dumps(text, ensure_ascii=False)
+)
+flags = st.sampled_from(["true", "false", "null", "null"])
+odd = st.sampled_from([r'"\ud800"', r'"\ud83d\ude00"', "{}", "[]", '{"a": 1}', '["x", 1]', '{"a": {"a": 1}}', "[[]]"])
+PALETTES = [integers.map(str), integers.map(str) | floats, floats, words, flags, words | flags | floats, odd | words]
+
+
+def obj(values: st.SearchStrategy[str], keys: list[str]) -> st.SearchStrategy[str]:
+    """Objects whose keys come in any order, now and then twice, or not at all."""
+    pair = st.tuples(st.sampled_from(keys), values).map(lambda pair: f"{json.dumps(pair[0])}:{pair[1]}")
+    return st.lists(pair, max_size=4).map(lambda pairs: "{" + ", ".join(pairs) + "}")
+
+
+@st.composite
+def logs(draw: Any) -> list[str]:
+    """Records whose fields mostly are of one kind."""
+    leaf = draw(st.sampled_from(PALETTES))
+    inner = obj(leaf | obj(leaf, ["a"]), ["a", "b"])
+    lists = st.lists(leaf | obj(leaf, ["a"]), max_size=3).map(lambda items: "[" + ",".join(items) + "]")
+    whole = st.fixed_dictionaries(
+        {}, optional={"a": leaf, "b": leaf, "m": inner | leaf, "l": lists | leaf, "a.b": leaf, "other": odd | leaf}
+    ).map(lambda fields: "{" + ",".join(f"{json.dumps(key)}: {value}" for key, value in fields.items()) + "}")
+    twice = obj(leaf, ["a", "b", "m", "other"])
+    return draw(st.lists(whole | whole | whole | twice, min_size=1, max_size=12))
+
+
+def converted(texts: Any, columns: list[TypedColumn], few: int) -> dict[TypedColumn, tuple[list[Any], list[bool]]]:
+    wanted = {each.path: frozenset(type_of(other) for other in columns if other.path == each.path) for each in columns}
+    found = Reader(wanted, few).read(texts)
+    done = {}
+    for each in columns:
+        rows: list[Any] = [None] * len(texts)
+        for some in found[each.path]:
+            part = convert(some.kind, some.values, type_of(each))
+            for row, value, misfit in zip(some.rows, part.values.to_pylist(), part.misfit.tolist(), strict=True):
+                assert rows[row] is None
+                rows[row] = (value, misfit)
+        done[each] = rows
+    return done
+
+
+@settings(max_examples=200, deadline=None)
+@given(logs(), st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(TYPES)), min_size=1, max_size=4, unique=True))
+@example(['{"a": 1}', '{"a": 2.5}'], [("a", "DECIMAL(5, 2)")])
+def test_arrow_reads_as_python_does(records: list[str], wanted: list[tuple[str, str]]) -> None:
+    columns = [column(path, kind, name=f"{path} {kind}") for path, kind in wanted]
+    texts = pa.array(records, pa.string())
+    assert converted(texts, columns, few=1) == converted(texts, columns, few=len(records))
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_arrow_reads_what_is_of_one_kind(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left to Python where values are alike: that is what makes it fast."""
+    values = {"STRING": '"x"', "BOOLEAN": "true", "DATE": '"2026-03-01"', "TIMESTAMP": "1772366400.5", "DOUBLE": "1"}
+    value = values.get(kind, "0.25" if kind.startswith("DECIMAL") or kind == "FLOAT" else "7")
+    monkeypatch.setattr(read, "by_line", None)
+    assert MISFIT not in of([f'{{"m": {{"l": [{{"v": {value}}}]}}}}'] * 1000, "m.l[0].v", kind)
