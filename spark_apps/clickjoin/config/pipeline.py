@@ -14,11 +14,14 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from clickjoin.config.dates import Backfill, Close
 from clickjoin.config.file import clashes, explain, parse
 from clickjoin.config.inputs import Input
+from clickjoin.config.output import Output
 from clickjoin.config.quality import Quality
 from clickjoin.config.types import Duration, Local, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec
+
+DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
 
 
 class Files(_Strict):
@@ -142,7 +145,8 @@ class Pipeline(_Strict):
     quality: Quality = Quality()
     close: Close = Close()
     backfill: Backfill = Backfill()
-    adapter: str = Field("clickjoin.joiner.adapter:BothRecords", pattern=r"^[\w.]+:\w+$", description="module:Class")
+    adapter: str = Field(DEFAULT_ADAPTER, pattern=r"^[\w.]+:\w+$", description="module:Class")
+    output: Output = Output()
 
     @model_validator(mode="after")
     def _whole(self) -> Pipeline:
@@ -152,6 +156,8 @@ class Pipeline(_Strict):
         for item in self.inputs:
             if self.kept(item.name) < window:
                 raise ValueError(f"retention.{item.name} is shorter than verify.window; make it at least as long")
+        if self.adapter != DEFAULT_ADAPTER and not self.output.is_default:
+            raise ValueError(f"adapter {self.adapter} and output both make the output; remove adapter, or else output")
         return self
 
     def kept(self, stream: str) -> float:
@@ -185,6 +191,7 @@ class Pipeline(_Strict):
             earliest_micros=int(self.limits.earliest.timestamp() * MICROS),
             latest_micros=now_micros + int(self.limits.max_skew * MICROS),
             max_record=self.limits.max_record,
+            typed=self.output.of(stream) if self.output.strict else (),
         )
 
 

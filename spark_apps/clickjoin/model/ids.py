@@ -7,6 +7,8 @@ import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from clickjoin.model.typed_column import TypedColumn
+
 MICROS = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What an event is known by. The same id at two times is two events.
@@ -70,6 +72,7 @@ class RecordSpec:
 
     Times are in microseconds since 1970, lengths in bytes. `event_time` and `primary_time` are `embedded`, `uuid7` or
     the name of a column; `primary_time` is None where the primary event is only known to lie within a time range.
+    `typed`: columns of the output whose values have to fit their types.
     """
 
     event_id: str
@@ -79,3 +82,4 @@ class RecordSpec:
     earliest_micros: int
     latest_micros: int
     max_record: int
+    typed: tuple[TypedColumn, ...] = ()

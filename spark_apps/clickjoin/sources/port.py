@@ -46,13 +46,17 @@ SAMPLE_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class Sample:
-    """How many records were read and how many are good, the fields that any has, and why most of the bad ones are."""
+    """How many records were read and how many are good, the fields that any has, and why most of the bad ones are.
+
+    `records`: the good ones, as JSON text.
+    """
 
     read: int
     good: int
     fields: tuple[str, ...]
     reason: str
     detail: str
+    records: tuple[str, ...] = ()
 
 
 class Source(Protocol):
@@ -158,7 +162,8 @@ def sample_of(rows: Sequence[Mapping[str, Any]], more_fields: Sequence[str] = ()
     bad = Counter((row["reason"], row["detail"]) for row in rows if row["reason"] is not None)
     fields = dict.fromkeys((*(name for row in rows for name in _fields(row)), *more_fields))
     reason, detail = bad.most_common(1)[0][0] if bad else ("", "")
-    return Sample(len(rows), len(rows) - bad.total(), tuple(fields), reason, detail)
+    good = tuple(row["payload"] for row in rows if row["reason"] is None)
+    return Sample(len(rows), len(rows) - bad.total(), tuple(fields), reason, detail, good)
 
 
 def _fields(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -38,13 +38,15 @@ class Number(str):
     """A JSON number as it stands."""
 
 
-_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=Number)
+def decoder() -> json.JSONDecoder:
+    """A decoder that leaves numbers as they stand; not one for all, since it cannot travel to executors."""
+    return json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=Number)
 
 
-def decoded(text: str | None) -> Any:
+def decoded(text: str | None, by: json.JSONDecoder | None = None) -> Any:
     """A record, its numbers as they stand. Errors: ValueError for what is no JSON, TooDeep."""
     try:
-        return None if text is None else _DECODER.decode(text)
+        return None if text is None else (by or decoder()).decode(text)
     except RecursionError:
         raise TooDeep from None
 
@@ -101,10 +103,10 @@ def by_line(
 ) -> tuple[dict[FieldPath, list[Found]], list[int]]:
     """Values of some records (JSON text, and their numbers) by path; and the numbers of those nested too deeply."""
     found: dict[FieldPath, dict[str, list[tuple[int, Any]]]] = {path: {} for path in paths}
-    deep = []
+    deep, by = [], decoder()
     for text, row in zip(texts, rows, strict=True):
         try:
-            record, broken = decoded(text), False
+            record, broken = decoded(text, by), False
         except TooDeep:
             deep.append(row)
             continue

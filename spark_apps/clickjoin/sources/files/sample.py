@@ -28,7 +28,7 @@ def sample(chunks: Sequence[Chunk], spec: RecordSpec) -> Sample:
     for chunk in chunks:
         found = list(_rows(chunk, spec, max(SAMPLE_RECORDS // len(chunks), 1)))
         headers |= dict.fromkeys(CsvParser(header(chunk.path)).names if chunk.csv else ())
-        rows += [row | {"payload": None, "raw": None} for row in found] if chunk.csv else found
+        rows += [row | {"raw": None} for row in found] if chunk.csv else found
     return sample_of(rows, tuple(headers))
 
 
