@@ -14,8 +14,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
+from benchmarks.memory import family
 from benchmarks.throughput.contenders import tell
 from benchmarks.throughput.work import Work, check, make
 from bootstrap import ROOT
@@ -37,24 +40,29 @@ COLUMNS = {
 OUTPUTS: dict[str, dict[str, Any]] = {DEFAULT: {}, TYPED: {"output": {"columns": COLUMNS, "records": "none"}}}
 
 
-def once(spark: SparkSession, name: str, work: Work, folder: Path) -> float:
-    """Seconds of one of the two. Errors: SystemExit where its output is not exactly once, or not as typed."""
+def cpu() -> float:
+    """Processor seconds so far of this process and all that it started: on a busy machine they vary least."""
+    return sum(sum(member.cpu_times()[:2]) for member in family(psutil.Process()))
+
+
+def once(spark: SparkSession, name: str, work: Work, folder: Path) -> tuple[float, float]:
+    """Seconds of one of the two, and processor seconds. Errors: SystemExit where its output is not exactly once, or not as typed."""
     out = Path(tempfile.mkdtemp(dir=folder))
     write_pipeline(
         out / "shop.yaml", out / "lake", Path(work.glob("queries")), Path(work.glob("clicks")),
         registry={"retention": "3d", "bucket": "1h", "shards": 4},
         batch={"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"}, **OUTPUTS[name],
     )  # fmt: skip
-    begun = time.perf_counter()
+    begun, used = time.perf_counter(), cpu()
     engine = Engine(spark, load(out / "shop.yaml"))
     engine.drain(tell)
-    seconds = time.perf_counter() - begun
+    seconds, used = time.perf_counter() - begun, cpu() - used
     seen = check(work, str(out / "lake/shop/joined"))
     empty = engine.lake.delta.read("joined", None, ["position"])["position"].null_count if name == TYPED else 0
     if not seen.exactly_once or empty:
         raise SystemExit(f"{name} is not exactly once, or {empty} values are not there: no figures: {seen}")
     remove(out)
-    return seconds
+    return seconds, used
 
 
 def options(arguments: list[str]) -> argparse.Namespace:
@@ -69,10 +77,10 @@ def options(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def in_turns(chosen: argparse.Namespace, folder: Path) -> dict[str, list[float]]:
-    """Seconds of each turn, by name."""
+def in_turns(chosen: argparse.Namespace, folder: Path) -> dict[str, list[tuple[float, float]]]:
+    """Seconds and processor seconds of each turn, by name."""
     spark = in_process(cores="2", memory=chosen.memory)
-    runs: dict[str, list[float]] = {name: [] for name in OUTPUTS}
+    runs: dict[str, list[tuple[float, float]]] = {name: [] for name in OUTPUTS}
     try:
         warm = make(folder / "warm", chosen.warm, chosen.warm // 2, 1)
         work = make(folder / "logs", chosen.clicks, chosen.queries, 2)
@@ -81,7 +89,7 @@ def in_turns(chosen: argparse.Namespace, folder: Path) -> dict[str, list[float]]
         for turn in range(chosen.turns):
             for name, seconds in runs.items():
                 seconds.append(once(spark, name, work, folder))
-                print(f"turn {turn + 1}: {name}: {seconds[-1]:.1f} s", flush=True)
+                print("turn %d: %s: %.1f s, processors %.1f s" % (turn + 1, name, *seconds[-1]), flush=True)
     finally:
         spark.stop()
     return runs
@@ -95,10 +103,12 @@ def main(arguments: list[str]) -> int:
         runs = in_turns(chosen, folder)
     finally:
         remove(folder)
-    found = {name: round(statistics.median(seconds), 2) for name, seconds in runs.items()}
-    ratio = round(found[TYPED] / found[DEFAULT], 3)
-    print(f"\n{chosen.clicks:,} clicks on {chosen.queries:,} queries of one day\n\n| | seconds |\n| --- | --- |")
-    print("\n".join(f"| {name} | {seconds:.1f} |" for name, seconds in found.items()) + f"\n| ratio | {ratio} |")
+    found = {name: [round(statistics.median(part), 2) for part in zip(*run, strict=True)] for name, run in runs.items()}
+    ratio = [round(typed / whole, 3) for typed, whole in zip(found[TYPED], found[DEFAULT], strict=True)]
+    print(f"\n{chosen.clicks:,} clicks on {chosen.queries:,} queries of one day\n")
+    print("| | seconds | processor seconds |\n| --- | --- | --- |")
+    for name, (seconds, used) in (found | {"ratio": ratio}).items():
+        print(f"| {name} | {seconds} | {used} |")
     result = {"clicks": chosen.clicks, "queries": chosen.queries, "runs": runs, "ratio": ratio, "machine": about}
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

@@ -128,7 +128,7 @@ def test_strict_keeps_what_does_not_fit(make: Any, local: str) -> None:
     ]
     assert [detail for *_, detail, _ in wrong] == [
         'column item: foreign.item_id is "no item", which does not fit BIGINT; fix the record, or the type',
-        'column shown: primary.shown is "soon", which does not fit TIMESTAMP; fix the record, or the type',
+        'column day: primary.shown is "soon", which does not fit DATE; fix the record, or the type',
     ]
     assert bench.accounts()["agree"]
 
