@@ -46,7 +46,10 @@ def cpu() -> float:
 
 
 def once(spark: SparkSession, name: str, work: Work, folder: Path) -> tuple[float, float]:
-    """Seconds of one of the two, and processor seconds. Errors: SystemExit where its output is not exactly once, or not as typed."""
+    """Seconds of one of the two, and processor seconds.
+
+    Errors: SystemExit where its output is not exactly once, or lacks values.
+    """
     out = Path(tempfile.mkdtemp(dir=folder))
     write_pipeline(
         out / "shop.yaml", out / "lake", Path(work.glob("queries")), Path(work.glob("clicks")),
@@ -89,7 +92,8 @@ def in_turns(chosen: argparse.Namespace, folder: Path) -> dict[str, list[tuple[f
         for turn in range(chosen.turns):
             for name, seconds in runs.items():
                 seconds.append(once(spark, name, work, folder))
-                print("turn %d: %s: %.1f s, processors %.1f s" % (turn + 1, name, *seconds[-1]), flush=True)
+                wall, used = seconds[-1]
+                print(f"turn {turn + 1}: {name}: {wall:.1f} s, processors {used:.1f} s", flush=True)
     finally:
         spark.stop()
     return runs
