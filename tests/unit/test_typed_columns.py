@@ -13,7 +13,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from clickjoin.kernel.adapter import needs_spark
+from clickjoin.kernel.adapter_output import GIVEN, made_of, merged, misfits_of
 from clickjoin.kernel.typed_columns import read
+from clickjoin.kernel.typed_columns.adapter import TypedOutput
+from clickjoin.kernel.typed_columns.check import wrong_values
 from clickjoin.kernel.typed_columns.columns import type_of, typed
 from clickjoin.kernel.typed_columns.convert import convert
 from clickjoin.kernel.typed_columns.read import Reader
@@ -216,3 +220,48 @@ def test_arrow_reads_what_is_of_one_kind(kind: str, monkeypatch: pytest.MonkeyPa
     value = values.get(kind, "0.25" if kind.startswith("DECIMAL") or kind == "FLOAT" else "7")
     monkeypatch.setattr(read, "by_line", None)
     assert MISFIT not in of([f'{{"m": {{"l": [{{"v": {value}}}]}}}}'] * 1000, "m.l[0].v", kind)
+
+
+def joined(clicks: list[str], queries: list[str]) -> pa.Table:
+    """What an adapter is given of some events."""
+    ids = [f"e{number}" for number in range(len(clicks))]
+    rows = {"event_id": ids, "event_time": [NOON] * len(ids), "primary_id": ids, "primary_time": [NOON] * len(ids)}
+    return pa.table(rows | {"payload": clicks, "primary": queries}).cast(GIVEN)
+
+
+def test_rows_of_the_adapter() -> None:
+    adapter = TypedOutput(
+        [column("n", "INT", name="n"), TypedColumn("m", "primary", ("m",), "DATE"), column("o", "INT", name="o")],
+        ["primary"],
+    )
+    assert adapter.columns == {"primary": "STRING", "n": "INT", "m": "DATE", "o": "INT"}
+    assert not needs_spark(adapter)
+    given = joined(['{"n": 1}', '{"n": "x", "o": []}', "{}"], ['{"m": "x"}', '{"m": "2026-03-01"}', "{}"])
+    origins, rows = merged(adapter, given, made_of(adapter.columns, misfits=True))
+    assert origins.tolist() == [0, 1, 2]
+    assert rows.drop_columns(["event_time"]).to_pylist() == [
+        {"event_id": "e0", "primary": '{"m": "x"}', "n": 1, "m": None, "o": None, "_misfits": ["m"]},
+        {"event_id": "e1", "primary": '{"m": "2026-03-01"}', "n": None, "m": date(2026, 3, 1), "o": None,
+         "_misfits": ["n", "o"]},
+        {"event_id": "e2", "primary": "{}", "n": None, "m": None, "o": None, "_misfits": []},
+    ]  # fmt: skip
+    assert misfits_of(rows) == {"n": 1, "m": 1, "o": 1}
+
+
+def test_records_alone_and_no_rows() -> None:
+    for adapter in (TypedOutput([], ["foreign"]), TypedOutput([column("n", "INT", name="foreign")])):
+        for rows in (joined(["{}"], ["{}"]), joined([], [])):
+            made = merged(adapter, rows, made_of(adapter.columns, misfits=True))[1]
+            assert made.num_rows == rows.num_rows
+            assert misfits_of(made) == {}
+
+
+def test_what_landing_says() -> None:
+    columns = [column("n", "INT", name="n"), column("m[0]", "DATE", name="m")]
+    texts = pa.array(['{"n": 1}', '{"n": "' + "x" * 99 + '", "m": [2.5]}', '{"m": ["soon"]}'])
+    found = wrong_values(texts, columns)
+    assert list(found) == [1, 2]
+    assert found[1] == (
+        "wrong-value", f'column n: foreign.n is "{"x" * 59}…, which does not fit INT; fix the record, or the type',
+    )  # fmt: skip
+    assert found[2][1].startswith('column m: foreign.m[0] is "soon", which does not fit DATE')
