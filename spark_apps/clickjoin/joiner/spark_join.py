@@ -220,8 +220,6 @@ def _tally(held: DataFrame, texts: list[str], reporting: list[str]) -> tuple[dic
         )
         .collect()
     )
-    joined = [row for row in rows if row["status"] == "joined"]
-    misfits = {name: row[f"misfit_{name}"] for row in joined for name in reporting if row[f"misfit_{name}"]}
     tallies = {
         row["status"]: Tally(
             Extent(row["rows"], tuple(row["buckets"]), moment(row["low"]), moment(row["high"])),
@@ -231,4 +229,8 @@ def _tally(held: DataFrame, texts: list[str], reporting: list[str]) -> tuple[dic
         )
         for row in rows
     }
-    return tallies, misfits
+    return tallies, _misfits([row for row in rows if row["status"] == "joined"], reporting)
+
+
+def _misfits(rows: list[Any], reporting: list[str]) -> dict[str, int]:
+    return {name: row[f"misfit_{name}"] for row in rows for name in reporting if row[f"misfit_{name}"]}

@@ -89,6 +89,21 @@ class DeltaTables(DeltaReader):
         Errors: LakeError where one has another type, or another spelling.
         """
         table, known = self.open(name), self.columns(name)
+        self._require_addable(name, known, columns, whose)
+        said = {column: {"comment": text} for column, text in (comments or {}).items()}
+        new = [
+            Field(column, PrimitiveType(delta_type(kind)), metadata=said.get(column))
+            for column, kind in columns.items()
+            if column not in known
+        ]
+        if new:
+            try:
+                table.alter.add_columns(new)
+            except DeltaError:
+                if any(column not in self.columns(name) for column in columns):
+                    raise
+
+    def _require_addable(self, name: str, known: Mapping[str, str], columns: Mapping[str, str], whose: str) -> None:
         spelt = {column.lower(): column for column in known}
         for column, kind in columns.items():
             there = spelt.get(column.lower(), column)
@@ -102,18 +117,6 @@ class DeltaTables(DeltaReader):
                     f"{self.path(name)}: column {column} is {known[column]}, and {whose} makes it {kind}",
                     remedy=f"Give the column of {whose} another name, or the type it has",
                 )
-        said = {column: {"comment": text} for column, text in (comments or {}).items()}
-        new = [
-            Field(column, PrimitiveType(delta_type(kind)), metadata=said.get(column))
-            for column, kind in columns.items()
-            if column not in known
-        ]
-        if new:
-            try:
-                table.alter.add_columns(new)
-            except DeltaError:
-                if any(column not in self.columns(name) for column in columns):
-                    raise
 
     def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:
         """Append rows in one commit; False, and nothing written, if the table already holds this txn."""
