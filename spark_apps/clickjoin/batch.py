@@ -97,4 +97,5 @@ def _count(ctx: Context, work: JoinInput, outcome: Outcome) -> None:
         ctx.counts[status] = outcome.count(status)
     distinct = sum(tally.extent.rows for tally in outcome.tallies.values())
     ctx.counts["repeats"] = outcome.count("repeat") + work.own.rows - distinct
+    ctx.misfits = dict(outcome.misfits)
     ctx.times = outcome.tallies["joined"].times if "joined" in outcome.tallies else ()

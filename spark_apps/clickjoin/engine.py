@@ -14,7 +14,8 @@ from clickjoin.batch_context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, catch_up_pause, wait
 from clickjoin.dispatcher.peers import any_alive
-from clickjoin.joiner.adapter import load_adapter
+from clickjoin.joiner.adapter import adapter_of
+from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import SparkTables
 from clickjoin.lake.clock import LakeClock
 from clickjoin.lake_setup import initialise
@@ -65,11 +66,11 @@ class Engine:
         agreeing: bool = True,
     ) -> None:
         """`agreeing`: refuse tables that do not fit together, as whoever repairs them must not."""
-        self.pipeline = pipeline
         self.replica = replica_name(replica)
-        self.adapter = load_adapter(pipeline.adapter)
         self.lake = SparkTables(spark, pipeline.root)
         initialise(pipeline, self.lake.delta, agreeing=agreeing)
+        self.pipeline = pipeline = with_types(pipeline, self.lake.delta)  # by now those of the table
+        self.adapter = adapter_of(pipeline)
         now = time.time if clock else LakeClock(pipeline.root)  # files' own times are set by no clock that is given
         tasks = pipeline.batch.parallelism
         self.sources: dict[str, Source] = dict(

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from clickjoin.agreement.check import require_agreement
-from clickjoin.joiner.adapter import load_adapter
+from clickjoin.joiner.adapter import adapter_of
+from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import DeltaTables
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
-from clickjoin.schemas import ALL, LATER
+from clickjoin.schemas import ALL, LATER, METRICS
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -22,9 +23,10 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
 
     Errors: LakeError where a table is gone from a lake that has been worked in (an empty one would let events through
     twice, or hide that some were lost), where one is older than the others (see agreement.rules), where a restore was
-    cut short, or where the adapter's columns do not fit table `joined`.
+    cut short, or where the adapter's columns do not fit table `joined`; ConfigError where a column's type is not known.
     """
     delta = delta or DeltaTables(pipeline.root)
+    adapter_of(with_types(pipeline, delta))  # before anything is made: they may be wrong
     there = [table.name for table in ALL if delta.exists(table.name)]
     missing = [table.name for table in ALL if table.name not in there]
     gone = [name for name in missing if name not in LATER]
@@ -39,8 +41,18 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
         require_agreement(delta, pipeline)
     made = [table.name for table in ALL if table.name in missing and delta.create(table)]
     start_timeline(delta, pipeline, datetime.now(UTC))
-    delta.add_columns("joined", dict(load_adapter(pipeline.adapter).columns))
+    _add_columns(delta, with_types(pipeline, delta))
     return made
+
+
+def _add_columns(delta: DeltaTables, pipeline: Pipeline) -> None:
+    """Columns that the output gets from this pipeline, and the one that tables `metrics` of older lakes lack."""
+    comments = {name: f"from {column.source}" for name, column in pipeline.output.columns.items()}
+    whose = "the adapter" if pipeline.output.is_default else "output.columns"
+    delta.add_columns("joined", dict(adapter_of(pipeline).columns), comments, whose=whose)
+    delta.add_columns(
+        METRICS.name, {column.name: column.type for column in METRICS.columns if column.name == "misfits"}
+    )
 
 
 def _remedy(gone: list[str]) -> str:

@@ -82,8 +82,8 @@ def test_status(delta: DeltaTables) -> None:
     problem = {"kind": "missing", "path": "/x", "detail": "no file", "offset": 0, "length": 0}
     delta.append("metrics", [
         metric(2, joined=5, latency_p90=2.5, backlog_events=7, backlog_bytes=70, problems=json.dumps([problem]),
-               watermark=at(-70)),
-        metric(1, joined=3, quarantined=1, latency_p90=9.0, backlog_events=9),
+               watermark=at(-70), misfits=json.dumps({"price": 2, "item": 1})),
+        metric(1, joined=3, quarantined=1, latency_p90=9.0, backlog_events=9, misfits=json.dumps({"price": 3})),
         metric(3, "retry", joined=1, backlog_events=None),
         metric(1, replica="east", joined=2),
     ])  # fmt: skip
@@ -102,6 +102,7 @@ def test_status(delta: DeltaTables) -> None:
         "problems": [problem],
         "totals": {"joined": 9, "repeats": 0, "wasted": 0, "unjoinable": 0, "expired": 0, "filtered": 0,
                    "quarantined": 1, "conflict_reruns": 0},
+        "misfits": {"price": 5, "item": 1},
     }  # fmt: skip
     assert found["replicas"]["east"]["totals"]["joined"] == 2
     assert found["replicas"]["new"]["last_batch_seconds_ago"] is None

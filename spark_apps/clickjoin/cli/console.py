@@ -144,7 +144,8 @@ def status(name: str, data: dict[str, Any], as_json: bool) -> None:
         return print_json(data)
     pairs(f"{name}: rows", {**data["rows"], "pending now": data["pending"]})
     for replica, part in data["replicas"].items():
-        pairs(f"replica {replica}", _short(part) | part["totals"])
+        misfits = {f"misfits of {column}": count for column, count in part.get("misfits", {}).items()}
+        pairs(f"replica {replica}", _short(part) | part["totals"] | misfits)
         for problem in part["problems"]:
             report_line(problem_text(**problem))
         _batches(part["last"])

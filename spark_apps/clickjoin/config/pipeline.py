@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from clickjoin.config.dates import Backfill, Close
 from clickjoin.config.file import clashes, explain, parse
 from clickjoin.config.inputs import Input
+from clickjoin.config.output import Output
 from clickjoin.config.quality import Quality
 from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
 from clickjoin.config.types import Duration, Local, Size, SizeOrZero
@@ -21,6 +22,8 @@ from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.dags import Dag
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
+
+DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
 
 
 class Registry(_Strict):
@@ -122,7 +125,8 @@ class Pipeline(_Strict):
     close: Close = Close()
     backfill: Backfill = Backfill()
     airflow: Airflow = Airflow()
-    adapter: str = Field("clickjoin.joiner.adapter:BothRecords", pattern=r"^[\w.]+:\w+$", description="module:Class")
+    adapter: str = Field(DEFAULT_ADAPTER, pattern=r"^[\w.]+:\w+$", description="module:Class")
+    output: Output = Output()
 
     @model_validator(mode="after")
     def _whole(self) -> Pipeline:
@@ -132,6 +136,8 @@ class Pipeline(_Strict):
         for item in self.inputs:
             if self.kept(item.name) < window:
                 raise ValueError(f"retention.{item.name} is shorter than verify.window; make it at least as long")
+        if self.adapter != DEFAULT_ADAPTER and not self.output.is_default:
+            raise ValueError(f"adapter {self.adapter} and output both make the output; remove adapter, or else output")
         return self
 
     def kept(self, stream: str) -> float:
@@ -169,6 +175,7 @@ class Pipeline(_Strict):
             max_record=self.limits.max_record,
             event_form=event_form,
             primary_form=primary_form,
+            typed=self.output.of(stream) if self.output.strict else (),
         )
 
 

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
+from clickjoin.joiner.typed_output import require_sound
 from clickjoin.kernel.adapter import Adapter, ArrowAdapter, BothRecords, needs_spark
+from clickjoin.kernel.typed_columns.adapter import TypedOutput
 from clickjoin.model.errors import ConfigError
 from clickjoin.schemas import JOINED
 
-__all__ = ["Adapter", "ArrowAdapter", "BothRecords", "load_adapter", "needs_spark"]
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+
+__all__ = ["Adapter", "ArrowAdapter", "BothRecords", "adapter_of", "load_adapter", "needs_spark"]
+
+
+def adapter_of(pipeline: Pipeline) -> Adapter:
+    """The adapter of a pipeline whose output columns all have types (see with_types). Errors: ConfigError."""
+    output = pipeline.output
+    if output.is_default:
+        return load_adapter(pipeline.adapter)
+    columns = [column.typed(name) for name, column in output.columns.items()]
+    require_sound(columns)
+    return TypedOutput(columns, output.kept)
 
 
 def load_adapter(name: str) -> Adapter:

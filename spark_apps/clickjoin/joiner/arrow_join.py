@@ -6,6 +6,7 @@ Only for new records, and adapters that need no Spark. What a batch has claimed 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ class ArrowJoin:
         done = _done(ctx, rows)
         tallies = _tallies(done)
         files = DataFiles(_files(done), frozenset(claims["path"].to_pylist()))
-        return Outcome(_unwritten(rows), tallies, _fits_driver(ctx, tallies), files)
+        return Outcome(_unwritten(rows), tallies, _fits_driver(ctx, tallies), files, misfits=_misfits(done))
 
 
 def _unwritten(rows: DataFrame) -> DataFrame:
@@ -74,6 +75,13 @@ def _tallies(done: Sequence[dict[str, Any]]) -> dict[str, Tally]:
     names = sorted({name for part in done for name in part["tallies"]})
     tallies = {name: _tally(part["tallies"][name] for part in done if name in part["tallies"]) for name in names}
     return {name: tally for name, tally in tallies.items() if tally.extent.rows}
+
+
+def _misfits(done: Sequence[dict[str, Any]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for part in done:
+        found.update(part.get("misfits", {}))
+    return dict(found)
 
 
 def _files(done: Sequence[dict[str, Any]]) -> dict[str, list[DataFile]]:
@@ -107,8 +115,8 @@ def _job(ctx: Context, work: JoinInput) -> Job:
     plan, lake = ctx.plan, ctx.lake
     primaries = data_skipping.within(lake.delta.files("primary"), work.named)
     assert isinstance(ctx.adapter, ArrowAdapter)
-    made = adapter_output.made_of(ctx.adapter.columns)
-    output = pa.schema([*arrow_schema(JOINED), *list(made)[2:]])
+    made = adapter_output.made_of(ctx.adapter.columns, misfits=ctx.adapter.reports_misfits)
+    output = pa.schema([*arrow_schema(JOINED), *(made.field(name) for name in ctx.adapter.columns)])
     targets = {
         "registry": lake.target(REGISTRY),
         "joined": lake.target(JOINED, output),

@@ -49,6 +49,7 @@ class Outcome:
 
     `rows` has column `status`, and every event that is in none of `files`; `fits_driver`: it holds little enough for
     one process (`batch.driver_bytes`). `final`: the batch's claims are committed, and this was decided by them alone.
+    `misfits`: values of joined rows that did not fit, by column.
     """
 
     rows: DataFrame
@@ -56,6 +57,7 @@ class Outcome:
     fits_driver: bool
     files: DataFiles | None = field(default=None)
     final: bool = False
+    misfits: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, *statuses: str) -> int:
         """Number of events with one of these statuses."""

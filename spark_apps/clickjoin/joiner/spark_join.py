@@ -14,7 +14,7 @@ from clickjoin.batch_context import Context
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.lookup import look_up
 from clickjoin.joiner.port import MAX_DRIVER_ROWS, Outcome, Tally
-from clickjoin.kernel.adapter import Adapter, BothRecords
+from clickjoin.kernel.adapter import MISFITS, Adapter, ArrowAdapter, BothRecords
 from clickjoin.model.errors import AdapterError, ConfigError, ServerLost, SourceMoved
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY, moment
@@ -49,11 +49,11 @@ class SparkJoin:
         # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
         # plan would be looked up, and computed, again.
         held = rows.withColumn("status", status).localCheckpoint(eager=False)
-        tallies = _tally(held, _texts(ctx))
+        tallies, misfits = _tally(held, _texts(ctx), _reporting(ctx))
         count = sum(tally.extent.rows for tally in tallies.values())
         size = sum(tally.size for tally in tallies.values())
         fits = count <= MAX_DRIVER_ROWS and size <= ctx.pipeline.batch.driver_bytes
-        return Outcome(held, tallies, fits, final=final)
+        return Outcome(held, tallies, fits, final=final, misfits=misfits)
 
 
 def adapted_rows(ctx: Context, work: JoinInput, floor: datetime | None) -> DataFrame:
@@ -112,7 +112,14 @@ def _adapted(ctx: Context, screened: DataFrame, work: JoinInput, floor: datetime
 
 
 def _typed(ctx: Context) -> list[Any]:
-    return [F.col(f"`{name}`").cast(kind).alias(f"{OUT}{name}") for name, kind in ctx.adapter.columns.items()]
+    own = [F.col(f"`{name}`").cast(kind).alias(f"{OUT}{name}") for name, kind in ctx.adapter.columns.items()]
+    return own + ([F.col(MISFITS).alias(f"{OUT}{MISFITS}")] if _reporting(ctx) else [])
+
+
+def _reporting(ctx: Context) -> list[str]:
+    """Columns whose misfits are counted."""
+    reports = isinstance(ctx.adapter, ArrowAdapter) and ctx.adapter.reports_misfits
+    return list(ctx.adapter.columns) if reports else []
 
 
 def _call(ctx: Context, method: str, rows: DataFrame, needed: tuple[str, ...]) -> DataFrame:
@@ -193,7 +200,7 @@ def _texts(ctx: Context) -> list[str]:
     return ["payload", *(f"`{OUT}{name}`" for name in long)]
 
 
-def _tally(held: DataFrame, texts: list[str]) -> dict[str, Tally]:
+def _tally(held: DataFrame, texts: list[str], reporting: list[str]) -> tuple[dict[str, Tally], dict[str, int]]:
     size = " + ".join(f"COALESCE(OCTET_LENGTH({name}), 0)" for name in texts)
     micros = F.unix_micros("event_time")
     rows = (
@@ -206,10 +213,14 @@ def _tally(held: DataFrame, texts: list[str]) -> dict[str, Tally]:
             F.max(micros).alias("high"),
             F.percentile_approx(micros, [0.5, 0.1, 0.01]).alias("times"),
             F.sum(F.expr(size)).alias("size"),
+            *(
+                F.expr(f"count_if(array_contains({OUT}{MISFITS}, '{name}'))").alias(f"misfit_{name}")
+                for name in reporting
+            ),
         )
         .collect()
     )
-    return {
+    tallies = {
         row["status"]: Tally(
             Extent(row["rows"], tuple(row["buckets"]), moment(row["low"]), moment(row["high"])),
             frozenset(row["shards"]),
@@ -218,3 +229,8 @@ def _tally(held: DataFrame, texts: list[str]) -> dict[str, Tally]:
         )
         for row in rows
     }
+    return tallies, _misfits([row for row in rows if row["status"] == "joined"], reporting)
+
+
+def _misfits(rows: list[Any], reporting: list[str]) -> dict[str, int]:
+    return {name: row[f"misfit_{name}"] for row in rows for name in reporting if row[f"misfit_{name}"]}

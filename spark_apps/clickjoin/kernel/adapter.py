@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+MISFITS = "_misfits"  # ARRAY<STRING>: an output row's columns whose value did not fit its type
+
 
 class Adapter:
     """Base of all adapters. `columns`: the columns that `merge` adds to the output, name to Spark SQL type."""
@@ -41,8 +43,11 @@ class ArrowAdapter(Adapter):
     """Base of adapters that need no Spark: `merge_table` is called by the very task that has looked the records up.
 
     Several times as fast as `merge` of a whole DataFrame. Its module is shipped to the executors; what that
-    imports besides the standard library, NumPy and PyArrow has to be installed there.
+    imports besides the standard library, NumPy and PyArrow has to be installed there. `reports_misfits`: it also gives
+    column MISFITS, which is counted, and is not in the output.
     """
+
+    reports_misfits: ClassVar[bool] = False
 
     def merge_table(self, joined: pa.Table) -> pa.Table:
         """After look-up: make the output's own columns of some of a batch's events.

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from clickjoin.kernel.adapter import ArrowAdapter
+from clickjoin.kernel.adapter import MISFITS, ArrowAdapter
 from clickjoin.kernel.arrays import equi_join, to_numpy
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.types import arrow_type, delta_type
@@ -29,10 +30,18 @@ class AdapterFault(Exception):
     """An adapter has given what it may not give."""
 
 
-def made_of(columns: Mapping[str, str]) -> pa.Schema:
-    """What an adapter with these columns (name to Spark SQL type) has to give."""
+def made_of(columns: Mapping[str, str], *, misfits: bool = False) -> pa.Schema:
+    """What an adapter with these columns (name to Spark SQL type) has to give; `misfits`: column MISFITS too."""
     own = [(name, arrow_type(delta_type(kind))) for name, kind in columns.items()]
-    return pa.schema([GIVEN.field("event_id"), GIVEN.field("event_time"), *own])
+    more = [(MISFITS, pa.list_(pa.string()))] if misfits else []
+    return pa.schema([GIVEN.field("event_id"), GIVEN.field("event_time"), *own, *more])
+
+
+def misfits_of(made: pa.Table) -> dict[str, int]:
+    """How many values did not fit, by column. Columns in: MISFITS, or without it none is counted."""
+    if MISFITS not in made.column_names or made[MISFITS].null_count == made.num_rows:
+        return {}
+    return {row["values"]: row["counts"] for row in pc.value_counts(pc.list_flatten(made[MISFITS])).to_pylist()}
 
 
 def merged(adapter: ArrowAdapter, given: pa.Table, made: pa.Schema) -> tuple[np.ndarray[Any, Any], pa.Table]:
@@ -74,10 +83,9 @@ def _refuse(rows: pa.Table, wrong: np.ndarray[Any, Any], text: str) -> None:
 def as_frame(adapter: ArrowAdapter, joined: DataFrame) -> DataFrame:
     """An adapter's rows of a whole DataFrame. Columns in: those of GIVEN, and others."""
     own = "".join(f", `{name}` {kind}" for name, kind in adapter.columns.items())
-    rows = joined.select(*GIVEN.names)
-    return rows.mapInArrow(
-        checked(_each(adapter, made_of(adapter.columns))), f"event_id STRING, event_time TIMESTAMP{own}"
-    )
+    own += f", `{MISFITS}` ARRAY<STRING>" if adapter.reports_misfits else ""
+    rows, made = joined.select(*GIVEN.names), made_of(adapter.columns, misfits=adapter.reports_misfits)
+    return rows.mapInArrow(checked(_each(adapter, made)), f"event_id STRING, event_time TIMESTAMP{own}")
 
 
 def _each(adapter: ArrowAdapter, made: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:

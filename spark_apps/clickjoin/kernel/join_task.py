@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.adapter import ArrowAdapter
-from clickjoin.kernel.adapter_output import GIVEN, merged
+from clickjoin.kernel.adapter_output import GIVEN, merged, misfits_of
 from clickjoin.kernel.arrays import (
     bool_array,
     int64_array,
@@ -93,6 +93,7 @@ def _settle(job: Job, joined: pa.Table, found: pa.Table, done: dict[str, Any]) -
     joined = joined.set_column(joined.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
     given = joined.append_column("primary", found["payload"]).select(GIVEN.names)
     origins, made = merged(job.adapter, given, job.made)
+    done["misfits"] = misfits_of(made)
     out = np.ones(joined.num_rows, np.bool_)
     out[origins] = False
     kept = joined if not out.any() and (np.diff(origins) == 1).all() else joined.take(int64_array(origins))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from clickjoin.kernel.allowed_folders import Outside
-from clickjoin.kernel.arrays import int64_array, number_array, scalar, text_array
+from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, text_array
 from clickjoin.kernel.file_bytes import changed, has_head, holds, opened, packed_blocks, plain_blocks, unplaced
 from clickjoin.kernel.packed import BLOCK, BrokenFile, is_packed
 from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of
@@ -28,6 +28,7 @@ from clickjoin.kernel.parse.lines import (
     too_long,
     whole_lines,
 )
+from clickjoin.kernel.typed_columns.check import wrong_values
 from clickjoin.model.errors import SourceError
 
 if TYPE_CHECKING:
@@ -128,9 +129,19 @@ class _Reader:
             wrong = {int(segment.rows[row]): why for row, why in found.bad.items()}
             bad += [(int(lines.start[row]), int(lines.end[row]), *why) for row, why in wrong.items()]
             if len(found.rows):
-                yield self._good(lines, segment, found)
+                good, misfits = self._fitting(self._good(lines, segment, found))
+                rows = segment.rows[found.rows]
+                bad += [(int(lines.start[rows[row]]), int(lines.end[rows[row]]), *why) for row, why in misfits.items()]
+                yield good
         if bad:
             yield _bad_batch(self.chunk, list(_parts(block, sorted(bad))))
+
+    def _fitting(self, good: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, tuple[str, str]]]:
+        """Records whose values fit the output's columns, and what is wrong with the others, by number."""
+        wrong = wrong_values(good["payload"], self.spec.typed) if self.spec.typed else {}
+        fine = np.ones(good.num_rows, np.bool_)
+        fine[list(wrong)] = False
+        return good.filter(bool_array(fine)) if wrong else good, wrong
 
     def _good(self, lines: Lines, segment: Any, found: Any) -> pa.RecordBatch:
         rows = segment.rows[found.rows]

@@ -76,17 +76,25 @@ class DeltaTables(DeltaReader):
         restored.leave_mark(self._root, what, now)
         self._mark = restored.mark(self._root)
 
-    def add_columns(self, name: str, columns: Mapping[str, str]) -> None:
-        """Add columns (name to Spark SQL type) that a table lacks. Errors: LakeError where one has another type."""
+    def add_columns(
+        self,
+        name: str,
+        columns: Mapping[str, str],
+        comments: Mapping[str, str] | None = None,
+        *,
+        whose: str = "the adapter",
+    ) -> None:
+        """Add columns (name to Spark SQL type) that a table lacks; `comments` by name. `whose`: who asks for them.
+
+        Errors: LakeError where one has another type, or another spelling.
+        """
         table, known = self.open(name), self.columns(name)
-        for column, kind in columns.items():
-            if column in known and known[column] != delta_type(kind):
-                raise LakeError(
-                    f"{self.path(name)}: column {column} is {known[column]}, and the adapter makes it {kind}",
-                    remedy="Give the adapter's column another name, or the type it has",
-                )
+        self._require_addable(name, known, columns, whose)
+        said = {column: {"comment": text} for column, text in (comments or {}).items()}
         new = [
-            Field(column, PrimitiveType(delta_type(kind))) for column, kind in columns.items() if column not in known
+            Field(column, PrimitiveType(delta_type(kind)), metadata=said.get(column))
+            for column, kind in columns.items()
+            if column not in known
         ]
         if new:
             try:
@@ -94,6 +102,21 @@ class DeltaTables(DeltaReader):
             except DeltaError:
                 if any(column not in self.columns(name) for column in columns):
                     raise
+
+    def _require_addable(self, name: str, known: Mapping[str, str], columns: Mapping[str, str], whose: str) -> None:
+        spelt = {column.lower(): column for column in known}
+        for column, kind in columns.items():
+            there = spelt.get(column.lower(), column)
+            if there != column:
+                raise LakeError(
+                    f"{self.path(name)}: column {there} is there, and {whose} makes {column}",
+                    remedy="Names that differ in case alone are one to Spark: write it as it is there",
+                )
+            if column in known and known[column] != delta_type(kind):
+                raise LakeError(
+                    f"{self.path(name)}: column {column} is {known[column]}, and {whose} makes it {kind}",
+                    remedy=f"Give the column of {whose} another name, or the type it has",
+                )
 
     def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:
         """Append rows in one commit; False, and nothing written, if the table already holds this txn."""

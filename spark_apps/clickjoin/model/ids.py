@@ -7,6 +7,8 @@ import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from clickjoin.model.typed_column import TypedColumn
+
 MICROS = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What an event is known by. The same id at two times is two events.
@@ -79,6 +81,7 @@ class RecordSpec:
     Times are in microseconds since 1970, lengths in bytes. An id is made of the values of its columns. `event_time` and
     `primary_time` are `embedded`, `uuid7` or the name of a column, and the forms say how its text is written if not as
     ISO 8601; `primary_time` is None where the primary event is only known to lie within a time range.
+    `typed`: columns of the output whose values have to fit their types.
     """
 
     event_id: tuple[str, ...]
@@ -90,3 +93,4 @@ class RecordSpec:
     max_record: int
     event_form: TimeForm | None = None
     primary_form: TimeForm | None = None
+    typed: tuple[TypedColumn, ...] = ()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from clickjoin.dispatcher.journal import sequences
-from clickjoin.joiner.adapter import load_adapter
+from clickjoin.joiner.adapter import adapter_of
+from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake.maintenance import sizes
 from clickjoin.model.ids import bucket_at, moment
 from clickjoin.model.reporter import Reporter
@@ -52,7 +53,7 @@ class Measurer:
         rows = self._rows(reading, span)
         columns = self._lake.delta.columns("joined")
         # What an earlier adapter made and today's does not is null, as it should be.
-        today = load_adapter(self._pipeline.adapter).columns
+        today = adapter_of(with_types(self._pipeline, self._lake.delta)).columns
         more = [name for name in columns if name not in JOINED.names and name in today]
         tables = {
             name: self._timed(name, profile_queries.table, rows[name], name, more if name == "joined" else ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,14 @@ def batch_text(row: Mapping[str, Any], moment: str) -> str:
     """A batch's row of table `metrics` as one line; `moment` is when, as text."""
     counts = ", ".join(f"{name.replace('_', ' ')} {row[name]}" for name in COUNTS if row[name])
     steps = " ".join(f"{name} {row[f'seconds_{name}']:.2f}" for name in STEPS)
+    misfits = "".join(f"; {count} values do not fit column {name}" for name, count in _misfits(row).items())
     backlog = f"; backlog {row['backlog_events']} events" if row["backlog_events"] else ""
-    return f"{moment} {row['sequence']} {row['batch']}: {counts or 'nothing'}{backlog} (seconds: {steps})"
+    return f"{moment} {row['sequence']} {row['batch']}: {counts or 'nothing'}{misfits}{backlog} (seconds: {steps})"
+
+
+def _misfits(row: Mapping[str, Any]) -> dict[str, int]:
+    """Published values that did not fit, by column."""
+    return dict(json.loads(row["misfits"])) if row.get("misfits") else {}
 
 
 def problem_text(kind: str, path: str, detail: str, **_: object) -> str:
@@ -77,6 +84,7 @@ def _replica(rows: list[dict[str, Any]], waits: list[dict[str, Any]], last: int,
         "backlog_bytes": newest["backlog_bytes"] if newest else 0,
         "problems": json.loads(newest["problems"]) if newest and newest["problems"] else [],
         "totals": _totals(rows),
+        "misfits": dict(sum((Counter(_misfits(row)) for row in rows), Counter())),
         "last": rows[-last:],
     }
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from clickjoin.config import columns_of
-from clickjoin.joiner.adapter import load_adapter
+from clickjoin.joiner.adapter import adapter_of
+from clickjoin.joiner.typed_output import sampled, shown_paths, with_types
+from clickjoin.kernel.typed_columns.derive import has
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.requirements import refusal
@@ -65,12 +67,24 @@ def _of_lake(pipeline: Pipeline) -> list[str]:
 
 def _of_adapter(pipeline: Pipeline) -> list[str]:
     try:
-        adapter = load_adapter(pipeline.adapter)
+        adapter = adapter_of(with_types(pipeline, DeltaReader(pipeline.root)))
         for kind in adapter.columns.values():
             delta_type(kind)
     except ClickjoinError as error:
         return [str(error)]
-    return []
+    return _of_columns(pipeline)
+
+
+def _of_columns(pipeline: Pipeline) -> list[str]:
+    """Paths of the output's columns that no record has."""
+    columns = [column.typed(name) for name, column in pipeline.output.columns.items()]
+    samples = sampled(pipeline, {column.stream for column in columns})
+    return [
+        f"output.columns.{column.name}: none of {len(texts)} records has {column.source}; they have "
+        + shown_paths(texts)
+        for column in columns
+        if (texts := samples[column.stream]) and not has(texts, column.path)
+    ]
 
 
 def _of_source(item: Input, found: Validation) -> bool:

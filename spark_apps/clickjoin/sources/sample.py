@@ -39,7 +39,7 @@ class Key(NamedTuple):
 class Sample:
     """How many records were read and how many are good, the paths of the values that any has, and what is wrong.
 
-    `bad`: most frequent reason first; `keys`: of the good ones.
+    `bad`: most frequent reason first; `keys`: of the good ones; `records`: the first of those, as JSON text.
     """
 
     read: int
@@ -47,13 +47,15 @@ class Sample:
     fields: tuple[str, ...]
     bad: tuple[BadRecords, ...]
     keys: tuple[Key, ...]
+    records: tuple[str, ...] = ()
 
 
 def sample_of(rows: Sequence[Mapping[str, Any]], more_fields: Sequence[str] = ()) -> Sample:
     """Sum up records, columns as RECORDS_DDL."""
     fields = dict.fromkeys((*(name for row in rows[:SAMPLE_RECORDS] for name in _fields(row)), *more_fields))
     good = [row for row in rows if row["reason"] is None]
-    return Sample(len(rows), len(good), tuple(fields), _bad(rows), tuple(_key(row) for row in good))
+    records = tuple(row["payload"] for row in good[:SAMPLE_RECORDS])
+    return Sample(len(rows), len(good), tuple(fields), _bad(rows), tuple(_key(row) for row in good), records)
 
 
 def _bad(rows: Sequence[Mapping[str, Any]]) -> tuple[BadRecords, ...]:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from clickjoin.batch_context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.event_store.landing import measured
-from clickjoin.joiner.adapter import load_adapter
+from clickjoin.joiner.adapter import adapter_of
 from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.boundary import expired_sql
@@ -75,7 +75,7 @@ class Recovery:
         if plan is None or plan.table != part:
             return 0
         timeline = load_timeline(self._lake.delta)
-        ctx = Context(self._pipeline, self._lake, plan, load_adapter(self._pipeline.adapter), timeline, {})
+        ctx = Context(self._pipeline, self._lake, plan, adapter_of(self._pipeline), timeline, {})
         done = reland(ctx, sources, wanted)
         failpoint.reach("relanded")
         seal(ctx)
@@ -87,7 +87,7 @@ class Recovery:
         delta = self._lake.delta
         # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
         timeline, boundary = load_timeline(delta), load_boundary(delta)
-        ctx = Context(self._pipeline, self._lake, plan, load_adapter(self._pipeline.adapter), timeline, boundary)
+        ctx = Context(self._pipeline, self._lake, plan, adapter_of(self._pipeline), timeline, boundary)
         failpoint.reach("planned")
         if plan.table and plan.table.table == _JOURNAL:  # what is missing still, the look that follows finds
             seal(ctx)

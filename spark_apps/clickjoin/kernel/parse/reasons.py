@@ -16,6 +16,7 @@ REASONS = {
     "impossible-time": "a time is before limits.earliest or after now plus limits.max_skew; fix the clock",
     "bad-primary-id": "the primary event's id is missing, empty, too long, or its time cannot be derived; fix it",
     "bad-csv": "the line has another number of fields than the header, unbalanced quotes or a lone CR; fix the line",
+    "wrong-value": "a value does not fit its column, and output.strict is set; fix the record, or output.columns",
     "broken-file": "the packed file ends early or is damaged; put the whole file back, it is then read again",
     "source-lost": "the planned bytes are in no file any more; put the file back, it is then read",
 }

@@ -29,7 +29,7 @@ def sample(chunks: Sequence[Chunk], spec: RecordSpec, most: int) -> Sample:
     for chunk in chunks:
         found = list(_rows(chunk, spec, max(most // len(chunks), 1)))
         headers |= dict.fromkeys(CsvParser(header(chunk.path), chunk.csv).names if chunk.csv else ())
-        rows += [row | {"payload": None, "raw": None} for row in found] if chunk.csv else found
+        rows += [row | {"raw": None} for row in found] if chunk.csv else found
     return sample_of(rows, tuple(headers))
 
 
