@@ -296,7 +296,7 @@ def test_help_names_every_command(run) -> None:
     _, out, _ = run("--help")
     for name in [
         "init", "validate", "run", "drain", "retry", "redrive", "status", "explain", "schema", "generate", "gc",
-        "reshard", "quarantine",
+        "reshard", "quarantine", "pending", "unjoinable", "expired",
     ]:  # fmt: skip
         assert name in out
 

@@ -1,9 +1,7 @@
-"""Commands that look: validate, status, explain, schema, quarantine export. None of them starts Spark."""
+"""Commands that look: validate, status, explain, schema. None of them starts Spark."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -81,25 +79,3 @@ def schema(
         typer.echo(schemas.markdown())
     else:
         console.schema(as_json)
-
-
-quarantine = typer.Typer(no_args_is_help=True, help="The records that could not be understood.")
-app.add_typer(quarantine, name="quarantine")
-
-
-@quarantine.command(name="export")
-def export_quarantine(
-    config: Config,
-    out: Annotated[Path, typer.Option("--out", "-o", help="a new file; a log wherever a source's glob matches it")],
-    stream: Annotated[str, typer.Option(help="primary or foreign; needed where both have such records")] = "",
-    reason: Annotated[str, typer.Option(help="only records with this reason, such as bad-time")] = "",
-    as_json: Json = False,
-) -> None:
-    """Write quarantined records to a file, byte for byte, to be read again once their cause is fixed."""
-    from clickjoin.kernel.parse.reasons import REASONS
-    from clickjoin.report.export import export
-
-    if stream not in ("", "primary", "foreign") or reason not in ("", *REASONS):
-        raise ConfigError("no such stream or reason", remedy=f"Reasons are {', '.join(REASONS)}")
-    pipeline = load(config)
-    console.exported(out, asdict(export(pipeline, small_tables(pipeline), out, stream=stream, reason=reason)), as_json)
