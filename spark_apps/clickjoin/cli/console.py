@@ -56,6 +56,11 @@ def generated(folder: Path, truth: Mapping[str, Any]) -> None:
     })  # fmt: skip
 
 
+def verdict(text: str, ok: bool) -> None:
+    """Print whether all is well."""
+    _out.print(f"[{'green' if ok else 'red'}]{text}[/]")
+
+
 def print_json(data: Any) -> None:
     """Print data as JSON."""
     print(json.dumps(data, indent=2, default=str))
@@ -73,41 +78,16 @@ def pairs(title: str, data: dict[str, Any]) -> None:
     _out.print(table)
 
 
-def summary(data: dict[str, Any], as_json: bool) -> None:
-    """Print the summary of a run."""
-    print_json(data) if as_json else _flows_and_state(data)
+_UNITS = {"latency_p90": "latency_p90_seconds"}
 
 
-_STATE = ("backlog_events", "lag_seconds", "latency_p90", "waiting", "next_due")
-
-
-def _flows_and_state(data: dict[str, Any]) -> None:
-    """What this run did, and apart from that how things stand after it."""
-    short = _short(data)
-    pairs("done in this run", {key: value for key, value in short.items() if key not in (*_STATE, "ok")})
-    pairs("as it stands now", {key: value for key, value in short.items() if key in _STATE})
-
-
-def _short(data: dict[str, Any]) -> dict[str, Any]:
+def short(data: dict[str, Any]) -> dict[str, Any]:
+    """Single values, times to milliseconds, each under a name that says its unit."""
     return {
-        key: round(value, 3) if isinstance(value, float) else value
+        _UNITS.get(key, key): round(value, 3) if isinstance(value, float) else value
         for key, value in data.items()
         if not isinstance(value, list | dict)
     }
-
-
-def drained(data: dict[str, Any], as_json: bool) -> None:
-    """Print what a drain did, its problems, and whether the sums agree."""
-    if as_json:
-        return print_json(data)
-    _flows_and_state(data)
-    for problem in data["problems"]:
-        report_line(problem_text(**problem))
-    if "accounts" in data:
-        pairs("accounts of all runs: every record and every event", data["accounts"])
-    agree = "the sums agree" if "accounts" in data else "nothing was counted (--no-check)"
-    _out.print(f"[green]{agree}[/]" if data["ok"] else "[red]something is wrong: see above[/]")
-    return None
 
 
 def verified(data: dict[str, Any], as_json: bool) -> None:
@@ -125,7 +105,7 @@ def verified(data: dict[str, Any], as_json: bool) -> None:
         report_line(f"{kind.replace('_', ' ')}: " + "; ".join(" ".join(map(str, one.values())) for one in found))
     for note in data["notes"]:
         report_line(note)
-    _out.print(f"[{'green' if data['ok'] else 'red'}]{data['verdict']}[/]")
+    verdict(data["verdict"], data["ok"])
     return None
 
 
@@ -134,7 +114,7 @@ def graded(data: dict[str, Any], as_json: bool) -> None:
     if as_json:
         return print_json(data)
     report_line(f"report: {data['report']}/index.html")
-    _out.print(f"[{'green' if data['ok'] else 'red'}]{data['verdict']}[/]")
+    verdict(data["verdict"], data["ok"])
     return None
 
 
@@ -155,7 +135,7 @@ def status(name: str, data: dict[str, Any], as_json: bool) -> None:
         return print_json(data)
     pairs(f"{name}: rows", {**data["rows"], "pending now": data["pending"]})
     for replica, part in data["replicas"].items():
-        pairs(f"replica {replica}", _short(part) | part["totals"])
+        pairs(f"replica {replica}", short(part) | part["totals"])
         for problem in part["problems"]:
             report_line(problem_text(**problem))
         _batches(part["last"])
