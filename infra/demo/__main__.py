@@ -136,6 +136,7 @@ def demonstrate(folder: Path, seconds: float, seed: int, console: Console, *, ke
             with running(folder / "stack", demo.pipeline, screen.waiting(starting), keep=keep) as stack:
                 _watch(demo, stack, screen)
                 left_up = _left_up(stack) if keep else ""
+                screen.show({"all done": "" if keep else "stopping Spark Connect and Airflow"})
             screen.say(
                 f"every click has its place, {time.monotonic() - begun:.0f} s after the start: {demo.lake.folder}"
             )
@@ -155,7 +156,6 @@ def _watch(demo: Demo, stack: Running, screen: Screen) -> None:
     screen.say("warming up: a new Spark server takes half a minute or more for its first batches")
     screen.say(f"then feeding {lines:,} lines of real logs in {seconds:g} s, {lines / seconds:,.0f}/s")
     demo.run(stack, screen)
-    screen.show({"all done": "stopping Spark Connect and Airflow"})
 
 
 def _left_up(stack: Running) -> str:

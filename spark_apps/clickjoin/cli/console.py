@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import Progress
 from rich.table import Table
 
@@ -18,6 +19,7 @@ from clickjoin.report.status import batch_text, problem_text
 
 _out = Console(highlight=False, emoji=False)
 _err = Console(stderr=True, highlight=False, emoji=False)
+_WIDEST = 10_000  # characters
 
 
 def report_line(text: str) -> None:
@@ -29,6 +31,15 @@ def report_line(text: str) -> None:
 def waiting(what: str) -> Iterator[None]:
     """Show that something longer is going on."""
     with _err.status(f"{what} …"):
+        yield
+
+
+@contextmanager
+def starting(what: str) -> Iterator[None]:
+    """The same of what is begun once: off a terminal, where nothing moves, it is a line."""
+    if not _err.is_terminal:
+        _err.print(f"{what} …", markup=False, soft_wrap=True)
+    with waiting(what):
         yield
 
 
@@ -54,6 +65,18 @@ def generated(folder: Path, truth: Mapping[str, Any]) -> None:
         "joinable clicks": f"{truth['joinable']:,}", "clicks without a query": f"{truth['orphans']:,}",
         "all of it": "yes" if truth["complete"] else "no, it was stopped",
     })  # fmt: skip
+
+
+def wide(table: Table) -> None:
+    """Print a table with nothing cut: off a terminal as wide as it is, on a narrow one with long words folded."""
+    for column in table.columns:
+        column.overflow = "fold"
+    if _out.is_terminal:
+        return _out.print(table)
+    roomy = Console(highlight=False, emoji=False, width=_WIDEST)
+    whole = Measurement.get(roomy, roomy.options, table).maximum
+    Console(highlight=False, emoji=False, width=max(whole, _out.width)).print(table)
+    return None
 
 
 def verdict(text: str, ok: bool) -> None:
@@ -99,7 +122,7 @@ def verified(data: dict[str, Any], as_json: bool) -> None:
         table.add_row(kind.replace("_", " "), str(count), str(data["repaired"].get(kind, 0)))
     for kind, count in data["counted"].items():
         table.add_row(f"({kind.replace('_', ' ')})", str(count), "", style="dim")
-    _out.print(table)
+    wide(table)
     report_line(f"{data['ids']} ids and {data['bytes']} bytes of input looked at")
     for kind, found in data["samples"].items():
         report_line(f"{kind.replace('_', ' ')}: " + "; ".join(" ".join(map(str, one.values())) for one in found))
@@ -183,52 +206,4 @@ def schema(as_json: bool) -> None:
         for column in item.columns:
             table.add_row(column.name, column.type, column.meaning)
         _out.print(table)
-    return None
-
-
-def collected(data: dict[str, Any], as_json: bool) -> None:
-    """Print what a collection did, or would do."""
-    if as_json:
-        return print_json(data)
-    pairs(
-        "would collect" if data["dry_run"] else "collected",
-        {
-            "boundary": f"{data['boundary_before'] or 'none'} → {data['boundary'] or 'none'}",
-            **{
-                f"{name}: partitions' rows": f"{size['rows']:,} ({size['bytes']:,} bytes)"
-                for name, size in data["dropped"].items()
-            },
-            **{f"{name}: history": rows for name, rows in data["rows"].items()},
-            **{f"batches {name}": ", ".join(tokens) or "none" for name, tokens in data["stragglers"].items()},
-            **{f"files {name}": sum(data[name].values()) for name in ("rewritten", "removed") if name in data},
-        },
-    )
-    return None
-
-
-def shards(data: dict[str, Any], as_json: bool) -> None:
-    """Print the timeline of shards, and what each holds."""
-    if as_json:
-        return print_json(data)
-    timeline = Table("events from", "shards", "added", title="timeline", title_justify="left")
-    for entry in data["timeline"]:
-        since = "ever" if entry["since"].startswith("1970-01-01T00:00:00") else entry["since"]
-        timeline.add_row(since, str(entry["shards"]), entry["added_at"][:19] + (" (void)" if entry["void"] else ""))
-    held = Table("shard", "rows", "files", "bytes", "boundary", title="registry by shard", title_justify="left")
-    for number, part in data["shards"].items():
-        held.add_row(number, f"{part['rows']:,}", str(part["files"]), f"{part['bytes']:,}", part["boundary"] or "none")
-    _out.print(timeline, held)
-    return None
-
-
-def rebuilt(what: str, data: dict[str, Any], as_json: bool) -> None:
-    """Print what a rebuilding found."""
-    if as_json:
-        return print_json(data)
-    flat = {
-        key: ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
-        for key, value in data.items()
-    }
-    pairs(f"{what} rebuilt", flat)
-    _out.print("now run [bold]clickjoin verify --repair[/]: it finds what was under way when it was lost")
     return None

@@ -59,22 +59,22 @@ def explain(event_id: str, config: Config, as_json: Json = False) -> None:
 def schema(
     markdown: Annotated[bool, typer.Option("--markdown", help="all tables as a Markdown page")] = False,
     config_file: Annotated[bool, typer.Option("--config-file", help="JSON Schema of a pipeline's file")] = False,
-    jobs: Annotated[bool, typer.Option("--jobs", help="all jobs as a Markdown page")] = False,
+    jobs: Annotated[bool, typer.Option("--jobs", help="all jobs as a Markdown page, or with --json")] = False,
     as_json: Json = False,
 ) -> None:
     """Every table's columns, types and units; the JSON Schema of a pipeline's file; or what each job takes."""
     from clickjoin import schemas
     from clickjoin.jobs import all_jobs
 
-    if (config_file or jobs) and config_file + jobs + markdown + as_json > 1:
+    if config_file + jobs + markdown > 1 or (as_json and (config_file or markdown)):
         raise ConfigError(
-            f"{'--config-file' if config_file else '--jobs'} goes with no other option",
-            remedy="Ask for one thing at a time",
+            f"{'--config-file' if config_file else '--markdown'} goes with no other option",
+            remedy="Ask for one thing at a time; --json goes with --jobs, or alone",
         )
     if config_file:
         typer.echo(json_schema())
     elif jobs:
-        typer.echo(all_jobs.markdown())
+        console.print_json(all_jobs.data()) if as_json else typer.echo(all_jobs.markdown())
     elif markdown:
         typer.echo(schemas.markdown())
     else:

@@ -29,7 +29,9 @@ def init(config: Config) -> None:
         except OSError as error:
             raise ConfigError(f"{config}: cannot be written ({error.strerror})", remedy="Give another place") from error
         console.report_line(
-            f"{config} written: put in your logs' folders and columns, then run `clickjoin init` once more"
+            f"{config} written: edit it (your logs' folders, your columns), then "
+            f"`clickjoin validate --config {config}` says what is wrong, "
+            f"and `clickjoin drain --config {config}` joins all"
         )
         return
     from clickjoin.lake_setup import initialise
