@@ -404,3 +404,21 @@ def test_what_is_begun_is_said_where_nothing_moves(capsys: pytest.CaptureFixture
     with console.starting("starting Spark"):
         pass
     assert capsys.readouterr().err == "starting Spark …\n"
+
+
+def test_a_restore_says_that_it_takes_a_reshard_back(run, file: Path, tmp_path: Path) -> None:
+    run("init", "-c", file)
+    backups = tmp_path / "backups"
+    assert run("backup", "-c", file, "--to", backups)[0] == 0
+    assert run("reshard", "-c", file, "--shards", 8)[0] == 0
+    code, out, _ = run("restore", "-c", file, "--from", backups, "--dry-run")
+    assert (code, "the reshard to 8 shards from " in out, "would be taken back" in out) == (0, True, True)
+    code, out, _ = run("restore", "-c", file, "--from", backups, "--force", "--json")
+    assert (code, [entry["shards"] for entry in json.loads(out)["timeline"]]) == (0, [8])
+    assert run("backup", "-c", file, "--to", backups)[0] == 0
+    run("reshard", "-c", file, "--shards", 6)
+    code, out, _ = run("restore", "-c", file, "--from", backups, "--force")
+    assert f"was taken back: `clickjoin reshard --config {file} --shards 6` adds one again\n" in out
+    assert "reshard to 8" not in out
+    code, out, _ = run("restore", "-c", file, "--from", backups, "--force")
+    assert (code, "taken back" in out) == (0, False)

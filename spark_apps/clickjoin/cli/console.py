@@ -27,6 +27,11 @@ def report_line(text: str) -> None:
     _out.print(text, markup=False, soft_wrap=True)
 
 
+def report_error(text: str) -> None:
+    """Print a line on stderr."""
+    _err.print(text, markup=False, soft_wrap=True)
+
+
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Show that something longer is going on."""
@@ -38,7 +43,7 @@ def waiting(what: str) -> Iterator[None]:
 def starting(what: str) -> Iterator[None]:
     """The same of what is begun once: off a terminal, where nothing moves, it is a line."""
     if not _err.is_terminal:
-        _err.print(f"{what} …", markup=False, soft_wrap=True)
+        report_error(f"{what} …")
     with waiting(what):
         yield
 
