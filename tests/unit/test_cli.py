@@ -422,3 +422,8 @@ def test_a_restore_says_that_it_takes_a_reshard_back(run, file: Path, tmp_path: 
     assert "reshard to 8" not in out
     code, out, _ = run("restore", "-c", file, "--from", backups, "--force")
     assert (code, "taken back" in out) == (0, False)
+
+
+def test_a_title_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    console.pairs("accounts of all runs: every record and every event", {"a": 1})
+    assert capsys.readouterr().out.splitlines()[0] == "accounts of all runs: every record and every event"

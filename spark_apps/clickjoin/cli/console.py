@@ -73,7 +73,13 @@ def generated(folder: Path, truth: Mapping[str, Any]) -> None:
 
 
 def wide(table: Table) -> None:
-    """Print a table with nothing cut: off a terminal as wide as it is, on a narrow one with long words folded."""
+    """Print a table with nothing cut: off a terminal as wide as it is, on a narrow one with long words folded.
+
+    Its title is a line of its own, which need not be as narrow as the table.
+    """
+    if table.title:
+        report_line(str(table.title))
+        table.title = None
     for column in table.columns:
         column.overflow = "fold"
     if _out.is_terminal:
@@ -103,7 +109,7 @@ def pairs(title: str, data: dict[str, Any]) -> None:
     table.add_column(justify="right")
     for key, value in data.items():
         table.add_row(key.replace("_", " "), "-" if value is None else str(value))
-    _out.print(table)
+    wide(table)
 
 
 _UNITS = {"latency_p90": "latency_p90_seconds"}
