@@ -36,5 +36,6 @@ def test_what_waits_is_said_with_its_time() -> None:
         "1,200 events wait for their primary event: none is due before 2026-03-01T12:00:00Z, so this drain ends; "
         "`clickjoin run` or `retry` tries them then"
     )
+    assert waits(data | {"waiting": 1}).startswith("1 event waits for its primary event: none is due before ")
     assert "3 of them are due again" in waits(data | {"due": 3})
     assert waits({"waiting": 0, "due": 0, "next_due": None}) == ""

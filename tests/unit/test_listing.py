@@ -188,6 +188,7 @@ def test_a_json_object_a_line(run, tmp_path: Path) -> None:
     assert datetime.fromisoformat(rows[0]["due_at"]) == NOW.replace(tzinfo=UTC)
     _, out, _ = run("quarantine", "--by", "file", "--json")
     assert json.loads(out) == {"path": "logs/a.jsonl", "count": 30}
+    assert "pending: 1 event waits for its primary event\n" in run("pending", "--to", "2026-03-01T13:00Z")[1]
     assert len(run("quarantine", "--json", "--limit", 7)[1].splitlines()) == 7
 
 

@@ -19,26 +19,39 @@ _SHOWN = {
     "expired": ("event_id", "event_time", "primary_id", "at"),
     "quarantine": ("at", "stream", "reason", "path", "offset", "detail"),
 }
+# Of none, of one, of more.
 _WORDS = {
-    "pending": ("no event waits", "{} wait for their primary event", "events"),
-    "unjoinable": ("no event has been given up", "{} have been given up", "events"),
-    "expired": ("no event has expired", "{} came after the registry had forgotten their time", "events"),
-    "quarantine": ("no record is in quarantine", "{} could not be understood", "records"),
+    "pending": (
+        "no event waits",
+        "1 event waits for its primary event",
+        "{:,} events wait for their primary event",
+    ),
+    "unjoinable": ("no event has been given up", "1 event has been given up", "{:,} events have been given up"),
+    "expired": (
+        "no event has expired",
+        "1 event came after the registry had forgotten its time",
+        "{:,} events came after the registry had forgotten their time",
+    ),
+    "quarantine": (
+        "no record is in quarantine",
+        "1 record could not be understood",
+        "{:,} records could not be understood",
+    ),
 }
 
 
 def listed(name: str, found: Listed, by: str, limit: int, as_json: bool) -> None:
     """Print the newest rows of a table and what they count by; `by`: only the counts, `limit` of them."""
-    none, some, unit = _WORDS[name]
+    words = _WORDS[name][min(found.count, 2)].format(found.count)
     groups = found.groups[: limit if by else None]
     if as_json:
         for item in groups if by else found.rows:
             print(json.dumps({key: _plain(value) for key, value in item.items()}))
     if not found.count:
-        print(f"{name}: {none}", file=sys.stderr if as_json else sys.stdout)
+        print(f"{name}: {words}", file=sys.stderr if as_json else sys.stdout)
     if as_json or not found.count:
         return
-    report_line(f"{name}: {some.format(f'{found.count:,} {unit}')}")
+    report_line(f"{name}: {words}")
     if groups:
         _lines(list(groups[0]), groups)
     if found.rows and not by:

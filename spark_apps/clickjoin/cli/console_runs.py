@@ -42,7 +42,9 @@ def waits(data: dict[str, Any]) -> str:
     """How many events a drain leaves waiting, and why it does; empty where none waits."""
     if not data["waiting"]:
         return ""
-    count = f"{data['waiting']:,} events wait for their primary event"
+    one = data["waiting"] == 1
+    count = "1 event waits for its" if one else f"{data['waiting']:,} events wait for their"
+    count += " primary event"
     if data["due"]:
         why = f"{data['due']:,} of them are due again, since retries fall due faster than they are tried"
         return f"{count}; {why}: raise retry.first_delay or retry.backoff, or let `clickjoin run` go on"

@@ -143,7 +143,10 @@ def _verdict(result: dict[str, Any], dates: int) -> dict[str, Any]:
     open_ = [f"{row['date']} is {row['state']}" for row in result["dates"] if not row["ok"]]
     open_ += [f"{day} has failed" for day in result["errors"]]
     left = f"{len(open_)} of {dates} dates are not closed: {', '.join(open_)}"
-    return {"ok": not open_, "verdict": left if open_ else f"{dates} dates are closed"}
+    return {
+        "ok": not open_,
+        "verdict": left if open_ else "1 date is closed" if dates == 1 else f"{dates} dates are closed",
+    }
 
 
 def _order(action: str, run: str, forced: str, repair: bool | None) -> Order:
