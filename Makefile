@@ -71,8 +71,8 @@ bench: setup ## Measure it beside its peers
 bench-quick: setup ## The same on small inputs, in under 5 minutes
 	@PYTHONPATH=infra:spark_apps:. $(RUN) -m benchmarks --quick
 
-demo: setup ## Show it at work
-	@$(BRIEF) $(RUN) -m demo
+demo: setup ## Show it at work; KEEP=1 leaves Spark and Airflow up
+	@$(BRIEF) $(RUN) -m demo $(if $(KEEP),--keep)
 
 secrets: python ## Make the passwords and keys of docker-compose.yml
 	@$(PYTHON) infra/images/make_secrets.py

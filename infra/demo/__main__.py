@@ -1,7 +1,7 @@
 """`python -m demo`: real clicks meet their impressions, exactly once, by DAGs in Airflow.
 
 Starts Spark and Airflow in a fresh folder, feeds the ZOZO logs, waits until every click has its place, stops
-everything, and prints the sums. Exits 1 if they do not agree.
+everything (`--keep`: nothing), prints the sums and what to look at next. Exits 1 if they do not agree.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Event, Thread
@@ -20,9 +21,11 @@ from rich.console import Console
 
 from bootstrap import ROOT, Problem
 
+from .after import next_steps, shown
 from .feeder import SECONDS, Feeder
 from .lake import OUTCOMES, Lake
 from .latency import Readable
+from .progress import GIVE_UP, Progress
 from .report import Tally, latencies, sums, tally, times
 from .running import Running, running, write_pipeline
 from .screen import Screen
@@ -30,7 +33,6 @@ from .script import SEED, script
 
 POLL = 1.0
 RUNS_EVERY = 4
-AFTER = 240.0  # seconds for Spark to warm up, and to be done after the last line, all in all
 
 
 class Demo:
@@ -46,30 +48,45 @@ class Demo:
         self.readable = Readable(self.lake.folder / "joined")
         self._runs = "none"
         self._warm = Event()
+        self._progress = Progress()
 
     def run(self, stack: Running, screen: Screen) -> None:
-        """Feed, and watch until every click has its place. Errors: Problem once that takes too long."""
-        warm, stop, failed = self._warm, Event(), list[BaseException]()
-        feeding = Thread(target=_caught, args=(lambda: self.feeder.feed(warm.is_set, stop.is_set), failed), daemon=True)
+        """Feed, and watch until every click has its place. Errors: Problem once nothing changes any more."""
+        stop, failed = Event(), list[BaseException]()
+        feed = partial(self.feeder.feed, self._warm.is_set, stop.is_set)
+        feeding = Thread(target=_caught, args=(feed, failed), daemon=True)
         feeding.start()
-        deadline = time.monotonic() + AFTER
         try:
             for turn in count():
-                self._runs = stack.runs() if turn % RUNS_EVERY == 0 else self._runs
+                if turn % RUNS_EVERY == 0:
+                    stack.require_alive()
+                    self._runs = stack.runs()
                 screen.show(self.facts())
                 if failed:
                     raise Problem(f"the feeder stopped: {failed[0]}")
-                if not warm.is_set() and self.readable.moments and not self.missing():
-                    warm.set()
-                    deadline += self.feeder.plan.seconds
-                if self.feeder.done and not self.missing():
+                if self._is_done():
                     return
-                if time.monotonic() > deadline:
-                    raise Problem(f"it takes too long: {self.missing()}; logs of the tasks are in {stack.logs}")
+                self._require_progress(stack, screen)
                 time.sleep(POLL)
         finally:
             stop.set()
             feeding.join()
+
+    def _is_done(self) -> bool:
+        if self.missing():
+            return False
+        if self.readable.moments:
+            self._warm.set()
+        return self.feeder.done
+
+    def _require_progress(self, stack: Running, screen: Screen) -> None:
+        if self._progress.look((self.lake.versions(), len(self.feeder.entries))) > GIVE_UP:
+            raise Problem(
+                f"no table has changed for {GIVE_UP / 60:.0f} minutes: {self.missing()}; logs of the tasks are in "
+                f"{stack.logs}"
+            )
+        if remark := self._progress.remark():
+            screen.say(remark)
 
     def facts(self) -> dict[str, str]:
         """How far everything is, for the screen."""
@@ -110,22 +127,40 @@ def _caught(work: Callable[[], None], failed: list[BaseException]) -> None:
         failed.append(error)
 
 
-def demonstrate(folder: Path, seconds: float, seed: int, console: Console) -> Tally:
-    """Start the stack, feed, watch, stop the stack, print what came of it."""
-    demo, begun = Demo(folder, seconds, seed), time.monotonic()
-    lines = len(demo.feeder.plan.lines)
-    with Screen(console) as screen:
-        with running(folder / "stack", demo.pipeline, screen.waiting("starting Spark Connect and Airflow")) as stack:
-            stack.unpause()
-            screen.say(f"Airflow {stack.url} (user admin, password in {stack.passwords})")
-            screen.say("warming up: a new Spark server takes half a minute or more for its first batches")
-            screen.say(f"then feeding {lines:,} lines of real logs in {seconds:g} s, {lines / seconds:,.0f}/s")
-            demo.run(stack, screen)
-            screen.show({"all done": "stopping Spark Connect and Airflow"})
-        screen.say(f"every click has its place, {time.monotonic() - begun:.0f} s after the start: {demo.lake.folder}")
-    found = tally(demo.lake, demo.feeder.entries)
-    console.print(sums(found), times(latencies(demo.lake, demo.feeder.entries, demo.readable, demo.feeder.plan.warm)))
-    return found
+def demonstrate(folder: Path, seconds: float, seed: int, console: Console, *, keep: bool = False) -> Tally:
+    """Start the stack, feed, watch, stop the stack unless it is kept, print what came of it and what to do next."""
+    demo, begun, left_up = Demo(folder, seconds, seed), time.monotonic(), ""
+    starting = "starting Spark Connect and Airflow"
+    try:
+        with Screen(console) as screen:
+            with running(folder / "stack", demo.pipeline, screen.waiting(starting), keep=keep) as stack:
+                _watch(demo, stack, screen)
+                left_up = _left_up(stack) if keep else ""
+                screen.show({"all done": "" if keep else "stopping Spark Connect and Airflow"})
+            screen.say(
+                f"every click has its place, {time.monotonic() - begun:.0f} s after the start: {demo.lake.folder}"
+            )
+        found = tally(demo.lake, demo.feeder.entries)
+        spreads = latencies(demo.lake, demo.feeder.entries, demo.readable, demo.feeder.plan.warm)
+        console.print(sums(found), times(spreads))
+        return found
+    finally:
+        for line in next_steps(demo.lake, demo.feeder.entries, demo.pipeline, left_up) if demo.feeder.entries else ():
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _watch(demo: Demo, stack: Running, screen: Screen) -> None:
+    seconds, lines = demo.feeder.plan.seconds, len(demo.feeder.plan.lines)
+    stack.unpause()
+    screen.say(f"Airflow {stack.url} (user admin, password in {stack.passwords})")
+    screen.say("warming up: a new Spark server takes half a minute or more for its first batches")
+    screen.say(f"then feeding {lines:,} lines of real logs in {seconds:g} s, {lines / seconds:,.0f}/s")
+    demo.run(stack, screen)
+
+
+def _left_up(stack: Running) -> str:
+    stop = f"CLICKJOIN_HOME={shown(stack.folder)} make down"
+    return f"Airflow is up at {stack.url} (user admin, password in {stack.passwords}); `{stop}` stops it"
 
 
 def fresh_folder() -> Path:
@@ -148,11 +183,12 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m demo", description="Join the ZOZO clicks to their impressions")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long to feed (default %(default)s)")
     parser.add_argument("--seed", type=int, default=SEED, help="what goes wrong, and where (default %(default)s)")
+    parser.add_argument("--keep", action="store_true", help="leave Spark and Airflow up at the end")
     chosen = parser.parse_args(arguments)
     # A plain kill must stop the servers as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        found = demonstrate(fresh_folder(), chosen.seconds, chosen.seed, Console())
+        found = demonstrate(fresh_folder(), chosen.seconds, chosen.seed, Console(), keep=chosen.keep)
     except Problem as problem:
         print(f"clickjoin: {problem}", file=sys.stderr)
         return 1

@@ -14,7 +14,7 @@ import yaml
 from bootstrap import ROOT, Problem
 from stack import Stack
 
-DAG_WAIT = 60.0
+DAG_WAIT, START_WAIT = 300.0, 600.0  # seconds, on a machine that is busy with other things
 HERE = ROOT / "dags/pipelines"
 
 
@@ -24,6 +24,7 @@ class Running:
     def __init__(self, stack: Stack, pipeline: str) -> None:
         self._stack = stack
         self._dags = {kind: f"clickjoin_{kind}__{pipeline}" for kind in ("join", "retry")}
+        self.folder = stack.home.folder
         self.url = stack.airflow_url
         self.passwords = stack.home.passwords
         self.logs = stack.home.folder / "airflow/logs"
@@ -47,6 +48,12 @@ class Running:
         newest = found["dag_runs"][0]["state"] if found["dag_runs"] else "none"
         return f"{found['total_entries']} {newest}"
 
+    def require_alive(self) -> None:
+        """Check that every server still runs. Errors: Problem that names one that does not, and its log."""
+        for server in self._stack.servers:
+            if not server.alive():
+                raise Problem(f"{server.name} has died: see {server.log}")
+
     def _switched_on(self, dag: str) -> bool:
         try:
             self._stack.api("PATCH", f"/dags/{dag}?update_mask=is_paused", {"is_paused": False})
@@ -63,10 +70,23 @@ class Running:
 
 
 @contextmanager
-def running(home: Path, pipeline: Path, tick: Callable[[], None] = lambda: None) -> Iterator[Running]:
-    """Start a stack whose only pipelines are those in the folder of this file; everything stops at the end."""
-    with Stack(home, pipelines=pipeline.parent, tick=tick) as stack:
+def running(
+    home: Path, pipeline: Path, tick: Callable[[], None] = lambda: None, *, keep: bool = False
+) -> Iterator[Running]:
+    """Start a stack whose only pipelines are those in the folder of this file; everything stops at the end.
+
+    `keep`: it is left up, unless the end is an error.
+    """
+    stack = Stack(home, pipelines=pipeline.parent, tick=tick, timeout=START_WAIT)
+    if not stack.start(tied=not keep):
+        raise Problem(f"a stack already runs in {home}")
+    try:
         yield Running(stack, pipeline.stem)
+    except BaseException:
+        stack.stop()
+        raise
+    if not keep:
+        stack.stop()
 
 
 def write_pipeline(file: Path, lake: Path, primary: Path, foreign: Path, **changes: Any) -> None:

@@ -12,7 +12,7 @@ from clickjoin import batch_metrics
 from clickjoin.batch import run_batch
 from clickjoin.batch_context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
-from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, catch_up_pause, wait
+from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, Passes, catch_up_pause, wait
 from clickjoin.dispatcher.peers import any_alive
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
@@ -210,30 +210,30 @@ class Engine:
             wait(begun + self.pipeline.batch.trigger_interval, stop, end)
 
     def drain(self, done: Callable[[Settled], None]) -> Waiting:
-        """Work through all that the sources hold and the retries that fall due meanwhile; returns what still waits.
+        """Work through all that the sources hold and all retries whose time has come; returns what still waits.
 
-        Where retries fall due faster than they are tried, those count that were due when the sources had run dry.
+        None of it is due, but where retries fall due faster than they are tried (see Passes).
         """
         self.finish_redrive()
-        patience, dry = time.monotonic() + SETTLING_SECONDS, None
+        patience, passes = time.monotonic() + SETTLING_SECONDS, Passes()
         while True:
-            item = self.join_once()
+            item, left = self.join_once(), None
             if item:
-                dry = None
+                passes = Passes()
             else:
-                dry = dry or self._now() + timedelta(seconds=self.pipeline.retry.first_delay)
-                item = self._retry_by(dry)
+                left = self.waiting()
+                if self.retry.unsettled() or passes.goes_on(left.next_due, self._now()):
+                    item = self.retry_once()
             if item:
                 done(item)
                 patience = time.monotonic() + SETTLING_SECONDS
-            elif not any(part.backlog_bytes for part in self.join.found.values()) or time.monotonic() > patience:
-                return self.waiting()
+            elif left and (not self._unread() or time.monotonic() > patience):
+                return left
             else:  # a packed file that was written just now is read once it has come to rest
                 time.sleep(IDLE_SECONDS)
 
-    def _retry_by(self, last: datetime) -> Settled | None:
-        due = self.waiting().next_due
-        return None if due and due > last and self.retry.unsettled() is None else self.retry_once()
+    def _unread(self) -> bool:
+        return any(part.backlog_bytes for part in self.join.found.values())
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)

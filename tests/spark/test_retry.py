@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from clickjoin.config import Batch
+from clickjoin.dispatcher.pacing import Passes
 from clickjoin.jobs.joining import retry
+from clickjoin.jobs.run import drained
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.errors import BatchError
 from clickjoin.model.ids import MICROS, moment
@@ -194,8 +196,44 @@ def test_due_rows_are_taken_oldest_first(make: Any) -> None:
     assert waits.next_due + timedelta(seconds=10) == bench.engine._now()
 
 
-def test_a_drain_ends_although_retries_fall_due_faster_than_they_are_tried(make: Any) -> None:
+@pytest.mark.parametrize("seconds", [20, 9])
+def test_a_drain_ends_with_nothing_due(make: Any, seconds: float) -> None:
+    """Batches take `seconds`, so what waits falls due while others are tried; it does not wait for what is not due."""
+    bench = make(retry={"first_delay": "10s", "backoff": 2, "max_delay": "1h", "max_age": "30d", "max_attempts": 1000})
+    bench.clicks(click("a", 2, query("never")), click("b", 2, query("never")))
+    batches: list[Any] = []
+
+    def done(item: Any) -> None:
+        batches.append(item.plan.sequence)
+        bench.clock.now += seconds
+
+    waits = bench.engine.drain(done)
+    assert batches == (["join", "retry", "retry"] if seconds == 20 else ["join"])
+    assert (waits.all, waits.due) == (2, 0)
+    assert waits.next_due > bench.engine._now()
+    assert bench.engine.retry_once() is None
+
+
+def test_a_drain_counts_events_and_no_tries(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Passes, "MOST", 2)
+    bench = make(retry={"first_delay": "1ms", "backoff": 1, "max_delay": "1ms", "max_age": "30d", "max_attempts": 1000})
+    bench.queries(LATE)
+    lost = [click(name, 2, query("never")) for name in "abc"]
+    bench.clicks(click("x", 1, LATE), *lost, click("x", 1, LATE), lost[0])
+    result = drained(bench.spark, bench.pipeline, "main", lambda _: None, check=True)
+    assert result["ok"]
+    assert (result["events_in"], result["joined"], result["pending"], result["waiting"]) == (4, 1, 3, 3)
+    assert result["due"] == 3  # they fall due faster than they are tried: it says so
+    assert result["batches"] == 1 + Passes.MOST
+    result = drained(bench.spark, bench.pipeline, "main", lambda _: None, check=False)
+    assert (result["events_in"], result["pending"], result["joined"]) == (3, 3, 0)
+
+
+def test_a_drain_ends_although_retries_fall_due_faster_than_they_are_tried(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its clock goes on by 20 s with each batch, and an event is due again after one."""
+    monkeypatch.setattr(Passes, "MOST", 3)
     bench = make(retry={"first_delay": "1s", "backoff": 1, "max_delay": "1s", "max_age": "30d", "max_attempts": 1000})
     bench.clicks(click("a", 2, query("never")))
     batches: list[Any] = []
@@ -205,4 +243,4 @@ def test_a_drain_ends_although_retries_fall_due_faster_than_they_are_tried(make:
         bench.clock.now += 20
 
     waits = bench.engine.drain(done)
-    assert (waits.all, batches) == (1, ["join", "retry", "retry"])
+    assert (waits.all, waits.due, batches) == (1, 1, ["join", *["retry"] * Passes.MOST])

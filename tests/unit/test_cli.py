@@ -18,13 +18,14 @@ from clickjoin.config import load
 from clickjoin.config.starter import STARTER
 from clickjoin.dates.ledger import require_run
 from clickjoin.jobs.all_jobs import JOBS
+from clickjoin.jobs.dates import _verdict
 from clickjoin.lake import DeltaTables
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.schemas import ALL
 from clickjoin.verification.verify import Wanted
 
 ROOT = Path(__file__).parents[2]
-LINE = '{"event_id": "a:1:1600000000000000", "query_id": "b:1:1600000000000000"}\n'
+LINE = '{"event_id": "a:1:1600000000000000", "query_id": "a:1:1600000000000000"}\n'
 
 
 @pytest.fixture
@@ -86,7 +87,10 @@ def test_init_thrice(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(here)
     code, out, _ = run("init", "--config", file)
     assert code == 0
-    assert out == f"{file} written: put in your logs' folders and columns, then run `clickjoin init` once more\n"
+    assert out == (
+        f"{file} written: edit it (your logs' folders, your columns), then `clickjoin validate --config {file}` says "
+        f"what is wrong, and `clickjoin drain --config {file}` joins all\n"
+    )
     written, lake = file.read_text(), here / "lake" / "clicks"
     copied = load(shutil.copy(file, tmp_path / "copy.yaml"))
     assert (copied.root, copied) == (str(lake), load(file))
@@ -106,16 +110,27 @@ def test_what_cannot_be_written(run, file: Path, command: list[str]) -> None:
 
 
 def test_validate(run, file: Path) -> None:
-    assert run("validate", "-c", file) == (0, f"{file}: all is well\n", "")
+    code, out, err = run("validate", "-c", file)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "primary: records read 1, good 1, would go to quarantine 0",
+        "foreign: records read 1, good 1, would go to quarantine 0",
+        "1 of 1 sampled foreign events find their primary event among the first 1 primary events",
+        f"{file}: all is well",
+    ]
     code, out, _ = run("validate", "-c", file, "--json")
-    assert (code, json.loads(out)) == (0, {"file": str(file), "ok": True, "problems": []})
+    assert (code, json.loads(out)) == (0, {
+        "file": str(file), "ok": True, "problems": [],
+        "streams": {name: {"read": 1, "good": 1, "bad": []} for name in ("primary", "foreign")},
+        "matches": {"foreign": 1, "found": 1, "primary": 1, "problem": ""},
+    })  # fmt: skip
 
 
 def test_validate_finds_something(run, file: Path) -> None:
     (file.parent / "logs" / "clicks" / "0.jsonl").unlink()
     code, out, _ = run("validate", "-c", file)
     assert code == 1
-    assert out.startswith(f"{file}: foreign.source")
+    assert out.splitlines()[-1].startswith(f"{file}: foreign.source")
     code, out, _ = run("validate", "-c", file, "--json")
     assert (code, json.loads(out)["ok"], len(json.loads(out)["problems"])) == (1, False, 1)
 
@@ -212,6 +227,14 @@ def test_numbers_that_make_no_sense(run, file: Path, arguments: list[str]) -> No
     assert "Input should be greater than or equal to" in err
 
 
+def test_jobs_as_json(run) -> None:
+    code, out, _ = run("schema", "--jobs", "--json")
+    assert (code, list(json.loads(out))) == (0, list(JOBS))
+    wait = json.loads(out)["gc"]["arguments"]["wait"]
+    assert (wait["type"], wait["default"], wait["minimum"], wait["required"]) == ("number", 60.0, 0, False)
+    assert run("schema", "--jobs", "--markdown")[0] == 2
+
+
 def test_one_kind_of_schema_at_a_time(run) -> None:
     for other in ("--markdown", "--json"):
         code, out, err = run("schema", "--config-file", other)
@@ -296,7 +319,7 @@ def test_help_names_every_command(run) -> None:
     _, out, _ = run("--help")
     for name in [
         "init", "validate", "run", "drain", "retry", "redrive", "status", "explain", "schema", "generate", "gc",
-        "reshard", "quarantine",
+        "reshard", "quarantine", "pending", "unjoinable", "expired",
     ]:  # fmt: skip
         assert name in out
 
@@ -364,3 +387,54 @@ def test_ids_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None
     for out in (console._out, console_dates._out):
         out.print("10.1.0.1:100:1795345839691993 shop.nope:x:")
         assert capsys.readouterr().out == "10.1.0.1:100:1795345839691993 shop.nope:x:\n"
+
+
+def test_heads_of_dates_are_whole(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Off a terminal, which is 80 columns wide by default: all counts at once are wider."""
+    monkeypatch.setenv("COLUMNS", "80")
+    counts = dict.fromkeys(console_dates._COUNTS, 1_234_567)
+    row = {"date": date(2026, 3, 1), "state": "open", "revision": 1, "run": "backfill-20260301T120000", "detail": "why"}
+    console_dates.closed([row | counts], as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(name in lines[1] for name in ("revision", *console_dates._COUNTS))
+    assert (row["run"] in lines[3], lines[-1]) == (True, "2026-03-01: why")
+
+
+def test_a_backfill_says_once_why_a_date_is_not_closed(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"date": "2026-03-01", "state": "open", "revision": 0, "run": "r", "detail": "the input is late", "ok": False}
+    result = {"dates": [row | dict.fromkeys(console_dates._COUNTS, 0)], "errors": {"2026-03-02": "no such lake"}}
+    verdict = _verdict(result, 3)
+    console_dates.backfilled(result | verdict, as_json=False)
+    said = "2 of 3 dates are not closed: 2026-03-01 is open, 2026-03-02 has failed"
+    assert verdict == {"ok": False, "verdict": said}
+    assert capsys.readouterr().out.splitlines()[-1] == said
+    assert _verdict({"dates": [row | {"ok": True}], "errors": {}}, 1) == {"ok": True, "verdict": "1 date is closed"}
+
+
+def test_what_is_begun_is_said_where_nothing_moves(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.starting("starting Spark"):
+        pass
+    assert capsys.readouterr().err == "starting Spark …\n"
+
+
+def test_a_restore_says_that_it_takes_a_reshard_back(run, file: Path, tmp_path: Path) -> None:
+    run("init", "-c", file)
+    backups = tmp_path / "backups"
+    assert run("backup", "-c", file, "--to", backups)[0] == 0
+    assert run("reshard", "-c", file, "--shards", 8)[0] == 0
+    code, out, _ = run("restore", "-c", file, "--from", backups, "--dry-run")
+    assert (code, "the reshard to 8 shards from " in out, "would be taken back" in out) == (0, True, True)
+    code, out, _ = run("restore", "-c", file, "--from", backups, "--force", "--json")
+    assert (code, [entry["shards"] for entry in json.loads(out)["timeline"]]) == (0, [8])
+    assert run("backup", "-c", file, "--to", backups)[0] == 0
+    run("reshard", "-c", file, "--shards", 6)
+    code, out, _ = run("restore", "-c", file, "--from", backups, "--force")
+    assert f"was taken back: `clickjoin reshard --config {file} --shards 6` adds one again\n" in out
+    assert "reshard to 8" not in out
+    code, out, _ = run("restore", "-c", file, "--from", backups, "--force")
+    assert (code, "taken back" in out) == (0, False)
+
+
+def test_a_title_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    console.pairs("accounts of all runs: every record and every event", {"a": 1})
+    assert capsys.readouterr().out.splitlines()[0] == "accounts of all runs: every record and every event"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,8 +45,23 @@ def restore(
     from clickjoin.backup.restore import restore as put_back
 
     report_line, folder = console.batch_line(as_json), source.expanduser().absolute()
-    done = put_back(load(config), folder, at, report_line, force=force, dry_run=dry_run)
-    console_backup.restored(done.to_dict(), as_json, config=config, dry_run=dry_run)
+    pipeline = load(config)
+    done = put_back(pipeline, folder, at, report_line, force=force, dry_run=dry_run)
+    before = Path(pipeline.root) if dry_run else done.aside and Path(done.aside)
+    lost = _shards_lost(before, done.backup if dry_run else Path(pipeline.root)) if before else []
+    console_backup.restored(done.to_dict() | {"timeline": lost}, as_json, config=config, dry_run=dry_run)
+
+
+def _shards_lost(before: Path, after: Path) -> list[dict[str, Any]]:
+    """What the timeline of shards loses by a restore; nothing where the lake before cannot be read any more."""
+    from clickjoin.lake.delta_reader import DeltaReader
+    from clickjoin.report.shards import dropped
+
+    try:
+        return dropped(DeltaReader(str(before)), DeltaReader(str(after)))
+    except Exception as error:  # it is done: a lake that was put aside because it is damaged says no more
+        console.report_error(f"{before}: its timeline of shards cannot be read ({type(error).__name__})")
+        return []
 
 
 @app.command()

@@ -44,7 +44,7 @@ def connected(spark_connect: str) -> Any:
             raise ConfigError(
                 f"{spark_connect}: cannot be read ({error})", remedy="Give sc://… or a file that holds it"
             ) from error
-    with console.waiting("starting Spark" if not spark_connect else "connecting to Spark"):
+    with console.starting("starting Spark" if not spark_connect else "connecting to Spark"):
         return session.connect(spark_connect) if spark_connect else session.in_process()
 
 

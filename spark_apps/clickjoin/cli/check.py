@@ -19,7 +19,12 @@ def verify(
     spark_connect: SparkConnect = "",
     as_json: Json = False,
     since: Annotated[str | None, typer.Option("--from", help="first event time; default: verify.window ago")] = None,
-    until: Annotated[str | None, typer.Option("--to", help="event time to end before; default: now")] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--to", help="event time to end before; default: now and limits.max_skew, by which events may be ahead"
+        ),
+    ] = None,
     repair: Annotated[bool | None, typer.Option(help="fix what can be fixed; default: verify.repair")] = None,
     remove_doubles: Annotated[
         bool, typer.Option("--remove-doubles", help="with --repair: move rows too many out of the output")

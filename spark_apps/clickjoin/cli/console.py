@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import Progress
 from rich.table import Table
 
@@ -18,6 +19,7 @@ from clickjoin.report.status import batch_text, problem_text
 
 _out = Console(highlight=False, emoji=False)
 _err = Console(stderr=True, highlight=False, emoji=False)
+_WIDEST = 10_000  # characters
 
 
 def report_line(text: str) -> None:
@@ -25,10 +27,24 @@ def report_line(text: str) -> None:
     _out.print(text, markup=False, soft_wrap=True)
 
 
+def report_error(text: str) -> None:
+    """Print a line on stderr."""
+    _err.print(text, markup=False, soft_wrap=True)
+
+
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Show that something longer is going on."""
     with _err.status(f"{what} …"):
+        yield
+
+
+@contextmanager
+def starting(what: str) -> Iterator[None]:
+    """The same of what is begun once: off a terminal, where nothing moves, it is a line."""
+    if not _err.is_terminal:
+        report_error(f"{what} …")
+    with waiting(what):
         yield
 
 
@@ -56,6 +72,29 @@ def generated(folder: Path, truth: Mapping[str, Any]) -> None:
     })  # fmt: skip
 
 
+def wide(table: Table) -> None:
+    """Print a table with nothing cut: off a terminal as wide as it is, on a narrow one with long words folded.
+
+    Its title is a line of its own, which need not be as narrow as the table.
+    """
+    if table.title:
+        report_line(str(table.title))
+        table.title = None
+    for column in table.columns:
+        column.overflow = "fold"
+    if _out.is_terminal:
+        return _out.print(table)
+    roomy = Console(highlight=False, emoji=False, width=_WIDEST)
+    whole = Measurement.get(roomy, roomy.options, table).maximum
+    Console(highlight=False, emoji=False, width=max(whole, _out.width)).print(table)
+    return None
+
+
+def verdict(text: str, ok: bool) -> None:
+    """Print whether all is well."""
+    _out.print(f"[{'green' if ok else 'red'}]{text}[/]")
+
+
 def print_json(data: Any) -> None:
     """Print data as JSON."""
     print(json.dumps(data, indent=2, default=str))
@@ -70,44 +109,19 @@ def pairs(title: str, data: dict[str, Any]) -> None:
     table.add_column(justify="right")
     for key, value in data.items():
         table.add_row(key.replace("_", " "), "-" if value is None else str(value))
-    _out.print(table)
+    wide(table)
 
 
-def summary(data: dict[str, Any], as_json: bool) -> None:
-    """Print the summary of a run."""
-    print_json(data) if as_json else _flows_and_state(data)
+_UNITS = {"latency_p90": "latency_p90_seconds"}
 
 
-_STATE = ("backlog_events", "lag_seconds", "latency_p90", "waiting", "next_due")
-
-
-def _flows_and_state(data: dict[str, Any]) -> None:
-    """What this run did, and apart from that how things stand after it."""
-    short = _short(data)
-    pairs("done in this run", {key: value for key, value in short.items() if key not in (*_STATE, "ok")})
-    pairs("as it stands now", {key: value for key, value in short.items() if key in _STATE})
-
-
-def _short(data: dict[str, Any]) -> dict[str, Any]:
+def short(data: dict[str, Any]) -> dict[str, Any]:
+    """Single values, times to milliseconds, each under a name that says its unit."""
     return {
-        key: round(value, 3) if isinstance(value, float) else value
+        _UNITS.get(key, key): round(value, 3) if isinstance(value, float) else value
         for key, value in data.items()
         if not isinstance(value, list | dict)
     }
-
-
-def drained(data: dict[str, Any], as_json: bool) -> None:
-    """Print what a drain did, its problems, and whether the sums agree."""
-    if as_json:
-        return print_json(data)
-    _flows_and_state(data)
-    for problem in data["problems"]:
-        report_line(problem_text(**problem))
-    if "accounts" in data:
-        pairs("accounts of all runs: every record and every event", data["accounts"])
-    agree = "the sums agree" if "accounts" in data else "nothing was counted (--no-check)"
-    _out.print(f"[green]{agree}[/]" if data["ok"] else "[red]something is wrong: see above[/]")
-    return None
 
 
 def verified(data: dict[str, Any], as_json: bool) -> None:
@@ -119,13 +133,13 @@ def verified(data: dict[str, Any], as_json: bool) -> None:
         table.add_row(kind.replace("_", " "), str(count), str(data["repaired"].get(kind, 0)))
     for kind, count in data["counted"].items():
         table.add_row(f"({kind.replace('_', ' ')})", str(count), "", style="dim")
-    _out.print(table)
+    wide(table)
     report_line(f"{data['ids']} ids and {data['bytes']} bytes of input looked at")
     for kind, found in data["samples"].items():
         report_line(f"{kind.replace('_', ' ')}: " + "; ".join(" ".join(map(str, one.values())) for one in found))
     for note in data["notes"]:
         report_line(note)
-    _out.print(f"[{'green' if data['ok'] else 'red'}]{data['verdict']}[/]")
+    verdict(data["verdict"], data["ok"])
     return None
 
 
@@ -134,7 +148,7 @@ def graded(data: dict[str, Any], as_json: bool) -> None:
     if as_json:
         return print_json(data)
     report_line(f"report: {data['report']}/index.html")
-    _out.print(f"[{'green' if data['ok'] else 'red'}]{data['verdict']}[/]")
+    verdict(data["verdict"], data["ok"])
     return None
 
 
@@ -145,7 +159,7 @@ def status(name: str, data: dict[str, Any], as_json: bool) -> None:
     pairs(f"{name}: rows", {**data["rows"], "pending now": data["pending"]})
     for replica, part in data["replicas"].items():
         misfits = {f"misfits of {column}": count for column, count in part.get("misfits", {}).items()}
-        pairs(f"replica {replica}", _short(part) | part["totals"] | misfits)
+        pairs(f"replica {replica}", short(part) | part["totals"] | misfits)
         for problem in part["problems"]:
             report_line(problem_text(**problem))
         _batches(part["last"])
@@ -193,52 +207,4 @@ def schema(as_json: bool) -> None:
         for column in item.columns:
             table.add_row(column.name, column.type, column.meaning)
         _out.print(table)
-    return None
-
-
-def collected(data: dict[str, Any], as_json: bool) -> None:
-    """Print what a collection did, or would do."""
-    if as_json:
-        return print_json(data)
-    pairs(
-        "would collect" if data["dry_run"] else "collected",
-        {
-            "boundary": f"{data['boundary_before'] or 'none'} → {data['boundary'] or 'none'}",
-            **{
-                f"{name}: partitions' rows": f"{size['rows']:,} ({size['bytes']:,} bytes)"
-                for name, size in data["dropped"].items()
-            },
-            **{f"{name}: history": rows for name, rows in data["rows"].items()},
-            **{f"batches {name}": ", ".join(tokens) or "none" for name, tokens in data["stragglers"].items()},
-            **{f"files {name}": sum(data[name].values()) for name in ("rewritten", "removed") if name in data},
-        },
-    )
-    return None
-
-
-def shards(data: dict[str, Any], as_json: bool) -> None:
-    """Print the timeline of shards, and what each holds."""
-    if as_json:
-        return print_json(data)
-    timeline = Table("events from", "shards", "added", title="timeline", title_justify="left")
-    for entry in data["timeline"]:
-        since = "ever" if entry["since"].startswith("1970-01-01T00:00:00") else entry["since"]
-        timeline.add_row(since, str(entry["shards"]), entry["added_at"][:19] + (" (void)" if entry["void"] else ""))
-    held = Table("shard", "rows", "files", "bytes", "boundary", title="registry by shard", title_justify="left")
-    for number, part in data["shards"].items():
-        held.add_row(number, f"{part['rows']:,}", str(part["files"]), f"{part['bytes']:,}", part["boundary"] or "none")
-    _out.print(timeline, held)
-    return None
-
-
-def rebuilt(what: str, data: dict[str, Any], as_json: bool) -> None:
-    """Print what a rebuilding found."""
-    if as_json:
-        return print_json(data)
-    flat = {
-        key: ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
-        for key, value in data.items()
-    }
-    pairs(f"{what} rebuilt", flat)
-    _out.print("now run [bold]clickjoin verify --repair[/]: it finds what was under way when it was lost")
     return None

@@ -30,12 +30,21 @@ def restored(data: dict[str, Any], as_json: bool, *, config: Path, dry_run: bool
         "batches to be run again": ", ".join(data["under_way"]) or "none",
         "the lake before": "would be put aside" if dry_run else data["aside"] or "none",
     })  # fmt: skip
+    for entry in data["timeline"]:
+        report_line(_taken_back(entry, config, dry_run=dry_run))
     if not dry_run:
         drain = f"clickjoin drain --config {config}"
         report_line(f"now run `{drain}` for each replica: what was joined since is read and joined again")
         if data["aside"]:
             report_line(f"then `clickjoin compare --config {config} --aside {data['aside']}`: what could not be")
     return None
+
+
+def _taken_back(entry: dict[str, Any], config: Path, *, dry_run: bool) -> str:
+    """That a reshard came after the backup was taken, and how to have it again."""
+    what = f"the reshard to {entry['shards']} shards from {entry['since']} on is newer than the backup"
+    again = f"`clickjoin reshard --config {config} --shards {entry['shards']}`"
+    return f"{what}, and {'would be taken back' if dry_run else f'was taken back: {again} adds one again'}"
 
 
 def compared(states: dict[str, int], some: list[dict[str, Any]], as_json: bool) -> None:

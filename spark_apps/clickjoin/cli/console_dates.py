@@ -9,26 +9,31 @@ from typing import Any
 from rich.console import Console
 from rich.table import Column, Table
 
+from clickjoin.cli.console import wide
+
 _out = Console(highlight=False, emoji=False)
 _COUNTS = ("accepted", "joined", "pending", "unjoinable", "expired", "filtered", "faults", "failed", "warned")
 _ALWAYS = ("accepted", "joined")
 _COLORS = {"closed": "green", "failing": "red", "open": "yellow"}
 
 
-def closed(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    """Print rows of table `dates`."""
+def closed(rows: Sequence[Mapping[str, Any]], as_json: bool, *, details: bool = True) -> None:
+    """Print rows of table `dates`; `details`: why one is not closed, unless that was reported as it was worked on."""
     if as_json:
         print(json.dumps([dict(row) for row in rows], indent=2, default=str))
         return
     # Most are 0 on most dates; all of them make a table that few terminals can hold.
     shown = [name for name in _COUNTS if name in _ALWAYS or any(row[name] for row in rows)]
-    table = Table(*(Column(name, no_wrap=True) for name in ("date", "state")), "revision", *shown, "closed by")
+    fixed = (Column(name, no_wrap=True) for name in ("date", "state"))
+    table = Table(
+        *fixed, Column("revision", justify="right"), *(Column(name, justify="right") for name in shown), "run"
+    )
     for row in rows:
         state = f"[{_COLORS.get(row['state'], 'white')}]{row['state']}[/]"
         counts = (str(row[name]) for name in shown)
         table.add_row(str(row["date"]), state, str(row["revision"]), *counts, str(row["run"]))
-    _out.print(table)
-    for row in rows:
+    wide(table)
+    for row in rows if details else ():
         if row["detail"]:
             _out.print(f"{row['date']}: {row['detail']}", markup=False, soft_wrap=True)
 
@@ -44,9 +49,7 @@ def backfilled(data: Mapping[str, Any], as_json: bool) -> None:
         for row in data["dry_run"]:
             table.add_row(*("; ".join(f"{k} {v}" for k, v in value.items()) or "-" if isinstance(value, dict)
                             else str(value) for value in (row.get(name, "") for name in names)))  # fmt: skip
-        _out.print(table)
+        wide(table)
         return
-    closed(data["dates"], as_json)
-    for day, error in data["errors"].items():
-        _out.print(f"{day}: {error}", style="red", markup=False, soft_wrap=True)
+    closed(data["dates"], as_json, details=False)
     _out.print(str(data["verdict"]), style="green" if data["ok"] else "red", markup=False, soft_wrap=True)

@@ -39,7 +39,7 @@ def _data(found: Validation) -> dict[str, Any]:
 
 def _stream(name: str, sample: Sample) -> None:
     bad = sample.read - sample.good
-    report_line(f"{name}: {sample.read:,} records read, {sample.good:,} good, {bad:,} would go to quarantine")
+    report_line(f"{name}: records read {sample.read:,}, good {sample.good:,}, would go to quarantine {bad:,}")
     for some in sample.bad:
         report_line(f"  {some.reason}: {some.count:,}, such as {some.path} at offset {some.offset}: {some.detail}")
 

@@ -46,7 +46,7 @@ def close_date(
     done = run_job(
         "close_day", pipeline, replica, spark_connect=spark_connect, as_json=as_json, date=date, forced=forced
     )
-    console_dates.closed([done], as_json)
+    console_dates.closed([done], as_json, details=False)
     raise typer.Exit(0 if done["ok"] else 1)
 
 

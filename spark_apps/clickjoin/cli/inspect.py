@@ -1,9 +1,7 @@
-"""Commands that look: validate, status, explain, schema, quarantine export. None of them starts Spark."""
+"""Commands that look: validate, status, explain, schema. None of them starts Spark."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -63,45 +61,23 @@ def explain(event_id: str, config: Config, as_json: Json = False) -> None:
 def schema(
     markdown: Annotated[bool, typer.Option("--markdown", help="all tables as a Markdown page")] = False,
     config_file: Annotated[bool, typer.Option("--config-file", help="JSON Schema of a pipeline's file")] = False,
-    jobs: Annotated[bool, typer.Option("--jobs", help="all jobs as a Markdown page")] = False,
+    jobs: Annotated[bool, typer.Option("--jobs", help="all jobs as a Markdown page, or with --json")] = False,
     as_json: Json = False,
 ) -> None:
     """Every table's columns, types and units; the JSON Schema of a pipeline's file; or what each job takes."""
     from clickjoin import schemas
     from clickjoin.jobs import all_jobs
 
-    if (config_file or jobs) and config_file + jobs + markdown + as_json > 1:
+    if config_file + jobs + markdown > 1 or (as_json and (config_file or markdown)):
         raise ConfigError(
-            f"{'--config-file' if config_file else '--jobs'} goes with no other option",
-            remedy="Ask for one thing at a time",
+            f"{'--config-file' if config_file else '--markdown'} goes with no other option",
+            remedy="Ask for one thing at a time; --json goes with --jobs, or alone",
         )
     if config_file:
         typer.echo(json_schema())
     elif jobs:
-        typer.echo(all_jobs.markdown())
+        console.print_json(all_jobs.data()) if as_json else typer.echo(all_jobs.markdown())
     elif markdown:
         typer.echo(schemas.markdown())
     else:
         console.schema(as_json)
-
-
-quarantine = typer.Typer(no_args_is_help=True, help="The records that could not be understood.")
-app.add_typer(quarantine, name="quarantine")
-
-
-@quarantine.command(name="export")
-def export_quarantine(
-    config: Config,
-    out: Annotated[Path, typer.Option("--out", "-o", help="a new file; a log wherever a source's glob matches it")],
-    stream: Annotated[str, typer.Option(help="primary or foreign; needed where both have such records")] = "",
-    reason: Annotated[str, typer.Option(help="only records with this reason, such as bad-time")] = "",
-    as_json: Json = False,
-) -> None:
-    """Write quarantined records to a file, byte for byte, to be read again once their cause is fixed."""
-    from clickjoin.kernel.parse.reasons import REASONS
-    from clickjoin.report.export import export
-
-    if stream not in ("", "primary", "foreign") or reason not in ("", *REASONS):
-        raise ConfigError("no such stream or reason", remedy=f"Reasons are {', '.join(REASONS)}")
-    pipeline = load(config)
-    console.exported(out, asdict(export(pipeline, small_tables(pipeline), out, stream=stream, reason=reason)), as_json)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clickjoin.cli import console
+from clickjoin.cli import console_registry
 from clickjoin.cli.base import Config, Json, Replica, SparkConnect, app, run_job
 from clickjoin.config import load
 
@@ -23,7 +23,7 @@ def gc(
     """Drop claims older than the retention, and old rows, history and files; rewrite buckets of many files into few."""
     pipeline = load(config)
     result = run_job("gc", pipeline, replica, spark_connect=spark_connect, as_json=as_json, dry_run=dry_run, wait=wait)
-    console.collected(result, as_json)
+    console_registry.collected(result, as_json)
 
 
 @app.command()
@@ -36,7 +36,7 @@ def reshard(
     ] = None,
 ) -> None:
     """Spread events from a future time on over more or fewer shards; shows the timeline and rows by shard. No Spark."""
-    console.shards(run_job("reshard", load(config), as_json=as_json, shards=shards, since=since), as_json)
+    console_registry.shards(run_job("reshard", load(config), as_json=as_json, shards=shards, since=since), as_json)
 
 
 registry = typer.Typer(no_args_is_help=True, help="The registry of claims.")
@@ -57,7 +57,7 @@ def rebuild_registry(
     result = run_job(
         "rebuild", pipeline, spark_connect=spark_connect, as_json=as_json, what="registry", replace=replace
     )
-    console.rebuilt("registry", result, as_json)
+    console_registry.rebuilt("registry", result, as_json)
 
 
 @journal.command(name="rebuild")
@@ -70,4 +70,4 @@ def rebuild_journal(
     """Rebuild a lost journal from outputs and landed tables. Stop joins first, and verify after."""
     pipeline = load(config)
     result = run_job("rebuild", pipeline, spark_connect=spark_connect, as_json=as_json, what="journal", replace=replace)
-    console.rebuilt("journal", result, as_json)
+    console_registry.rebuilt("journal", result, as_json)

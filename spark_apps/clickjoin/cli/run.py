@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clickjoin.cli import console
+from clickjoin.cli import console, console_runs
 from clickjoin.cli.base import Config, Joining, Json, Replica, SparkConnect, app, connected, run_job, writable
 
 
@@ -23,7 +23,7 @@ def run(
 
     pipeline = writable(config)
     summary = forever(connected(spark_connect), pipeline, replica, console.batch_line(as_json), lease)
-    console.summary(summary, as_json)
+    console_runs.summary(summary, as_json)
 
 
 @app.command()
@@ -34,12 +34,12 @@ def drain(
     as_json: Json = False,
     check: Annotated[bool, typer.Option(help="count every id at the end; exit code 1 unless the sums agree")] = True,
 ) -> None:
-    """Join all that the sources hold now and the retries that fall due meanwhile, then say whether the sums agree."""
+    """Join all that the sources hold, try what is due until nothing is, then say whether the sums agree."""
     from clickjoin.jobs.run import drained
 
     pipeline = writable(config)
     result = drained(connected(spark_connect), pipeline, replica, console.batch_line(as_json), check)
-    console.drained(result, as_json)
+    console_runs.drained(result, as_json)
     raise typer.Exit(0 if result["ok"] else 1)
 
 
@@ -47,11 +47,11 @@ def drain(
 def retry(config: Config, replica: Replica = "main", spark_connect: SparkConnect = "", as_json: Json = False) -> None:
     """Try the pending events that are due once more."""
     pipeline = writable(config)
-    console.summary(run_job("retry", pipeline, replica, spark_connect=spark_connect, as_json=as_json), as_json)
+    console_runs.summary(run_job("retry", pipeline, replica, spark_connect=spark_connect, as_json=as_json), as_json)
 
 
 @app.command()
 def redrive(config: Config, replica: Replica = "main", spark_connect: SparkConnect = "", as_json: Json = False) -> None:
     """Send unjoinable events round again, as if they were new."""
     pipeline = writable(config)
-    console.summary(run_job("redrive", pipeline, replica, spark_connect=spark_connect, as_json=as_json), as_json)
+    console_runs.summary(run_job("redrive", pipeline, replica, spark_connect=spark_connect, as_json=as_json), as_json)

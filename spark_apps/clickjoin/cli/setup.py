@@ -33,7 +33,9 @@ def init(
     if not config.exists():
         _write(config, starter(Path.cwd()))
         console.report_line(
-            f"{config} written: put in your logs' folders and columns, then run `clickjoin init` once more"
+            f"{config} written: edit it (your logs' folders, your columns), then "
+            f"`clickjoin validate --config {config}` says what is wrong, "
+            f"and `clickjoin drain --config {config}` joins all"
         )
         return
     from clickjoin.lake_setup import initialise

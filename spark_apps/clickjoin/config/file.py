@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+
+from clickjoin.config.spelling import close_to, fields_at
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -49,16 +52,45 @@ def explain(error: ValidationError) -> str:
 def _lines(error: ValidationError) -> Iterator[str]:
     for item in error.errors(include_url=False):
         place, message = list(item["loc"]), item["msg"].removeprefix("Value error, ")
-        if field := next((name for name in _TIMES if name in place[:-1]), None):
-            form = place.pop(place.index(field) + 1)  # which of its forms it has is no part of its name
-            message = _TIMES[field] if item["type"] in ("string_type", "model_type") and form == "name" else message
-        field = ".".join(str(part) for part in place) or "(whole file)"
-        if item["type"] == "extra_forbidden":
-            message = "no such field; remove it, or check its spelling"
+        if time := next((name for name in _TIMES if name in place[:-1]), None):
+            form = place.pop(place.index(time) + 1)  # which of its forms it has is no part of its name
+            message = _TIMES[time] if item["type"] in ("string_type", "model_type") and form == "name" else message
+        if item["type"] in _CHOICES:
+            place += [name for name in [_discriminator(item)] if name]
+            message = _no_such_word(item)
+        elif item["type"] == "extra_forbidden":
+            message = _no_such_field(place)
         elif item["type"] == "missing":
             message = "is missing; add it"
-        got = f" (got {item['input']!r})" if item["type"] not in ("missing", "extra_forbidden", "value_error") else ""
+        field = ".".join(str(part) for part in place) or "(whole file)"
+        got = f" (got {item['input']!r})" if item["type"] not in _PLAIN else ""
         yield f"  {field}: {message}{got}"
+
+
+_CHOICES = ("literal_error", "enum", "union_tag_invalid")
+_PLAIN = ("missing", "extra_forbidden", "value_error", *_CHOICES)
+
+
+def _no_such_field(place: Sequence[str | int]) -> str:
+    known = fields_at(place[:-1])
+    if meant := close_to(str(place[-1]), known):
+        return f"no such field (did you mean `{meant}`?)"
+    return "no such field; remove it, or check its spelling" + (f": there are {', '.join(known)}" if known else "")
+
+
+def _no_such_word(item: Mapping[str, Any]) -> str:
+    """What to write where only some words are known: the kind of a source, a format."""
+    context = item["ctx"]
+    known = re.findall(r"'([^']*)'", str(context.get("expected") or context["expected_tags"]))
+    got = context.get("tag", item["input"])
+    meant = close_to(str(got), known)
+    words = " or ".join([", ".join(known[:-1]), known[-1]] if known[1:] else known)
+    return f"{got!r} is unknown here; write {words}" + (f" (did you mean `{meant}`?)" if meant else "")
+
+
+def _discriminator(item: Mapping[str, Any]) -> str:
+    """The field that says which of several forms is meant, where none has that name: it is left out of the place."""
+    return str(item["ctx"].get("discriminator", "")).strip("'")
 
 
 def clashes(pipeline: Pipeline) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from math import ceil
 from typing import TYPE_CHECKING, TypeVar
 
@@ -58,3 +59,26 @@ class DutyCycle:
         done, ended = work(), time.monotonic()
         self._until = 2 * ended - begun
         return done
+
+
+class Passes:
+    """How long a drain goes on with retries: each pass takes up all that is due when it begins.
+
+    Tries become rarer with backoff, so a few passes are enough; unless they fall due faster than they can be tried.
+    """
+
+    MOST = 10
+
+    def __init__(self) -> None:
+        self.made = 0
+        self._begun: datetime | None = None
+
+    def goes_on(self, next_due: datetime | None, now: datetime) -> bool:
+        """Whether to try what is due, of which `next_due` is the oldest: in this pass, or in another one."""
+        if next_due is None or next_due > now:
+            return False
+        if self._begun is None or next_due > self._begun:
+            if self.made == self.MOST:
+                return False
+            self.made, self._begun = self.made + 1, now
+        return True

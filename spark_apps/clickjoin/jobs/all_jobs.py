@@ -6,6 +6,7 @@ It imports nothing but the standard library, so that a DAG file may read it.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from clickjoin.jobs.job import Argument, Job
 from clickjoin.model.errors import ConfigError
@@ -75,7 +76,8 @@ _JOBS = (
         arguments=(
             Argument("since", str, "First event time, such as 2026-03-01T12:00Z. Empty: verify.window ago.",
                      option="from", title="From"),
-            Argument("until", str, "Event time to end before. Empty: now.", option="to", title="To"),
+            Argument("until", str, "Event time to end before. Empty: now, and limits.max_skew.", option="to",
+                     title="To"),
             Argument("repair", bool, "Fix what can be fixed. Empty: as configured (verify.repair).", title="Repair"),
             Argument("remove_doubles", bool, "With repair: rows too many leave the output.", False,
                      title="Remove doubles"),
@@ -117,6 +119,21 @@ def entry() -> Path:
     if not _ENTRY.is_file():
         raise ConfigError(f"{_ENTRY}: is not there", remedy="Install spark_apps/ whole, beside the package clickjoin")
     return _ENTRY
+
+
+def data() -> dict[str, dict[str, Any]]:
+    """The same as plain data, by name; arguments with their JSON Schema."""
+    return {
+        job.name: {
+            "summary": job.summary, "commands": list(job.commands), "needs_spark": job.needs_spark,
+            "leased": job.leased, "reads": list(job.reads), "writes": list(job.writes),
+            "arguments": {
+                item.name: {"meaning": item.help, "default": item.default, "required": item.required} | item.schema()
+                for item in job.arguments
+            },
+        }
+        for job in _JOBS
+    }  # fmt: skip
 
 
 def markdown() -> str:

@@ -139,11 +139,13 @@ def _outlines(
 
 
 def _verdict(result: dict[str, Any], dates: int) -> dict[str, Any]:
-    failing = [row["verdict"] for row in result["dates"] if not row["ok"]]
-    failing += [f"{day}: {error}" for day, error in result["errors"].items()]
+    """In a line: which dates are not closed. Why stands with each of them, and was reported as it was worked on."""
+    open_ = [f"{row['date']} is {row['state']}" for row in result["dates"] if not row["ok"]]
+    open_ += [f"{day} has failed" for day in result["errors"]]
+    left = f"{len(open_)} of {dates} dates are not closed: {', '.join(open_)}"
     return {
-        "ok": not failing,
-        "verdict": f"faults left: {'; '.join(failing)}" if failing else f"{dates} dates are closed",
+        "ok": not open_,
+        "verdict": left if open_ else "1 date is closed" if dates == 1 else f"{dates} dates are closed",
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from clickjoin.model.errors import ClickjoinError
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
 from clickjoin.report.accounts import Accounts, account, kept_since
+from clickjoin.report.distinct import Batches, distinct
 from clickjoin.report.status import replicas
 from clickjoin.spark.failures import lost_jvm
 
@@ -66,22 +68,27 @@ def forever(
 
 
 def drained(spark: SparkSession, pipeline: Pipeline, replica: str, report: Reporter, check: bool) -> dict[str, Any]:
-    """Drain a pipeline; `ok` is False where the sums do not agree or a source has a problem."""
-    summary = Summary(report)
+    """Drain a pipeline; `ok` is False where the sums do not agree or a source has a problem.
+
+    `events_in` and `pending` are distinct events of this run, by id and time, however often each was tried. `waiting`,
+    `due` and `next_due` are of all events of the replica that wait at its end.
+    """
+    summary, batches = Summary(report), Batches(replica)
     start = time.perf_counter()
     engine = Engine(spark, pipeline, replica)
     once: dict[tuple[str, str], Problem] = {}
 
     def done(item: Settled) -> None:
         summary.add(item)
+        batches.add(item.plan)
         once.update({(problem.kind, problem.path): problem for problem in engine.problems() if problem.kind in _ONCE})
 
     left = engine.drain(done)
     seconds = time.perf_counter() - start
     summary.note((*(problem for problem in engine.problems() if problem.kind not in _ONCE), *once.values()))
-    result = summary.to_dict()
-    next_due = str(left.next_due) if left.next_due else None
-    result |= {"seconds": round(seconds, 3), "waiting": left.all, "next_due": next_due}
+    result = summary.to_dict() | asdict(distinct(engine.lake, batches))
+    next_due = left.next_due.isoformat() if left.next_due else None
+    result |= {"seconds": round(seconds, 3), "waiting": left.all, "due": left.due, "next_due": next_due}
     if check:
         result["accounts"] = counted(engine, report).to_dict()
     blocking = [p for p in result["problems"] if p["kind"] in ("missing", "unreadable", "lost-tail", FLOOD)]

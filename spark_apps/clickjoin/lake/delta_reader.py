@@ -5,7 +5,7 @@ What can be known of any table from its log, and the rows of those that are smal
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -145,11 +145,22 @@ class DeltaReader:
 
     def read(self, name: str, filters: list[Any] | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows of a table as Arrow; filters as pyarrow's `[(column, op, value)]`, pushed down to files."""
-        # Arrow's own file system: deltalake's, which is Python underneath, aborts some processes as they exit.
-        base, inner = pafs.FileSystem.from_uri(self.path(name))
-        files = pafs.SubTreeFileSystem(inner, base)
-        table, wanted = self.open(name), list(columns) if columns else None
+        files, table, wanted = self._files(name), self.open(name), list(columns) if columns else None
         try:
             return table.to_pyarrow_table(filters=filters, columns=wanted, filesystem=files)
         except pa.ArrowNotImplementedError:
             return _filtered_once_read(table, filters or [], wanted, files)
+
+    def batches(self, name: str, filters: list[Any] | None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns of a table's rows, a few at a time, for tables that may not fit in memory.
+
+        Filters as in `read`, on columns that are no text: texts of older files are of another Arrow type.
+        """
+        rows = self.open(name).to_pyarrow_dataset(filesystem=self._files(name))
+        where = filters_to_expression(filters) if filters else None
+        yield from rows.to_batches(columns=list(columns), filter=where, batch_readahead=1, fragment_readahead=1)
+
+    def _files(self, name: str) -> pafs.FileSystem:
+        # Arrow's own file system: deltalake's, which is Python underneath, aborts some processes as they exit.
+        base, inner = pafs.FileSystem.from_uri(self.path(name))
+        return pafs.SubTreeFileSystem(inner, base)

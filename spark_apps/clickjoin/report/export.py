@@ -22,7 +22,9 @@ _KEYS = ("stream", "source_partition", "offset")
 
 @dataclass(frozen=True)
 class Exported:
-    """Records and bytes written, by reason too; `without_bytes`: rows that say only that bytes were lost."""
+    """Records written, by reason too; `bytes`: size of the file, with its head and the line ends that were added;
+    `without_bytes`: rows that say only that bytes were lost.
+    """
 
     records: int
     bytes: int
@@ -92,7 +94,7 @@ def _pieces(delta: DeltaReader, batches: list[tuple[int, str]], wanted: list[Any
 
 def _write(log: BinaryIO, pieces: Iterator[dict[str, Any]]) -> Exported:
     reasons: Counter[str] = Counter()
-    size, empty, ended = 0, 0, True
+    empty, ended = 0, True
     for row in pieces:
         if not row["raw"]:
             empty += 1
@@ -101,6 +103,6 @@ def _write(log: BinaryIO, pieces: Iterator[dict[str, Any]]) -> Exported:
             log.write(b"" if ended else b"\n")
             reasons[row["reason"]] += 1
         log.write(row["raw"])
-        size, ended = size + len(row["raw"]), row["raw"].endswith(b"\n")
+        ended = row["raw"].endswith(b"\n")
     log.write(b"" if ended else b"\n")
-    return Exported(reasons.total(), size, dict(reasons), empty)
+    return Exported(reasons.total(), log.tell(), dict(reasons), empty)

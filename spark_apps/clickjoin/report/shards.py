@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.lake.maintenance import sizes
 from clickjoin.registry.boundary import load_boundary
-from clickjoin.registry.reshard import entries
+from clickjoin.registry.reshard import Entry, entries
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
@@ -32,3 +32,14 @@ def shards(delta: DeltaReader) -> dict[str, Any]:
             for number in numbers
         },
     }
+
+
+def dropped(before: DeltaReader, after: DeltaReader) -> list[dict[str, Any]]:
+    """Entries in force of one lake's timeline that another has not, as since, shards: what a restore takes back."""
+    kept = {(entry.since, entry.shards) for entry in _in_force(after)}
+    gone = [entry for entry in _in_force(before) if (entry.since, entry.shards) not in kept]
+    return [{"since": entry.since.isoformat(), "shards": entry.shards} for entry in gone]
+
+
+def _in_force(delta: DeltaReader) -> list[Entry]:
+    return [entry for entry in entries(delta) if not entry.void] if delta.exists("shard_timeline") else []

@@ -1,0 +1,41 @@
+"""When a drain stops trying again, and what it says of the events that it leaves waiting."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from clickjoin.cli.console_runs import waits
+from clickjoin.dispatcher.pacing import Passes
+from tests.unit.lakes import NOON
+
+SECOND = timedelta(seconds=1)
+
+
+def test_nothing_due_is_nothing_to_do() -> None:
+    passes = Passes()
+    assert not passes.goes_on(None, NOON)
+    assert not passes.goes_on(NOON + SECOND, NOON)
+    assert passes.goes_on(NOON, NOON)
+
+
+def test_a_pass_takes_up_all_that_was_due_when_it_began() -> None:
+    passes = Passes()
+    assert all(passes.goes_on(NOON - n * SECOND, NOON + n * SECOND) for n in range(100))
+    assert passes.made == 1
+
+
+def test_what_falls_due_again_and_again_is_left_after_some_passes() -> None:
+    passes = Passes()
+    made = [passes.goes_on(NOON + n * SECOND, NOON + n * SECOND) for n in range(20)]
+    assert made == [True] * Passes.MOST + [False] * (20 - Passes.MOST)
+
+
+def test_what_waits_is_said_with_its_time() -> None:
+    data = {"waiting": 1200, "due": 0, "next_due": NOON.isoformat()}
+    assert waits(data) == (
+        "1,200 events wait for their primary event: none is due before 2026-03-01T12:00:00Z, so this drain ends; "
+        "`clickjoin run` or `retry` tries them then"
+    )
+    assert waits(data | {"waiting": 1}).startswith("1 event waits for its primary event: none is due before ")
+    assert "3 of them are due again" in waits(data | {"due": 3})
+    assert waits({"waiting": 0, "due": 0, "next_due": None}) == ""
