@@ -154,6 +154,33 @@ def test_a_proposal_joins_all(folder: Path, shape: tuple[Any, ...]) -> None:
     assert all(sample.read == sample.good for sample in found.samples.values())
 
 
+def test_typed_columns_of_the_output(folder: Path) -> None:
+    nested(folder)
+    proposal = propose("queries/*", "clicks/*", folder)
+    (folder / "p.yaml").write_text(proposal.text)
+    columns = {name: (column.source, column.type) for name, column in load(folder / "p.yaml").output.columns.items()}
+    assert columns == {
+        "ids": ("foreign.event.ids[0]", "STRING"),
+        "n": ("foreign.n", "BIGINT"),
+        "primary_n": ("primary.meta.n", "BIGINT"),
+    }
+
+
+def test_types_of_csv_are_what_its_texts_stand_for(folder: Path) -> None:
+    rows = "".join(f"q{n},{n},{n}.5,0{n},x,\n" for n in range(9))
+    (folder / "queries" / "q.csv").write_text(f"id,n,price,zip,a.b,none\n{rows}")
+    lines(folder / "clicks" / "c.jsonl", [{"click_id": f"c{n}", "q": f"q{n}", "ts": iso(START)} for n in range(9)])
+    proposal = propose("queries/*", "clicks/*", folder)
+    (folder / "p.yaml").write_text(proposal.text.replace("event_time: FILL_IN", "event_time: ts"))
+    columns = {name: (column.source, column.type) for name, column in load(folder / "p.yaml").output.columns.items()}
+    assert columns == {
+        "n": ("primary.n", "BIGINT"),
+        "price": ("primary.price", "DOUBLE"),
+        "zip": ("primary.zip", "STRING"),
+        "a_b": ("primary.`a.b`", "STRING"),
+    }
+
+
 def test_what_cannot_be_derived_is_left_to_fill_in(folder: Path) -> None:
     lines(folder / "queries" / "q.jsonl", [{"word": "a"}, {"word": "a"}])
     lines(folder / "clicks" / "c.jsonl", [{"item": 1}, {"item": 1}])

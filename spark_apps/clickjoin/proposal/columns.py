@@ -102,9 +102,16 @@ def _plausible(micros: int) -> bool:
     return _EARLIEST <= micros <= _LATEST
 
 
-def type_of(values: Sequence[Any]) -> str:
-    """The Spark SQL type that all values of a column fit; STRING where no other does."""
-    given = [value for value in values if value is not None]
+def _value(text: str) -> Any:
+    """What a text of CSV stands for; numbers that begin with a zero are names."""
+    if re.fullmatch(r"-?(0|[1-9]\d{0,17})", text):
+        return int(text)
+    return float(text) if re.fullmatch(r"-?(0|[1-9]\d*)\.\d+", text) else text
+
+
+def type_of(values: Sequence[Any], *, as_text: bool) -> str:
+    """The Spark SQL type that all values of a column fit; STRING where no other does. `as_text`: as CSV has them."""
+    given = [_value(value) if as_text else value for value in values if value not in (None, "")]
     if given and all(isinstance(value, bool) for value in given):
         return "BOOLEAN"
     if given and all(isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 for value in given):

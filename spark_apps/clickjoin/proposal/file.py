@@ -12,6 +12,7 @@ import yaml
 
 from clickjoin.proposal.guess import Choice, guess
 from clickjoin.proposal.logs import Log, look
+from clickjoin.proposal.output import proposed_columns
 
 PRIMARY_RECORDS, FOREIGN_RECORDS = 100_000, 5_000
 
@@ -41,6 +42,7 @@ def propose(primary: str, foreign: str, folder: Path) -> Proposal:
         "pipeline: clicks",
         f"lake: {_quoted(str(folder / 'lake'))}",
         *(line for name, log in logs.items() for line in _stream(name, log, streams[name])),
+        *_output(logs, streams),
     ]
     return Proposal("\n".join(lines) + "\n", choices)
 
@@ -53,6 +55,27 @@ def _stream(name: str, log: Log, fields: dict[str, Choice]) -> Iterator[str]:
     yield f"  source: {flow({'kind': 'files', **source})}"
     for field, choice in fields.items():
         yield f"  {field}: {flow(choice.value)}  # {choice.sure}: {choice.why}"
+
+
+def _output(logs: dict[str, Log], streams: dict[str, dict[str, Choice]]) -> Iterator[str]:
+    used = {
+        name: {column for choice in fields.values() for column in _named(choice.value)}
+        for name, fields in streams.items()
+    }
+    columns = proposed_columns(logs, used)
+    if columns:
+        yield "output:  # table `joined` has these beside ids and times; a value that does not fit is null, and counted"
+        yield "  columns:"
+    for name, (source, kind) in columns.items():
+        yield f"    {flow(name)}: {flow({'from': source, 'type': kind})}"
+    if columns:
+        yield "  records: both  # keep the whole records as JSON too: none | foreign | primary | both"
+
+
+def _named(value: Any) -> tuple[str, ...]:
+    if isinstance(value, dict):
+        return (str(value.get("column")),)
+    return value if isinstance(value, tuple) else (str(value),)
 
 
 def flow(value: Any) -> str:

@@ -29,13 +29,15 @@ _LOOK = Budget(10**9, 1 << 40)
 class Log:
     """Records of a log: `columns` by path, each with one value a record (None where it has none).
 
-    `source`: how the files are read; `rows`: how many records; `bad`: lines that are none.
+    `source`: how the files are read; `rows`: how many records; `bad`: lines that are none; `is_csv`: columns are the
+    header's, and all values text.
     """
 
     source: Files
     columns: dict[str, list[Any]]
     rows: int
     bad: int
+    is_csv: bool = False
 
 
 def look(pattern: str, most: int) -> Log:
@@ -103,7 +105,9 @@ def _of_csv(pattern: str, path: str, files: Sequence[Sequence[str]], each: int) 
     written |= {} if headed else {"columns": tuple(names)}
     if ".csv" not in path.rsplit("/", 1)[-1]:
         written["format"] = "csv"
-    return Log(Files(kind="files", path=pattern, **written), _columns(good), len(good), len(body) - len(good))
+    return Log(
+        Files(kind="files", path=pattern, **written), _columns(good), len(good), len(body) - len(good), is_csv=True
+    )
 
 
 def _separator(lines: Sequence[str]) -> str:
