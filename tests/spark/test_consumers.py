@@ -1,0 +1,84 @@
+"""The examples of docs/consumers.md, run as they stand there."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.bench import Bench, click, event_id, query
+
+TEXT = (Path(__file__).parents[2] / "docs/consumers.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+Q = query("q")
+SPARK, ARROW, STREAM, VERSION, TIME = range(5)
+
+
+@pytest.fixture
+def bench(make: Any) -> Bench:
+    bench: Bench = make()
+    bench.queries(Q)
+    bench.clicks(*(click(f"c{n}", n, Q) for n in range(5)))
+    bench.join()
+    return bench
+
+
+def run(block: int, **names: Any) -> dict[str, Any]:
+    exec(compile(BLOCKS[block], "docs/consumers.md", "exec"), names)
+    return names
+
+
+def table(bench: Bench) -> str:
+    return f"{bench.pipeline.root}/joined"
+
+
+def ids(low: int, high: int) -> list[str]:
+    return [event_id(f"c{n}", n) for n in range(low, high)]
+
+
+def test_there_are_as_many_examples_as_are_run() -> None:
+    assert len(BLOCKS) == 5
+
+
+def test_at_once(bench: Bench) -> None:
+    found = run(SPARK, spark=bench.spark, table=table(bench))["rows"]
+    assert sorted(row["event_id"] for row in found.collect()) == ids(0, 5)
+    names = run(ARROW, table=table(bench))
+    assert sorted(names["rows"]["event_id"].to_pylist()) == ids(0, 5)
+    assert len(names["frame"]) == 5
+
+
+def test_a_stream_gives_each_row_once_through_compaction(bench: Bench, tmp_path: Path) -> None:
+    given = {
+        "spark": bench.spark,
+        "table": table(bench),
+        "checkpoint": str(tmp_path / "at"),
+        "copy": str(tmp_path / "copy"),
+    }
+    run(STREAM, **given)
+    bench.clicks(*(click(f"c{n}", n, Q) for n in range(5, 8)))
+    bench.join()
+    bench.spark.sql(f"OPTIMIZE delta.`{table(bench)}`").collect()
+    run(STREAM, **given)
+    bench.clicks(*(click(f"c{n}", n, Q) for n in range(8, 10)))
+    bench.join()
+    run(STREAM, **given)
+    copied = bench.spark.read.format("delta").load(str(tmp_path / "copy")).collect()
+    assert sorted(row["event_id"] for row in copied) == ids(0, 10)
+
+
+def test_files_since_a_version(bench: Bench) -> None:
+    last = bench.engine.lake.delta.version("joined")
+    bench.clicks(*(click(f"c{n}", n, Q) for n in range(5, 8)))
+    bench.join()
+    assert list(run(VERSION, table=table(bench), last=last)["new"].values()) == [3]
+
+
+def test_rows_since_a_time(bench: Bench) -> None:
+    newest = max(bench.engine.lake.delta.read("joined")["published_at"].to_pylist())
+    assert sorted(run(TIME, table=table(bench), newest=newest)["rows"]["event_id"].to_pylist()) == ids(0, 5)
+    late = newest + timedelta(hours=2)
+    assert run(TIME, table=table(bench), newest=late)["rows"].num_rows == 0
