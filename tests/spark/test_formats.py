@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tests.spark.bench import NOON, Bench
 from tests.spark.hand import found, verify
@@ -36,9 +37,11 @@ def payloads(bench: Bench) -> dict[str, Any]:
     return {row["event_id"]: (json.loads(row["foreign"]), json.loads(row["primary"])) for row in rows}
 
 
-def test_parquet_of_columns_joins_nested_packed_json(make: Any) -> None:
+@pytest.mark.parametrize("driver_bytes", ["0B", "16MB"])
+def test_parquet_of_columns_joins_nested_packed_json(make: Any, driver_bytes: str) -> None:
     """Queries are rows of Parquet whose id is three columns; clicks name it inside of objects; one query comes late."""
     bench = make(
+        batch={"driver_bytes": driver_bytes},
         primary={
             "source": {"kind": "files", "path": "./primary/*.parquet"},
             "event_id": ["host", "pid", "seq"],

@@ -134,7 +134,7 @@ def test_values_of_parquet_as_json(tmp_path: Path) -> None:
         (line,) = b"".join(unpack(file.fileno())).splitlines()
     assert json.loads(line) == {
         "id": "x", "at": "2019-11-24T02:27:02.000500Z", "bare": "2019-11-24T02:27:02Z", "day": "2019-11-24",
-        "price": "3.50", "ratio": None, "raw": "/wA=", "text": "café", "map": {"k": 1}, "none": None,
+        "price": "3.50", "ratio": None, "raw": "base64:/wA=", "text": "café", "map": {"k": 1}, "none": None,
     }  # fmt: skip
 
 
@@ -178,3 +178,66 @@ def test_a_path_names_a_column_of_csv_as_it_is(tmp_path: Path) -> None:
     for path, number in (("user.id", 0), ("`a[b`", 1)):
         feed = Feed(tmp_path, "*")
         assert feed.step(event_id=path) == [number]
+
+
+def lines_of(path: Path) -> list[bytes]:
+    with path.open("rb") as file:
+        return b"".join(unpack(file.fileno())).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (pa.array([300_000_000_000_000_000], pa.timestamp("us")), "11476-08-15 05:20:00.000000"),
+        (pa.array([300_000_000_000_000], pa.timestamp("ms", "Europe/Berlin")), "11476-08-15 05:20:00.000000Z"),
+        (pa.array([2**31 - 2], pa.date32()), "<value out of range: 2147483646>"),
+        (pa.array([0], pa.timestamp("us", "+0530")), "1970-01-01T00:00:00Z"),
+        (pa.array([0], pa.timestamp("us", "Foo/Bar")), "1970-01-01T00:00:00Z"),
+        (pa.array([[(b"\xff", 1)]], pa.map_(pa.binary(), pa.int64())), {"base64:/w==": 1}),
+        (pa.array([[(date(2019, 1, 2), 1)]], pa.map_(pa.date32(), pa.int64())), {"2019-01-02": 1}),
+        (pa.array([b"\x01" * 16], pa.uuid()), "01010101-0101-0101-0101-010101010101"),
+        (pa.array([b"//79"]), "//79"),
+        (pa.array([b"\xff\xfe\xfd"]), "base64://79"),
+        (pa.array([b"base64://79"]), "base64:YmFzZTY0Oi8vNzk="),
+    ],
+)
+def test_odd_values_of_parquet(tmp_path: Path, column: Any, shown: Any) -> None:
+    table = pa.table({"id": pa.array(["a"] * 3), "odd": pa.chunked_array([column, pa.nulls(2, column.type)])})
+    pq.write_table(table, tmp_path / "x.parquet")
+    found = [json.loads(line) for line in lines_of(tmp_path / "x.parquet")]
+    assert found == [{"id": "a", "odd": shown}] + [{"id": "a", "odd": None}] * 2
+
+
+def test_a_row_that_is_no_text_is_one_bad_record(tmp_path: Path) -> None:
+    feed = Feed(tmp_path, "*.parquet")
+    ids = pa.array([f"h:1:{BASE + number}" for number in range(20)])
+    text = pa.array([b"fine"] * 10 + [b"\xff"] + [b"fine"] * 9).view(pa.binary())
+    broken = pa.StringArray.from_buffers(20, *text.buffers()[1:])
+    pq.write_table(pa.table({"id": ids, "text": broken}), tmp_path / "x.parquet")
+    rows = feed.read(feed.plan().splits)
+    assert numbers(rows) == [number for number in range(20) if number != 10]
+    (bad,) = (row for row in rows if row["reason"])
+    assert (bad["reason"], b"UnicodeDecodeError" in bad["raw"]) == ("broken-json", True)
+
+
+@pytest.mark.parametrize(("suffix", "pack"), PACKERS)
+def test_what_follows_the_content_costs_none_of_it(tmp_path: Path, suffix: str, pack: Any) -> None:
+    feed, packed = Feed(tmp_path), tmp_path / f"x.jsonl.{suffix}"
+    packed.write_bytes(pack(events(0, 1000)) + b"\n")
+    age(packed, 60)
+    rows = feed.read(feed.plan().splits)
+    assert numbers(rows) == list(range(1000))
+    assert [row["reason"] for row in rows if row["reason"]] == ["broken-file"]
+
+
+def test_frames_of_zst_that_hold_nothing(tmp_path: Path) -> None:
+    feed, skipped = Feed(tmp_path), b"\x50\x2a\x4d\x18\x04\x00\x00\x00abcd"
+    (tmp_path / "x.jsonl.zst").write_bytes(skipped + zstd(events(0, 10)) + skipped + zstd(events(10, 20)))
+    assert feed.step() == list(range(20))
+
+
+def test_empty_members_and_padding_of_bz2(tmp_path: Path) -> None:
+    feed, empty = Feed(tmp_path), bz2.compress(b"")
+    whole = empty + bz2.compress(events(0, 10)) + empty + b"\0\0" + bz2.compress(events(10, 20)) + empty + b"\0"
+    (tmp_path / "x.jsonl.bz2").write_bytes(whole)
+    assert feed.step() == list(range(20))

@@ -5,6 +5,7 @@ Runs on executors. Which it is, the first bytes say; the name says only that it 
 
 from __future__ import annotations
 
+import bz2
 import io
 import os
 import zlib
@@ -14,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from clickjoin.kernel.parquet_lines import has_footer, json_lines
+from clickjoin.kernel.zstd_frames import frames_end, is_skipped
 
 BLOCK = 8 << 20
 SUFFIXES = (".gz", ".zst", ".bz2", ".parquet")
@@ -58,8 +60,8 @@ def unpack(fd: int, size: int = BLOCK) -> Iterator[bytes]:
     if kind == "gzip":
         return _gzip(fd, size)
     file = _File(fd)
-    pieces = json_lines(file) if kind == "parquet" else _stream(file, kind or "zstd")
-    return _blocks(_checked(pieces, file), size)
+    streams = {"parquet": json_lines, "bz2": _bz2}
+    return _blocks(_checked(streams.get(kind or "", _zstd)(file), file), size)
 
 
 def unpacked_size(fd: int, size: int) -> int:
@@ -75,6 +77,8 @@ def unpacked_size(fd: int, size: int) -> int:
 
 def _kind(fd: int) -> str | None:
     head = os.pread(fd, 4, 0)
+    if is_skipped(head):
+        return "zstd"
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
@@ -107,10 +111,10 @@ def _inflate(member: Any, packed: bytes, size: int, at: int) -> bytes:
 
 
 class _File(io.RawIOBase):
-    """A descriptor as a file with a place of its own; `failed`: what the disk said, if it failed."""
+    """A descriptor as a file with a place of its own, up to `end` if there is one; `failed`: the disk did."""
 
-    def __init__(self, fd: int) -> None:
-        self.fd, self.at, self.failed = fd, 0, False
+    def __init__(self, fd: int, end: int | None = None) -> None:
+        self.fd, self.at, self.end, self.failed = fd, 0, end, False
 
     def readable(self) -> bool:
         return True
@@ -128,7 +132,8 @@ class _File(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            data = os.pread(self.fd, len(buffer), self.at)
+            length = len(buffer) if self.end is None else max(min(len(buffer), self.end - self.at), 0)
+            data = os.pread(self.fd, length, self.at)
         except OSError:
             self.failed = True
             raise
@@ -137,17 +142,50 @@ class _File(io.RawIOBase):
         return len(data)
 
 
-def _stream(file: _File, kind: str) -> Iterator[bytes]:
-    with pa.CompressedInputStream(pa.PythonFile(file, mode="r"), kind) as stream:
+def _zstd(file: _File) -> Iterator[bytes]:
+    given = 0
+    try:
+        for piece in _pieces(file):
+            yield piece
+            given += len(piece)
+    except (pa.ArrowException, OSError):
+        # A read throws away what it had when it meets damage: what lies in whole frames is read without what follows.
+        if not file.failed:
+            yield b"".join(_pieces(_File(file.fd, frames_end(file.fd))))[given:]
+        raise
+
+
+def _pieces(file: _File) -> Iterator[bytes]:
+    if file.end == 0:
+        return
+    with pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd") as stream:
         while piece := stream.read(_STEP):
             yield piece
+
+
+def _bz2(file: _File) -> Iterator[bytes]:
+    member, packed, inside = bz2.BZ2Decompressor(), b"", False
+    while True:
+        if member.eof:
+            packed, member, inside = member.unused_data.lstrip(b"\0"), bz2.BZ2Decompressor(), False
+        if not packed and member.needs_input:
+            packed = file.read(_STEP)
+            packed = packed if inside else packed.lstrip(b"\0")  # padding between members
+            if not packed and inside:
+                raise ValueError(f"after {file.tell()} packed bytes")
+            if not packed:
+                return
+        inside = True
+        if block := member.decompress(packed, _STEP):
+            yield block
+        packed = b""
 
 
 def _checked(pieces: Iterator[bytes], file: _File) -> Iterator[bytes]:
     """What the library cannot read is damaged, unless it was the disk that failed."""
     try:
         yield from pieces
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except Exception as error:  # such as OverflowError, KeyError, TypeError: what libraries raise for odd content
         if file.failed:
             raise
         raise BrokenFile(f"it ends early or is damaged ({str(error).splitlines()[0][:200]})") from error

@@ -1,6 +1,6 @@
 """Rows of a Parquet file as JSON lines, always the same bytes for the same rows. Runs on executors.
 
-Times are ISO 8601 text in UTC, cut to microseconds; decimals and dates are text; binary that is no UTF-8 is base64;
+Times are ISO 8601 text in UTC, cut to microseconds; decimals and dates are text; binary that is no UTF-8 is `base64:…`;
 a map is an object; NaN and infinity, which JSON does not have, are null.
 """
 
@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 _ROWS = 4096
+_BASE64 = "base64:"
 
 
 def has_footer(file: Any) -> bool:
@@ -29,18 +31,42 @@ def has_footer(file: Any) -> bool:
 
 
 def json_lines(file: Any) -> Iterator[bytes]:
-    """All rows, some at a time, each ended by a newline. Errors: those of PyArrow where the file is damaged."""
+    """All rows, some at a time, each ended by a newline. Errors: those of PyArrow where the file is damaged.
+
+    A row that cannot be written as JSON is a line that is none, and says why.
+    """
     with pq.ParquetFile(file, pre_buffer=False, coerce_int96_timestamp_unit="us") as source:
         for batch in source.iter_batches(_ROWS, use_threads=False):
-            rows = pa.table(_readable(batch)).to_pylist(maps_as_pydicts="lossy")
-            yield b"".join(_line(row) for row in rows)
+            rows = pa.table(_readable(batch))
+            try:
+                yield b"".join(map(_line, rows.to_pylist(maps_as_pydicts="lossy")))
+            except Exception:  # of one value: see which
+                yield b"".join(_line_of(rows.slice(at, 1)) for at in range(rows.num_rows))
+
+
+def _line_of(row: pa.Table) -> bytes:
+    try:
+        return _line({name: _value(row[name]) for name in row.column_names})
+    except Exception as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return f"a row of Parquet that cannot be written as JSON: {why}\n".encode()
+
+
+def _value(column: Any) -> Any:
+    try:
+        (value,) = column.to_pylist(maps_as_pydicts="lossy")
+    except (OverflowError, ValueError):
+        if not (pa.types.is_temporal(column.type)):
+            raise
+        (value,) = column.cast(pa.string()).to_pylist()  # beyond the years that Python has
+    return value
 
 
 def _readable(batch: pa.RecordBatch) -> dict[str, Any]:
-    """Columns by name, without nanoseconds, which Python's times do not hold."""
+    """Columns by name: times in UTC, of zones that are known or not, without nanoseconds, which Python lacks."""
     return {
-        field.name: column.cast(pa.timestamp("us", field.type.tz), safe=False)
-        if pa.types.is_timestamp(field.type) and field.type.unit == "ns"
+        field.name: column.cast(pa.timestamp("us", "UTC" if field.type.tz else None), safe=False)
+        if pa.types.is_timestamp(field.type) and (field.type.unit == "ns" or field.type.tz)
         else column
         for field, column in zip(batch.schema, batch.columns, strict=True)
     }
@@ -48,18 +74,27 @@ def _readable(batch: pa.RecordBatch) -> dict[str, Any]:
 
 def _line(row: dict[str, Any]) -> bytes:
     try:
-        text = json.dumps(row, default=_text, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except ValueError:
-        text = json.dumps(_finite(row), default=_text, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace") + b"\n"
+        text = _dumped(row)
+    except (ValueError, TypeError):  # NaN, or a key of a map that is no text
+        text = _dumped(_plain(row))
+    return text.encode() + b"\n"
 
 
-def _finite(value: Any) -> Any:
+def _dumped(value: Any) -> str:
+    return json.dumps(value, default=_text, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """Without what JSON does not have: NaN and infinity, and keys that are no text."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list) else value
+        return {key if isinstance(key, str) else _key(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _key(value: Any) -> str:
+    return value if isinstance(value, str) else str(value if isinstance(value, int | float) else _text(value))
 
 
 def _text(value: Any) -> Any:
@@ -67,6 +102,8 @@ def _text(value: Any) -> Any:
         return (value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value).isoformat() + "Z"
     if isinstance(value, date | time):
         return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, timedelta):
@@ -77,7 +114,9 @@ def _text(value: Any) -> Any:
 
 
 def _of_bytes(value: bytes) -> str:
+    """Text where it is some, else base64 with a mark, so that two values never look alike."""
     try:
-        return value.decode()
+        text = value.decode()
     except UnicodeDecodeError:
-        return base64.b64encode(value).decode()
+        text = _BASE64
+    return _BASE64 + base64.b64encode(value).decode() if text.startswith(_BASE64) else text

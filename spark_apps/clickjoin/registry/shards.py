@@ -20,6 +20,7 @@ _FIELDS = {
     "bucket_seconds": "registry.bucket",
     "event_time": "foreign.event_time",
     "event_id": "foreign.event_id",
+    "max_skew": "limits.max_skew",
 }
 
 
@@ -69,10 +70,22 @@ def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
                 )
 
 
-def fixed(pipeline: Pipeline) -> dict[str, int | str]:
+def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
     """What a lake is begun with and keeps, as columns of the timeline: by it an event is one and the same, for ever."""
+    # A new entry of the timeline must lie beyond all claims, and how far those reach is for this limit to say.
     return {
         "bucket_seconds": int(pipeline.registry.bucket),
         "event_time": str(pipeline.foreign.event_time),
-        "event_id": ", ".join(pipeline.foreign.event_id),
+        "event_id": _columns(pipeline),
+        "max_skew": pipeline.limits.max_skew,
     }
+
+
+def _columns(pipeline: Pipeline) -> str:
+    """What an id is made of; the names of CSV that no header gives are part of that."""
+    ids, columns = pipeline.foreign.event_id, pipeline.foreign.source.columns
+    return ", ".join(map(_plain, ids)) + (f" of {', '.join(map(_plain, columns))}" if columns else "")
+
+
+def _plain(name: str) -> str:
+    return f"`{name}`" if "," in name else name

@@ -72,6 +72,7 @@ added_at  TIMESTAMP when the entry was made
 bucket_seconds INT  width of a bucket, fixed when the lake was begun
 event_time STRING   where the foreign event's time comes from, fixed when the lake was begun
 event_id  STRING    columns that the foreign event's id is made of, fixed when the lake was begun
+max_skew  DOUBLE    seconds that an event may lie in the future, fixed when the lake was begun
 """
     ),
 )
