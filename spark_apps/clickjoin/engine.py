@@ -164,6 +164,7 @@ class Engine:
     def finish(self, plan: BatchPlan) -> Settled:
         """Carry an unsettled join or retry batch through, of whichever replica; it must have landed."""
         delta = self.lake.delta
+        delta.ensure_durable("journal")
         dispatcher = Dispatcher(self.pipeline, delta, plan.replica, plan.sequence, self.sources, self.clock)
         return self._run(plan, dispatcher, 0.0)
 

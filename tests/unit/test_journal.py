@@ -7,12 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.dispatcher.journal import Journal, JournalState, OffsetsByStream, fold, give_back
-from clickjoin.lake import DeltaTables
+from clickjoin.lake import DeltaTables, committer
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.split import SourceOffset
 from clickjoin.schemas import BATCHES
@@ -88,6 +90,20 @@ def test_two_threads_plan_and_settle_once(root: str) -> None:
     winners = {"a": [n for n, won in enumerate(one, 1) if won[0]], "b": [n for n, won in enumerate(other, 1) if won[0]]}
     expected = {name: position(name, max(numbers)) for name, numbers in winners.items() if numbers}
     assert journal(root).load() == JournalState(rounds, None, {"foreign": expected})
+
+
+def test_a_plan_of_a_process_that_was_killed_is_flushed_before_it_is_worked_on(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power cut could keep what the batch commits, and not its plan."""
+    chosen = SimpleNamespace(pipeline="zozo", inputs=())
+    flushed: list[str] = []
+    monkeypatch.setattr(committer, "_flush", lambda uri, *_: flushed.append(Path(uri).name))
+    journal(root).plan(plan(1), NOW)
+    flushed.clear()
+    dispatcher = Dispatcher(chosen, DeltaTables(root), "main", "join")  # type: ignore[arg-type]
+    assert dispatcher.unsettled() == plan(1)
+    assert flushed == ["journal"]
 
 
 def test_replicas_and_sequences_are_apart(root: str) -> None:

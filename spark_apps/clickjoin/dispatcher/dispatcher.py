@@ -82,6 +82,8 @@ class Dispatcher:
         """The batch that was planned and is not settled: it goes first, with the splits that it had."""
         if self._state is None or self.journal.planned() != self._state.last or self._state.unsettled:
             self._state = self.journal.load()
+            if self._state.unsettled:
+                self.journal.flush()  # or a power cut could keep what the batch commits, and not its plan
         return self._state.unsettled
 
     def next_join(self) -> BatchPlan | None:

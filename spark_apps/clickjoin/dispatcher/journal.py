@@ -159,6 +159,10 @@ class Journal(JournalReader):
         }
         return self._writer.append("journal", [row], Txn(f"{self._app}/planned", plan.number))
 
+    def flush(self) -> None:
+        """Make what the journal holds durable: a plan may be another process's, killed before it could do so itself."""
+        self._writer.ensure_durable("journal")
+
     def settle(
         self,
         number: int,

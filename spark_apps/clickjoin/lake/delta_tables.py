@@ -143,6 +143,11 @@ class DeltaTables(DeltaReader):
         """
         return self.add(name, [], txn)
 
+    def ensure_durable(self, name: str) -> None:
+        """Flush a table's newest versions to disk, whoever wrote them. Errors: CommitStateUnknown."""
+        table = self.open(name)
+        committer(table.table_uri).ensure_durable(table)
+
     def _once(self, name: str, write: Callable[[], Sequence[DataFile]], txn: Txn | None) -> bool:
         files: Sequence[DataFile] | None = None
         for race in range(_RACES):
