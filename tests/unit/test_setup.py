@@ -157,6 +157,11 @@ def test_a_time_in_a_form_and_an_id_of_columns_can_be_resharded(tmp_path: Path) 
             "foreign.event_time is ts as %d/%m/%Y in Europe/Berlin .* with embedded",
             {"foreign": {"event_time": {"column": "ts", "format": "%d/%m/%Y", "zone": "Europe/Berlin"}}},
         ),
+        ("limits.max_skew is 5.0 .* with 300.0", {"limits": {"max_skew": "5s"}}),
+        (
+            "foreign.event_id is id of id, ts in .* with id",
+            {"foreign": {"source": {"kind": "files", "path": "/logs/c/*", "format": "csv", "columns": ["id", "ts"]}}},
+        ),
         ("foreign.event_id is host, pid in .* with id", {"foreign": {"event_id": ["host", "pid"]}}),
     ],
 )

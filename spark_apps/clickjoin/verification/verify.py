@@ -94,7 +94,7 @@ class Verifier:
         self._lake.delta.append("verification", report.rows())
         for name in ("verification", "findings"):
             drop_before(self._lake.delta, name, "at", report.at - timedelta(seconds=self._pipeline.retention.metrics))
-        self._report_line(f"verified {span.low} to {span.high} in {report.seconds:.1f} s")
+        self._report_line(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
 
     def _repaired(self, span: Span, micros: int, damage: Damage, wanted: Wanted) -> Report:
