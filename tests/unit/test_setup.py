@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from clickjoin.config import Pipeline
+from clickjoin.config.pipeline import Limits
 from clickjoin.kernel.adapter import Adapter
 from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
@@ -146,6 +147,15 @@ def test_a_time_in_a_form_and_an_id_of_columns_can_be_resharded(tmp_path: Path) 
     reshard(DeltaTables(chosen.root), chosen, 8, None, datetime.now(UTC))
     rows = DeltaTables(chosen.root).read("shard_timeline").to_pylist()
     assert {(row["event_time"], row["event_id"]) for row in rows} == {("ts as %d/%m/%Y in UTC", "host, pid")}
+
+
+def test_a_file_with_another_skew_reshards_nothing(tmp_path: Path) -> None:
+    """By a smaller one its entry could lie below claims that others have made."""
+    initialise(pipeline(tmp_path))
+    other = pipeline(tmp_path).model_copy(update={"limits": Limits(max_skew="5s")})
+    with pytest.raises(ConfigError, match=r"limits\.max_skew is 5\.0 .* with 300\.0"):
+        reshard(DeltaTables(other.root), other, 8, None, datetime.now(UTC))
+    assert DeltaTables(other.root).rows("shard_timeline") == 1
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import EPOCH, bucket_at, bucket_start
 from clickjoin.model.timeline import Timeline
 from clickjoin.model.txn import Txn
-from clickjoin.registry.shards import fence, fixed, in_force, load_timeline
+from clickjoin.registry.shards import fence, fixed, in_force, load_timeline, require_same
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -67,6 +67,7 @@ def reshard(delta: DeltaTables, pipeline: Pipeline, shards: int, since: datetime
 
     Errors: ConfigError, which says why an entry is refused; LakeError where another change came first.
     """
+    require_same(delta, pipeline)
     since = since or earliest(pipeline, now)
     check(pipeline, load_timeline(delta), delta.read("shard_timeline")["from_time"].to_pylist(), shards, since, now)
     row = {
