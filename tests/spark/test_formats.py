@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.bench import NOON, Bench
+from clickjoin.jobs.run import drained
+from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import found, verify
 
 START = datetime.fromtimestamp(NOON, UTC)
@@ -80,6 +81,22 @@ def test_parquet_of_columns_joins_nested_packed_json(make: Any, driver_bytes: st
     assert (bad["reason"], json.loads(bad["raw"])) == ("missing-id", clicks[-1])
     report = verify(bench)
     assert (found(report), report.ok) == ({}, True)
+
+
+def test_a_file_that_ends_early_is_a_problem(make: Any) -> None:
+    """What it lacks is in no count, so a drain must not end as if all were well."""
+    bench = make(foreign={"source": {"kind": "files", "path": "./foreign/*"}, "event_id": "event_id",
+                          "event_time": "embedded", "primary_id": "query_id", "primary_time": "embedded"})  # fmt: skip
+    asked = query("q")
+    bench.queries(asked)
+    lines = "".join(json.dumps(click(f"c{n}", n, asked)) + "\n" for n in range(30)).encode()
+    (bench.folder / "foreign" / "c.jsonl.bz2").write_bytes(bz2.compress(lines) + b"what is no bz2")
+    bench.rest(60)
+    result = drained(bench.spark, bench.pipeline, "main", lambda _: None, check=True)
+    assert [(problem["kind"], Path(problem["path"]).name) for problem in result["problems"]] == [
+        ("broken-file", "c.jsonl.bz2")
+    ]
+    assert (result["joined"], result["ok"], result["accounts"]["agree"]) == (30, False, True)
 
 
 def write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:

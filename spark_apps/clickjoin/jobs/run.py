@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.dispatcher.unsettled import unsettled
 from clickjoin.engine import Engine, Settled
-from clickjoin.event_store.bad_input import FLOOD
+from clickjoin.event_store.bad_input import BROKEN, FLOOD
 from clickjoin.jobs.summary import Summary
 from clickjoin.model.errors import ClickjoinError
 from clickjoin.model.reporter import Reporter
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MAX_PAUSE = 30.0
 PATIENCE, _LOOK_SECONDS = 120.0, 0.5
-_ONCE = (FLOOD, "lost-tail", "rewritten")  # problems that only the look which finds them tells of
+_ONCE = (FLOOD, BROKEN, "lost-tail", "rewritten")  # problems that only the look which finds them tells of
 
 
 def forever(
@@ -91,7 +91,7 @@ def drained(spark: SparkSession, pipeline: Pipeline, replica: str, report: Repor
     result |= {"seconds": round(seconds, 3), "waiting": left.all, "due": left.due, "next_due": next_due}
     if check:
         result["accounts"] = counted(engine, report).to_dict()
-    blocking = [p for p in result["problems"] if p["kind"] in ("missing", "unreadable", "lost-tail", FLOOD)]
+    blocking = [p for p in result["problems"] if p["kind"] in ("missing", "unreadable", "lost-tail", FLOOD, BROKEN)]
     result["ok"] = not blocking and (not check or result["accounts"]["agree"])
     return result
 
