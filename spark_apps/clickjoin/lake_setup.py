@@ -12,7 +12,7 @@ from clickjoin.lake import DeltaTables
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
-from clickjoin.schemas import ALL, LATER, METRICS
+from clickjoin.schemas import ALL, LATER, METRICS, TIMELINE
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -46,13 +46,12 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
 
 
 def _add_columns(delta: DeltaTables, pipeline: Pipeline) -> None:
-    """Columns that the output gets from this pipeline, and the one that tables `metrics` of older lakes lack."""
+    """Columns that the output gets from this pipeline, and those that tables of older lakes lack."""
     comments = {name: f"from {column.source}" for name, column in pipeline.output.columns.items()}
     whose = "the adapter" if pipeline.output.is_default else "output.columns"
     delta.add_columns("joined", dict(adapter_of(pipeline).columns), comments, whose=whose)
-    delta.add_columns(
-        METRICS.name, {column.name: column.type for column in METRICS.columns if column.name == "misfits"}
-    )
+    for table in (METRICS, TIMELINE):
+        delta.add_columns(table.name, {column.name: column.type for column in table.columns})
 
 
 def _remedy(gone: list[str]) -> str:

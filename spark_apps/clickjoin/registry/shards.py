@@ -63,7 +63,7 @@ def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
     wanted = fixed(pipeline)
     for row in delta.read("shard_timeline").to_pylist():
         for name, field in _FIELDS.items():
-            if row[name] not in (None, wanted[name]):
+            if row.get(name) not in (None, wanted[name]):  # a lake of before does not say
                 raise ConfigError(
                     f"{field} is {wanted[name]} in the pipeline's file, and the lake was begun with {row[name]}",
                     remedy="Set it back, or begin another lake: the same event would be claimed a second time",

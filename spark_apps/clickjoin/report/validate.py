@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.config import columns_of
 from clickjoin.joiner.adapter import adapter_of
-from clickjoin.joiner.typed_output import sampled, shown_paths, with_types
+from clickjoin.joiner.typed_output import shown_paths, with_types
 from clickjoin.kernel.typed_columns.derive import has
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake.delta_reader import DeltaReader
@@ -24,6 +24,8 @@ from clickjoin.sources.open import open_source
 from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from clickjoin.config import Pipeline
     from clickjoin.config.inputs import Input
 
@@ -46,8 +48,9 @@ class Validation:
 def validate(pipeline: Pipeline) -> Validation:
     """Look at a pipeline's lake, adapter and logs; nothing is written."""
     found = Validation([f"lake {why}"] if (why := refusal(pipeline.root)) else _of_lake(pipeline))
-    found.problems += _of_adapter(pipeline)
+    found.problems += (of_adapter := _of_adapter(pipeline))
     whole = [_of_source(item, found) for item in pipeline.inputs]
+    found.problems += [] if of_adapter else _of_columns(pipeline, found.samples)
     if all(sample.good for sample in found.samples.values()) and len(found.samples) == len(pipeline.inputs):
         found.matches = match(found.samples["primary"], found.samples["foreign"], pipeline.foreign, whole=whole[0])
         if problem := found.matches.problem:
@@ -72,18 +75,17 @@ def _of_adapter(pipeline: Pipeline) -> list[str]:
             delta_type(kind)
     except ClickjoinError as error:
         return [str(error)]
-    return _of_columns(pipeline)
+    return []
 
 
-def _of_columns(pipeline: Pipeline) -> list[str]:
+def _of_columns(pipeline: Pipeline, samples: Mapping[str, Sample]) -> list[str]:
     """Paths of the output's columns that no record has."""
     columns = [column.typed(name) for name, column in pipeline.output.columns.items()]
-    samples = sampled(pipeline, {column.stream for column in columns})
     return [
         f"output.columns.{column.name}: none of {len(texts)} records has {column.source}; they have "
         + shown_paths(texts)
         for column in columns
-        if (texts := samples[column.stream]) and not has(texts, column.path)
+        if column.stream in samples and (texts := samples[column.stream].records) and not has(texts, column.path)
     ]
 
 
