@@ -32,7 +32,7 @@ class Bent:
     gaps: bool = False  # committers may sleep between their look at the log and the version that they put there
     unheard: float = 0  # share of commits of which the caller hears that they were refused, or nothing
     days: float = 0  # by how many days clocks may be wrong
-    disaster: str = ""  # restore, power: see disasters.py
+    disaster: str = ""  # restore, restore-pending, power: see disasters.py
     span: tuple[float, float] | None = None  # event times, in seconds from the start
 
 
@@ -147,6 +147,23 @@ BENTS = (
     ),
     # All stop, one table or all are put back to what they were, all go on.
     Bent(name="restore", disaster="restore", replicas=1, lag=40, points=(300, 600), span=(-240, -10)),
+    # Table `pending` alone is put back, while a batch that has put events there is not settled, and a retry has
+    # claimed them.
+    Bent(
+        name="restore-pending",
+        disaster="restore-pending",
+        weak={("commit", "metrics"): (0.6, 60, 300), ("commit", "joined"): (0.4, 60, 300)},
+        gc=0,
+        reshard=0,
+        late=(0.7, 40),
+        slow=1,
+        replicas=0.3,
+        lag=20,
+        delay=5,
+        points=(150, 500),
+        ticks=(0.3, 1.0),
+        span=(-60, 60),
+    ),
     # The power fails: what nobody has flushed to disk is gone.
     Bent(name="power", disaster="power", replicas=1, lag=40, points=(200, 500), span=(-240, -10)),
 )

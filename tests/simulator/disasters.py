@@ -37,7 +37,8 @@ def prepare(world: World, rng: random.Random, kind: str) -> None:
     """Have a disaster strike in the middle of a schedule, once."""
     if not kind:
         return
-    strike = _Restore(world, rng).strike if kind == "restore" else _Power(world, rng).strike
+    named = {"restore": _RESTORED, "restore-pending": ("pending",)}.get(kind)
+    strike = _Restore(world, rng, named).strike if named else _Power(world, rng).strike
     world.disaster, world.disaster_at = strike, round(world.odds.points * rng.uniform(0.3, 0.9))
 
 
@@ -71,8 +72,9 @@ class _Disaster:
 class _Restore(_Disaster):
     """One table is put back to an older version, or all are to what they were at one moment."""
 
-    def __init__(self, world: World, rng: random.Random) -> None:
+    def __init__(self, world: World, rng: random.Random, named: tuple[str, ...]) -> None:
         super().__init__(world, rng)
+        self._named = named
         self._saved: list[Past] = []
         self._save_at = world.random.randint(1, 60)
         pause = world.pause
@@ -86,13 +88,15 @@ class _Restore(_Disaster):
         world.lake.pause = pause_and_save
 
     def _happen(self, tables: list[Table]) -> None:
-        if self._rng.random() < 0.3 and self._saved:
+        if self._named == _RESTORED and self._rng.random() < 0.3 and self._saved:
             past = self._rng.choice(self._saved)
             for table in tables:
                 self._put_back(table, past.get(table.path, 0), "restored")
             self._world.struck = False  # all are of one moment: as after a crash
             return
-        known = [table for table in tables if table.name in _RESTORED and table.newest.version > 0]
+        known = [table for table in tables if table.name in self._named and table.newest.version > 0]
+        if not known:
+            return
         grown = self._rng.choice(sorted(known, key=lambda table: table.name))
         self._put_back(grown, max(grown.newest.version - self._rng.randint(1, 8), 0), "restored")
 

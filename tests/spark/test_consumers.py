@@ -14,7 +14,7 @@ from tests.spark.bench import Bench, click, event_id, query
 TEXT = (Path(__file__).parents[2] / "docs/consumers.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 Q = query("q")
-SPARK, ARROW, STREAM, VERSION, TIME = range(5)
+SPARK, ARROW, DUCKDB, POLARS, STREAM, VERSION, TIME = range(7)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def ids(low: int, high: int) -> list[str]:
 
 
 def test_there_are_as_many_examples_as_are_run() -> None:
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 7
 
 
 def test_at_once(bench: Bench) -> None:
@@ -49,6 +49,13 @@ def test_at_once(bench: Bench) -> None:
     names = run(ARROW, table=table(bench))
     assert sorted(names["rows"]["event_id"].to_pylist()) == ids(0, 5)
     assert len(names["frame"]) == 5
+
+
+def test_sql_without_spark(bench: Bench) -> None:
+    hours = run(DUCKDB, table=table(bench))["hours"]
+    assert sum(clicks for _, clicks in hours) == 5
+    clicks = run(POLARS, table=table(bench))["clicks"]
+    assert sorted(clicks["event_id"].to_list()) == ids(0, 5)
 
 
 def test_a_stream_gives_each_row_once_through_compaction(bench: Bench, tmp_path: Path) -> None:

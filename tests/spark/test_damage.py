@@ -10,11 +10,12 @@ import pytest
 from clickjoin.model.errors import LakeError
 from clickjoin.verification.findings import Report
 from tests.spark.bench import NOON, Bench, click, query
-from tests.spark.hand import found, verify
+from tests.spark.hand import found, stopped, verify
 from tests.spark.test_agreement import Q, bench, built, drain, folder, keep, more, newest
 from tests.spark.whole import some
 
 __all__ = ["bench", "built"]
+LATE = query("late", 4)
 
 
 def repair(bench: Bench) -> Report:
@@ -97,6 +98,25 @@ def test_an_older_table(bench: Bench, name: str) -> None:
         bench.replica("main")
     report = repair(bench)
     assert found(report)["old_table"] >= 1
+    whole(bench, "d")
+
+
+def test_an_older_pending_that_a_batch_under_way_explains(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits is put back to before a batch that is not settled, after a retry has claimed what that let wait."""
+    back = keep(bench, "pending")
+    bench.clicks(click("d", 9, LATE, position=1))
+    stopped(monkeypatch, "set-aside", bench.engine.join_once)
+    bench.queries(LATE)
+    stopped(monkeypatch, "landed", bench.replica("west").join_once)
+    bench.clock.now += 60
+    bench.engine = bench.replica("main")
+    stopped(monkeypatch, "claimed", bench.engine.retry_once)
+    assert "d" in bench.claims()
+    back()
+    with pytest.raises(LakeError, match=r"/pending: is older than .*: batch 2 of bench/main/retry was planned on its"):
+        bench.replica("main")
+    report = repair(bench)
+    assert found(report) == {"old_table": 1, "claim_without_output": 1}
     whole(bench, "d")
 
 

@@ -180,6 +180,28 @@ def test_a_claim_without_its_primary_stops_the_batch(make: Any, when: Hook) -> N
     assert bench.replica("main").join.unsettled().number == 1
 
 
+def test_an_adapter_that_drops_what_another_has_claimed(make: Any, when: Hook) -> None:
+    """Its file was changed between claim and publish: the message says so, and the old adapter publishes."""
+    bench = make()
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q, position=1), click("b", 2, Q, position=9))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(failpoint, "reach", lambda name: crash() if name == "claimed" else None)
+        with pytest.raises(KeyboardInterrupt):
+            bench.join()
+    before = bench.pipeline
+    bench.pipeline = before.model_copy(update={"adapter": "clickjoin.examples.adapters:TopPositions"})
+    with pytest.raises(
+        BatchError, match=r"has claimed 1 events as joined that .*TopPositions drops.*Put that one back"
+    ):
+        bench.run_copy(bench.engine.join.unsettled())
+    assert bench.places() == {}
+    bench.pipeline = before
+    bench.engine = bench.replica("main")
+    bench.join()
+    assert bench.places() == {"joined": ["a", "b"]}
+
+
 def test_expired_by_the_boundary(make: Any) -> None:
     """Older than the boundary of its shard: neither joined nor lost, unless this very batch has claimed it before."""
     bench = make(registry={"shards": 1})

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from clickjoin.agreement.check import refusal
-from clickjoin.agreement.facts import Facts, Sequence, keys
+from clickjoin.agreement.check import refusal, require_agreement
+from clickjoin.agreement.facts import Facts, Sequence, gather, keys
 from clickjoin.agreement.rules import FORGETFUL, OLD_JOURNAL, OLD_TABLE, TORN, disagreements
 from clickjoin.dispatcher.committed import CommittedTxns
+from clickjoin.dispatcher.journal import Journal
+from clickjoin.lake import DeltaTables
 from clickjoin.lake.log_entries import TableLog, Torn
+from clickjoin.model.batch_plan import BatchPlan, TableSplit
+from clickjoin.model.errors import LakeError
+from clickjoin.schemas import ALL
 
-JOIN = ("main", "join")
+JOIN, RETRY = ("main", "join"), ("main", "retry")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SEEN = {"primary": 4, "foreign": 4, "quarantine/foreign": 3, "registry": 4, "joined": 4, "unjoinable": 2, "pending": 3}
 SEEN |= {"metrics": 4}
@@ -79,6 +86,32 @@ def test_an_older_version() -> None:
     assert kinds(facts(SEEN, registry_boundary=TableLog(2, "id"))) == {(OLD_TABLE, "registry_boundary")}
     assert kinds(facts(SEEN, registry_boundary=TableLog(2, "another"))) == set()  # rebuilt: it begins again
     assert kinds(facts(SEEN, registry_boundary=TableLog(2, "id", txns={"accounted": 1}))) == set()
+
+
+def test_a_plan_that_names_a_version_which_is_not_there() -> None:
+    found = facts(SEEN, planned=5, key=RETRY)
+    named = Facts("p", found.root, found.logs, {RETRY: Sequence(5, CommittedTxns(), {"pending": 10, "primary": 11})})
+    assert kinds(named) == {(OLD_TABLE, "primary")}
+    [one] = disagreements(named)
+    assert "batch 5 of p/main/retry was planned on its version 11, and it ends with 10" in one.text
+    accounted = {**found.logs, "primary": TableLog(10, "id", txns={"accounted": 1})}
+    assert kinds(Facts("p", found.root, accounted, named.sequences)) == set()
+
+
+def test_what_an_unsettled_plan_names_is_gathered(tmp_path: Path) -> None:
+    delta = DeltaTables(str(tmp_path))
+    for table in ALL:
+        delta.create(table)
+    part = TableSplit("pending", 3, due=0, limit=10, primary=2)
+    plans = [BatchPlan("p", "main", "retry", number, number, table=part, snapshot=True) for number in (1, 2)]
+    journal = Journal(delta, "p", "main", "retry")
+    assert journal.plan(plans[0], NOW)
+    assert gather(delta, "p").sequences[RETRY].named == {"pending": 3, "primary": 2}
+    assert journal.settle(1, {}, NOW)
+    assert gather(delta, "p").sequences[RETRY].named == {}
+    assert journal.plan(plans[1], NOW)
+    with pytest.raises(LakeError, match="batch 2 of p/main/retry was planned on its version 3, and it ends with 0"):
+        require_agreement(delta, SimpleNamespace(pipeline="p"))  # type: ignore[arg-type]
 
 
 def test_a_torn_log_comes_before_all_else() -> None:

@@ -15,9 +15,9 @@ import pytest
 from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.dispatcher.journal import Journal, JournalState, OffsetsByStream, fold, give_back
 from clickjoin.lake import DeltaTables, committer
-from clickjoin.model.batch_plan import BatchPlan
+from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.split import SourceOffset
-from clickjoin.schemas import BATCHES
+from clickjoin.schemas import BATCHES, BY_NAME
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -104,6 +104,16 @@ def test_a_plan_of_a_process_that_was_killed_is_flushed_before_it_is_worked_on(
     dispatcher = Dispatcher(chosen, DeltaTables(root), "main", "join")  # type: ignore[arg-type]
     assert dispatcher.unsettled() == plan(1)
     assert flushed == ["journal"]
+
+
+def test_the_versions_that_a_plan_names_are_flushed_before_it(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a power cut could keep the plan, and not what it is to read."""
+    delta = DeltaTables(root)
+    delta.create(BY_NAME["pending"])
+    flushed: list[str] = []
+    monkeypatch.setattr(committer, "_flush", lambda uri, *_: flushed.append(Path(uri).name))
+    assert journal(root).plan(plan(1, table=TableSplit("pending", 0, due=0, limit=1)), NOW)
+    assert flushed == ["pending", "journal"]
 
 
 def test_replicas_and_sequences_are_apart(root: str) -> None:

@@ -97,6 +97,22 @@ def test_arrow_finds_what_python_finds(records: list[dict[str, Any]]) -> None:
     assert fast == slow
 
 
+def test_an_id_beside_a_fractional_time_in_one_array(tmp_path: Path) -> None:
+    """Arrow has one type for all elements: as floats, an integer id would change with what stands beside it."""
+    fields = {"event_id": ("row[0]",), "event_time": "row[1]"}
+    whole, half = [12_345_678_901_234, BASE // 10**6], [5, BASE // 10**6 + 0.5]
+    alone = ids(read(tmp_path, {"row": whole}, name="a.jsonl", **fields))
+    assert alone == ["12345678901234"]
+    for name, rows in (("b.jsonl", (whole, half)), ("c.jsonl", (half, whole))):
+        (tmp_path / "a.jsonl").unlink(missing_ok=True)
+        (tmp_path / "b.jsonl").unlink(missing_ok=True)
+        found = read(tmp_path, *({"row": row} for row in rows), name=name, **fields)
+        assert set(ids(found)) == {"12345678901234", "5"}
+    (tmp_path / "c.jsonl").unlink()
+    [odd] = read(tmp_path, {"row": [1.5, half[1]]}, name="d.jsonl", **fields)
+    assert odd["reason"] == "wrong-type"
+
+
 def test_an_id_of_several_columns(tmp_path: Path) -> None:
     records = [
         {"host": "h", "pid": 1, "seq": BASE},

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.lake.log_entries import TableLog, read_log
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.schemas import ALL
 
 if TYPE_CHECKING:
@@ -26,10 +27,14 @@ ACCOUNTED = "accounted"
 
 @dataclass(frozen=True)
 class Sequence:
-    """How far the journal says that a sequence has come, and what its batches had seen by then."""
+    """How far the journal says that a sequence has come, and what its batches had seen by then.
+
+    `named`: the version of each table that the plan of its unsettled batch names.
+    """
 
     planned: int = 0
     held: CommittedTxns = field(default_factory=CommittedTxns)
+    named: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,13 +69,13 @@ def gather(delta: DeltaReader, pipeline: str) -> Facts:
     the journal, for what has been planned.
     """
     before = read_log(delta.path(JOURNAL))
-    held, blind = _held(delta, pipeline, before) if not before.torn else ({}, "")
+    said, blind = _said(delta, pipeline, before) if not before.torn else ({}, "")
     names = [table.name for table in reversed(ALL) if table.name != JOURNAL]  # the registry last: claims come first
     logs = {name: log for name in names if (log := read_log(delta.path(name))).version >= 0}
     after = read_log(delta.path(JOURNAL))
     apps = {app for log in (after, *logs.values()) for app in log.txns}
     sequences = {
-        key: Sequence(max(after.txns.get(f"{pipeline}/{'/'.join(key)}/planned", 0), 0), held.get(key, CommittedTxns()))
+        key: replace(said.get(key, Sequence()), planned=max(after.txns.get(_app(pipeline, key, "planned"), 0), 0))
         for key in keys(apps, pipeline)
     }
     return Facts(pipeline, delta.path("").rstrip("/"), {JOURNAL: after, **logs}, sequences, blind)
@@ -83,26 +88,37 @@ def keys(apps: Iterable[str], pipeline: str) -> list[Key]:
     return sorted({(match[1], match[2]) for match in found if match})
 
 
-def _held(delta: DeltaReader, pipeline: str, log: TableLog) -> tuple[dict[Key, CommittedTxns], str]:
-    """What the newest settled row of each sequence says; and why none could be read."""
-    last = {
-        key: number
-        for key in keys(log.txns, pipeline)
-        if (number := log.txns.get(f"{pipeline}/{'/'.join(key)}/settled", 0)) > 0
-    }
-    if not last:
+def _app(pipeline: str, key: Key, state: str) -> str:
+    return f"{pipeline}/{'/'.join(key)}/{state}"
+
+
+def _said(delta: DeltaReader, pipeline: str, log: TableLog) -> tuple[dict[Key, Sequence], str]:
+    """What the newest row of each sequence says, settled and planned; and why none could be read."""
+    wanted: list[tuple[Key, str, int]] = []
+    for key in keys(log.txns, pipeline):
+        planned, settled = (log.txns.get(_app(pipeline, key, state), 0) for state in ("planned", "settled"))
+        wanted += [(key, "settled", settled)] if settled > 0 else []
+        wanted += [(key, "planned", planned)] if planned > settled else []
+    if not wanted:
         return {}, ""
     filters: Any = [
-        [("replica", "=", replica), ("sequence", "=", sequence), ("batch", "=", number), ("state", "=", "settled")]
-        for (replica, sequence), number in last.items()
+        [("replica", "=", replica), ("sequence", "=", sequence), ("batch", "=", number), ("state", "=", state)]
+        for (replica, sequence), state, number in wanted
     ]
     try:
-        rows = delta.read(JOURNAL, filters, ["replica", "sequence", "plan"]).to_pylist()
+        rows = delta.read("journal", filters, ["replica", "sequence", "state", "plan"]).to_pylist()
     except (OSError, pa.ArrowException) as error:  # a file that is gone, or is no Parquet (any more)
         return {}, str(error)
-    found: dict[Key, CommittedTxns] = {}
+    found: dict[Key, Sequence] = {}
     for row in rows:
         key = (row["replica"], row["sequence"])
-        held = CommittedTxns.from_plain(json.loads(row["plan"]).get("held", {}), f"{pipeline}/{'/'.join(key)}")
-        found[key] = held if held.txns or held.tables else found.get(key, held)
+        found[key] = _plus(found.get(key, Sequence()), row["state"], row["plan"], f"{pipeline}/{'/'.join(key)}")
     return found, ""
+
+
+def _plus(known: Sequence, state: str, plan: str, app_id: str) -> Sequence:
+    if state == "planned":
+        table = BatchPlan.from_json(plan).table
+        return replace(known, named=table.versions if table else {})
+    held = CommittedTxns.from_plain(json.loads(plan).get("held", {}), app_id)
+    return replace(known, held=held) if held.txns or held.tables else known

@@ -1,8 +1,9 @@
 """What the journal and the tables may say of one another: pure rules over facts.
 
 A batch is planned before any commit of its own, and settled after all of them. So no table can hold a batch that the
-journal has not planned; every table holds what settled batches have seen in it; and an output holds no batch that the
-registry does not hold, since claims come first. What a batch under way has committed lies between, and is no matter.
+journal has not planned; every table holds what settled batches have seen in it, and the version that a planned batch
+names; and an output holds no batch that the registry does not hold, since claims come first. What a batch under way has
+committed lies between, and is no matter.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def disagreements(facts: Facts) -> list[Disagreement]:
         return [Disagreement(BLIND, JOURNAL, f"{facts.root}/{JOURNAL}: its rows cannot be read ({facts.blind})")]
     found = [item for name, log in facts.logs.items() for item in _forgetful(facts, name, log)]
     for key in facts.sequences:
-        found += [*_ahead(facts, key), *_behind(facts, key), *_unclaimed(facts, key), *_versions(facts, key)]
+        found += [*_ahead(facts, key), *_behind(facts, key), *_unclaimed(facts, key)]
+        found += [*_versions(facts, key), *_named(facts, key)]
     return _strongest(found)
 
 
@@ -128,6 +130,18 @@ def _versions(facts: Facts, key: Key) -> Iterator[Disagreement]:
             text = (
                 f"{facts.root}/{table}: is older than the journal, or has lost commits: its version {version} was seen "
                 f"by {_app(facts, key)}, and it ends with {facts.version(table)}"
+            )
+            yield Disagreement(OLD_TABLE, table, text, version=version)
+
+
+def _named(facts: Facts, key: Key) -> Iterator[Disagreement]:
+    """Tables that end before a version which the plan of an unsettled batch names: its rows could not be read."""
+    sequence = facts.sequences[key]
+    for table, version in sequence.named.items():
+        if table in facts.logs and facts.version(table) < version:
+            text = (
+                f"{facts.root}/{table}: is older than the journal, or has lost commits: batch {sequence.planned} of "
+                f"{_app(facts, key)} was planned on its version {version}, and it ends with {facts.version(table)}"
             )
             yield Disagreement(OLD_TABLE, table, text, version=version)
 

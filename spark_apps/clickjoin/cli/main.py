@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 
 from clickjoin.cli import backup, check, dates, inspect, listing, registry, run, setup
 from clickjoin.cli.base import app
@@ -16,16 +17,24 @@ COMMANDS = (setup, run, check, inspect, listing, registry, dates, backup)  # imp
 
 def main() -> None:
     """Run the command line; a known error is one message on stderr and exit code 2 (bad configuration) or 3."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    # No error may outlive this function: its frames hold DataFrames, and at the interpreter's end Spark Connect waits
+    # for ever to free what they have cached.
     try:
         keep_private()
         app(standalone_mode=True)
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
     except Exception as error:
         ours = error if isinstance(error, ClickjoinError) else translate(error)
         if ours is None:
-            raise
+            traceback.print_exc()
+            return 1
         if "--json" in sys.argv:
             print(json.dumps({"error": type(ours).__name__, "message": str(ours)}))
         print(f"clickjoin: {ours}", file=sys.stderr)
-        sys.exit(3 if ours.retryable else 2)
+        return 3 if ours.retryable else 2
+    return 0

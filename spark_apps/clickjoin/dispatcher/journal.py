@@ -148,7 +148,12 @@ class Journal(JournalReader):
         self._writer = delta
 
     def plan(self, plan: BatchPlan, at: datetime) -> bool:
-        """Write a plan down; False if another process has planned this number already (read it with `load`)."""
+        """Write a plan down; False if another process has planned this number already (read it with `load`).
+
+        The versions that it names are flushed first: none may be lost with the power, and the plan be kept.
+        """
+        for name in plan.table.versions if plan.table else ():
+            self._writer.ensure_durable(name)
         row = {
             **self._key,
             "batch": plan.number,

@@ -28,12 +28,21 @@ def publish(ctx: Context, outcome: Outcome) -> None:
 
 
 def require_complete(ctx: Context, outcome: Outcome) -> None:
-    """Check that every claim of the batch has its primary event. Errors: BatchError."""
-    if outcome.count("broken") and not _is_published(ctx):  # else this is a late copy, and its queries are collected
+    """Check that every claim of the batch has its primary event, and that the adapter keeps it. Errors: BatchError."""
+    broken = outcome.count("broken")
+    if not broken or _is_published(ctx):  # else this is a late copy, and its queries are collected
+        return
+    if dropped := outcome.rows.where("status = 'broken' AND (found OR NOT kept)").count():
+        what = f"adapter {ctx.pipeline.adapter}" if ctx.pipeline.output.is_default else "`output`"
         raise BatchError(
-            f"batch {ctx.plan.token}: {outcome.count('broken')} of its claims have no primary event any more",
-            remedy="Look whether rows of table `primary` were removed; the batch stays unsettled",
+            f"batch {ctx.plan.token}: has claimed {dropped} events as joined that {what} drops: it was another, or "
+            "another version of it, when they were claimed",
+            remedy="Put that one back until the batch is settled (`clickjoin drain`), then change it",
         )
+    raise BatchError(
+        f"batch {ctx.plan.token}: {broken} of its claims have no primary event any more",
+        remedy="Look whether rows of table `primary` were removed; the batch stays unsettled",
+    )
 
 
 def output(ctx: Context, rows: DataFrame) -> DataFrame:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import Window
@@ -29,6 +30,7 @@ from clickjoin.verification.journals import Journals, settled_now
 from clickjoin.verification.recover import Recovery
 from clickjoin.verification.repair_plan import prescribe
 from clickjoin.verification.snapshot import Reading, read, sized, whole
+from clickjoin.verification.stranded import settle_stranded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,6 +69,7 @@ class Verifier:
     """Verifies and repairs a pipeline, for an engine's replica. `patience`: seconds for batches in flight."""
 
     def __init__(self, engine: Engine, report_line: Reporter, *, patience: float = PATIENCE) -> None:
+        self._settle_stranded = partial(settle_stranded, engine, report_line)
         self._lake, self._pipeline, self._replica, self._report_line = (
             engine.lake,
             engine.pipeline,
@@ -99,6 +102,8 @@ class Verifier:
 
     def _repaired(self, span: Span, micros: int, damage: Damage, wanted: Wanted) -> Report:
         """Look, and repair what was asked for: records first, for ids hang on them; then ids, then the tables."""
+        if wanted.repair and damage:
+            self._settle_stranded()
         looked, relanded = self._look(span, micros), 0
         if wanted.repair and looked.unread:
             relanded = self._recovery.reland(list(looked.unread.values()), self._sources, micros)

@@ -161,8 +161,9 @@ class _Work:
 
     def _explain(self, message: str) -> Failed:
         if message.startswith("Failed to convert"):
-            late = [name for name, kind in self.kinds.items() if kind == "int64" and not self.names[name]]
-            return Failed(0, arrow_name(self.paths[late[0]]), "float64") if late else Failed(None)
+            # Never an id: as a float it would be another text.
+            late = [column for column in self._whole_numbers() if not any(map(self.names.get, self._named(column)))]
+            return Failed(0, late[0], "float64") if late else Failed(None)
         row, turned = _ROW.search(message), _TURNED.search(message)
         if not row:
             return Failed(None)
@@ -170,6 +171,10 @@ class _Work:
             kind = "int64" if turned[2] == "number" else "string"
             return Failed(int(row[1]), turned[1], kind)
         return Failed(int(row[1]))
+
+    def _whole_numbers(self) -> list[str]:
+        """What Arrow calls the values that are read as integers."""
+        return [arrow_name(self.paths[name]) for name, kind in self.kinds.items() if kind == "int64"]
 
     def _named(self, column: str) -> list[str]:
         """Names of the values that Arrow knows by this name."""
