@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import traceback
@@ -17,15 +18,20 @@ COMMANDS = (setup, run, check, inspect, listing, registry, dates, backup)  # imp
 
 def main() -> None:
     """Run the command line; a known error is one message on stderr and exit code 2 (bad configuration) or 3."""
-    sys.exit(_run())
+    code = _run()
+    if code:
+        # An error's frames hold DataFrames, often in a cycle. Were they collected only at the interpreter's end, Spark
+        # Connect would wait there for ever, since freeing what they have cached needs a thread.
+        gc.collect()
+    sys.exit(code)
 
 
-def _run() -> int:
-    # No error may outlive this function: its frames hold DataFrames, and at the interpreter's end Spark Connect waits
-    # for ever to free what they have cached.
+def _run() -> int | str | None:
     try:
         keep_private()
         app(standalone_mode=True)
+    except SystemExit as end:
+        return end.code
     except KeyboardInterrupt:
         return 130
     except Exception as error:
