@@ -163,6 +163,31 @@ def test_any_other_older_table(bench: Bench, name: str) -> None:
         bench.replica("main")
 
 
+def test_a_boundary_from_before_claims_were_dropped(bench: Bench) -> None:
+    """Nothing was settled since: the collection itself takes a note."""
+    bench.queries(late := query("n", 3 * 86400))
+    bench.clicks(click("new", 3 * 86400 + 1, late, position=1))
+    bench.clock.now = NOON + 3 * 86400 + 60
+    drain(bench)
+    back = keep(bench, "registry_boundary")
+    collecting.gc(bench.spark, bench.pipeline, "main", print, wait=0)
+    assert list(bench.claims()) == ["new"]
+    back()
+    with pytest.raises(LakeError, match=r"registry_boundary: is older .* was noted in the journal"):
+        bench.replica("main")
+    rebuild(bench, "registry")
+    drain(bench, "west")
+    assert bench.hosts("joined") == ["a", "c", "new"]
+
+
+def test_a_timeline_from_before_its_entry_was_in_force(bench: Bench) -> None:
+    back = keep(bench, "shard_timeline")
+    reshard(bench.engine.lake.delta, bench.pipeline, 9, None, datetime.now(UTC))
+    back()
+    with pytest.raises(LakeError, match=r"shard_timeline: is older .* was noted in the journal"):
+        bench.replica("main")
+
+
 def test_a_registry_from_before_a_redrive(bench: Bench) -> None:
     back = keep(bench, "registry")
     assert bench.engine.redrive() == 1

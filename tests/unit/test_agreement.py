@@ -12,6 +12,7 @@ import pytest
 
 from clickjoin.agreement.check import refusal, require_agreement
 from clickjoin.agreement.facts import Facts, Sequence, gather, keys
+from clickjoin.agreement.noted import note
 from clickjoin.agreement.rules import FORGETFUL, OLD_JOURNAL, OLD_TABLE, TORN, disagreements
 from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.dispatcher.journal import Journal
@@ -19,6 +20,7 @@ from clickjoin.lake import DeltaTables
 from clickjoin.lake.log_entries import TableLog, Torn
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.errors import LakeError
+from clickjoin.registry.boundary import advance
 from clickjoin.schemas import ALL
 
 JOIN, RETRY = ("main", "join"), ("main", "retry")
@@ -112,6 +114,20 @@ def test_what_an_unsettled_plan_names_is_gathered(tmp_path: Path) -> None:
     assert journal.plan(plans[1], NOW)
     with pytest.raises(LakeError, match="batch 2 of p/main/retry was planned on its version 3, and it ends with 0"):
         require_agreement(delta, SimpleNamespace(pipeline="p"))  # type: ignore[arg-type]
+
+
+def test_a_table_that_is_older_than_a_note(tmp_path: Path) -> None:
+    delta = DeltaTables(str(tmp_path))
+    for table in ALL:
+        delta.create(table)
+    advance(delta, 2, NOW, NOW)
+    note(delta, "registry_boundary")
+    require_agreement(delta, SimpleNamespace(pipeline="p"))  # type: ignore[arg-type]
+    (tmp_path / "registry_boundary/_delta_log/00000000000000000001.json").unlink()
+    with pytest.raises(
+        LakeError, match=r"registry_boundary: is older.* its version 1 was noted in the journal, and it ends"
+    ):
+        require_agreement(DeltaTables(str(tmp_path)), SimpleNamespace(pipeline="p"))  # type: ignore[arg-type]
 
 
 def test_a_torn_log_comes_before_all_else() -> None:

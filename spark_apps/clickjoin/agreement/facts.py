@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from clickjoin.agreement.noted import noted
 from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.lake.log_entries import TableLog, read_log
 from clickjoin.model.batch_plan import BatchPlan
+from clickjoin.model.seen_commits import Shown
 from clickjoin.schemas import ALL
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ class Sequence:
 class Facts:
     """The log of every table that is there, and every sequence that any of them knows.
 
-    `blind`: why the journal's rows could not be read; empty where they could.
+    `blind`: why the journal's rows could not be read; empty where they could. `noted`: how far tables had come by the
+    journal's notes.
     """
 
     pipeline: str
@@ -49,6 +52,7 @@ class Facts:
     logs: Mapping[str, TableLog]
     sequences: Mapping[Key, Sequence]
     blind: str = ""
+    noted: Shown = field(default_factory=dict)
 
     def txns(self, table: str, key: Key) -> dict[str, int]:
         """What a table holds of a sequence: under the table's name, and for `quarantine` one for each stream."""
@@ -78,7 +82,7 @@ def gather(delta: DeltaReader, pipeline: str) -> Facts:
         key: replace(said.get(key, Sequence()), planned=max(after.txns.get(_app(pipeline, key, "planned"), 0), 0))
         for key in keys(apps, pipeline)
     }
-    return Facts(pipeline, delta.path("").rstrip("/"), {JOURNAL: after, **logs}, sequences, blind)
+    return Facts(pipeline, delta.path("").rstrip("/"), {JOURNAL: after, **logs}, sequences, blind, noted(before.txns))
 
 
 def keys(apps: Iterable[str], pipeline: str) -> list[Key]:

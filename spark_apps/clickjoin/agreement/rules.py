@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from clickjoin.agreement.facts import JOURNAL, Facts, Key
 from clickjoin.lake.log_entries import TableLog
+from clickjoin.model.seen_commits import Shown
 
 OLD_JOURNAL, OLD_TABLE, TORN, BLIND, FORGETFUL = "old_journal", "old_table", "torn_log", "blind", "forgetful"
 # What cannot be there before the same batch is in the registry, by sequence.
@@ -67,6 +68,7 @@ def disagreements(facts: Facts) -> list[Disagreement]:
     if facts.blind:
         return [Disagreement(BLIND, JOURNAL, f"{facts.root}/{JOURNAL}: its rows cannot be read ({facts.blind})")]
     found = [item for name, log in facts.logs.items() for item in _forgetful(facts, name, log)]
+    found += _noted(facts)
     for key in facts.sequences:
         found += [*_ahead(facts, key), *_behind(facts, key), *_unclaimed(facts, key)]
         found += [*_versions(facts, key), *_named(facts, key)]
@@ -125,11 +127,20 @@ def _old(facts: Facts, table: str, app: str, there: int, number: int, by: str) -
 
 
 def _versions(facts: Facts, key: Key) -> Iterator[Disagreement]:
-    for table, (table_id, version) in facts.sequences[key].held.tables.items():
+    yield from _older(facts, facts.sequences[key].held.tables, f"seen by {_app(facts, key)}")
+
+
+def _noted(facts: Facts) -> Iterator[Disagreement]:
+    """Tables put back to before what rests on them: claims that were dropped below a boundary, an entry in force."""
+    yield from _older(facts, facts.noted, "noted in the journal")
+
+
+def _older(facts: Facts, known: Shown, how: str) -> Iterator[Disagreement]:
+    for table, (table_id, version) in known.items():
         if table in facts.logs and facts.logs[table].table_id == table_id and facts.version(table) < version:
             text = (
-                f"{facts.root}/{table}: is older than the journal, or has lost commits: its version {version} was seen "
-                f"by {_app(facts, key)}, and it ends with {facts.version(table)}"
+                f"{facts.root}/{table}: is older than the journal, or has lost commits: its version {version} was {how}"
+                f", and it ends with {facts.version(table)}"
             )
             yield Disagreement(OLD_TABLE, table, text, version=version)
 

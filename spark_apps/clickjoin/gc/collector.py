@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from clickjoin.agreement.noted import note
 from clickjoin.config import Lookback
 from clickjoin.dispatcher import unsettled
 from clickjoin.gc.gc_plan import Facts, Horizon, horizon
@@ -109,8 +110,8 @@ class Collector:
         known = facts(self.pipeline, self.lake, self.now)
         wanted = horizon(self.pipeline, known)
         done = Collected(self.dry_run, known.boundary, wanted.boundary, wanted.notes)
-        for note in wanted.notes:
-            self.report_line(note)
+        for line in wanted.notes:
+            self.report_line(line)
         floor = self._claims(wanted, done)
         for name, before in (("primary", floor), ("foreign", wanted.foreign)):
             self._drop(name, before, done)
@@ -136,6 +137,7 @@ class Collector:
         if not (self._below("registry", min(boundary.values())) or self._below("primary", floor)):
             done.dropped |= {"registry": Size(), "primary": Size()}
             return None  # nothing is to go, so no batch under way is waited for or fenced
+        note(delta, "registry_boundary")  # or claims could be gone, and the boundary be put back to before
         handled = unsettled.handle(delta, self.pipeline, self.patience, self.finish, self.sleep)
         done.stragglers = {name: tokens for name, tokens in asdict(handled).items() if tokens}
         for name, tokens in done.stragglers.items():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.agreement.noted import note
 from clickjoin.model import failpoint
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import EPOCH, bucket_at, bucket_start
@@ -81,6 +82,7 @@ def reshard(delta: DeltaTables, pipeline: Pipeline, shards: int, since: datetime
     ):
         raise LakeError("the timeline was changed by another just now", remedy="Look at it, then try again")
     failpoint.reach("proposed")
+    note(delta, "shard_timeline")  # or the entry could be in force, and the timeline be put back to before
     _put_in_force(delta, pipeline, since)
     failpoint.reach("fenced")
     return load_timeline(delta)
