@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.batch_context import Context
 from clickjoin.config import Lookback
+from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.extent import Extent, spanning
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.spark.rows import first_of_key
@@ -45,6 +46,7 @@ def look_up(
         )
     else:
         held = ctx.lake.read("primary", version).where(extent.sql())
+    held = held.where(F.col("payload") != F.lit(EMPTIED))  # one that was forgotten is joined to no more
     if floor is not None:
         held = held.where(F.col("event_time") >= F.lit(floor))
     if not isinstance(primary_time, Lookback):

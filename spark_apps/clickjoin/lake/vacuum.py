@@ -130,5 +130,9 @@ def _name(file: Stored) -> str:
 
 
 def _is_data(path: str) -> bool:
-    """Whether a path is that of a data file: what begins with an underscore is Delta's own, with a dot Spark's."""
+    """Whether a path is that of a data file: what begins with an underscore is Delta's own, with a dot Spark's.
+
+    A change data feed's files are named by no version, but by the commit that made them: they go once they are old.
+    """
+    path = path.removeprefix("_change_data/")
     return path.endswith(".parquet") and not any(part.startswith(("_", ".")) for part in path.split("/"))

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
 
 _MAX_ROWS, _MAX_BYTES, _MAX_SHOWN_BYTES = 10, 256_000_000, 4_000
-TABLES = ("foreign", "primary", "pending", "registry", "joined", "filtered", "unjoinable", "expired")
+TABLES = ("foreign", "primary", "pending", "registry", "joined", "filtered", "unjoinable", "expired", "forgotten")
 _LATEST = 253_370_764_800 * MICROS  # the year 9999, the last that a bucket can name
 _ORDER = {"quarantine": len(TABLES)} | {name: rank for rank, name in enumerate(TABLES)}
 
 
 def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, Any]:
     """`state` of an event, its `history` (rows of every table that names it), and `remedy` if there is one."""
-    history = [step for name in TABLES for step in _steps(pipeline, delta, name, event_id)]
+    there = [name for name in TABLES if name != "forgotten" or delta.exists(name)]  # a lake from before has none
+    history = [step for name in there for step in _steps(pipeline, delta, name, event_id)]
     numbers = ("round", "attempt", "batch", "offset")
     history.sort(key=lambda step: (_ORDER[step["table"]], *(step.get(number, 0) for number in numbers)))
     history = history or _quarantined(delta, event_id)
@@ -32,6 +33,7 @@ def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, 
 
 
 _REMEDIES = {
+    "forgotten": "Forgotten on request: its record is not stored, whenever it is read again; its claim and its ids are",
     "unknown": "No record with this id has landed, and none in table `quarantine` holds it: look for it in the logs",
     "quarantined": "A record that holds this id was not understood: fix what its reason and detail say",
     "pending": "Its primary event has not landed: it is tried again at due_at; look whether its log is late",
@@ -42,6 +44,8 @@ _REMEDIES = {
 
 
 def _state(tables: set[str], history: list[dict[str, Any]]) -> str:
+    if "forgotten" in tables:
+        return "forgotten"
     for name in ("joined", "filtered", "unjoinable", "expired"):
         if name in tables:
             return name
