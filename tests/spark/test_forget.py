@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +14,22 @@ from deltalake import DeltaTable
 
 from clickjoin.dates.backfill import RawLogs, land
 from clickjoin.dates.rebuild import rebuild
+from clickjoin.event_store import landing
 from clickjoin.jobs.erasing import forget
 from clickjoin.jobs.registry import rebuild as rebuild_table
+from clickjoin.lake.vacuum import Needed, vacuum
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.span import Span
+from clickjoin.registry.boundary import advance
 from clickjoin.report.explain import explain
-from tests.spark.bench import Bench, click, crash_at, event_id, query
+from tests.spark.bench import NOON, Bench, click, crash_at, event_id, query
 from tests.spark.hand import found, stopped, verify
 
 # What only records of the person hold: nothing but a record can bring it into a table.
 SECRET = "s3cr3t-of-u17"
-MINE, OTHERS = "abefu", "cdgh"
+OTHERS = "cdgh"
 TABLES = ("primary", "foreign", "joined", "filtered", "unjoinable", "expired", "pending", "quarantine", "findings")
+MARCH_1 = Span(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
 P, Q, NEVER = query("p", 0, user={"id": 17, "note": SECRET}), query("q", 1, user={"id": 4}), query("never", 9)
 
 
@@ -35,8 +41,8 @@ def other(host: str, seconds: float, of: Any) -> dict[str, Any]:
     return click(host, seconds, of, user_id="U1")
 
 
-@pytest.fixture
-def bench(make: Any) -> Bench:
+@pytest.fixture(scope="module")
+def whole(make: Any) -> Bench:
     """Of user U17: a joined, b pending, u given up, e expired, and f a click without a name on their query p.
 
     Of others: c, g and h joined, d waits.
@@ -58,6 +64,16 @@ def bench(make: Any) -> Bench:
     return made
 
 
+@pytest.fixture
+def bench(whole: Bench, tmp_path: Path) -> Iterator[Bench]:
+    """That lake, put back afterwards."""
+    pipeline = whole.pipeline
+    with whole.kept(tmp_path / "kept"):
+        yield whole
+        whole.pipeline = pipeline
+        shutil.rmtree(whole.folder / "old", ignore_errors=True)
+
+
 def run(bench: Bench, *where: str, apply: bool = True, ids: str | None = None, **more: Any) -> dict[str, Any]:
     said: list[str] = []
     wanted = {"where": "\n".join(where or ("foreign.user_id=U17", "primary.user.id=17")), "ids": ids}
@@ -65,7 +81,7 @@ def run(bench: Bench, *where: str, apply: bool = True, ids: str | None = None, *
 
 
 def holding(bench: Bench, text: str = SECRET) -> dict[str, int]:
-    """Rows of the newest version of each table that hold a text in any column: read from the files, by no code of ours."""
+    """Rows of the newest version of each table that hold a text in any column: by no code of ours."""
     held = {}
     for folder in sorted(Path(bench.pipeline.root).iterdir()):
         if (folder / "_delta_log").is_dir():
@@ -185,8 +201,7 @@ def test_a_lost_list_is_refused(bench: Bench) -> None:
 def test_rebuilding_brings_nothing_back(bench: Bench) -> None:
     """A date by today's adapter, the registry, the journal."""
     run(bench)
-    span = Span.of_date("2026-03-01") if hasattr(Span, "of_date") else _day()
-    assert rebuild(bench.replica("main"), span, 1)["rebuilt"] == 3
+    assert rebuild(bench.replica("main"), MARCH_1, 1)["rebuilt"] == 3
     rebuild_table(bench.spark, bench.pipeline, "main", print, what="registry", replace=True)
     bench.engine = bench.replica("main")
     claims = bench.claims()
@@ -202,18 +217,7 @@ def test_rebuilding_brings_nothing_back(bench: Bench) -> None:
     assert found(verify(bench)) == {}
 
 
-def _day() -> Span:
-    from datetime import UTC, datetime
-
-    return Span(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
-
-
 def test_what_expired_is_forgotten_too(bench: Bench) -> None:
-    from datetime import UTC, datetime
-
-    from clickjoin.registry.boundary import advance
-    from tests.spark.bench import NOON
-
     advance(bench.engine.lake.delta, 4, datetime.fromtimestamp(NOON, UTC), datetime.now(UTC))
     bench.clicks(mine("e", -60, Q))
     bench.engine = bench.replica("main")
@@ -268,8 +272,6 @@ def test_verification_finds_what_a_sleeper_lands_and_takes_it_out(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that has read the list, sleeps, and lands what it read as if nothing had been forgotten."""
-    from clickjoin.event_store import landing
-
     run(bench)
     west = bench.replica("west")
     with monkeypatch.context() as patch:
@@ -303,9 +305,7 @@ def test_what_is_no_condition(bench: Bench, where: str) -> None:
 
 
 def test_the_bytes_go_with_gc(bench: Bench) -> None:
-    """Older versions hold the records until their files are removed: by GC, once they are older than retention.files."""
-    from clickjoin.lake.vacuum import Needed, vacuum
-
+    """Older versions hold the records until GC removes their files, once they are older than retention.files."""
     run(bench)
     assert in_files(bench) > 0
     for name in TABLES:
