@@ -152,7 +152,7 @@ def test_a_repair_brings_nothing_back(bench: Bench) -> None:
 
 @pytest.mark.parametrize("big", [False, True], ids=["here", "by tasks"])
 def test_logs_that_are_read_again_bring_nothing_back(bench: Bench, big: bool) -> None:
-    """A second replica, and the same logs as raw logs of the past; records that name the query are told apart too."""
+    """A second replica, and the same logs as raw logs of the past; a click on the query that is gone finds none."""
     run(bench)
     if big:
         batch = bench.pipeline.batch.model_copy(update={"driver_bytes": 0})
