@@ -210,9 +210,9 @@ def test_rebuilding_brings_nothing_back(bench: Bench) -> None:
     west = bench.replica("west")
     while west.join_once():
         pass
+    bench.engine = bench.replica("main")
     assert bench.engine.lake.delta.rows("joined") == 3
     assert holding(bench) == {}
-    bench.engine = bench.replica("main")
     assert bench.accounts()["agree"]
     assert found(verify(bench)) == {}
 

@@ -155,10 +155,16 @@ def _put_aside(ctx: Context, stream: str, source: Source, few: pa.Table | None, 
             "at": F.lit(ctx.plan.planned_at),
         }
     )
+    ctx.lake.append("quarantine", _without_bytes(ctx, stream, bad), txn)
+
+
+def _without_bytes(ctx: Context, stream: str, bad: DataFrame) -> DataFrame:
+    """Bad records, those that were forgotten without their bytes; see kernel.forgotten."""
     known = sorted(ctx.forgotten.get(stream, NOTHING).digests)
+    if not known:
+        return bad
     gone = F.coalesce(F.sha2("raw", 256).isin(known), F.lit(False))
-    texts = {"detail": F.when(gone, WHY).otherwise(F.col("detail")), "raw": F.when(~gone, F.col("raw"))}
-    ctx.lake.append("quarantine", bad.withColumns(texts) if known else bad, txn)
+    return bad.withColumns({"detail": F.when(gone, WHY).otherwise(F.col("detail")), "raw": F.when(~gone, F.col("raw"))})
 
 
 def _landed(facts: Mapping[str, Any], lost: tuple[Split, ...], bad: int) -> Landed:
