@@ -129,9 +129,13 @@ def test_conditions_and_ids(tmp_path: Path) -> None:
             parse([], str(file))
 
 
-def test_a_condition_that_is_none_does_not_repeat_the_value() -> None:
+NONE = ("user_id=secret", "foreign.user_id", "clicks.user_id=secret", "foreign.user_id=", "=", "foreign.a..b=secret")
+
+
+@pytest.mark.parametrize("where", NONE)
+def test_a_condition_that_is_none_does_not_repeat_the_value(where: str) -> None:
     with pytest.raises(ConfigError) as error:
-        parse(["user_id=secret"], None)
+        parse([where], None)
     assert "secret" not in str(error.value)
 
 

@@ -46,7 +46,6 @@ def look_up(
         )
     else:
         held = ctx.lake.read("primary", version).where(extent.sql())
-    held = held.where(F.col("payload") != F.lit(EMPTIED))  # one that was forgotten is joined to no more
     if floor is not None:
         held = held.where(F.col("event_time") >= F.lit(floor))
     if not isinstance(primary_time, Lookback):
@@ -73,6 +72,8 @@ def _first(rows: DataFrame, key: tuple[str, ...] = EVENT_KEY) -> DataFrame:
 
 
 def _found(joined: DataFrame) -> DataFrame:
+    known = F.col("primary") != F.lit(EMPTIED)  # one that was forgotten is joined to no more
+    joined = joined.withColumns({name: F.when(known, F.col(name)) for name in ("p_id", "p_time", "primary")})
     return (
         joined.withColumn("found", F.col("p_id").isNotNull())
         .withColumn("primary_time", F.coalesce("p_time", "primary_time"))
