@@ -65,7 +65,7 @@ class Erasure:
         done = Counter(sweep(self.engine.lake, events, self._bucket_seconds))
         failpoint.reach("swept")
         if [plan for plan in unsettled(*self._journals) if plan.sequence in _BY_VERSION]:
-            open_ = self._settle(_BY_VERSION)
+            open_ = [plan for plan in open_ if plan.sequence not in _BY_VERSION] + self._settle(_BY_VERSION)
             done.update(sweep(self.engine.lake, events, self._bucket_seconds))
         return self._summary(events, dict(done), open_) | {"dry_run": False}
 
