@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +17,7 @@ from clickjoin.model.timeline import Timeline
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
+    from clickjoin.kernel.forgotten import Forgotten
     from clickjoin.lake import SparkTables
     from clickjoin.model.split import Problem
 
@@ -32,6 +33,7 @@ class Context:
     timeline: Timeline
     boundary: Boundary
     floor: datetime | None = None  # no primary event from before it is joined to
+    forgotten: Mapping[str, Forgotten] = field(default_factory=dict)  # by stream: whose records are not to be landed
     counts: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     floods: dict[str, Problem | None] = field(default_factory=dict)  # by stream: nearly all is in quarantine, or not

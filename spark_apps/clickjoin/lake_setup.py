@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from clickjoin.agreement.check import require_agreement
+from clickjoin.agreement.facts import gather
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import DeltaTables
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
-from clickjoin.schemas import ALL, LATER, METRICS, TIMELINE
+from clickjoin.schemas import ALL, DATES, FORGOTTEN, LATER, METRICS, TIMELINE
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -37,6 +38,8 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
             f"{pipeline.root}: table {', '.join(gone)} is missing from a lake that has been worked in",
             remedy=_remedy(gone),
         )
+    if FORGOTTEN.name in missing and there:
+        _require_nothing_forgotten(delta, pipeline)
     if agreeing and there:
         require_agreement(delta, pipeline)
     made = [table.name for table in ALL if table.name in missing and delta.create(table)]
@@ -45,12 +48,24 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
     return made
 
 
+def _require_nothing_forgotten(delta: DeltaTables, pipeline: Pipeline) -> None:
+    """A lake from before has no table `forgotten`; of one that is lost, settled batches have seen versions."""
+    seen = [
+        known.held.tables.get(FORGOTTEN.name, ("", 0)) for known in gather(delta, pipeline.pipeline).sequences.values()
+    ]
+    if any(version > 0 for _, version in seen):
+        raise LakeError(
+            f"{delta.path(FORGOTTEN.name)}: the table is missing, and events had been forgotten",
+            remedy="Restore it: without it their records are stored again whenever they are read again",
+        )
+
+
 def _add_columns(delta: DeltaTables, pipeline: Pipeline) -> None:
     """Columns that the output gets from this pipeline, and those that tables of older lakes lack."""
     comments = {name: f"from {column.source}" for name, column in pipeline.output.columns.items()}
     whose = "the adapter" if pipeline.output.is_default else "output.columns"
     delta.add_columns("joined", dict(adapter_of(pipeline).columns), comments, whose=whose)
-    for table in (METRICS, TIMELINE):
+    for table in (METRICS, TIMELINE, DATES):
         delta.add_columns(table.name, {column.name: column.type for column in table.columns})
 
 

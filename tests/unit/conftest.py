@@ -1,12 +1,18 @@
-"""What tests of sources share: a source that reads a folder, and the log in it."""
+"""What tests share: of sources one that reads a folder and the log in it, of the command line a way to call it."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from clickjoin.cli import main
+from clickjoin.config.starter import STARTER
 from tests.unit.sources_bench import Feed
+
+LINE = '{"event_id": "a:1:1600000000000000", "query_id": "a:1:1600000000000000"}\n'
 
 
 @pytest.fixture
@@ -17,3 +23,29 @@ def feed(tmp_path: Path) -> Feed:
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     return tmp_path / "a.jsonl"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command as the shell would; returns exit code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["clickjoin", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main.main()
+        out = capsys.readouterr()
+        return int(stopped.value.code or 0), out.out, out.err
+
+    return call
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A pipeline's file with logs beside it."""
+    for name in ("queries", "clicks"):
+        (tmp_path / "logs" / name).mkdir(parents=True)
+        (tmp_path / "logs" / name / "0.jsonl").write_text(LINE)
+    file = tmp_path / "p.yaml"
+    file.write_text(STARTER)
+    return file

@@ -184,6 +184,32 @@ def test_explain_looks_into_quarantine(delta: DeltaTables, tmp_path: Path) -> No
         assert explain(pipeline(tmp_path), delta, other)["state"] == "unknown"
 
 
+def test_explain_looks_for_each_value_of_an_id_of_several_columns(delta: DeltaTables, tmp_path: Path) -> None:
+    rows = [
+        {"stream": "foreign", "reason": "bad-time", "raw": raw, "batch": 1, "replica": "main", "offset": at,
+         "length": len(raw), "path": "/logs/c", "detail": "`ts` is missing"}
+        for at, raw in enumerate((b'{"host": "a:b", "pid": 17, "seq": 4}', b'{"host": "c", "pid": 170, "seq": 4}'))
+    ]  # fmt: skip
+    delta.append("quarantine", rows)
+    several = pipeline(tmp_path)
+    several = several.model_copy(
+        update={"foreign": several.foreign.model_copy(update={"event_id": ("host", "pid", "seq")})}
+    )
+    found = explain(several, delta, "a%3Ab:17:4")
+    assert (found["state"], [step["offset"] for step in found["history"]]) == ("quarantined", [0])
+    for other in ("a%3Ab:17:5", "c:17:4", "a%3Ab:17", "a:b:17:4"):
+        assert explain(several, delta, other)["state"] == "unknown"
+    assert explain(pipeline(tmp_path), delta, "a%3Ab:17:4")["state"] == "unknown"
+
+
+def test_explain_says_that_an_event_is_forgotten(delta: DeltaTables, tmp_path: Path) -> None:
+    delta.append("foreign", [identity("c", 5) | CLICK | {"payload": "{}"}])
+    delta.append("forgotten", [identity("c", 5) | {"stream": "foreign", "request": "GDPR-1", "at": at(60)}])
+    found = explain(pipeline(tmp_path), delta, name("c", 5))
+    assert (found["state"], "Forgotten on request" in found["remedy"]) == ("forgotten", True)
+    assert (found["history"][-1]["request"], found["history"][-1]["at"]) == ("GDPR-1", at(60).isoformat())
+
+
 @pytest.mark.parametrize("event_id", ["", "what", "a:1:" + "9" * 18, "'; DROP", "a:1:0", "ü" * 99])
 def test_ids_that_never_were(delta: DeltaTables, tmp_path: Path, event_id: str) -> None:
     assert explain(pipeline(tmp_path), delta, event_id)["state"] == "unknown"

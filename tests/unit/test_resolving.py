@@ -18,6 +18,7 @@ from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.adapter_output import AdapterFault
 from clickjoin.kernel.join_task import resolve
 from clickjoin.kernel.parquet_scan import read_columns
+from tests.unit import resolving_bench
 from tests.unit.resolving_bench import expected_result, job, part
 
 times = st.integers(0, 40)
@@ -158,3 +159,18 @@ def test_an_adapter_at_fault(adapter: type[ArrowAdapter], said: str) -> None:
         made = part(Path(name), some, [("Q", 5)])
         with pytest.raises(AdapterFault, match=said):
             resolve(job(Path(name), adapter=adapter()), made)
+
+
+@pytest.mark.parametrize("lookback", [None, 10])
+def test_a_forgotten_primary_event_is_not_found(tmp_path: Path, lookback: int | None, monkeypatch: Any) -> None:
+    """Not even where another copy of it holds its record still."""
+    rows = resolving_bench.query_rows
+
+    def emptied(queries: Any) -> list[dict[str, Any]]:
+        return [row | ({"payload": "{}"} if row["offset"] == 1 else {}) for row in rows(queries)]
+
+    monkeypatch.setattr(resolving_bench, "query_rows", emptied)
+    mine = part(tmp_path, [("a", 5, "Q", 3), ("b", 5, "R", 3)], [("Q", 3), ("Q", 3), ("R", 3)])
+    done, left = resolve(job(tmp_path, lookback=lookback), mine)
+    assert left["event_id"].to_pylist() == ["a"]
+    assert done["tallies"]["joined"]["rows"] == 1

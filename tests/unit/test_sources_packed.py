@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from clickjoin.model.split import Budget
 from tests.unit.sources_bench import Feed, age, append, event, events, numbers
@@ -108,3 +112,14 @@ def test_lost_gzip_is_found_by_its_head(feed: Feed, tmp_path: Path) -> None:
     splits = feed.plan().splits
     (tmp_path / "x.jsonl.gz").rename(tmp_path / "y.gz")
     assert numbers(feed.read(splits)) == list(range(50))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress], ids=["gz", "bz2"])
+@pytest.mark.parametrize("zeros", [1, 100_000, 65_536 * 5])
+def test_members_after_any_padding_are_read(
+    feed: Feed, tmp_path: Path, pack: Callable[[bytes], bytes], zeros: int
+) -> None:
+    """A tape's block, or a disk's, is filled up with zeros: however many lie between two members."""
+    packed = tmp_path / f"x.jsonl.{'gz' if pack is gzip.compress else 'bz2'}"
+    packed.write_bytes(pack(events(0, 20)) + bytes(zeros) + pack(events(20, 30)) + bytes(zeros))
+    assert feed.step() == list(range(30))

@@ -19,7 +19,14 @@ EVERY = pytest.mark.parametrize("table", ALL, ids=lambda table: table.name)
 
 def test_names() -> None:
     assert NAMED | {"journal", "metrics"} <= set(BY_NAME)
-    assert set(BY_NAME) - NAMED == BOOKS | {"verification", "findings", "removed_duplicates", "dates", "quality"}
+    assert set(BY_NAME) - NAMED == BOOKS | {
+        "verification",
+        "findings",
+        "removed_duplicates",
+        "dates",
+        "quality",
+        "forgotten",
+    }
     assert len(BY_NAME) == len(ALL)
 
 

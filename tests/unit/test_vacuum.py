@@ -117,7 +117,7 @@ def test_a_version_that_a_plan_names_stays_readable(delta: DeltaTables) -> None:
 
 def test_what_is_not_the_tables_data_is_left_alone(delta: DeltaTables) -> None:
     root = Path(delta.path("foreign"))
-    others = ["notes.txt", "_change_data/x.parquet", "bucket=a/.x.parquet.crc", "_delta_log/x.parquet"]
+    others = ["notes.txt", "_mine/x.parquet", "bucket=a/.x.parquet.crc", "_delta_log/x.parquet"]
     for name in others:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"")

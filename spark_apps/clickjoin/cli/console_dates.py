@@ -12,7 +12,8 @@ from rich.table import Column, Table
 from clickjoin.cli.console import wide
 
 _out = Console(highlight=False, emoji=False)
-_COUNTS = ("accepted", "joined", "pending", "unjoinable", "expired", "filtered", "faults", "failed", "warned")
+_PLACES = ("accepted", "joined", "pending", "unjoinable", "expired", "filtered", "forgotten")
+_COUNTS = (*_PLACES, "faults", "failed", "warned")
 _ALWAYS = ("accepted", "joined")
 _COLORS = {"closed": "green", "failing": "red", "open": "yellow"}
 
@@ -23,14 +24,14 @@ def closed(rows: Sequence[Mapping[str, Any]], as_json: bool, *, details: bool = 
         print(json.dumps([dict(row) for row in rows], indent=2, default=str))
         return
     # Most are 0 on most dates; all of them make a table that few terminals can hold.
-    shown = [name for name in _COUNTS if name in _ALWAYS or any(row[name] for row in rows)]
+    shown = [name for name in _COUNTS if name in _ALWAYS or any(row.get(name) for row in rows)]
     fixed = (Column(name, no_wrap=True) for name in ("date", "state"))
     table = Table(
         *fixed, Column("revision", justify="right"), *(Column(name, justify="right") for name in shown), "run"
     )
     for row in rows:
         state = f"[{_COLORS.get(row['state'], 'white')}]{row['state']}[/]"
-        counts = (str(row[name]) for name in shown)
+        counts = (str(row.get(name) or 0) for name in shown)  # rows from before a column have null
         table.add_row(str(row["date"]), state, str(row["revision"]), *counts, str(row["run"]))
     wide(table)
     for row in rows if details else ():

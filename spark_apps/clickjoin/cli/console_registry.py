@@ -1,4 +1,4 @@
-"""What the command line prints of the registry: collections, the timeline of shards, rebuilds."""
+"""What the command line prints of the registry: collections, the timeline of shards, rebuilds; and of forgetting."""
 
 from __future__ import annotations
 
@@ -55,4 +55,30 @@ def rebuilt(what: str, data: dict[str, Any], as_json: bool) -> None:
     }
     pairs(f"{what} rebuilt", flat)
     report_line("now run `clickjoin verify --repair`: it finds what was under way when it was lost")
+    return None
+
+
+def forgotten(data: dict[str, Any], as_json: bool) -> None:
+    """Print what was forgotten, or would be."""
+    if as_json:
+        return print_json(data)
+    dry = data["dry_run"]
+    pairs(
+        "would forget" if dry else "forgotten",
+        {
+            **{f"{name} events": f"{count:,}" for name, count in data["events"].items()},
+            "bad records": f"{data['bad_records']:,}",
+            **{f"{name}: rows": f"{count:,}" for name, count in data["rows"].items()},
+            **{f"such as ({name})": ", ".join(ids) for name, ids in data["samples"].items() if ids},
+        },
+    )
+    if dry:
+        report_line("nothing was changed; the same with --apply does it")
+        return None
+    report_line(
+        f"older versions of the tables hold these records until `clickjoin gc` removes their files, "
+        f"after {data['bytes_kept_until'][:16]} UTC; logs and backups hold them until you remove them"
+    )
+    for token in data["open"]:
+        report_line(f"{token} is not settled, and may land such a record: then run `clickjoin verify --repair`")
     return None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _NAMED = 3
 Action = Literal["close", "fill", "rebuild"]
-_PLACES = ("joined", "filtered", "unjoinable", "expired", "pending", "accepted")
+_PLACES = ("joined", "filtered", "unjoinable", "forgotten", "expired", "pending", "accepted")
 
 
 @dataclass(frozen=True)

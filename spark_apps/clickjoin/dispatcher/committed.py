@@ -12,7 +12,7 @@ from typing import Any
 from clickjoin.model.seen_commits import Shown
 from clickjoin.schemas import BY_NAME
 
-UNNUMBERED = ("registry_boundary", "shard_timeline")
+UNNUMBERED = ("registry_boundary", "shard_timeline", "forgotten")
 
 
 @dataclass(frozen=True)

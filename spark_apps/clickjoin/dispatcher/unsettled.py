@@ -39,6 +39,18 @@ def unsettled(delta: DeltaReader, pipeline: Pipeline) -> list[BatchPlan]:
     return sorted((plan for plan in found if plan), key=lambda plan: plan.planned)
 
 
+def wait(
+    delta: DeltaReader, open_: list[BatchPlan], patience: float, sleep: Callable[[float], None] = time.sleep
+) -> list[BatchPlan]:
+    """Wait up to `patience` seconds for batches to settle; returns those that have not."""
+    for _ in range(int(patience / _LOOK_SECONDS)):
+        open_ = [plan for plan in open_ if not is_settled(delta, plan)]
+        if not open_:
+            break
+        sleep(_LOOK_SECONDS)
+    return open_
+
+
 def handle(
     delta: DeltaTables,
     pipeline: Pipeline,
@@ -51,14 +63,9 @@ def handle(
     On return no batch that was planned before this call can claim below a boundary committed before it, and none has
     a claim whose output is missing. Errors: those of `finish`.
     """
-    open_ = unsettled(delta, pipeline)
-    settled: list[str] = []
-    for _ in range(int(patience / _LOOK_SECONDS)):
-        settled += [plan.token for plan in open_ if is_settled(delta, plan)]
-        open_ = [plan for plan in open_ if plan.token not in settled]
-        if not open_:
-            break
-        sleep(_LOOK_SECONDS)
+    before = unsettled(delta, pipeline)
+    open_ = wait(delta, before, patience, sleep)
+    settled = [plan.token for plan in before if plan not in open_]
     fenced, finished = [], []
     for plan in open_:
         if plan.sequence in ("join", "recover") and delta.commit_txn_only("registry", plan.txn):

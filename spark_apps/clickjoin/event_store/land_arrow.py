@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from clickjoin.kernel import land_task
 from clickjoin.kernel.data_file import DataFile
+from clickjoin.kernel.forgotten import NOTHING
 from clickjoin.kernel.land_task import Place, aside, placed
 from clickjoin.model.ids import MICROS
 from clickjoin.model.txn import Txn
@@ -64,4 +65,5 @@ def append_bad(ctx: Context, stream: str, records: pa.Table, txn: Txn) -> None:
 def _place(ctx: Context, stream: str) -> Place:
     since, counts = ctx.timeline.steps
     at = round(ctx.plan.planned_at.timestamp() * MICROS)
-    return Place(ctx.bucket_seconds, since, counts, ctx.plan.number, ctx.plan.replica, at, stream)
+    forgotten = ctx.forgotten.get(stream, NOTHING)
+    return Place(ctx.bucket_seconds, since, counts, ctx.plan.number, ctx.plan.replica, at, stream, forgotten)

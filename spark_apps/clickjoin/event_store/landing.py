@@ -16,6 +16,8 @@ from clickjoin.batch_context import Context
 from clickjoin.event_store import land_arrow
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.lookup import primary_extent
+from clickjoin.forgotten.known import not_to_land
+from clickjoin.kernel.forgotten import NOTHING, WHY
 from clickjoin.model.extent import MINUTE, Extent, minutes_of
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.split import Split
@@ -55,6 +57,8 @@ def minute_sql(column: str) -> str:
 def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
     """Land all streams of a batch, side by side. Returns what has landed, by stream."""
     streams = [item.name for item in ctx.pipeline.inputs if ctx.plan.splits.get(item.name)]
+    # After the plan was written: whoever forgets events later sees this batch as unsettled, and waits.
+    ctx.forgotten = not_to_land(ctx.lake.delta)
     done = {
         stream: ctx.lake.delta.latest_txn_version(stream, ctx.plan.txn.app_id) >= ctx.plan.number for stream in streams
     }
@@ -151,7 +155,16 @@ def _put_aside(ctx: Context, stream: str, source: Source, few: pa.Table | None, 
             "at": F.lit(ctx.plan.planned_at),
         }
     )
-    ctx.lake.append("quarantine", bad, txn)
+    ctx.lake.append("quarantine", _without_bytes(ctx, stream, bad), txn)
+
+
+def _without_bytes(ctx: Context, stream: str, bad: DataFrame) -> DataFrame:
+    """Bad records, those that were forgotten without their bytes; see kernel.forgotten."""
+    known = sorted(ctx.forgotten.get(stream, NOTHING).digests)
+    if not known:
+        return bad
+    gone = F.coalesce(F.sha2("raw", 256).isin(known), F.lit(False))
+    return bad.withColumns({"detail": F.when(gone, WHY).otherwise(F.col("detail")), "raw": F.when(~gone, F.col("raw"))})
 
 
 def _landed(facts: Mapping[str, Any], lost: tuple[Split, ...], bad: int) -> Landed:

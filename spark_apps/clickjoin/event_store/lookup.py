@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.batch_context import Context
 from clickjoin.config import Lookback
+from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.extent import Extent, spanning
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.spark.rows import first_of_key
@@ -71,6 +72,8 @@ def _first(rows: DataFrame, key: tuple[str, ...] = EVENT_KEY) -> DataFrame:
 
 
 def _found(joined: DataFrame) -> DataFrame:
+    known = F.col("primary") != F.lit(EMPTIED)  # one that was forgotten is joined to no more
+    joined = joined.withColumns({name: F.when(known, F.col(name)) for name in ("p_id", "p_time", "primary")})
     return (
         joined.withColumn("found", F.col("p_id").isNotNull())
         .withColumn("primary_time", F.coalesce("p_time", "primary_time"))

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import int64_array, number_array, scalar, text_array, to_numpy
 from clickjoin.kernel.data_file import Target, write
+from clickjoin.kernel.forgotten import NOTHING, Forgotten, without_bytes, without_records
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.extent import MINUTE
 from clickjoin.model.ids import MICROS, bucket_of, crc_of
@@ -25,6 +26,7 @@ class Place(NamedTuple):
     """By what a batch places the records of a stream; times in microseconds.
 
     `since` and `counts`: the timeline's entries after the first, and the numbers of shards before, between and after.
+    `forgotten`: whose records are not stored.
     """
 
     bucket_seconds: int
@@ -34,6 +36,7 @@ class Place(NamedTuple):
     replica: str
     planned_at: int
     stream: str
+    forgotten: Forgotten = NOTHING
 
 
 def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
@@ -43,6 +46,7 @@ def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
     of the good ones, and the same with named_ before it of the primary events that they name.
     """
     good = records.filter(pc.is_null(records["reason"]))
+    good = without_records(good, place.forgotten, foreign=place.stream == "foreign")
     count = good.num_rows
     facts = {"good": count, "bad": _count_bad(records)} | _span(place.bucket_seconds, good, "event_time", "")
     if place.stream == "foreign":
@@ -56,7 +60,7 @@ def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
 
 def aside(records: pa.Table, place: Place) -> pa.Table:
     """The bad records with the columns that table `quarantine` has besides. Columns in: those of RECORDS_DDL."""
-    bad = records.filter(pc.is_valid(records["reason"]))
+    bad = without_bytes(records.filter(pc.is_valid(records["reason"])), place.forgotten)
     made = {"stream": pa.repeat(scalar(place.stream), bad.num_rows)}
     return _with(bad, made | _by(place, bad.num_rows, "at"))
 

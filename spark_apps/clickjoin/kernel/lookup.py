@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, equi_join, int64_array, to_numpy
+from clickjoin.kernel.arrays import bool_array, equi_join, int64_array, scalar, to_numpy
 from clickjoin.kernel.data_skipping import Ends, near
 from clickjoin.kernel.event_key import doubled, first_of, micros
+from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
 
 _TIME = pa.timestamp("us", "UTC")
@@ -50,10 +51,19 @@ def look_up(
 ) -> tuple[np.ndarray[Any, Any], pa.Table]:
     """Which of some events have a primary event, and the primary events, in the same order.
 
-    `lookback`, `floor`: as in join_task.Job. Columns out: those of a primary event, its key and its payload among them.
+    One that was forgotten is none. `lookback`, `floor`: as in join_task.Job. Columns out: those of a primary event, its
+    key and its payload among them.
     """
     if not new.num_rows:
         return np.zeros(0, np.int64), pa.Table.from_batches([], _HELD)
+    rows, found = _look_up(new, primary, lookback, floor)
+    known = pc.not_equal(found["payload"], scalar(EMPTIED))
+    return rows[to_numpy(known)], found.filter(known)
+
+
+def _look_up(
+    new: pa.Table, primary: Files, lookback: int | None, floor: int | None
+) -> tuple[np.ndarray[Any, Any], pa.Table]:
     named = micros(new) - lookback if lookback is not None else micros(new, "primary_time")
     held = _primaries(primary, new["primary_id"], TimeRanges(np.unique(named), lookback or 0), exact=lookback is None)
     if floor is not None:

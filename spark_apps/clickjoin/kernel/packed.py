@@ -9,7 +9,7 @@ import bz2
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -56,12 +56,9 @@ def unpack(fd: int, size: int = BLOCK) -> Iterator[bytes]:
 
     Errors: BrokenFile where it ends early or is damaged, after all that could be unpacked; OSError of the disk.
     """
-    kind = _kind(fd)
-    if kind == "gzip":
-        return _gzip(fd, size)
     file = _File(fd)
-    streams = {"parquet": json_lines, "bz2": _bz2}
-    return _blocks(_checked(streams.get(kind or "", _zstd)(file), file), size)
+    streams = {"gzip": _gzip, "parquet": json_lines, "bz2": _bz2}
+    return _blocks(_checked(streams.get(_kind(fd) or "", _zstd)(file), file), size)
 
 
 def unpacked_size(fd: int, size: int) -> int:
@@ -80,34 +77,6 @@ def _kind(fd: int) -> str | None:
     if is_skipped(head):
         return "zstd"
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
-
-
-def _gzip(fd: int, size: int) -> Iterator[bytes]:
-    at, packed, inside, member = 0, b"", False, zlib.decompressobj(31)
-    while True:
-        if not packed:
-            packed = os.pread(fd, 1 << 18, at)
-            at += len(packed)
-            if not packed and inside:
-                raise BrokenFile(f"it ends early, after {at} packed bytes")
-            if not packed:
-                return
-        if not inside:
-            packed = packed.lstrip(b"\0")  # padding between members
-        block = _inflate(member, packed, size, at)
-        inside = bool(packed) and not member.eof
-        packed, member = (
-            (member.unused_data, zlib.decompressobj(31)) if member.eof else (member.unconsumed_tail, member)
-        )
-        if block:
-            yield block
-
-
-def _inflate(member: Any, packed: bytes, size: int, at: int) -> bytes:
-    try:
-        return bytes(member.decompress(packed, size))
-    except zlib.error as error:
-        raise BrokenFile(f"it is damaged before its packed byte {at} ({error})") from error
 
 
 class _File(io.RawIOBase):
@@ -163,22 +132,65 @@ def _pieces(file: _File) -> Iterator[bytes]:
             yield piece
 
 
+class _Inflater:
+    """zlib's decompressor of a .gz member, with the methods of bz2's."""
+
+    def __init__(self) -> None:
+        self._member, self._left = zlib.decompressobj(31), b""
+
+    @property
+    def eof(self) -> bool:
+        return self._member.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._left
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._member.unused_data
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        block = self._member.decompress(self._left + data, most)
+        self._left = self._member.unconsumed_tail
+        return block
+
+
+def _gzip(file: _File) -> Iterator[bytes]:
+    return _members(file, _Inflater)
+
+
 def _bz2(file: _File) -> Iterator[bytes]:
-    member, packed, inside = bz2.BZ2Decompressor(), b"", False
+    return _members(file, bz2.BZ2Decompressor)
+
+
+def _members(file: _File, new: Callable[[], Any]) -> Iterator[bytes]:
+    """Content of all members, one after the other."""
+    packed = _padded(file, b"")
+    while packed:
+        member = new()
+        yield from _member(file, member, packed)
+        packed = _padded(file, member.unused_data)
+
+
+def _padded(file: _File, packed: bytes) -> bytes:
+    """Where the next member begins, however many zeros lie before it; empty at the end of the file."""
+    while not (packed := packed.lstrip(b"\0")):
+        packed = file.read(_STEP) or b""
+        if not packed:
+            break
+    return packed
+
+
+def _member(file: _File, member: Any, packed: bytes) -> Iterator[bytes]:
     while True:
-        if member.eof:
-            packed, member, inside = member.unused_data.lstrip(b"\0"), bz2.BZ2Decompressor(), False
-        if not packed and member.needs_input:
-            packed = file.read(_STEP)
-            packed = packed if inside else packed.lstrip(b"\0")  # padding between members
-            if not packed and inside:
-                raise ValueError(f"after {file.tell()} packed bytes")
-            if not packed:
-                return
-        inside = True
         if block := member.decompress(packed, _STEP):
             yield block
-        packed = b""
+        if member.eof:
+            return
+        packed = (file.read(_STEP) or b"") if member.needs_input else b""
+        if member.needs_input and not packed:
+            raise ValueError(f"after {file.tell()} packed bytes")
 
 
 def _checked(pieces: Iterator[bytes], file: _File) -> Iterator[bytes]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _LOG_SECONDS = 3 * 86400.0  # what small.settings gives the tables as delta.logRetentionDuration
 _COMMIT_SECONDS = 3600.0  # a file is committed so long after it was written at most, or its batch is under way
+_CHANGES = "_change_data"
 _LOG_FILE = re.compile(
     r"\.?(\d{20})\.(json|crc|checkpoint(\.\d{10}\.\d{10})?\.parquet|checkpoint\.[-\w]+\.\w+)(\.crc)?"
 )
@@ -46,7 +47,8 @@ def vacuum(delta: DeltaReader, name: str, needed: Needed, *, dry_run: bool = Fal
     """Remove data files that no version that is needed has; returns their paths. Those without a log entry go too."""
     root = delta.path(name)
     # In this order: what is committed between the two looks is in the version, and what is written then is young.
-    files = [file for file in location(root).listed() if _is_data(file.path)]
+    place = location(root)
+    files = [file for file in (*place.listed(), *place.listed(_CHANGES)) if _is_data(file.path)]
     valid = _files(delta.open(name))
     before = min(needed.since - _COMMIT_SECONDS, needed.written)
     old = [file.path for file in files if file.at < before and file.path not in valid]
@@ -130,5 +132,9 @@ def _name(file: Stored) -> str:
 
 
 def _is_data(path: str) -> bool:
-    """Whether a path is that of a data file: what begins with an underscore is Delta's own, with a dot Spark's."""
+    """Whether a path is that of a data file: what begins with an underscore is Delta's own, with a dot Spark's.
+
+    A change data feed's files are named by no version, but by the commit that made them: they go once they are old.
+    """
+    path = path.removeprefix(f"{_CHANGES}/")
     return path.endswith(".parquet") and not any(part.startswith(("_", ".")) for part in path.split("/"))

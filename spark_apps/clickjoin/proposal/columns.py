@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from clickjoin.kernel.arrays import text_array
 from clickjoin.kernel.parse.moments import micros_by, micros_of
+from clickjoin.kernel.typed_columns.derive import common_type
 from clickjoin.model.ids import MICROS, TimeForm, embedded_micros, uuid7_micros
 
 FORMS = (
@@ -111,11 +112,5 @@ def _value(text: str) -> Any:
 
 def type_of(values: Sequence[Any], *, as_text: bool) -> str:
     """The Spark SQL type that all values of a column fit; STRING where no other does. `as_text`: as CSV has them."""
-    given = [_value(value) if as_text else value for value in values if value not in (None, "")]
-    if given and all(isinstance(value, bool) for value in given):
-        return "BOOLEAN"
-    if given and all(isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 for value in given):
-        return "BIGINT"
-    if given and all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
-        return "DOUBLE"
-    return "STRING"
+    given = [_value(value) for value in values if value not in (None, "")] if as_text else values
+    return common_type(given) or "STRING"

@@ -13,11 +13,12 @@ from clickjoin.config import Files
 from clickjoin.kernel.file_bytes import opened, plain_blocks
 from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
 from clickjoin.kernel.parse.lines import BOM
+from clickjoin.kernel.typed_columns.derive import leaves
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.field_path import path_text
 from clickjoin.model.split import Budget
 from clickjoin.sources.open import open_source
-from clickjoin.sources.sample import leaves
+from clickjoin.sources.sample import ELEMENTS
 
 MOST_COLUMNS = 200
 _BLOCK = 1 << 18
@@ -87,7 +88,7 @@ def _of_json(pattern: str, lines: Sequence[str]) -> Log:
         except (ValueError, RecursionError):
             record = None
         if isinstance(record, dict):
-            records.append({path_text(path): value for path, value in leaves(record)})
+            records.append({path_text(path): value for path, value in leaves(record, elements=ELEMENTS)})
         else:
             bad += 1
     return Log(Files(kind="files", path=pattern), _columns(records), len(records), bad)

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from great_expectations.execution_engine.execution_engine import ExecutionEngine
 
 _METRIC = "table.inputs_accounted_for"
-PARTS = ("accepted", "joined", "pending", "unjoinable", "expired", "filtered", "in_flight", "nowhere", "twice")
+PARTS = (
+    "accepted",
+    "joined",
+    "pending",
+    "unjoinable",
+    "expired",
+    "filtered",
+    "forgotten",
+    "in_flight",
+    "nowhere",
+    "twice",
+)
 
 
 class InputsAccountedFor(TableMetricProvider):
@@ -51,7 +62,7 @@ class InputsAccountedFor(TableMetricProvider):
 
 
 class ExpectEveryInputAccountedFor(BatchExpectation):
-    """Expect every accepted id in exactly one of joined, pending, unjoinable, expired, filtered.
+    """Expect every accepted id in exactly one of joined, pending, unjoinable, expired, filtered, forgotten.
 
     Also passes those that a batch under way has claimed (`in_flight`). The batch has the columns PARTS.
     """
@@ -66,6 +77,6 @@ class ExpectEveryInputAccountedFor(BatchExpectation):
     ) -> dict[str, Any]:
         found = metrics[_METRIC]
         where = [f"{found[name]:,} {name.replace('_', ' ')}" for name in PARTS[1:]]
-        spread = sum(found[name] for name in PARTS[1:7])
+        spread = sum(found[name] for name in PARTS[1:8])
         whole = found["nowhere"] == 0 and found["twice"] == 0 and spread == found["accepted"]
         return {"success": whole, "result": {"observed_value": f"{found['accepted']:,} accepted: {', '.join(where)}"}}

@@ -31,6 +31,7 @@ PLACES = {
     "joined": "joined > 0",
     "filtered": "filtered > 0",
     "unjoinable": "unjoinable > 0 OR moving > 0",
+    "forgotten": "forgotten > 0",
     "pending": "waiting > 0",
     "expired": "expired > 0",
     "in_flight": "open_claims > 0",
@@ -52,7 +53,7 @@ def table(rows: DataFrame, name: str, more: Sequence[str] = ()) -> dict[str, Any
         delay = F.expr("(unix_micros(published_at) - unix_micros(event_time)) / 1e6")
         wanted["delay"] = F.percentile_approx(delay, list(_QUANTILES.values()), _ACCURACY)
     if name == "registry":
-        wanted["strange"] = F.expr("count_if(outcome NOT IN ('joined', 'filtered', 'unjoinable'))")
+        wanted["strange"] = F.expr("count_if(outcome NOT IN ('joined', 'filtered', 'unjoinable', 'forgotten'))")
     if name in ("primary", "foreign"):
         wanted["batches"] = F.expr("collect_set(struct(replica, batch))")
     found: dict[str, Any] = rows.agg(*[column.alias(key) for key, column in wanted.items()]).collect()[0].asDict()

@@ -15,11 +15,12 @@ from pyspark.sql import functions as F
 
 from clickjoin.agreement.mark_repaired import account
 from clickjoin.dispatcher.journal import Journal, sequences
+from clickjoin.forgotten.known import is_any
 from clickjoin.lake.folders import put_aside, remove, rename
 from clickjoin.lake.restored_log import go_on_after
 from clickjoin.model.errors import BatchError, ConfigError
 from clickjoin.model.extent import timestamp
-from clickjoin.model.ids import bucket_at, bucket_start
+from clickjoin.model.ids import EVENT_KEY, bucket_at, bucket_start
 from clickjoin.model.timeline import Timeline
 from clickjoin.model.txn import Txn
 from clickjoin.registry.boundary import advance, load_boundary
@@ -123,7 +124,19 @@ def _claims(pipeline: Pipeline, lake: SparkTables, timeline: Timeline, since: da
         for rank, name in enumerate(_OUTPUTS)
     ]
     whole = parts[0].unionAll(parts[1]).unionAll(parts[2])
+    if is_any(lake.delta):
+        whole = whole.unionAll(_forgotten(pipeline, lake, since))
     return first_of_key(whole, "rank", "token").withColumn("shard", F.expr(timeline.sql())).select(*REGISTRY.names)
+
+
+def _forgotten(pipeline: Pipeline, lake: SparkTables, since: datetime | None) -> DataFrame:
+    """Claims of events that were forgotten: no output has a row of them, and none may get one."""
+    rows = lake.read("forgotten").where("stream = 'foreign' AND event_id IS NOT NULL").dropDuplicates(list(EVENT_KEY))
+    rows = rows.where("TRUE" if since is None else f"event_time >= {timestamp(since)}")
+    token = F.lit(f"{pipeline.pipeline}/forget")
+    return rows.select(
+        *EVENT_KEY, "bucket", token.alias("token"), F.lit("forgotten").alias("outcome"), F.lit(9).alias("rank")
+    )
 
 
 def _fixed(pipeline: Pipeline, delta: DeltaTables) -> list[Txn]:

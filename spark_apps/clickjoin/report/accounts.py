@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.lake.spark_reader import SparkReader
 
-OUTCOMES = ("joined", "filtered", "unjoinable", "expired", "pending")
+OUTCOMES = ("joined", "filtered", "unjoinable", "forgotten", "expired", "pending")
+_OF = {"forgotten": "stream = 'foreign' AND event_id IS NOT NULL"}
 
 
 @dataclass(frozen=True)
 class Accounts:
     """Counts over all of a pipeline's tables. Records are lines of input; events are distinct ids.
 
-    foreign_records = accepted + repeats + foreign_quarantined, and accepted = joined + filtered + unjoinable + expired
-    + pending, hold unless `lost` or `doubled` is above zero. `doubled` are ids of two output rows, or of one and no
-    record; `collected` such of one row whose record GC may have dropped, by `retention.foreign`.
+    foreign_records = accepted + repeats + foreign_quarantined, and accepted = joined + filtered + unjoinable +
+    forgotten + expired + pending, hold unless `lost` or `doubled` is above zero. `doubled` are ids of two output rows,
+    or of one and no record; `collected` such of one row whose record GC may have dropped, by `retention.foreign`.
     """
 
     primary_records: int
@@ -42,6 +43,7 @@ class Accounts:
     joined: int
     filtered: int
     unjoinable: int
+    forgotten: int
     expired: int
     pending: int
     lost: int
@@ -51,7 +53,7 @@ class Accounts:
     @property
     def agree(self) -> bool:
         """Whether nothing is lost, nothing doubled, and the sums are equal."""
-        outcomes = self.joined + self.filtered + self.unjoinable + self.expired + self.pending
+        outcomes = sum(getattr(self, name) for name in OUTCOMES)
         return not self.lost and not self.doubled and outcomes == self.accepted
 
     def to_dict(self) -> dict[str, int | bool]:
@@ -116,7 +118,10 @@ def account(lake: SparkReader, replicas: list[str], since: datetime) -> Accounts
 def _events(lake: SparkReader, replicas: list[str]) -> DataFrame:
     """One row an id: its time, landed, records, outputs (in joined), outcome (the first of OUTCOMES that holds)."""
     parts = [lake.read("foreign").select(*EVENT_KEY, F.lit("foreign").alias("place"))]
-    parts += [lake.read(name).select(*EVENT_KEY, F.lit(name).alias("place")) for name in OUTCOMES[:-1]]
+    parts += [
+        lake.read(name).where(_OF.get(name, "TRUE")).select(*EVENT_KEY, F.lit(name).alias("place"))
+        for name in OUTCOMES[:-1]
+    ]
     parts += [waiting(lake, replica).select(*EVENT_KEY, F.lit("pending").alias("place")) for replica in replicas]
     whole = parts[0]
     for part in parts[1:]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, uuid7_micros
@@ -15,23 +17,25 @@ if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
 
 _MAX_ROWS, _MAX_BYTES, _MAX_SHOWN_BYTES = 10, 256_000_000, 4_000
-TABLES = ("foreign", "primary", "pending", "registry", "joined", "filtered", "unjoinable", "expired")
+TABLES = ("foreign", "primary", "pending", "registry", "joined", "filtered", "unjoinable", "expired", "forgotten")
 _LATEST = 253_370_764_800 * MICROS  # the year 9999, the last that a bucket can name
 _ORDER = {"quarantine": len(TABLES)} | {name: rank for rank, name in enumerate(TABLES)}
 
 
 def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, Any]:
     """`state` of an event, its `history` (rows of every table that names it), and `remedy` if there is one."""
-    history = [step for name in TABLES for step in _steps(pipeline, delta, name, event_id)]
+    there = [name for name in TABLES if name != "forgotten" or delta.exists(name)]  # a lake from before has none
+    history = [step for name in there for step in _steps(pipeline, delta, name, event_id)]
     numbers = ("round", "attempt", "batch", "offset")
     history.sort(key=lambda step: (_ORDER[step["table"]], *(step.get(number, 0) for number in numbers)))
-    history = history or _quarantined(delta, event_id)
+    history = history or _quarantined(pipeline, delta, event_id)
     tables = {step["table"] for step in history}
     state = _state(tables, history)
     return {"event_id": event_id, "state": state, "remedy": _REMEDIES.get(state, ""), "history": history}
 
 
 _REMEDIES = {
+    "forgotten": "Forgotten on request: its record is not stored, whenever it is read again; its claim and its ids are",
     "unknown": "No record with this id has landed, and none in table `quarantine` holds it: look for it in the logs",
     "quarantined": "A record that holds this id was not understood: fix what its reason and detail say",
     "pending": "Its primary event has not landed: it is tried again at due_at; look whether its log is late",
@@ -42,6 +46,8 @@ _REMEDIES = {
 
 
 def _state(tables: set[str], history: list[dict[str, Any]]) -> str:
+    if "forgotten" in tables:
+        return "forgotten"
     for name in ("joined", "filtered", "unjoinable", "expired"):
         if name in tables:
             return name
@@ -68,25 +74,39 @@ def _steps(pipeline: Pipeline, delta: DeltaReader, name: str, event_id: str) -> 
     return [_row(name, row) for row in rows]
 
 
-def _quarantined(delta: DeltaReader, event_id: str) -> list[dict[str, Any]]:
+def _quarantined(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> list[dict[str, Any]]:
     """Rows of `quarantine` whose bytes hold the id: at most _MAX_ROWS, from the newest batches with _MAX_BYTES."""
     if not event_id:
         return []
+    ways = _ways(pipeline, event_id)
     sizes = delta.read("quarantine", columns=["replica", "batch", "length"]).group_by(["replica", "batch"])
     found: list[dict[str, Any]] = []
-    whole = rf"(?:^|[^\w.:-]){re.escape(event_id)}(?:$|[^\w.:-])"  # as a whole, not within a longer id
     left = _MAX_BYTES
     for part in sizes.aggregate([("length", "sum")]).sort_by([("batch", "descending")]).to_pylist():
         left -= part["length_sum"] or 0
         if (left < 0 and found) or len(found) >= _MAX_ROWS:
             break
         rows = delta.read("quarantine", [(name, "=", part[name]) for name in ("replica", "batch")])
-        rows = rows.filter(pc.fill_null(pc.match_substring_regex(rows["raw"], whole), False)).slice(
-            0, _MAX_ROWS - len(found)
-        )
+        rows = rows.filter(_holds(rows["raw"], ways)).slice(0, _MAX_ROWS - len(found))
         found += [_row("quarantine", row) for row in rows.to_pylist()]
         if left < 0:
             break
+    return found
+
+
+def _ways(pipeline: Pipeline, event_id: str) -> list[list[str]]:
+    """What a record must hold: the id as one value, or, where ids are made of several columns, each of its values."""
+    parts = [part.replace("%3A", ":").replace("%25", "%") for part in event_id.split(":")]
+    counts = {len(side.event_id) for side in (pipeline.primary, pipeline.foreign)}
+    return [[event_id], *([parts] if len(parts) > 1 and len(parts) in counts else [])]
+
+
+def _holds(raw: pa.ChunkedArray, ways: list[list[str]]) -> pa.ChunkedArray:
+    """Which bytes hold, of one of some lists of values, each as a whole, not within a longer one."""
+    found = pa.repeat(False, len(raw))
+    for values in ways:
+        each = [pc.match_substring_regex(raw, rf"(?:^|[^\w.:-]){re.escape(value)}(?:$|[^\w.:-])") for value in values]
+        found = pc.or_(found, pc.fill_null(reduce(pc.and_, each), False))
     return found
 
 

@@ -13,7 +13,9 @@ from pyspark.sql import functions as F
 from clickjoin.batch_context import Context
 from clickjoin.event_store.landing import extents, measured
 from clickjoin.event_store.lookup import look_up, primary_extent
+from clickjoin.forgotten.known import as_arrow, forgotten
 from clickjoin.model.errors import BatchError
+from clickjoin.model.ids import EVENT_KEY
 from clickjoin.retry.vacuumed_version import given_up, is_gone, sent
 from clickjoin.spark.views import named
 
@@ -54,6 +56,8 @@ def redrive(ctx: Context) -> int:
 
 def _taken(ctx: Context, part: TableSplit) -> DataFrame:
     rows = ctx.lake.read("unjoinable", part.version).where(F.col("replica") == ctx.plan.replica).where(part.where)
+    if gone := forgotten(ctx.lake.delta).of("foreign"):  # their claims stay, whatever this version still holds of them
+        rows = rows.join(ctx.lake.spark.createDataFrame(as_arrow(gone)), list(EVENT_KEY), "left_anti")
     if part.primary is not None:
         rows = _with_primary(ctx, rows, part.primary)
     return rows.orderBy("at", "event_id").limit(part.limit)

@@ -75,7 +75,7 @@ REGISTRY = Table(
         _IDENTITY
         + """
 token        STRING    pipeline/replica/sequence/number: the batch that owns the claim
-outcome      STRING    joined | filtered | unjoinable: the one table that the id is in
+outcome      STRING    joined | filtered | unjoinable: the one table that the id is in; forgotten: in none
 """
     ),
     partitions=("bucket", "shard"),

@@ -24,6 +24,7 @@ pending      BIGINT    of these, still waiting for their primary event
 unjoinable   BIGINT    of these, given up
 expired      BIGINT    of these, too old for the registry
 filtered     BIGINT    of these, dropped by the adapter
+forgotten    BIGINT    of these, forgotten on request
 fingerprint  STRING    of the ids and rows of the output: equal where nothing has changed
 faults       BIGINT    faults that verification left
 failed       BIGINT    quality checks of level fail that did not pass
@@ -57,4 +58,20 @@ seconds      DOUBLE    seconds that the whole run took
 """
     ),
     statistics=("date", "at"),
+)
+FORGOTTEN = Table(
+    "forgotten",
+    "events that were forgotten on request: none of their records is stored again, whenever they are read again",
+    columns(
+        """
+stream     STRING    primary | foreign
+event_id   STRING    the event's unique name; null of a bad record
+event_time TIMESTAMP when the event happened; null of a bad record
+bucket     STRING    range of event time that it lies in
+digest     STRING    SHA-256 of a bad record's bytes, which has no id; else null
+request    STRING    the request's name, as whoever ran it gave it
+at         TIMESTAMP when it was put on the list
+"""
+    ),
+    statistics=("event_time", "at"),
 )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from clickjoin.kernel.typed_columns.derive import leaves
 from clickjoin.model.field_path import path_text
 from clickjoin.model.ids import micros_of
 
 SAMPLE_RECORDS = 1_000
 SAMPLE_BYTES = 1_000_000
-_DEEPEST, _ELEMENTS = 6, 3
+ELEMENTS = 3  # of an array: as many are looked at
 
 
 @dataclass(frozen=True)
@@ -81,17 +82,4 @@ def _fields(row: Mapping[str, Any]) -> Sequence[str]:
         found = json.loads(text) if text else None
     except (ValueError, RecursionError):
         return ()
-    return [path_text(path) for path, _ in leaves(found)] if isinstance(found, dict) else ()
-
-
-def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """The values inside a JSON value that are no objects or arrays, with their paths; of an array some elements."""
-    if isinstance(value, dict) and value and len(path) < _DEEPEST:
-        for name, item in value.items():
-            if name:
-                yield from leaves(item, (*path, name))
-    elif isinstance(value, list) and value and len(path) < _DEEPEST:
-        for at, item in enumerate(value[:_ELEMENTS]):
-            yield from leaves(item, (*path, at))
-    elif path:
-        yield path, value
+    return [path_text(path) for path, _ in leaves(found, elements=ELEMENTS)] if isinstance(found, dict) else ()

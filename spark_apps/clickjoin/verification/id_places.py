@@ -18,18 +18,21 @@ if TYPE_CHECKING:
 # Numbers, not names: a sum over numbers is hashed, one over texts is sorted.
 _FOREIGN, _WAITING, _EXPIRED, _CLAIM = 0, 1, 2, 3
 _PLACES = {"joined": 4, "filtered": 5, "unjoinable": 6}
+_FORGOTTEN = 7
 
 
 def tally(reading: Reading) -> DataFrame:
     """One row an id: how many rows there are of it in each place.
 
-    Columns: landed, accepted (by settled batches), waiting, expired, claims, joined, filtered, unjoinable; outputs (the
-    last three) and places (how many of those three); moving (rows of unjoinable being redriven, in none of these);
-    open_claims, open_outputs (of batches in flight); token_low, token_high (hashes); as_said (the claim's outcome names
-    a table that it is in); old (older than the boundary); kept (`foreign` must still hold it); faults (a bit each).
+    Columns: landed, accepted (by settled batches), waiting, forgotten, expired, claims, joined, filtered, unjoinable;
+    outputs (the last three) and places (how many of those three); moving (rows of unjoinable being redriven, in none of
+    these); open_claims, open_outputs (of batches in flight); token_low, token_high (hashes); as_said (the claim's
+    outcome names a table that it is in); old (older than the boundary); kept (`foreign` must still hold it); faults (a
+    bit each).
     """
     counts = {"landed": f"place = {_FOREIGN}", "accepted": f"place = {_FOREIGN} AND mark"}
     counts |= {"waiting": f"place = {_WAITING}"}
+    counts |= {"forgotten": f"place = {_FORGOTTEN}"}
     counts |= {"expired": f"place = {_EXPIRED}", "claims": f"place = {_CLAIM}"}
     counts |= {"open_claims": f"place = {_CLAIM} AND mark", "open_outputs": "place IN (4, 5) AND mark"}
     counts |= {name: f"place = {code}" for name, code in _PLACES.items() if name != "unjoinable"}
@@ -63,6 +66,7 @@ def _marked(reading: Reading) -> list[DataFrame]:
         _mark(rows["foreign"], _FOREIGN, journals.settled_sql()),
         _mark(waiting(rows["pending"]), _WAITING, "TRUE"),
         _mark(rows["expired"], _EXPIRED, "TRUE"),
+        _mark(rows["forgotten"].where("stream = 'foreign'"), _FORGOTTEN, "TRUE"),
         _mark(rows["registry"], _CLAIM, open_, token, f"CASE outcome {said} END"),
         _mark(rows["joined"], _PLACES["joined"], open_, token),
         _mark(rows["filtered"], _PLACES["filtered"], open_, token),

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from clickjoin.batch_context import Context
 from clickjoin.event_store import land_arrow
+from clickjoin.forgotten.known import not_to_land
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import PlannedSplit
@@ -29,6 +30,7 @@ def reland(ctx: Context, sources: Mapping[str, Source], wanted: Iterable[Planned
 
     All in one commit a table, under this recovery batch's number.
     """
+    ctx.forgotten = not_to_land(ctx.lake.delta)
     found: dict[str, list[pa.Table]] = {name: [] for name in _tables(ctx)}
     left = MAX_BYTES
     for planned in wanted:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from clickjoin.lake.spark_reader import SparkReader
 
 OUTPUTS = ("joined", "filtered", "unjoinable")
-_ORDER = ("foreign", "pending", "unjoinable", "filtered", "expired", "joined", "registry")
+_ORDER = ("foreign", "pending", "unjoinable", "filtered", "expired", "joined", "registry", "forgotten")
 _MANY = 500  # files: Spark looks up each path that it is given, where Delta's own reader knows them
 _ROWS_A_TASK = 500_000
 _PARTITIONS = "spark.sql.shuffle.partitions"

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from clickjoin.forgotten.known import forgotten
+from clickjoin.forgotten.sweep import left, sweep
 from clickjoin.lake.replace_rows import drop_before
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import EVENT_KEY, MICROS, moment
@@ -108,7 +110,7 @@ class Verifier:
         if wanted.repair and looked.unread:
             relanded = self._recovery.reland(list(looked.unread.values()), self._sources, micros)
             looked = self._look(span, micros).after(looked, relanded)
-        counts = (*looked.counts, *damage.counts())
+        counts = (*looked.counts, *damage.counts(), *self._not_forgotten(span))
         report = Report(f"{self._replica}/{micros}", moment(micros), span, counts, notes=looked.notes)
         for count in report.counts:
             if count.fault and count.count:
@@ -117,12 +119,27 @@ class Verifier:
                 )
         if not wanted.repair:
             return report
+        again = self._forget_again(span, report)
         confirmed = looked.confirmed
         done = self._repair(report, confirmed, wanted, micros) if confirmed else {}
         all_done = looked.faults <= self._pipeline.batch.max_events and not looked.unread
         if damage and all_done:
             settle(self._lake.delta, self._pipeline, damage, self._report_line)
-        return report.repaired(done | damage.repaired(all_done) | {"unread": relanded})
+        return report.repaired(done | damage.repaired(all_done) | {"unread": relanded} | again)
+
+    def _not_forgotten(self, span: Span) -> tuple[Count, ...]:
+        """Rows that hold a record of an event that was forgotten: a batch was under way, or a table put back."""
+        events = forgotten(self._lake.delta).within(span.low, span.high)
+        found = left(self._lake, events, int(self._pipeline.registry.bucket)) if events else {}
+        tables = tuple({"table": name, "rows": count} for name, count in found.items())
+        return (Count(kinds.NOT_FORGOTTEN, sum(found.values()), len(events.of("foreign")), samples=tables),)
+
+    def _forget_again(self, span: Span, report: Report) -> dict[str, int]:
+        if not any(count.count for count in report.counts if count.kind == kinds.NOT_FORGOTTEN):
+            return {}
+        events = forgotten(self._lake.delta).within(span.low, span.high)
+        done = sweep(self._lake, events, int(self._pipeline.registry.bucket))
+        return {kinds.NOT_FORGOTTEN: sum(done.values())}
 
     def _look(self, span: Span, micros: int) -> _Looked:
         first = read(self._lake, self._pipeline, span, moment(micros))
