@@ -52,7 +52,7 @@ class SparkTables(SparkReader):
         """
         if isinstance(rows, pa.Table):
             return self.delta.append_table(name, rows, txn)
-        table = BY_NAME[name]
+        table = self.delta.table(name)
         extra = [column for column in rows.columns if column not in table.names] if name == "joined" else []
         ordered = rows.select(*table.names, *extra)
 

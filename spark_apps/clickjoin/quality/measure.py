@@ -19,7 +19,6 @@ from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import Day, Span
 from clickjoin.quality import fields, profile_queries
 from clickjoin.quality.profile import Figures
-from clickjoin.schemas import JOINED
 from clickjoin.verification.snapshot import Reading, part, read
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Measurer:
         columns = self._lake.delta.columns("joined")
         # What an earlier adapter made and today's does not is null, as it should be.
         today = adapter_of(with_types(self._pipeline, self._lake.delta)).columns
-        more = [name for name in columns if name not in JOINED.names and name in today]
+        more = [name for name in columns if name not in self._lake.delta.table("joined").names and name in today]
         tables = {
             name: self._timed(name, profile_queries.table, rows[name], name, more if name == "joined" else ())
             for name in rows

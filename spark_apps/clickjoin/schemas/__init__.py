@@ -43,6 +43,8 @@ ALL = (
     QUALITY,
 )
 BY_NAME = {table.name: table for table in ALL}
+# Names that no column of an adapter may have; of others in `joined` it depends on the lake (joiner/output_table.py).
+RESERVED = frozenset(JOINED.names) - JOINED.later
 # Came after the first lakes were begun, and hold nothing that an event's fate hangs on: made where they are missing.
 LATER = frozenset({"verification", "findings", "removed_duplicates", "dates", "quality"})
 
@@ -78,6 +80,7 @@ __all__ = [
     "QUALITY",
     "QUARANTINE",
     "REGISTRY",
+    "RESERVED",
     "TIMELINE",
     "UNJOINABLE",
     "VERIFICATION",
