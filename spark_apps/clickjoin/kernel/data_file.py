@@ -129,7 +129,5 @@ def _as_json(value: Any, is_upper: bool) -> Any:
         return value if len(value) <= _LONGEST else None if is_upper else value[:_LONGEST]
     if isinstance(value, date):
         return value.isoformat()
-    is_plain = (isinstance(value, int) and not isinstance(value, bool)) or (
-        isinstance(value, float) and math.isfinite(value)
-    )
+    is_plain = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     return value if is_plain else None
