@@ -44,7 +44,7 @@ JOINED = Table(
         """
 event_id     STRING    the foreign event's unique name
 event_time   TIMESTAMP when the foreign event happened
-event_date   DATE      date of event_time in UTC, to filter by; lakes begun before it came are without it
+event_date   DATE      date of event_time in UTC, to filter by
 bucket       STRING    range of the foreign event's time, named by its start, such as 2019-11-24T0300Z
 primary_id   STRING    id of the primary event that it was joined to
 primary_time TIMESTAMP when the primary event happened
