@@ -72,7 +72,7 @@ def through_everything(bench: Bench) -> None:
     assert bench.engine.redrive() == 2
     assert bench.retry(after=1)["joined"] == 2
     bench.clicks(click("x", MIDNIGHT - 3, before, n=5))
-    advance(bench.engine.lake.delta, 4, datetime.fromtimestamp(NOON + 86400, UTC), datetime.now(UTC))
+    advance(bench.engine.lake.delta, 4, datetime.fromtimestamp(NOON + MIDNIGHT, UTC), datetime.now(UTC))
     assert bench.join() == {"events_in": 1, "expired": 1}
     assert join_expired(bench.engine, Day(TODAY).span, int(bench.clock.now * MICROS))["late"] == 1
 
