@@ -67,6 +67,7 @@ def rows_of(spark: SparkSession, engine: Engine, day: datetime, ids: int, number
         "token": F.lit(f"bench/main/join/{number}"),
         "outcome": F.lit("joined"),
         "published_at": F.lit(day),
+        "event_date": F.to_date("event_time"),
     }
     return rows.withColumns(known).repartition("bucket").sortWithinPartitions("event_time")
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from clickjoin.agreement.check import require_agreement
 from clickjoin.agreement.facts import gather
+from clickjoin.config.pipeline import DEFAULT_ADAPTER
 from clickjoin.joiner.adapter import adapter_of
+from clickjoin.joiner.output_table import output_table, require_as_made, skipping_columns
 from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import DeltaTables
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
-from clickjoin.schemas import ALL, DATES, FORGOTTEN, LATER, METRICS, TIMELINE
+from clickjoin.schemas import ALL, DATES, FORGOTTEN, JOINED, LATER, METRICS, TIMELINE, Table
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -24,10 +26,11 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
 
     Errors: LakeError where a table is gone from a lake that has been worked in (an empty one would let events through
     twice, or hide that some were lost), where one is older than the others (see agreement.rules), where a restore was
-    cut short, or where the adapter's columns do not fit table `joined`; ConfigError where a column's type is not known.
+    cut short, or where the adapter's columns do not fit table `joined`; ConfigError where a column's type is not known,
+    or where the lake was begun with another partition of the output.
     """
     delta = delta or DeltaTables(pipeline.root)
-    adapter_of(with_types(pipeline, delta))  # before anything is made: they may be wrong
+    require_as_made(delta, pipeline, adapter_of(with_types(pipeline, delta)).columns)  # before anything is made
     there = [table.name for table in ALL if delta.exists(table.name)]
     missing = [table.name for table in ALL if table.name not in there]
     gone = [name for name in missing if name not in LATER]
@@ -42,7 +45,8 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
         _require_nothing_forgotten(delta, pipeline)
     if agreeing and there:
         require_agreement(delta, pipeline)
-    made = [table.name for table in ALL if table.name in missing and delta.create(table)]
+    made = [table.name for table in ALL if table.name in missing and delta.create(_wanted(pipeline, table))]
+    require_as_made(delta, pipeline, {})  # of two that begin a lake at once, by other files, one has made it
     start_timeline(delta, pipeline, datetime.now(UTC))
     _add_columns(delta, with_types(pipeline, delta))
     return made
@@ -60,11 +64,20 @@ def _require_nothing_forgotten(delta: DeltaTables, pipeline: Pipeline) -> None:
         )
 
 
+def _wanted(pipeline: Pipeline, table: Table) -> Table:
+    return output_table(pipeline) if table is JOINED else table
+
+
 def _add_columns(delta: DeltaTables, pipeline: Pipeline) -> None:
     """Columns that the output gets from this pipeline, and those that tables of older lakes lack."""
-    comments = {name: f"from {column.source}" for name, column in pipeline.output.columns.items()}
-    whose = "the adapter" if pipeline.output.is_default else "output.columns"
-    delta.add_columns("joined", dict(adapter_of(pipeline).columns), comments, whose=whose)
+    columns, output = dict(adapter_of(pipeline).columns), pipeline.output
+    whose = "the adapter" if output.is_default else "output.columns"
+    comments = dict.fromkeys(columns, f"made by adapter {pipeline.adapter}")
+    if pipeline.adapter == DEFAULT_ADAPTER:
+        comments = {name: f"the whole {name} record as JSON text" for name in output.kept}
+    comments |= {name: f"from {column.source}" for name, column in output.columns.items()}
+    delta.add_columns("joined", columns, comments, whose=whose)
+    delta.add_statistics("joined", skipping_columns(columns))
     for table in (METRICS, TIMELINE, DATES):
         delta.add_columns(table.name, {column.name: column.type for column in table.columns})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -41,6 +41,7 @@ def caster(kind: str) -> Callable[[Any], Any]:
         "string": lambda x: str(x).lower() if isinstance(x, bool) else str(x),
         "double": float,
         "boolean": bool,
+        "date": date.fromisoformat,
         "timestamp": lambda x: x if isinstance(x, datetime) else datetime.fromisoformat(x),
         "binary": lambda x: x if isinstance(x, bytes) else str(x).encode(),
     }

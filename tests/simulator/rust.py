@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -49,6 +49,8 @@ class Metadata(NamedTuple):
     """Of a table, whichever version is looked at."""
 
     id: str
+    partition_columns: list[str]
+    configuration: dict[str, str]
 
 
 class DeltaTable:
@@ -98,8 +100,10 @@ class DeltaTable:
         return self._at.version
 
     def metadata(self) -> Metadata:
-        """What identifies the table."""
-        return Metadata(self._table.path)
+        """What identifies the table, and how it was made."""
+        table = self._table
+        settings = {"delta.dataSkippingStatsColumns": ",".join(table.statistics)}
+        return Metadata(table.path, list(table.partitions), settings)
 
     def protocol(self) -> Protocol:
         """Nothing beyond plain tables."""
@@ -176,6 +180,11 @@ class DeltaTable:
         """More columns."""
         self._lake.commit_rust(self._table, self._at, Commit(metadata=True))
         self._table.columns |= {field.name: str(getattr(field.type, "type", field.type)) for field in fields}
+
+    def set_table_properties(self, properties: Mapping[str, str]) -> None:
+        """Other columns with statistics."""
+        self._lake.commit_rust(self._table, self._at, Commit(metadata=True))
+        self._table.statistics = tuple(properties["delta.dataSkippingStatsColumns"].split(","))
 
     def create_write_transaction(
         self,

@@ -21,8 +21,9 @@ from clickjoin.model.ids import moment
 from tests.spark.bench import NOON, Bench, click, event_id, query
 from tests.spark.test_local import Near
 
-SHARDS, SPAN = 4, 7200  # seconds: three buckets
-seconds = st.integers(-SPAN, SPAN)
+SHARDS, SPAN = 4, 7200  # seconds: some buckets of two dates
+MIDNIGHT = 43200
+seconds = st.integers(MIDNIGHT - SPAN, MIDNIGHT + SPAN)
 asked = st.lists(st.tuples(st.integers(0, 5), seconds), max_size=10)
 clicked = st.lists(st.tuples(st.integers(0, 7), seconds, st.integers(0, 9)), min_size=1, max_size=12)
 bounds = st.dictionaries(st.integers(0, SHARDS - 1), seconds, max_size=SHARDS)
@@ -30,12 +31,15 @@ ADAPTERS = ("clickjoin.joiner.adapter:BothRecords", f"{Near.__module__}:Near")
 NUMBER = count()
 
 
-@pytest.mark.parametrize("primary_time", ["embedded", {"lookback": "30m"}])
+@pytest.mark.parametrize(
+    ("primary_time", "partition"), [("embedded", "bucket"), ({"lookback": "30m"}, "event_date")], ids=["id", "lookback"]
+)
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_one_outcome(make: Any, adapter: str, primary_time: Any) -> None:
-    bench: Bench = make(adapter=adapter, foreign={"primary_time": primary_time}, registry={"shards": SHARDS})
+def test_one_outcome(make: Any, adapter: str, primary_time: Any, partition: str) -> None:
+    more = {"registry": {"shards": SHARDS}, "output": {"partition": [partition]}}
+    bench: Bench = make(adapter=adapter, foreign={"primary_time": primary_time}, **more)
 
-    bench.clock.now = NOON + SPAN + 60
+    bench.clock.now = NOON + MIDNIGHT + SPAN + 60
 
     @settings(
         max_examples=6, deadline=None, derandomize=True, phases=[Phase.generate], database=None,
@@ -45,7 +49,7 @@ def test_one_outcome(make: Any, adapter: str, primary_time: Any) -> None:
     def same(queries: Any, before: Any, clicks: Any, boundary: dict[int, int], floor: int | None) -> None:
         name = f"r{next(NUMBER)}"
         known = [query(f"q{name}{host}", at) for host, at in queries]
-        missing = query(f"late{name}", 0)
+        missing = query(f"late{name}", MIDNIGHT)
         log(bench, name, known, missing, before)
         bench.engine.join_once()  # some of the next batch's events are claimed by this one
         log(bench, name, [], missing, clicks + before[:2], known)
@@ -99,7 +103,7 @@ def rows(ctx: Context, outcome: Outcome) -> dict[str, list[Any]]:
     left = outcome.rows.where("status IN ('pending', 'expired')")
     found = {"left": left.select("status", "event_id", "event_time", "primary_id", "payload", "attempt", "round")}
     claims = ["event_id", "event_time", "bucket", "shard", "outcome"]
-    columns = ["event_id", "event_time", "bucket", "primary_id", "primary_time", *ctx.adapter.columns]
+    columns = ["event_id", "event_time", "event_date", "bucket", "primary_id", "primary_time", *ctx.adapter.columns]
     if outcome.files:
         found |= {name: ctx.lake.written(name, outcome.files_of(name)) for name in ("registry", "joined")}
     else:
@@ -107,4 +111,5 @@ def rows(ctx: Context, outcome: Outcome) -> dict[str, list[Any]]:
         found["registry"] = claimed.withColumn("outcome", F.col("status"))
         found["joined"] = output(ctx, outcome.rows.where("status = 'joined'"))
     found["registry"], found["joined"] = found["registry"].select(*claims), found["joined"].select(*columns)
+    assert not found["joined"].where("NOT event_date <=> date(event_time)").count()
     return {name: sorted(map(tuple, frame.collect())) for name, frame in found.items()}

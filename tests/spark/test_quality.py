@@ -17,8 +17,8 @@ from clickjoin.engine import Engine
 from clickjoin.jobs import checking
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.quality import Report, expect
-from tests.spark.bench import Bench
-from tests.spark.dated import BROKEN, CORRUPT, DAY, OWN, POSITION, lake
+from tests.spark.bench import Bench, click, query
+from tests.spark.dated import BROKEN, CORRUPT, DAY, KEEP, OWN, POSITION, lake
 from tests.spark.hand import Hand
 
 if TYPE_CHECKING:
@@ -233,3 +233,25 @@ def test_every_input_accounted_for_on_spark(spark: SparkSession) -> None:
         (result,) = expect.on_rows("accounts", frame, [ExpectEveryInputAccountedFor(meta={"check": "all"})])
         assert (result.success, result.exception_info["raised_exception"]) == (success, False)
         assert result.result["observed_value"].startswith("3 accepted: ")
+
+
+def test_misfits_by_column(make: Callable[..., Bench]) -> None:
+    """Half of a column's values are no numbers, of which one is read from a late query: two batches, one share."""
+    bench = make(
+        output={"columns": {name: {"from": f"foreign.{name}", "type": "BIGINT"} for name in ("item", "size")}},
+        retention=KEEP,
+    )
+    asked, late = query("q"), query("late", 1)
+    bench.queries(asked)
+    bench.clicks(*(click(f"c{n}", 2 + n, asked, item="no" if n % 2 else n, size=n) for n in range(6)))
+    bench.clicks(click("l", 9, late, item="no", size=1), click("m", 10, late, item=5, size=1))
+    bench.join()
+    bench.queries(late)
+    bench.join()
+    bench.retry(after=60)
+    seen = {one.name: one for one in run(bench).outcomes}
+    assert (seen["joined.misfit_rate.item"].state, seen["joined.misfit_rate.item"].observed) == ("failed", 0.5)
+    assert "output.columns.item" in (seen["joined.misfit_rate.item"].detail or "")
+    assert (seen["joined.misfit_rate.size"].state, seen["joined.misfit_rate.size"].observed) == ("passed", 0)
+    allowed = {one.name: one.state for one in run(bench, misfits={"fail": 0.5}).outcomes}
+    assert allowed["joined.misfit_rate.item"] == "passed"

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from clickjoin.config.quality import Quality
 from clickjoin.lake import DeltaTables
 from clickjoin.model.errors import LakeError
-from clickjoin.quality import history, limits
+from clickjoin.quality import batch_counts, history, limits
 from clickjoin.quality.checks import Bounds, Check
 from clickjoin.quality.fields import Fields, drift, gathered, json_type
 from clickjoin.quality.history import History, Usual
-from clickjoin.schemas import QUALITY
+from clickjoin.schemas import METRICS, QUALITY
 
 DAY = date(2026, 3, 15)  # a Sunday
 QUALITY_ = Quality()
@@ -153,3 +153,49 @@ def test_the_store(tmp_path: Path) -> None:
     (tmp_path / "quality/_delta_log/00000000000000000001.json").write_text("{broken")
     with pytest.raises(LakeError, match=r"table `quality` cannot be read .*Move this folder away"):
         history.require_store(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("found", "limit", "asked"),
+    [
+        ((0, 50), {}, (True, "warn")),
+        ((1, 50), {}, (False, "warn")),
+        ((10, 50), {}, (False, "fail")),
+        ((10, 50), {"misfits": {"fail": 0.5}}, (True, "fail")),
+        ((10, 50), {"misfits": {}}, None),
+        ((0, 0), {}, None),
+        (None, {}, None),
+    ],
+)
+def test_misfits_have_a_limit(found: tuple[int, int] | None, limit: Any, asked: tuple[bool, str] | None) -> None:
+    check = limits.misfits(Quality.model_validate(limit), "price", found)
+    decided = check.asked()
+    assert (check.name, check.column) == ("misfit_rate.price", "price")
+    assert (decided and check.observed is not None and (decided[0].hold(check.observed), decided[1])) == asked
+    assert bool(check.undecided) == (asked is None)
+
+
+def test_misfits_are_those_of_the_batches_that_published(tmp_path: Path) -> None:
+    delta = DeltaTables(str(tmp_path))
+    delta.create(METRICS)
+    counted: list[tuple[str, str, int, int, dict[str, int] | None]] = [
+        ("main", "join", 1, 10, {"price": 2}), ("main", "join", 2, 10, None), ("main", "retry", 1, 5, {"day": 1}),
+        ("west", "join", 1, 7, {"price": 3, "day": 1}), ("west", "join", 2, 100, {"price": 100}),
+    ]  # fmt: skip
+    delta.append("metrics", [
+        {"replica": replica, "sequence": sequence, "batch": batch, "joined": joined,
+         "misfits": json.dumps(found) if found else None}
+        for replica, sequence, batch, joined, found in counted
+    ])  # fmt: skip
+    tokens = {
+        "p/main/join/1",
+        "p/main/join/2",
+        "p/main/retry/1",
+        "p/west/join/1",
+        "p/gone/join/9",
+        "by hand",
+        "a/b/c/d",
+    }
+    assert batch_counts.misfits(delta, tokens) == ({"price": 5, "day": 2}, 32)
+    assert batch_counts.misfits(delta, {"p/main/join/9"}) is None
+    assert batch_counts.misfits(delta, ()) is None

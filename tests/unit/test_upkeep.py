@@ -120,14 +120,14 @@ def test_heaps(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
     assert heaps(delta, "foreign") == []
     for batch, bucket in enumerate("aaabbc", 1):
         land(delta, bucket, batch, 2 if batch < 6 else 2000)
-    found = {heap.bucket: heap for heap in heaps(delta, "foreign")}
+    found = {heap.place: heap for heap in heaps(delta, "foreign")}
     assert {bucket: heap.files for bucket, heap in found.items()} == {"a": 3, "b": 2, "c": 1}
     assert all(heap.largest <= heap.bytes <= heap.largest * heap.files < LARGE for heap in found.values())
     monkeypatch.setattr(maintenance, "LARGE", found["c"].bytes)
-    assert sorted(heap.bucket or "" for heap in heaps(delta, "foreign")) == ["a", "b"]
+    assert sorted(heap.place or "" for heap in heaps(delta, "foreign")) == ["a", "b"]
     assert heaps(delta, "journal") == []
     delta.append("journal", [{"replica": "r", "sequence": "join", "batch": 1, "at": DAY}], Txn("t", 1))
-    assert [(heap.bucket, heap.files) for heap in heaps(delta, "journal")] == [(None, 1)]
+    assert [(heap.place, heap.files) for heap in heaps(delta, "journal")] == [(None, 1)]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_is_rewritten(monkeypatch: pytest.MonkeyPatch, heap: Heap, due: boo
     monkeypatch.setattr(compaction, "heaps", lambda *_: [heap])
     monkeypatch.setattr(compaction, "first_open", lambda *_: "2026-01-01-10")
     found = compaction._due(None, None, FOREIGN, now, compaction.FEWEST_IN_OPEN)  # type: ignore[arg-type]
-    assert list(found) == ([heap.bucket] if due else [])
+    assert list(found) == ([heap.place] if due else [])
 
 
 def test_journal_keeps_what_positions_are_rebuilt_from(delta: DeltaTables) -> None:

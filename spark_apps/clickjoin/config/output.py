@@ -69,11 +69,22 @@ def _whole(value: Any) -> Any:
     return {"from": value} if isinstance(value, str) else value
 
 
+def _listed(value: Any) -> Any:
+    """`partition: event_date` is short for `partition: [event_date]`."""
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple) else value
+    if names not in (("bucket",), ("event_date",)):
+        raise ValueError(f"{value!r} is no partition of `joined`; write [bucket] or [event_date]")
+    return names
+
+
 class Output(Strict):
     """What `joined` holds besides ids and times."""
 
     columns: Mapping[str, Annotated[Column, BeforeValidator(_whole, json_schema_input_type=str | Column)]] = Field({})
     records: Literal["none", "foreign", "primary", "both"] = Field("both", description="whole records kept as JSON")
+    partition: Annotated[tuple[Literal["bucket", "event_date"]], BeforeValidator(_listed)] = Field(
+        ("bucket",), description="column that `joined` is partitioned by; fixed once the tables exist"
+    )
     strict: bool = Field(False, description="a record with a value that does not fit goes to quarantine as it lands")
 
     @model_validator(mode="after")

@@ -28,7 +28,7 @@ _STREAM = (
 CHECKS: dict[str, tuple[str, ...]] = {
     "joined": (
         *("unique_ids", "known_ids", "completeness", "delay_p50", "delay_p90", "delay_p99", "columns_kept"),
-        *("columns_new", "not_null.*", "null_rate.*"),
+        *("columns_new", "not_null.*", "null_rate.*", "misfit_rate.*"),
     ),
     "primary": _STREAM,
     "foreign": (*_STREAM, "every_input_accounted_for", "quarantine_rate"),
@@ -113,6 +113,9 @@ class Quality(_Strict):
         Late.model_validate({"warn": "2h"}), description="time without events at the end of the date"
     )
     quarantine: Limit = Field(Limit(warn=0.01, fail=0.1), description="share of records in quarantine")
+    misfits: Limit = Field(
+        Limit(warn=0.01, fail=0.1), description="share of the values of a typed column that do not fit its type"
+    )
     repeats: Limit = Field(Limit(warn=0.1), description="share of records whose id was there before")
     sample: int = Field(1_000_000, ge=1000, description="records of a stream whose fields are profiled")
     levels: dict[str, Level] = Field(default_factory=dict, description="level by table.check, or by a pattern with *")

@@ -80,7 +80,7 @@ def _insert(ctx: Context, rows: DataFrame) -> int:
     if not where.rows:
         return 0
     with named(held) as view:
-        return ctx.lake.merge_output(view, where.sql("t"), held.columns)
+        return ctx.lake.merge_output(view, ctx.lake.terms("joined", where, "t"), held.columns)
 
 
 def _forget(engine: Engine, span: Span) -> int:

@@ -16,7 +16,6 @@ from clickjoin.event_store.lookup import primary_extent
 from clickjoin.joiner.spark_join import OUT, adapt
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import EVENT_KEY
-from clickjoin.schemas import JOINED
 from clickjoin.spark.rows import first_of_key
 from clickjoin.spark.views import named
 from clickjoin.verification.snapshot import part
@@ -96,8 +95,9 @@ def _update(ctx: Context, adapted: DataFrame, span: Span) -> None:
     known = ctx.lake.delta.columns("joined")
     makes = {name: F.col(f"`{OUT}{name}`") for name in ctx.adapter.columns}
     # What an earlier adapter made and today's does not is no answer of today's adapter.
-    stale = {name: F.lit(None) for name in known if name not in JOINED.names and name not in makes}
+    own = ctx.lake.delta.table("joined").names
+    stale = {name: F.lit(None) for name in known if name not in own and name not in makes}
     columns: dict[str, Any] = {"primary_time": F.col("primary_time")} | makes | stale
     rows = adapted.select(*EVENT_KEY, "bucket", *[column.alias(name) for name, column in columns.items()])
     with named(rows) as view:
-        ctx.lake.update_output(view, span.extent(ctx.bucket_seconds).sql("t"), list(columns))
+        ctx.lake.update_output(view, ctx.lake.terms("joined", span.extent(ctx.bucket_seconds), "t"), list(columns))

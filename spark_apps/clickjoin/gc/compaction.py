@@ -28,7 +28,7 @@ FEWEST_IN_TABLE = 50
 
 @dataclass
 class Maintained:
-    """Files rewritten and files removed, by table; `busy`: buckets left because another writer was in them."""
+    """Files rewritten and files removed, by table; `busy`: buckets or dates left because another writer was in them."""
 
     rewritten: dict[str, int] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
@@ -47,7 +47,7 @@ def maintain(
     for table in ALL:
         if not lake.delta.exists(table.name):
             continue
-        results = [lake.rewrite(table.name, bucket) for bucket in _due(pipeline, lake.delta, table, now, crowd)]
+        results = [lake.rewrite(table.name, place) for place in _due(pipeline, lake.delta, table, now, crowd)]
         files = done.rewritten[table.name] = sum(result or 0 for result in results)
         done.busy += results.count(None)
         if files:
@@ -96,15 +96,15 @@ def needs(pipeline: Pipeline, name: str, plans: Sequence[BatchPlan], now: float)
 
 
 def _due(pipeline: Pipeline, delta: DeltaTables, table: Table, now: datetime, crowd: int) -> Sequence[str | None]:
-    """Buckets to rewrite; one None for a table without buckets that has many files."""
+    """Buckets or dates to rewrite; one None for a table that has neither, and many files."""
     found = heaps(delta, table.name)
-    if "bucket" not in table.partitions:
+    if not any(heap.place for heap in found):
         return [None] if sum(heap.files for heap in found) >= FEWEST_IN_TABLE else []
-    open_from = first_open(pipeline, now)
+    open_from = first_open(pipeline, now)  # of a date that it lies in, the first ten letters
     return sorted({
-        heap.bucket
+        heap.place
         for heap in found
-        if heap.bucket and (heap.files >= crowd or (heap.bucket < open_from and _is_worth_it(heap)))
+        if heap.place and (heap.files >= crowd or (heap.place < open_from[: len(heap.place)] and _is_worth_it(heap)))
     })  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from clickjoin.joiner.typed_output import require_sound
 from clickjoin.kernel.adapter import Adapter, ArrowAdapter, BothRecords, needs_spark
 from clickjoin.kernel.typed_columns.adapter import TypedOutput
 from clickjoin.model.errors import ConfigError
-from clickjoin.schemas import JOINED
+from clickjoin.schemas import RESERVED
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -41,7 +41,7 @@ def load_adapter(name: str) -> Adapter:
         raise ConfigError(f"adapter {name}: {module} has no class {cls}", remedy="Check its spelling") from error
     if not (isinstance(found, type) and issubclass(found, Adapter)):
         raise ConfigError(f"adapter {name}: is no Adapter", remedy="Derive it from clickjoin.joiner.adapter.Adapter")
-    taken = sorted(column for column in found.columns if column.lower() in JOINED.names)
+    taken = sorted(column for column in found.columns if column.lower() in RESERVED)
     if taken:
         raise ConfigError(f"adapter {name}: columns {', '.join(taken)} are taken", remedy="Give them other names")
     return found()

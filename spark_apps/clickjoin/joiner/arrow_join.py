@@ -27,7 +27,7 @@ from clickjoin.kernel.join_task import Files, Job, Part
 from clickjoin.model.errors import AdapterError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, moment
-from clickjoin.schemas import FILTERED, FOREIGN, JOINED, REGISTRY
+from clickjoin.schemas import FILTERED, FOREIGN, REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.failures import adapter_fault
 from clickjoin.spark.ship import ship_adapter
@@ -116,10 +116,11 @@ def _job(ctx: Context, work: JoinInput) -> Job:
     primaries = data_skipping.within(lake.delta.files("primary"), work.named)
     assert isinstance(ctx.adapter, ArrowAdapter)
     made = adapter_output.made_of(ctx.adapter.columns, misfits=ctx.adapter.reports_misfits)
-    output = pa.schema([*arrow_schema(JOINED), *(made.field(name) for name in ctx.adapter.columns)])
+    joined = lake.delta.table("joined")
+    output = pa.schema([*arrow_schema(joined), *(made.field(name) for name in ctx.adapter.columns)])
     targets = {
         "registry": lake.target(REGISTRY),
-        "joined": lake.target(JOINED, output),
+        "joined": lake.target(joined, output),
         "filtered": lake.target(FILTERED),
     }
     return Job(

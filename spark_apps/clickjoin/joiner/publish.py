@@ -11,7 +11,6 @@ from clickjoin.joiner.port import Outcome
 from clickjoin.joiner.spark_join import OUT
 from clickjoin.lake import small_append
 from clickjoin.model.errors import BatchError
-from clickjoin.schemas import JOINED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,7 +48,8 @@ def output(ctx: Context, rows: DataFrame) -> DataFrame:
     """Adapted rows as rows of `joined`, by this batch and now."""
     own = [F.col(f"`{OUT}{name}`").alias(name) for name in ctx.adapter.columns]
     by_batch = stamped(ctx, rows).withColumn("published_at", F.current_timestamp())
-    return by_batch.select(*JOINED.names, *own)
+    by_batch = by_batch.withColumn("event_date", F.substring("bucket", 1, 10).cast("date"))  # a bucket lies in one date
+    return by_batch.select(*ctx.lake.delta.table("joined").names, *own)
 
 
 def _is_published(ctx: Context) -> bool:

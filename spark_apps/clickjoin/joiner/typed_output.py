@@ -10,7 +10,7 @@ from clickjoin.kernel.typed_columns.columns import default_of
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import Budget
-from clickjoin.schemas import JOINED
+from clickjoin.schemas import JOINED, RESERVED
 from clickjoin.sources.open import open_source
 from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS
 
@@ -81,7 +81,7 @@ def sampled(pipeline: Pipeline, streams: set[str]) -> dict[str, Sequence[str]]:
 def require_sound(columns: Sequence[TypedColumn]) -> None:
     """Check names, and defaults against types. Errors: ConfigError."""
     for column in columns:
-        if column.name.lower() in JOINED.names:
+        if column.name.lower() in RESERVED:
             raise ConfigError(f"output.columns: column {column.name} is taken", remedy="Give it another name")
         if not column.type:
             raise ConfigError(f"output.columns.{column.name}: its type is not known", remedy="Write its type")

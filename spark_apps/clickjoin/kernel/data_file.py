@@ -97,7 +97,8 @@ def _write(target: Target, values: dict[str, str], rows: pa.Table, order: str) -
 
 
 def _stats(rows: pa.Table, target: Target) -> str:
-    names = [name for name in target.statistics if name not in target.partitions]
+    # A column that the pipeline's file no longer has keeps its place in the table, and is in no new file.
+    names = [name for name in target.statistics if name not in target.partitions and name in rows.column_names]
     ends = {name: _ends(rows[name]) for name in names}
     return json.dumps({
         "numRecords": rows.num_rows,
@@ -110,13 +111,16 @@ def _stats(rows: pa.Table, target: Target) -> str:
 def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
     is_time = pa.types.is_timestamp(column.type)
     found = pc.min_max(column.cast(pa.int64()) if is_time else column)
-    ends = found["min"].as_py(), found["max"].as_py()
-    if ends[0] is None:
-        return ends
-    if is_time:
-        low, high = (moment(micros).isoformat(timespec="microseconds").replace("+00:00", "Z") for micros in ends)
-        return low, high
-    return _as_json(ends[0], False), _as_json(ends[1], True)
+    try:
+        ends = found["min"].as_py(), found["max"].as_py()
+        if is_time and ends[0] is not None:
+            low, high = (moment(micros).isoformat(timespec="microseconds").replace("+00:00", "Z") for micros in ends)
+            return low, high
+    except (OverflowError, ValueError):
+        return None, None  # a year that Python has no date of
+    # Spark has NaN above all numbers, Arrow passes over it.
+    has_nan = pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py()
+    return _as_json(ends[0], False), None if has_nan else _as_json(ends[1], True)
 
 
 def _as_json(value: Any, is_upper: bool) -> Any:

@@ -41,6 +41,8 @@ def within(
     if not extent.rows or not actions.num_rows:
         return actions.slice(0, 0)
     keep = _in_buckets(actions, extent) if _has(actions, "partition.bucket") else None
+    if _has(actions, "partition.event_date"):
+        keep = _both(keep, _in_dates(actions, extent))
     if shards is not None and _has(actions, "partition.shard"):
         keep = _both(keep, in_shards(actions, shards))
     if extent.low is not None and extent.high is not None:
@@ -132,6 +134,13 @@ def _in_buckets(actions: pa.Table, extent: Extent) -> pa.Array:
     if extent.wide:
         return pc.and_(pc.greater_equal(buckets, min(extent.buckets)), pc.less_equal(buckets, max(extent.buckets)))
     return pc.is_in(buckets, pa.array(sorted(extent.buckets)))
+
+
+def _in_dates(actions: pa.Table, extent: Extent) -> pa.Array:
+    files, dates = actions["partition.event_date"], extent.dates
+    if extent.wide:
+        return pc.and_(pc.greater_equal(files, dates[0]), pc.less_equal(files, dates[-1]))
+    return pc.is_in(files, pa.array(dates, files.type))
 
 
 def _has(actions: pa.Table, name: str) -> bool:

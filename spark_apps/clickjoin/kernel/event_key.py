@@ -21,6 +21,11 @@ def micros(rows: pa.Table, name: str = "event_time") -> np.ndarray[Any, Any]:
     return to_numpy(rows[name].cast(pa.int64()))
 
 
+def dates_of(rows: pa.Table) -> pa.ChunkedArray:
+    """The date of each event in UTC."""
+    return rows["event_time"].cast(pa.date32())
+
+
 def first_of(rows: pa.Table, order: Sequence[str]) -> pa.Table:
     """Of rows with the same key the first in an order."""
     again = doubled(rows["event_id"])

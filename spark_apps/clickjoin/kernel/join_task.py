@@ -26,7 +26,7 @@ from clickjoin.kernel.arrays import (
     to_numpy,
 )
 from clickjoin.kernel.data_file import Target, write
-from clickjoin.kernel.event_key import first_of, found_among, lie_before, micros
+from clickjoin.kernel.event_key import dates_of, first_of, found_among, lie_before, micros
 from clickjoin.kernel.lookup import Files, look_up
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch
 
@@ -99,7 +99,7 @@ def _settle(job: Job, joined: pa.Table, found: pa.Table, done: dict[str, Any]) -
     kept = joined if not out.any() and (np.diff(origins) == 1).all() else joined.take(int64_array(origins))
     now = number_array([time.time_ns() // 1000], _TIME)[0]
     stamps = {"token": scalar(job.token), "replica": scalar(job.replica), "published_at": now, "at": now}
-    own = {name: made[name] for name in job.made.names[2:]}
+    own = {"event_date": dates_of(kept)} | {name: made[name] for name in job.made.names[2:]}
     claims = []
     for status, rows, more in (("joined", kept, own), ("filtered", joined.filter(bool_array(out)), {})):
         if rows.num_rows:

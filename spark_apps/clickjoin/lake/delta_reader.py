@@ -16,8 +16,10 @@ from deltalake.schema import PrimitiveType
 from pyarrow.parquet import filters_to_expression
 
 from clickjoin.lake import restored
+from clickjoin.lake.as_made import as_made
 from clickjoin.model.errors import LakeError, TableMissing
 from clickjoin.model.seen_commits import SeenCommits, Shown
+from clickjoin.schemas import BY_NAME, Table
 
 
 def require_whole_files(table: DeltaTable, place: str) -> None:
@@ -62,6 +64,7 @@ class DeltaReader:
         self._root = root
         self._options = storage_options
         self._open: dict[str, DeltaTable] = {}
+        self._made: dict[str, Table] = {}
         self._mark = restored.mark(root)
         self.noted = SeenCommits()
 
@@ -105,6 +108,15 @@ class DeltaReader:
     def forget(self, name: str) -> None:
         """Look at a table again the next time: another may lie in its place."""
         self._open.pop(name, None)
+        self._made.pop(name, None)
+
+    def table(self, name: str) -> Table:
+        """A table's own columns, its partitions and statistics, as this lake was made; looked up once."""
+        if not BY_NAME[name].later:
+            return BY_NAME[name]
+        if name not in self._made:
+            self._made[name] = as_made(BY_NAME[name], self._open.get(name) or self.open(name))
+        return self._made[name]
 
     def version(self, name: str) -> int:
         """Newest version of a table."""

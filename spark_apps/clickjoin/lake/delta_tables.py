@@ -17,12 +17,13 @@ from clickjoin.kernel import data_file
 from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake import restored
+from clickjoin.lake.as_made import STATISTICS
 from clickjoin.lake.committer import committer
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.table_version import TableVersion
 from clickjoin.model.errors import LakeError
 from clickjoin.model.txn import Txn
-from clickjoin.schemas import BY_NAME, Table
+from clickjoin.schemas import Table
 from clickjoin.schemas.arrow import arrow_schema
 
 # A batch every few seconds makes tens of thousands of versions a day: few checkpoints, a short log.
@@ -44,7 +45,7 @@ def settings(table: Table) -> dict[str, str]:
     """Delta's settings of a table."""
     found = dict(_SETTINGS)
     if table.statistics:
-        found["delta.dataSkippingStatsColumns"] = ",".join(table.statistics)
+        found[STATISTICS] = ",".join(table.statistics)
     return found
 
 
@@ -53,12 +54,15 @@ class DeltaTables(DeltaReader):
 
     def create(self, table: Table) -> bool:
         """Create an empty table; False if it is there already, also where another process creates it just now."""
-        fields = [Field(c.name, PrimitiveType(delta_type(c.type))) for c in table.columns]
+        fields = [
+            Field(c.name, PrimitiveType(delta_type(c.type)), metadata={"comment": c.meaning}) for c in table.columns
+        ]
         try:
             DeltaTable.create(
                 self.path(table.name),
                 schema=Schema(fields),
                 mode="error",
+                description=table.purpose,
                 partition_by=list(table.partitions),
                 configuration=settings(table),
                 storage_options=self._options,
@@ -103,6 +107,21 @@ class DeltaTables(DeltaReader):
                 if any(column not in self.columns(name) for column in columns):
                     raise
 
+    def add_statistics(self, name: str, columns: Sequence[str]) -> None:
+        """Keep statistics of some more columns in the files that are written from now on."""
+        table = self.open(name)
+        known = (table.metadata().configuration or {}).get(STATISTICS, "").split(",")
+        if not any(known) or set(columns) <= set(known):
+            return
+        wanted = ",".join(dict.fromkeys([*known, *columns]))
+        try:
+            table.alter.set_table_properties({STATISTICS: wanted})
+        except DeltaError:
+            held = (self.open(name).metadata().configuration or {}).get(STATISTICS, "").split(",")
+            if not set(columns) <= set(held):
+                raise
+        self._made.pop(name, None)
+
     def _require_addable(self, name: str, known: Mapping[str, str], columns: Mapping[str, str], whose: str) -> None:
         spelt = {column.lower(): column for column in known}
         for column, kind in columns.items():
@@ -120,7 +139,7 @@ class DeltaTables(DeltaReader):
 
     def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:
         """Append rows in one commit; False, and nothing written, if the table already holds this txn."""
-        return self.append_table(name, pa.Table.from_pylist(list(rows), schema=arrow_schema(BY_NAME[name])), txn)
+        return self.append_table(name, pa.Table.from_pylist(list(rows), schema=arrow_schema(self.table(name))), txn)
 
     def append_table(self, name: str, data: pa.Table, txn: Txn | None = None) -> bool:
         """The same with an Arrow table, columns as arrow_schema has them."""
@@ -132,7 +151,7 @@ class DeltaTables(DeltaReader):
 
     def write(self, name: str, data: pa.Table) -> list[DataFile]:
         """Write rows as data files of a table, in no version of it yet; columns as arrow_schema."""
-        table = BY_NAME[name]
+        table = self.table(name)
         target = Target(self.path(name), data.schema, table.partitions, table.statistics or tuple(table.names))
         return data_file.write(target, data)
 

@@ -16,9 +16,14 @@ from clickjoin.model.errors import LakeError
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
+    from clickjoin.schemas import Table
 from clickjoin.lake.delta_tables import DeltaTables
 
 LARGE = 32 << 20  # bytes of a file that is left as it is: old rows are not written again for the sake of a few new ones
+# Of the output, which is for readers of its own: files that are rewritten, and what they are made to, in bytes. Two of
+# the former fit into one of the latter, so that whatever is due to be rewritten can be.
+LARGE_OUTPUT, OUTPUT_FILE = 64 << 20, 128 << 20
+_ANY_FILE = 1 << 30
 SORTED = "registry"  # its partitions are sorted again as a whole
 _RACES = 10
 
@@ -111,25 +116,48 @@ def _delete(delta: DeltaTables, name: str, where: str) -> dict[str, Any]:
     raise LakeError(f"{delta.path(name)}: lost {_RACES} commits in a row", remedy="Collect again, at a quieter time")
 
 
-class Heap(NamedTuple):
-    """Files of one partition that a rewriting would take, and the bytes of all and of the largest."""
+class FileSizes(NamedTuple):
+    """Files below `small` are rewritten, to files of `most` at most; bytes."""
 
-    bucket: str | None
+    small: int
+    most: int
+
+
+def file_sizes(name: str) -> FileSizes:
+    """How large a table's files are made."""
+    return FileSizes(LARGE_OUTPUT, OUTPUT_FILE) if name == "joined" else FileSizes(LARGE, _ANY_FILE)
+
+
+class Heap(NamedTuple):
+    """Files of one partition that a rewriting would take, and the bytes of all and of the largest.
+
+    `place`: its bucket, or its date; None where the table has neither.
+    """
+
+    place: str | None
     files: int
     bytes: int
     largest: int
 
 
 def heaps(delta: DeltaTables, name: str) -> list[Heap]:
-    """Of each partition what SparkTables.rewrite would take; one without a bucket where the table has none."""
+    """Of each partition what SparkTables.rewrite would take; one without a place where the table has none."""
     actions = delta.files(name)
     if name != SORTED and actions.num_rows:
-        actions = actions.filter(pc.less(actions["size_bytes"], LARGE))
+        actions = actions.filter(pc.less(actions["size_bytes"], file_sizes(name).small))
     if not actions.num_rows:
         return []
     keys = [column for column in actions.schema.names if column.startswith("partition.")]
     groups = actions.group_by(keys).aggregate([("path", "count"), ("size_bytes", "sum"), ("size_bytes", "max")])
+    by = place_column(delta.table(name))
     return [
-        Heap(row.get("partition.bucket"), row["path_count"], row["size_bytes_sum"], row["size_bytes_max"])
+        Heap(
+            str(row[f"partition.{by}"]) if by else None, row["path_count"], row["size_bytes_sum"], row["size_bytes_max"]
+        )
         for row in groups.to_pylist()
     ]
+
+
+def place_column(table: Table) -> str | None:
+    """The partition column that is of event time, if there is one: what it holds begins with a date."""
+    return next((name for name in table.partitions if name in ("bucket", "event_date")), None)

@@ -10,7 +10,6 @@ from clickjoin.kernel import data_skipping
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.lost_files import BadFile, passing_over
-from clickjoin.schemas import BY_NAME
 from clickjoin.spark.session import compile_code
 
 if TYPE_CHECKING:
@@ -47,6 +46,10 @@ class SparkReader:
             reader = reader.option("versionAsOf", version)
         return reader.load(self.delta.path(name))
 
+    def terms(self, name: str, extent: Extent, alias: str = "") -> str:
+        """An extent as terms over a table's columns, its partitions among them: they keep concurrent writers apart."""
+        return extent.sql(alias, dates="event_date" in self.delta.table(name).partitions)
+
     def read_extent(
         self, name: str, extent: Extent, batch: int | None = None, shards: Iterable[int] | None = None
     ) -> DataFrame:
@@ -73,7 +76,7 @@ class SparkReader:
         return rows.join(keys.hint("broadcast"), list(keys.columns), "left_semi").select(*rows.columns)
 
     def _read(self, name: str, files: list[str], ddl: str = "") -> DataFrame:
-        ddl, root = ddl or BY_NAME[name].ddl, self.delta.path(name)
+        ddl, root = ddl or self.delta.table(name).ddl, self.delta.path(name)
         files = [file for file in files if (name, file) not in self._unread]
         if not files:
             return self.spark.createDataFrame([], ddl)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.lake.committer import Unwritable, committer
 from clickjoin.lake.delta_tables import DeltaTables, settings
-from clickjoin.lake.maintenance import LARGE, SORTED
+from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
 from clickjoin.lake.row_groups import short_groups
 from clickjoin.lake.spark_reader import SparkReader
 from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError, TableMissing
@@ -32,6 +32,7 @@ _TXN_APP = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
 _MIN_FILE_SIZE = "spark.databricks.delta.optimize.minFileSize"
+_MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 _RERUNS = 30
 
 
@@ -52,7 +53,7 @@ class SparkTables(SparkReader):
         """
         if isinstance(rows, pa.Table):
             return self.delta.append_table(name, rows, txn)
-        table = BY_NAME[name]
+        table = self.delta.table(name)
         extra = [column for column in rows.columns if column not in table.names] if name == "joined" else []
         ordered = rows.select(*table.names, *extra)
 
@@ -147,16 +148,17 @@ class SparkTables(SparkReader):
         )
         self.rerun(name, lambda: self.spark.sql(sql).collect())
 
-    def rewrite(self, name: str, bucket: str | None = None) -> int | None:
-        """Rewrite a table's (or a bucket's) files below 32 MB into few; in the registry all, sorted by event time.
+    def rewrite(self, name: str, place: str | None = None) -> int | None:
+        """Rewrite the small files of a table, of a bucket or of a date, into few; in the registry all, sorted by time.
 
         Returns the number of files that went, or None where another writer was busy in them: they are left as they are.
         By Spark, never by delta-rs: two rewritings of the same files by that one both commit, and every row is double.
         """
-        where = f" WHERE bucket = '{bucket}'" if bucket else ""
+        where = f" WHERE {place_column(self.delta.table(name))} = '{place}'" if place else ""
         order = " ZORDER BY (event_time)" if name == SORTED else ""
         self.spark.conf.set(_SORTED, "true")
-        self.spark.conf.set(_MIN_FILE_SIZE, str(LARGE))
+        for setting, size in zip((_MIN_FILE_SIZE, _MAX_FILE_SIZE), file_sizes(name), strict=True):
+            self.spark.conf.set(setting, str(size))
         sql = f"OPTIMIZE delta.`{self.delta.path(name)}`{where}{order}"
         try:
             with short_groups(self.spark, name):

@@ -109,6 +109,17 @@ def quarantine(quality: Quality, found: tuple[int, int] | None) -> Check:
     return Check("foreign", "quarantine_rate", asks, share, fail, warn, look=look, undecided=why)
 
 
+def misfits(quality: Quality, column: str, found: tuple[int, int] | None) -> Check:
+    """Share of a typed column's values that did not fit its type, of all rows that the date's batches published."""
+    bad, all_ = found or (0, 0)
+    limit, share = quality.misfits, bad / all_ if all_ else None
+    why = "no metrics of the batches that published the date" if share is None else _off(limit)
+    asks = f"share of the values of {column} that did not fit its type, of the date's batches"
+    look = f"the records hold other values than output.columns.{column} says: ask who writes them, or change the column"
+    fail, warn = _most(limit.fail), _most(limit.warn)
+    return Check("joined", f"misfit_rate.{column}", asks, share, fail, warn, column, look, undecided=why)
+
+
 def repeats(quality: Quality, suite: str, share: float | None) -> Check:
     """Share of the records whose id had come before."""
     limit = quality.repeats

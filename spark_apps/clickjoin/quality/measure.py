@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
 from clickjoin.dispatcher.journal import sequences
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
@@ -17,9 +15,8 @@ from clickjoin.lake.maintenance import sizes
 from clickjoin.model.ids import bucket_at, moment
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import Day, Span
-from clickjoin.quality import fields, profile_queries
+from clickjoin.quality import batch_counts, fields, profile_queries
 from clickjoin.quality.profile import Figures
-from clickjoin.schemas import JOINED
 from clickjoin.verification.snapshot import Reading, part, read
 
 if TYPE_CHECKING:
@@ -48,18 +45,18 @@ class Measurer:
 
     def measure(self, day: date) -> Measured:
         """All figures of a date; a pass for each table and stream, and one over all ids."""
-        span = Day(day).span
+        span, delta = Day(day).span, self._lake.delta
         reading, accounts = self._accounts(span)
         rows = self._rows(reading, span)
-        columns = self._lake.delta.columns("joined")
+        columns = delta.columns("joined")
         # What an earlier adapter made and today's does not is null, as it should be.
-        today = adapter_of(with_types(self._pipeline, self._lake.delta)).columns
-        more = [name for name in columns if name not in JOINED.names and name in today]
+        today = adapter_of(with_types(self._pipeline, delta)).columns
+        more = [name for name in columns if name not in delta.table("joined").names and name in today]
         tables = {
             name: self._timed(name, profile_queries.table, rows[name], name, more if name == "joined" else ())
             for name in rows
         }
-        replicas = sorted({replica for replica, _ in sequences(self._lake.delta)})
+        replicas = sorted({replica for replica, _ in sequences(delta)})
         streams = {name: self._timed(f"{name} ids", profile_queries.stream, rows[name], replicas) for name in STREAMS}
         sample = self._pipeline.quality.sample
         seen = {
@@ -74,7 +71,9 @@ class Measurer:
             end=min(span.high, self._now).timestamp(),
             fields=seen,
             columns=columns,
-            quarantine=self._quarantine({key for name in STREAMS for key in tables[name]["batches"]}),
+            quarantine=batch_counts.quarantined(delta, {key for name in STREAMS for key in tables[name]["batches"]}),
+            misfits=batch_counts.misfits(delta, tables["joined"]["tokens"]),
+            typed=tuple(self._pipeline.output.columns),
             collected=frozenset(name for name in STREAMS if self._collected(name, span)),
         )
         return Measured(figures, rows, reading)
@@ -109,17 +108,6 @@ class Measurer:
         if (took := time.perf_counter() - begun) > 10:
             self._report_line(f"{what}: {took:.0f} s")
         return done
-
-    def _quarantine(self, batches: set[tuple[str, int]]) -> tuple[int, int] | None:
-        """Quarantined records, and all records, of some join batches; None where no metrics of them are left."""
-        bad = good = seen = 0
-        for replica in sorted({replica for replica, _ in batches}):
-            numbers = [number for name, number in batches if name == replica]
-            where = [("replica", "=", replica), ("sequence", "=", "join"), ("batch", "in", numbers)]
-            held = self._lake.delta.read("metrics", where, ["quarantined", "primary_in", "events_in"])
-            sums = {name: pc.sum(held[name]).as_py() or 0 for name in held.schema.names}
-            bad, good, seen = bad + sums["quarantined"], good + sums["primary_in"] + sums["events_in"], seen + len(held)
-        return (bad, bad + good) if seen else None
 
     def _collected(self, name: str, span: Span) -> bool:
         """Whether rows of the date may have been collected: it is old enough, and nothing before it is left.

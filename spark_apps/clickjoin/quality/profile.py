@@ -16,8 +16,9 @@ class Figures:
 
     `tables`, `streams`, `accounts`: see profile; `fields` by stream; `columns` of table `joined` with their types;
     `quarantine`: quarantined records, and all records, of the batches that landed the date, None where that is unknown;
+    `misfits`: values that did not fit by typed column, and rows, of the batches that published the date, None likewise;
     `end`: the last moment that events of the date may have (seconds since 1970), or now; `collected`: streams of which
-    rows of the date may have been collected, so that their figures say nothing.
+    rows of the date may have been collected, so that their figures say nothing; `typed`: columns of output.columns.
     """
 
     day: date
@@ -28,4 +29,6 @@ class Figures:
     fields: Mapping[str, Fields] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     quarantine: tuple[int, int] | None = None
+    misfits: tuple[Mapping[str, int], int] | None = None
     collected: frozenset[str] = frozenset()
+    typed: tuple[str, ...] = ()

@@ -41,9 +41,9 @@ PLACES = {
 def table(rows: DataFrame, name: str, more: Sequence[str] = ()) -> dict[str, Any]:
     """Figures of one table from one pass: rows, nulls by column (`null:x`), first and last event (microseconds).
 
-    Of `joined` also the delay in seconds from event to output (`delay_p50` and so on), of `registry` rows with an
-    outcome that there is not, of a stream the `batches` that landed it (replica, number). `more`: further columns whose
-    nulls are counted.
+    Of `joined` also the `tokens` of its batches and the delay in seconds from event to output (`delay_p50` and so on),
+    of `registry` rows with an outcome that there is not, of a stream the `batches` that landed it (replica, number).
+    `more`: further columns whose nulls are counted.
     """
     wanted = {"rows": F.count(F.lit(1)), "low": F.expr("min(unix_micros(event_time))")}
     wanted["high"] = F.expr("max(unix_micros(event_time))")
@@ -51,6 +51,7 @@ def table(rows: DataFrame, name: str, more: Sequence[str] = ()) -> dict[str, Any
         wanted[f"null:{column}"] = F.count_if(F.col(f"`{column}`").isNull())
     if name == "joined":
         delay = F.expr("(unix_micros(published_at) - unix_micros(event_time)) / 1e6")
+        wanted["tokens"] = F.collect_set("token")
         wanted["delay"] = F.percentile_approx(delay, list(_QUANTILES.values()), _ACCURACY)
     if name == "registry":
         wanted["strange"] = F.expr("count_if(outcome NOT IN ('joined', 'filtered', 'unjoinable', 'forgotten'))")

@@ -59,6 +59,9 @@ def _joined(quality: Quality, figures: Figures, history: History) -> Iterator[Ch
         if column not in REQUIRED["joined"]:
             usual = history.usual("joined", f"null_rate.{column}")
             yield limits.nulls(quality, "joined", column, seen[f"null:{column}"] / rows if rows else None, usual)
+    for column in figures.typed:
+        found = (figures.misfits[0].get(column, 0), figures.misfits[1]) if figures.misfits else None
+        yield limits.misfits(quality, column, found)
     yield from of_columns(figures, history)
 
 

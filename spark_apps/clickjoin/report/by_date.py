@@ -34,8 +34,8 @@ def count(delta: DeltaReader, what: str) -> Counts:
     name = TABLES[what]
     if what in ("landed", "joined"):
         found: defaultdict[str, int] = defaultdict(int)
-        for bucket, size in sizes(delta, name).items():
-            found[bucket[:10]] += size.rows
+        for part, size in sizes(delta, name, delta.table(name).partitions[0]).items():
+            found[part[:10]] += size.rows  # a bucket's name begins with its date
         return dict(found)
     if what == "quarantined":
         rows = delta.read(name, columns=["at", "part"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.config import columns_of
 from clickjoin.joiner.adapter import adapter_of
+from clickjoin.joiner.output_table import require_as_made
 from clickjoin.joiner.typed_output import shown_paths, with_types
 from clickjoin.kernel.typed_columns.derive import has
 from clickjoin.kernel.types import delta_type
@@ -73,6 +74,7 @@ def _of_adapter(pipeline: Pipeline) -> list[str]:
         adapter = adapter_of(with_types(pipeline, DeltaReader(pipeline.root)))
         for kind in adapter.columns.values():
             delta_type(kind)
+        require_as_made(DeltaReader(pipeline.root), pipeline, adapter.columns)
     except ClickjoinError as error:
         return [str(error)]
     return []

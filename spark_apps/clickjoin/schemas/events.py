@@ -44,7 +44,8 @@ JOINED = Table(
         """
 event_id     STRING    the foreign event's unique name
 event_time   TIMESTAMP when the foreign event happened
-bucket       STRING    range of the foreign event's time
+event_date   DATE      date of event_time in UTC, to filter by
+bucket       STRING    range of the foreign event's time, named by its start, such as 2019-11-24T0300Z
 primary_id   STRING    id of the primary event that it was joined to
 primary_time TIMESTAMP when the primary event happened
 """
@@ -52,7 +53,8 @@ primary_time TIMESTAMP when the primary event happened
         + "published_at TIMESTAMP when the batch wrote it; readable a moment later\n"
     ),
     partitions=("bucket",),
-    statistics=("event_time", "event_id", "token"),
+    statistics=("event_time", "event_id", "token", "event_date"),
+    later=frozenset({"event_date"}),
 )
 PRIMARY = Table(
     "primary",

@@ -21,7 +21,6 @@ from clickjoin.model.timeline import Timeline
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.pending import states
-from clickjoin.schemas import BY_NAME
 from clickjoin.spark.session import tune_codegen
 from clickjoin.verification.journals import Journals, planned_now, settled_now
 
@@ -80,7 +79,7 @@ def part(lake: SparkReader, name: str, extent: Extent) -> DataFrame:
     """Rows of an extent as of now, from just the files that can hold them."""
     if len(matching(lake.delta.files(name), extent)) <= _MANY:
         return lake.read_extent(name, extent)
-    return lake.read(name, lake.delta.version(name)).select(*BY_NAME[name].names).where(extent.sql())
+    return lake.read(name, lake.delta.version(name)).select(*lake.delta.table(name).names).where(extent.sql())
 
 
 def whole(delta: DeltaReader, span: Span) -> Span:

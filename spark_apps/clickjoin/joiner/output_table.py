@@ -1,0 +1,67 @@
+"""Table `joined` as a pipeline's file wants it: how a new lake makes it, and whether a lake has made it so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from clickjoin.model.errors import ConfigError
+from clickjoin.schemas import JOINED
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.lake.delta_reader import DeltaReader
+    from clickjoin.schemas import Table
+
+MAX_SKIPPING = 8  # columns of the adapter that statistics are kept of: each makes every entry of the log longer
+_RECORDS = ("foreign", "primary")
+_UNSKIPPABLE = ("BOOLEAN", "BINARY")  # Delta keeps no least and greatest value of these
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def output_table(pipeline: Pipeline) -> Table:
+    """The output's table for a new lake."""
+    partitions = tuple(pipeline.output.partition)
+    return replace(
+        JOINED, partitions=partitions, statistics=tuple(name for name in JOINED.statistics if name not in partitions)
+    )
+
+
+def skipping_columns(columns: Mapping[str, str]) -> list[str]:
+    """Columns of an adapter (name to Spark SQL type) to keep statistics of: the first that files can be pruned by.
+
+    Whole records are none of them; nor are names that Delta's list of them would have to quote.
+    """
+    found = (name for name, kind in columns.items() if kind.strip().upper() not in _UNSKIPPABLE)
+    return [name for name in found if name not in _RECORDS and _PLAIN.fullmatch(name)][:MAX_SKIPPING]
+
+
+def require_as_made(delta: DeltaReader, pipeline: Pipeline, columns: Mapping[str, str]) -> None:
+    """Check that a pipeline's file asks for the output that its lake has, or is about to make.
+
+    `columns`: those of its adapter. Errors: ConfigError for another partition, and for a column that is taken.
+    """
+    made = delta.table(JOINED.name) if delta.exists(JOINED.name) else output_table(pipeline)
+    if taken := sorted(name for name in columns if name.lower() in made.names):
+        raise ConfigError(
+            f"column {', '.join(taken)} of the output is taken: `joined` has one of its own", remedy="Rename it"
+        )
+    wanted, there = tuple(pipeline.output.partition), made.partitions
+    if wanted == there:
+        return
+    if not set(wanted) <= set(made.names):
+        raise ConfigError(
+            f"output.partition is {_text(wanted)} in the pipeline's file, and the lake was begun before there was "
+            f"such a column",
+            remedy=f"Write partition: {_text(there)} or remove it, or begin another lake",
+        )
+    raise ConfigError(
+        f"output.partition is {_text(wanted)} in the pipeline's file, and the lake was begun with {_text(there)}",
+        remedy="Set it back, or begin another lake: files that are written lie where they lie",
+    )
+
+
+def _text(names: tuple[str, ...]) -> str:
+    return f"[{', '.join(names)}]"

@@ -1,0 +1,203 @@
+"""Table `joined` as the pipeline's file asks for it: columns, partitions and statistics, in new lakes and in older."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from clickjoin.config import Pipeline
+from clickjoin.joiner.output_table import MAX_SKIPPING, skipping_columns
+from clickjoin.kernel import data_skipping
+from clickjoin.kernel.data_file import Target, write
+from clickjoin.kernel.event_key import dates_of
+from clickjoin.lake import DeltaTables
+from clickjoin.lake_setup import initialise
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.extent import Extent
+from clickjoin.model.ids import bucket_of, moment
+from clickjoin.model.span import Day
+from clickjoin.model.txn import Txn
+from clickjoin.report.validate import validate
+from clickjoin.schemas import JOINED, Table
+from clickjoin.schemas.arrow import arrow_schema
+from tests.unit.test_output_config import made
+
+DAY = 86_400_000_000
+FIRST = 19_700 * DAY
+OWN = {"event_date": {"from": "foreign.item", "type": "STRING"}}
+
+
+def older(pipeline: Pipeline) -> DeltaTables:
+    """A lake whose `joined` was made before there was an event_date."""
+    columns = tuple(column for column in JOINED.columns if column.name != "event_date")
+    delta = DeltaTables(pipeline.root)
+    delta.create(replace(JOINED, columns=columns, statistics=("event_time", "event_id", "token")))
+    initialise(pipeline)
+    return DeltaTables(pipeline.root)
+
+
+def described(pipeline: Pipeline) -> DeltaTable:
+    return DeltaTable(f"{pipeline.root}/joined")
+
+
+def listed(pipeline: Pipeline) -> list[str]:
+    return described(pipeline).metadata().configuration["delta.dataSkippingStatsColumns"].split(",")
+
+
+def test_the_default(tmp_path: Path) -> None:
+    pipeline = made(tmp_path, {})
+    initialise(pipeline)
+    metadata, fields = described(pipeline).metadata(), described(pipeline).schema().fields
+    assert (metadata.partition_columns, metadata.description) == (["bucket"], JOINED.purpose)
+    comments = {field.name: field.metadata["comment"] for field in fields}
+    assert comments == {column.name: column.meaning for column in JOINED.columns} | {
+        "foreign": "the whole foreign record as JSON text",
+        "primary": "the whole primary record as JSON text",
+    }
+    assert listed(pipeline) == ["event_time", "event_id", "token", "event_date"]
+    assert DeltaTables(pipeline.root).table("joined") == JOINED
+
+
+@pytest.mark.parametrize("partition", ["event_date", ["event_date"]])
+def test_by_date(tmp_path: Path, partition: Any) -> None:
+    pipeline = made(tmp_path, {"partition": partition, "columns": {"n": {"from": "foreign.item", "type": "INT"}}})
+    initialise(pipeline)
+    initialise(pipeline)
+    assert DeltaTables(pipeline.root).table("joined").partitions == ("event_date",)
+    assert listed(pipeline) == ["event_time", "event_id", "token", "n"]
+
+
+@pytest.mark.parametrize("partition", ["day", [], ["bucket", "event_date"], [1], {"event_date": 1}, None])
+def test_no_such_partition(tmp_path: Path, partition: Any) -> None:
+    with pytest.raises(ConfigError, match=r"output.partition.*is no partition of `joined`; write \[bucket\] or"):
+        made(tmp_path, {"partition": partition})
+
+
+@pytest.mark.parametrize(("first", "second"), [("bucket", "event_date"), ("event_date", "bucket")])
+def test_partitions_stay(tmp_path: Path, first: str, second: str) -> None:
+    initialise(made(tmp_path, {"partition": first}))
+    said = rf"output.partition is \[{second}\] in the pipeline's file, and the lake was begun with \[{first}\].*Set it"
+    with pytest.raises(ConfigError, match=said):
+        initialise(changed := made(tmp_path, {"partition": second}))
+    assert [text for text in validate(changed).problems if text.startswith(f"output.partition is [{second}]")]
+    initialise(made(tmp_path, {"partition": first}))
+
+
+def test_of_two_that_begin_a_lake_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create, other = DeltaTables.create, made(tmp_path, {"partition": "event_date"})
+
+    def late(self: DeltaTables, table: Table) -> bool:
+        monkeypatch.setattr(DeltaTables, "create", create)
+        initialise(other)
+        return create(self, table)
+
+    monkeypatch.setattr(DeltaTables, "create", late)
+    with pytest.raises(ConfigError, match=r"the lake was begun with \[event_date\]"):
+        initialise(made(tmp_path, {"partition": "bucket"}))
+
+
+def test_an_older_lake_goes_on_without_it(tmp_path: Path) -> None:
+    pipeline = made(tmp_path, {})
+    delta = older(pipeline)
+    assert delta.table("joined").names == [name for name in JOINED.names if name != "event_date"]
+    assert "event_date" not in delta.columns("joined")
+    assert validate(pipeline).problems == []
+    with pytest.raises(ConfigError, match=r"begun before there was such a column.*Write partition: \[bucket\]"):
+        initialise(made(tmp_path, {"partition": "event_date"}))
+
+
+def test_an_older_lake_may_have_one_of_its_own(tmp_path: Path) -> None:
+    """The adapter's, made when the name was free: it is not taken for ours."""
+    pipeline = made(tmp_path, {"columns": OWN})
+    delta = older(pipeline)
+    assert delta.columns("joined")["event_date"] == "string"
+    assert "event_date" not in delta.table("joined").names
+    initialise(pipeline)
+    assert validate(pipeline).problems == []
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_new_lake_has_that_name_itself(tmp_path: Path, begun: bool) -> None:
+    if begun:
+        initialise(made(tmp_path, {}))
+    pipeline = made(tmp_path, {"columns": OWN})
+    with pytest.raises(ConfigError, match=r"column event_date of the output is taken.*Rename it"):
+        initialise(pipeline)
+    assert any("column event_date of the output is taken" in text for text in validate(pipeline).problems)
+    assert (tmp_path / "lake/p/joined").exists() == begun
+
+
+def test_what_statistics_are_kept_of() -> None:
+    many = {f"c{n}": "INT" for n in range(20)}
+    assert skipping_columns(many) == [f"c{n}" for n in range(MAX_SKIPPING)]
+    kinds = {"foreign": "STRING", "good": "BOOLEAN", "größe": "INT", "day": "DATE", "raw": "binary", "text": "STRING"}
+    assert skipping_columns(kinds) == ["day", "text"]
+
+
+def test_statistics_of_columns_that_come_later(tmp_path: Path) -> None:
+    columns = {"a": {"from": "foreign.item", "type": "BIGINT"}}
+    initialise(made(tmp_path, {"columns": columns}))
+    pipeline = made(tmp_path, {"columns": {"b": {"from": "foreign.item", "type": "INT"}} | columns})
+    initialise(pipeline)
+    assert listed(pipeline) == ["event_time", "event_id", "token", "event_date", "a", "b"]
+    version = described(pipeline).version()
+    initialise(made(tmp_path, {"columns": columns}))
+    assert (described(pipeline).version(), DeltaTables(pipeline.root).table("joined").statistics[-1]) == (version, "b")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "ends"),
+    [
+        (pa.float64(), [1.5, float("nan"), -2.0], (-2.0, None)),  # to Spark NaN is above all
+        (pa.float64(), [float("nan")], (None, None)),
+        (pa.float64(), [float("inf"), 1.0], (1.0, None)),
+        (pa.timestamp("us", "UTC"), [0, 1 << 61], (None, None)),  # no year that Python knows
+        (pa.timestamp("us", "UTC"), [-1, 5], ("1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00.000005Z")),
+        (pa.date32(), [-1, 3], ("1969-12-31", "1970-01-04")),
+        (pa.date32(), [1 << 29], (None, None)),
+        (pa.decimal128(10, 2), [None], (None, None)),
+        (pa.string(), ["b", None, "ä"], ("b", "ä")),
+    ],
+)
+def test_statistics_of_typed_columns(tmp_path: Path, kind: pa.DataType, values: Any, ends: Any) -> None:
+    raw = pa.array(values, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else None
+    rows = pa.table({"v": pa.array(values, kind) if raw is None else raw})
+    (file,) = write(Target(str(tmp_path), rows.schema, (), ("v", "gone")), rows)
+    stats = json.loads(file.stats)
+    assert (stats["minValues"].get("v"), stats["maxValues"].get("v")) == ends
+    assert stats["nullCount"] == {"v": values.count(None)}
+
+
+def test_dates_are_those_of_utc() -> None:
+    times = pa.array([-1, 0, DAY - 1, DAY], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    found = dates_of(pa.table({"event_time": times})).to_pylist()
+    assert found == [date(1969, 12, 31), date(1970, 1, 1), date(1970, 1, 1), date(1970, 1, 2)]
+
+
+@pytest.mark.parametrize("width", [60, 3600, 86400])
+def test_files_of_a_date_are_found_by_its_buckets(tmp_path: Path, width: int) -> None:
+    """Exactly: late changes of closed dates are seen by the number of rows in the log."""
+    delta = DeltaTables(str(tmp_path))
+    delta.create(replace(JOINED, partitions=("event_date",)))
+    for n in range(5):
+        times = [FIRST + n * DAY, FIRST + (n + 1) * DAY - 1]
+        rows = [
+            dict.fromkeys(JOINED.names)
+            | {"event_time": moment(at), "event_date": moment(at).date(), "bucket": bucket_of(at, width)}
+            for at in times
+        ]
+        delta.append_table("joined", pa.Table.from_pylist(rows, schema=arrow_schema(JOINED)), Txn("t", n + 1))
+    actions = delta.files("joined")
+    for n in range(5):
+        extent = Day(moment(FIRST + n * DAY).date()).span.extent(width)
+        assert data_skipping.rows_in(actions, extent) == 2
+        assert f"BETWEEN DATE '{moment(FIRST + n * DAY):%Y-%m-%d}' AND DATE" in extent.sql("t", dates=True)
+        without_time = Extent(2, extent.buckets, None, None)
+        assert data_skipping.rows_in(actions, without_time) == 2
