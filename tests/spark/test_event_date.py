@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import pyarrow.dataset as ds
 import pytest
+import yaml
 from deltalake import DeltaTable
 
 from clickjoin.backup.restore import restore
@@ -35,14 +36,15 @@ TOMORROW = date(2026, 3, 2)
 COLUMN = {"columns": {"n": {"from": "foreign.n", "type": "BIGINT"}}}
 
 
-def older(make: Callable[..., Bench], **fields: Any) -> Bench:
+def older(make: Callable[..., Bench], output: Any) -> Bench:
     """A pipeline in a lake whose `joined` was made before there was an event_date."""
-    bench = make(**fields)
+    bench = make()
     columns = tuple(column for column in JOINED.columns if column.name != "event_date")
     shutil.rmtree(f"{bench.pipeline.root}/joined")
     assert DeltaTables(bench.pipeline.root).create(
         replace(JOINED, columns=columns, statistics=("event_time", "event_id", "token"))
     )
+    bench.file.write_text(yaml.safe_dump(yaml.safe_load(bench.file.read_text()) | {"output": output}))
     bench.reload()
     return bench
 
