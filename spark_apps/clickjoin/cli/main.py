@@ -7,13 +7,23 @@ import json
 import sys
 import traceback
 
-from clickjoin.cli import backup, check, dates, inspect, listing, registry, run, setup
+from clickjoin.cli import backup, check, dates, inspect, jars, listing, registry, run, setup
 from clickjoin.cli.base import app
 from clickjoin.config.umask import keep_private
 from clickjoin.model.errors import ClickjoinError
 from clickjoin.spark.failures import translate
 
-COMMANDS = (setup, run, check, inspect, listing, registry, dates, backup)  # importing one adds its commands to `app`
+COMMANDS = (
+    setup,
+    run,
+    check,
+    inspect,
+    listing,
+    registry,
+    dates,
+    backup,
+    jars,
+)  # importing one adds its commands to `app`
 
 
 def main() -> None:
