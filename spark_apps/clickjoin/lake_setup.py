@@ -10,9 +10,11 @@ from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import DeltaTables
 from clickjoin.lake.restored import cut_short, half_restored
+from clickjoin.lake.table_format import formats
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
 from clickjoin.schemas import ALL, LATER, METRICS, TIMELINE
+from clickjoin.schemas.format import FORMAT
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -23,11 +25,13 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
 
     Errors: LakeError where a table is gone from a lake that has been worked in (an empty one would let events through
     twice, or hide that some were lost), where one is older than the others (see agreement.rules), where a restore was
-    cut short, or where the adapter's columns do not fit table `joined`; ConfigError where a column's type is not known.
+    cut short, where a table's format is newer than this program's, or where the adapter's columns do not fit `joined`;
+    ConfigError where a column's type is not known.
     """
     delta = delta or DeltaTables(pipeline.root)
     adapter_of(with_types(pipeline, delta))  # before anything is made: they may be wrong
-    there = [table.name for table in ALL if delta.exists(table.name)]
+    known = formats(pipeline.root)
+    there = list(known)
     missing = [table.name for table in ALL if table.name not in there]
     gone = [name for name in missing if name not in LATER]
     if gone and (half := half_restored(pipeline.root)):
@@ -39,7 +43,9 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
         )
     if agreeing and there:
         require_agreement(delta, pipeline)
-    made = [table.name for table in ALL if table.name in missing and delta.create(table)]
+    # A table that comes to an older lake is of its format: older programs go on working in it until the upgrade.
+    number = min(filter(None, known.values()), default=FORMAT)
+    made = [table.name for table in ALL if table.name in missing and delta.create(table, number)]
     start_timeline(delta, pipeline, datetime.now(UTC))
     _add_columns(delta, with_types(pipeline, delta))
     return made

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -49,6 +50,7 @@ class Metadata(NamedTuple):
     """Of a table, whichever version is looked at."""
 
     id: str
+    configuration: Mapping[str, str] = MappingProxyType({})
 
 
 class DeltaTable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,7 +23,7 @@ def jars(
     fetched = fetch_jars.fetch(settings) if fetch else []
     place, store = jars.folder(), jars.log_store()
     lacking = [jar.file for jar in jars.locked() if not jar.is_in(place)]
-    data = {
+    data: dict[str, Any] = {
         "folder": str(place), "log_store": str(store), "fetched": fetched, "lacking": lacking,
         "jars": None if lacking else jars.jars(), "conf": session.DELTA,
     }  # fmt: skip
@@ -34,16 +34,14 @@ def jars(
     raise typer.Exit(1 if lacking else 0)
 
 
-def _say(data: dict[str, object]) -> None:
+def _say(data: dict[str, Any]) -> None:
     console.report_line(f"log store: {data['log_store']}")
-    lacking = data["lacking"]
-    assert isinstance(lacking, list)
-    if lacking:
-        console.report_line(f"Delta: {data['folder']} lacks {', '.join(lacking)}, or has others of that name")
+    if data["lacking"]:
+        console.report_line(f"Delta: {data['folder']} lacks {', '.join(data['lacking'])}, or has others of that name")
         console.report_line("`clickjoin jars --fetch` fetches them; CLICKJOIN_JARS names another folder")
         return
     console.report_line(f"Delta: {data['folder']}")
     console.report_line("A Spark of your own, be it a Connect server, is started with")
     console.report_line(f"  --jars {data['jars']}")
-    for name, value in dict(data["conf"]).items():  # type: ignore[call-overload]
+    for name, value in data["conf"].items():
         console.report_line(f"  --conf {name}={value}")

@@ -1,7 +1,7 @@
-"""The number of the tables' format: which programs may write to a lake, told by a property of each table.
+"""The number of the tables' format: a property of each table, by which a program knows whether it may work on it.
 
-A program refuses tables of a newer format than its own. The number is raised by whatever an older program must not write
-to, or would not keep up; columns that may be missing need no new number.
+A program refuses tables of a newer format than its own. The number is raised by whatever an older program must not
+write to, or would not keep up; columns that may be missing need no new number.
 """
 
 from __future__ import annotations
