@@ -13,14 +13,13 @@ import pytest
 from clickjoin.config import Pipeline, load
 from clickjoin.engine import Engine
 from clickjoin.generate import Traffic, generate
+from clickjoin.jobs.run import counted
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.table_format import formats
 from clickjoin.lake_upgrade import upgrade
 from clickjoin.model.errors import LakeReplaced
 from clickjoin.model.times import parse_moment
 from clickjoin.rebuild.registry import rebuild
-from clickjoin.report.accounts import account
-from clickjoin.report.status import replicas
 from clickjoin.schemas import ALL
 from clickjoin.schemas.format import FIRST, FORMAT
 
@@ -82,7 +81,7 @@ def test_joined_on_before_and_after_the_upgrade(spark: SparkSession, old: Pipeli
     engine.drain(lambda _: None)
     assert _joined(old) == dict.fromkeys(_wanted(logs), 1)
     assert len(_wanted(logs)) > 2 * len(first) > 60
-    assert account(engine.lake, replicas(engine.lake.delta), None).agree
+    assert counted(engine, print).agree
     assert formats(old.root) == {table.name: FORMAT for table in ALL}
 
 
