@@ -12,7 +12,7 @@ RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test chaos slow-disk matrix simulate bench bench-quick demo secrets clean
+.PHONY: help python setup doctor lock up down status check format test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -64,6 +64,12 @@ simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a m
 
 matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/spark/test_matrix.py tests/spark/test_agreement.py tests/spark/test_damage.py
+
+wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/
+	@$(RUN) -m wheels
+
+wheels-test: setup ## Build both, install them into an empty environment, and join through Airflow there
+	$(BRIEF) $(RUN) -m pytest -q -s tests/airflow/wheels
 
 bench: setup ## Measure it beside its peers
 	@PYTHONPATH=infra:spark_apps:. $(RUN) -m benchmarks

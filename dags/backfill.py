@@ -1,27 +1,7 @@
-"""### Fills or rebuilds the output of a range of dates, beside joins that run
+"""DAGs `clickjoin_backfill__<pipeline>` of the files in `pipelines/`, as `clickjoin_airflow.dags` makes them."""
 
-For use by hand. **days** checks the range, takes up raw logs of the past where globs are given, and names the dates;
-**date** runs once for each, as many at a time as pool `clickjoin_backfill` has slots. `fill` joins only what is
-missing, and changes nothing on a complete date; `rebuild` runs today's adapter again over the same ids, and replaces
-the rows in one commit: readers never see half, and time travel shows what was there. A date whose output has changed
-emits asset `<pipeline>/dates`.
-
-**If a date fails**, the others go on. Clear that one task to try it again: what is done stays done. A dry run says in
-the log of `days` what would be done to each date, and changes nothing.
-"""
-
-from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG
+from clickjoin_airflow import dags_for
 
-from clickjoin_airflow import ClickjoinOperator, dates, defaults, pipelines
-
-OWN = {"max_consecutive_failed_dag_runs": 0, "dagrun_timeout": timedelta(days=30)}
-
-for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).with_dag("backfill"):
-    settings = defaults.settings("plan_backfill", pipeline, dag="backfill") | OWN
-    with DAG(schedule=None, doc_md=__doc__, **settings):
-        limit = timedelta(hours=6)
-        days = ClickjoinOperator(**defaults.task("plan_backfill", pipeline, task_id="days", execution_timeout=limit))
-        dates.each(pipeline, days.output, "{{ params.mode }}")
+globals().update(dags_for(Path(__file__).with_name("pipelines"), "backfill"))

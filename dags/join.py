@@ -1,30 +1,7 @@
-"""### Joins new records of a pipeline, without end
-
-Each run works through micro-batches for the pipeline's lease (`batch.lease`, 60 s unless set), returns what it did,
-and Airflow starts the next at once: `@continuous`, one run at a time. A batch is planned in the pipeline's journal
-before it starts, so a run that is cut short loses nothing and doubles nothing: the next one takes its batch up again.
-
-**The task** returns its counts as XCom `return_value` and adds an event with them to asset `<pipeline>/joined` if it
-joined anything. It runs where connection `clickjoin_spark` says: on a Spark Connect server, or through spark-submit.
-
-**If it fails:** a lost server is tried again for a day, at least once a minute. A wrong pipeline file or adapter is
-never tried again, and other errors five times; after three failed runs in a row Airflow pauses this DAG. The log's last
-lines say which it was. Fix the cause, then unpause: it goes on where it stopped.
-
-**By hand:** trigger it with another lease or replica in the form. Two runs of one pipeline never work at once.
-"""
+"""DAGs `clickjoin_join__<pipeline>` of the files in `pipelines/`, as `clickjoin_airflow.dags` makes them."""
 
 from pathlib import Path
 
-from airflow.sdk import DAG
+from clickjoin_airflow import dags_for
 
-from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
-
-found = pipelines.find(Path(__file__).with_name("pipelines"))
-
-for pipeline in found.with_dag("join"):
-    with DAG(schedule="@continuous", doc_md=__doc__, **defaults.settings("join", pipeline)):
-        ClickjoinOperator(**defaults.task("join", pipeline, outlets=[pipeline.joined]))
-
-for file in found.broken:
-    defaults.placeholder("join", file)
+globals().update(dags_for(Path(__file__).with_name("pipelines"), "join"))

@@ -1,19 +1,7 @@
-"""### Spreads events over more or fewer shards
-
-For use by hand, while joins run: from a future event time on, ids are spread over another number of shards. Entries of
-the timeline are added and never edited, and an event always finds its shard by its own time, so growing and shrinking
-both work at any moment. Refused with the reason: a time that some clock could read already, one before another entry's,
-no change at all.
-
-**The task** returns the timeline, and rows by shard, as XCom `return_value`. Without a number of shards it only looks.
-"""
+"""DAGs `clickjoin_reshard__<pipeline>` of the files in `pipelines/`, as `clickjoin_airflow.dags` makes them."""
 
 from pathlib import Path
 
-from airflow.sdk import DAG
+from clickjoin_airflow import dags_for
 
-from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
-
-for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).with_dag("reshard"):
-    with DAG(schedule=None, doc_md=__doc__, **defaults.settings("reshard", pipeline)):
-        ClickjoinOperator(**defaults.task("reshard", pipeline))
+globals().update(dags_for(Path(__file__).with_name("pipelines"), "reshard"))

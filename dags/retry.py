@@ -1,25 +1,7 @@
-"""### Tries pending clicks again
+"""DAGs `clickjoin_retry__<pipeline>` of the files in `pipelines/`, as `clickjoin_airflow.dags` makes them."""
 
-A foreign event whose primary event is not there yet waits in table `pending`, and falls due again after
-`retry.first_delay`, then later and later. Every 15 s a run takes up all that are due and then returns; joined rows go
-to the same output, exactly once like those of `clickjoin_join`. What has been tried often and long enough goes to table
-`unjoinable`; `clickjoin_redrive` sends that round again.
-
-**The task** returns its counts as XCom `return_value`, `waiting` among them: how many events are left in `pending`.
-
-**If it fails:** as with `clickjoin_join`.
-"""
-
-from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG
+from clickjoin_airflow import dags_for
 
-from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
-
-# The deployment's own replica may not have begun to join yet; one that is named by hand must have.
-NEW = {"may_be_new": "{{ not params.replica }}"}
-
-for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).with_dag("retry"):
-    with DAG(schedule=timedelta(seconds=15), doc_md=__doc__, **defaults.settings("retry", pipeline)):
-        ClickjoinOperator(**defaults.task("retry", pipeline, arguments=NEW, outlets=[pipeline.joined]))
+globals().update(dags_for(Path(__file__).with_name("pipelines"), "retry"))

@@ -1,25 +1,7 @@
-"""### Proves what is promised, id by id and byte by byte
+"""DAGs `clickjoin_verify__<pipeline>` of the files in `pipelines/`, as `clickjoin_airflow.dags` makes them."""
 
-Every hour, over the events of `verify.window`: every accepted event is in exactly one place, every output row has its
-claim and every settled claim its row, no id is there twice, and every byte of input is accounted for. Joins go on
-meanwhile; what seems wrong at first is looked at again before it counts.
-
-**The task** returns counts and samples by kind as XCom `return_value`, and writes them to table `verification`.
-**If it fails** with "faults left": docs/verification.md says what each kind means and what to do.
-It is not tried again, and the next run looks again. **By hand:** trigger it with another range, `repair` (which
-`verify.repair` makes the rule) or `remove_doubles` in the form.
-"""
-
-from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG
+from clickjoin_airflow import dags_for
 
-from clickjoin_airflow import ClickjoinOperator, defaults, pipelines
-
-# A whole day may be large, and a verification that has found something three times must go on all the same.
-OWN = {"max_consecutive_failed_dag_runs": 0}
-
-for pipeline in pipelines.find(Path(__file__).with_name("pipelines")).with_dag("verify"):
-    with DAG(schedule=timedelta(hours=1), doc_md=__doc__, **defaults.settings("verify", pipeline) | OWN):
-        ClickjoinOperator(**defaults.task("verify", pipeline, execution_timeout=timedelta(hours=2)))
+globals().update(dags_for(Path(__file__).with_name("pipelines"), "verify"))

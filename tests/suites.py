@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
-SERVERS = ("tests/airflow/site", "tests/airflow/real", "tests/faults")
+SERVERS = ("tests/airflow/site", "tests/airflow/real", "tests/airflow/wheels", "tests/faults")
 FIRST = (
     ("tests/unit", "tests/airflow", *(f"--ignore={folder}" for folder in SERVERS)),
     ("tests/airflow/site",),
     ("tests/faults",),
     ("tests/airflow/real",),
+    ("tests/airflow/wheels",),
 )
 SECOND = (("-p", "no:cacheprovider", "tests/spark"),)  # as long as all of the others
 

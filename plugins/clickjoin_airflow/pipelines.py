@@ -16,6 +16,7 @@ import yaml
 from airflow.sdk import Asset
 
 from clickjoin.model.dags import DAGS
+from clickjoin.model.errors import ConfigError
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*")
@@ -27,7 +28,7 @@ _LEASE = 60.0
 class PipelineFile:
     """A pipeline as far as its DAGs need it; `tables` is the folder or URL of its tables, `lease` in seconds.
 
-    `dags`: those that it wants, such as join and gc; None: all.
+    `dags`: those that it wants, such as join and gc; None: all. `adapter`: as it is written, or empty.
     """
 
     name: str
@@ -35,6 +36,7 @@ class PipelineFile:
     tables: str
     lease: float
     dags: frozenset[str] | None = None
+    adapter: str = ""
 
     @property
     def joined(self) -> Asset:
@@ -76,12 +78,17 @@ class PipelineFileError(Exception):
     """Files that no DAG can be built from."""
 
 
+def folder_of(folder: Path) -> Path:
+    """The folder of the pipelines' files: the one that CLICKJOIN_PIPELINES names, else the given one."""
+    return Path(os.environ.get("CLICKJOIN_PIPELINES") or folder)
+
+
 def find(folder: Path) -> Found:
     """Read the YAML files of the folder, or of the one that CLICKJOIN_PIPELINES names.
 
     Files that name the same pipeline are all broken.
     """
-    folder = Path(os.environ.get("CLICKJOIN_PIPELINES") or folder)
+    folder = folder_of(folder)
     read_in: dict[str, list[PipelineFile]] = {}
     problems: dict[Path, str] = {}
     for path in sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml")):
@@ -124,7 +131,7 @@ def read(path: Path) -> PipelineFile:
     if not isinstance(lake, str) or not lake:
         raise ValueError(f"lake: {lake!r} is no folder or URL; name the one that shall hold the tables")
     tables, lease = f"{_absolute(lake, path)}/{name}", _lease(raw.get("batch"))
-    return PipelineFile(name, path.absolute(), tables, lease, _dags(raw.get("airflow")))
+    return PipelineFile(name, path.absolute(), tables, lease, _dags(raw.get("airflow")), str(raw.get("adapter") or ""))
 
 
 def _dags(airflow: Any) -> frozenset[str] | None:
@@ -150,7 +157,26 @@ def _lease(batch: Any) -> float:
     return float(found[1]) * _SECONDS[found[2]] if found else _LEASE
 
 
-def require_readable(folder: Path) -> None:
-    """Fail if a file is broken: in a DAG file of its own this shows as an import error, and stops no pipeline."""
-    if broken := find(folder).broken:
-        raise PipelineFileError("\n".join(file.problem for file in broken))
+def require_readable(folder: Path | str) -> None:
+    """Fail if a file is broken, or its adapter: in a DAG file of its own this shows as an import error, and stops no
+    pipeline. Adapters are imported for it, with whatever they import. Errors: PipelineFileError.
+    """
+    found = find(Path(folder))
+    problems = [*(file.problem for file in found.broken), *filter(None, map(_adapter_problem, found.good))]
+    if problems:
+        raise PipelineFileError("\n".join(problems))
+
+
+def _adapter_problem(file: PipelineFile) -> str:
+    """What is wrong with a pipeline's adapter; empty where nothing is, or where it is one of clickjoin's own."""
+    if not file.adapter or file.adapter.startswith("clickjoin."):
+        return ""
+    from clickjoin.joiner.adapter import load_adapter
+
+    try:
+        load_adapter(file.adapter)
+    except ConfigError as error:
+        return f"{file.path}: {error}"
+    except Exception as error:  # whatever the owner's code does when it is imported
+        return f"{file.path}: adapter {file.adapter}: cannot be imported ({type(error).__name__}: {error})"
+    return ""

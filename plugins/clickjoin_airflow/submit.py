@@ -72,7 +72,7 @@ class Submit:
 
         Errors: ConfigError where spark-submit or the JARs are not there.
         """
-        from clickjoin.spark.session import jars
+        from clickjoin.spark.jars import jars
 
         tool = str(self._extra.get("spark_submit") or _package("pyspark") / "bin/spark-submit")
         if not shutil.which(tool):

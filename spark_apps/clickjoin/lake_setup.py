@@ -13,9 +13,11 @@ from clickjoin.joiner.output_table import output_table, require_as_made, skippin
 from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import DeltaTables
 from clickjoin.lake.restored import cut_short, half_restored
+from clickjoin.lake.table_format import formats
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
 from clickjoin.schemas import ALL, DATES, FORGOTTEN, JOINED, LATER, METRICS, TIMELINE, Table
+from clickjoin.schemas.format import FORMAT
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -26,12 +28,13 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
 
     Errors: LakeError where a table is gone from a lake that has been worked in (an empty one would let events through
     twice, or hide that some were lost), where one is older than the others (see agreement.rules), where a restore was
-    cut short, or where the adapter's columns do not fit table `joined`; ConfigError where a column's type is not known,
-    or where the lake was begun with another partition of the output.
+    cut short, where a table's format is newer than this program's, or where the adapter's columns do not fit `joined`;
+    ConfigError where a column's type is not known, or where the lake was begun with another partition of the output.
     """
     delta = delta or DeltaTables(pipeline.root)
+    known = formats(pipeline.root)
     require_as_made(delta, pipeline, adapter_of(with_types(pipeline, delta)).columns)  # before anything is made
-    there = [table.name for table in ALL if delta.exists(table.name)]
+    there = list(known)
     missing = [table.name for table in ALL if table.name not in there]
     gone = [name for name in missing if name not in LATER]
     if gone and (half := half_restored(pipeline.root)):
@@ -45,7 +48,9 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
         _require_nothing_forgotten(delta, pipeline)
     if agreeing and there:
         require_agreement(delta, pipeline)
-    made = [table.name for table in ALL if table.name in missing and delta.create(_wanted(pipeline, table))]
+    # A table that comes to an older lake is of its format: older programs go on working in it until the upgrade.
+    number = min(filter(None, known.values()), default=FORMAT)
+    made = [table.name for table in ALL if table.name in missing and delta.create(_wanted(pipeline, table), number)]
     require_as_made(delta, pipeline, {})  # of two that begin a lake at once, by other files, one has made it
     start_timeline(delta, pipeline, datetime.now(UTC))
     _add_columns(delta, with_types(pipeline, delta))

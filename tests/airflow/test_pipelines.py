@@ -110,4 +110,4 @@ def test_a_pipeline_may_want_some_dags_only(tmp_path: Path, write_pipeline: Call
 def test_every_dag_file_is_one_that_can_be_chosen() -> None:
     folder = Path(__file__).resolve().parents[2] / "dags"
     assert {path.stem for path in folder.glob("*.py")} - {"broken"} == set(DAGS)
-    assert all(f'with_dag("{path.stem}")' in path.read_text() for path in folder.glob("*.py") if path.stem != "broken")
+    assert all(f', "{path.stem}"))' in path.read_text() for path in folder.glob("*.py") if path.stem != "broken")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ class Metadata(NamedTuple):
 
     id: str
     partition_columns: list[str]
-    configuration: dict[str, str]
+    configuration: Mapping[str, str] = MappingProxyType({})
 
 
 class DeltaTable:

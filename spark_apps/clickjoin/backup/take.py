@@ -17,6 +17,7 @@ from clickjoin.backup.manifest import PARTIAL, REMOVING, Manifest
 from clickjoin.backup.places import require_apart
 from clickjoin.backup.snapshot import Looks, cut, looks, named, under_way
 from clickjoin.lake.snapshot_files import LOG, PinnedTables, data_files, log_files, require_version
+from clickjoin.lake.table_format import formats
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import EPOCH
@@ -68,6 +69,7 @@ def take(pipeline: Pipeline, to: Path, report_line: Reporter, *, wait: float, ke
     LakeError for a lake that is damaged and a disk that is full.
     """
     require_apart(pipeline, to)
+    formats(pipeline.root)  # of a newer lake, who knows what there is to copy
     home = to / pipeline.pipeline
     with written_to(home, _ROOM):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -11,7 +11,8 @@ from typing import Any
 from clickjoin.jobs.job import Argument, Job
 from clickjoin.model.errors import ConfigError
 
-_ENTRY = Path(__file__).resolve().parents[2] / "run_job.py"
+_CARRIED = Path(__file__).with_name("entry") / "run_job.py"  # where a wheel has it
+_ENTRY = _CARRIED if _CARRIED.is_file() else Path(__file__).resolve().parents[2] / "run_job.py"
 _OUTPUTS = ("joined", "registry", "pending", "unjoinable", "expired", "filtered")
 _LANDED = ("primary", "foreign", "quarantine")
 _DATE_TABLES = ("verification", "quality", "dates")

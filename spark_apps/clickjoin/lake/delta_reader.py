@@ -17,6 +17,7 @@ from pyarrow.parquet import filters_to_expression
 
 from clickjoin.lake import restored
 from clickjoin.lake.as_made import as_made
+from clickjoin.lake.table_format import format_of, require_known_format
 from clickjoin.model.errors import LakeError, TableMissing
 from clickjoin.model.seen_commits import SeenCommits, Shown
 from clickjoin.schemas import BY_NAME, Table
@@ -68,6 +69,11 @@ class DeltaReader:
         self._mark = restored.mark(root)
         self.noted = SeenCommits()
 
+    @property
+    def root(self) -> str:
+        """The folder that the tables lie in."""
+        return self._root
+
     def path(self, name: str) -> str:
         """Where a table lies."""
         return f"{self._root}/{name}"
@@ -89,6 +95,7 @@ class DeltaReader:
             self.require_same()  # what it can make nothing of may be another lake's
             raise
         self.require_same()
+        require_known_format(self._open[name], self.path(name))
         require_whole_files(self._open[name], self.path(name))
         return self._open[name]
 
@@ -138,6 +145,10 @@ class DeltaReader:
             name: (str(table.metadata().id), int(table.version()) + lost.get(name, 0))
             for name, table in self._open.items()
         }
+
+    def format(self, name: str) -> int:
+        """The number of a table's format. Errors: as of `open`."""
+        return format_of(self.open(name), self.path(name))
 
     def rows(self, name: str) -> int:
         """Number of rows, from the log's statistics alone."""

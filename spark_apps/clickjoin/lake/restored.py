@@ -15,7 +15,7 @@ STAGING = ".restoring"  # beside a lake's folder: the lake that is about to take
 
 
 def mark(root: str) -> str:
-    """What a restore or a rebuild has left in a lake's folder: other after each; empty where there was none."""
+    """What a restore, rebuild or upgrade has left in a lake's folder: other after each; empty where there was none."""
     try:
         return Path(root, MARK).read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -38,10 +38,10 @@ def require_same(root: str, known: str) -> None:
     To be asked between opening a table and committing to it: a handle from before a restore can commit nothing (see
     lake/restored_log.py), and one from after it is of tables that know nothing of this process's batch.
     """
-    if mark(root) != known:
+    if (now := mark(root)) != known:
+        what = "the lake was upgraded" if '"what": "upgrade' in now else "a backup was restored, or a table rebuilt,"
         raise LakeReplaced(
-            f"{root}: a backup was restored, or a table rebuilt, while this process worked on it; nothing more of it "
-            "is committed",
+            f"{root}: {what} while this process worked on it; nothing more of it is committed",
             remedy="Start it again: it goes on from what is there now",
         )
 

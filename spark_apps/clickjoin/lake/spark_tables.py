@@ -16,10 +16,12 @@ from clickjoin.lake.delta_tables import DeltaTables, settings
 from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
 from clickjoin.lake.row_groups import short_groups
 from clickjoin.lake.spark_reader import SparkReader
+from clickjoin.lake.table_format import lake_format
 from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError, TableMissing
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BY_NAME, REGISTRY, Table
 from clickjoin.schemas.arrow import arrow_schema
+from clickjoin.schemas.format import FIRST
 from clickjoin.spark.commit_errors import commit_error
 
 T = TypeVar("T")
@@ -77,12 +79,17 @@ class SparkTables(SparkReader):
         return Target(self.delta.path(table.name), schema or arrow_schema(table), table.partitions, table.statistics)
 
     def create_filled(self, table: Table, rows: DataFrame, name: str) -> None:
-        """Create a table under some name with its rows, sorted by event time within partitions, in one commit."""
+        """Create a table under some name with its rows, sorted by event time within partitions, in one commit.
+
+        It has the format of the lake, said in a second commit: Spark takes no property that is not Delta's.
+        """
         spread = rows.repartition(*(F.col(column) for column in table.partitions))
         writer = spread.sortWithinPartitions(*table.partitions, "event_time").write.format("delta")
         writer = writer.partitionBy(*table.partitions).options(**settings(table)).mode("error")
         with short_groups(self.spark, table.name):
             writer.save(self.delta.path(name))
+        if (number := lake_format(self.delta.root)) > FIRST:
+            self.delta.set_format(name, number)
 
     def commit_txn_only(self, name: str, txn: Txn) -> bool:
         """Commit a txn without rows (see DeltaTables.commit_txn_only)."""

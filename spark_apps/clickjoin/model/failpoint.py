@@ -16,6 +16,7 @@ POINTS = ("planned", "landed", "looked-up", "claimed", "published", "set-aside",
 GC_POINTS = ("boundary-moved", "stragglers-handled", "claims-dropped")
 RESHARD_POINTS = ("proposed", "fenced")
 BACKUP_POINTS = ("backup-file", "backup-written")
+UPGRADE_POINTS = ("upgraded-table",)
 RESTORE_POINTS = ("restore-copied", "restore-put-aside", "restore-made")
 
 

@@ -20,6 +20,7 @@ from clickjoin.dispatcher.journal import settled_json
 from clickjoin.lake.folders import put_aside
 from clickjoin.lake.log_entries import read_log
 from clickjoin.lake.restored_log import go_on_after
+from clickjoin.lake.table_format import lake_format
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.extent import timestamp
@@ -60,7 +61,7 @@ def rebuild_journal(pipeline: Pipeline, lake: SparkTables, now: datetime, *, rep
     delta = lake.delta
     facts, old = gather(delta, pipeline.pipeline), _make_way(delta, now, replace)
     places = _places(pipeline, lake)
-    delta.create(BATCHES)
+    delta.create(BATCHES, lake_format(delta.root))
     if old:
         go_on_after(delta, "journal", old, now)
     seen = {key: _seen(facts, key) for key in facts.sequences}

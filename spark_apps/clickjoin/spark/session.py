@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.model.errors import ConfigError, ServerLost
+from clickjoin.spark.jars import CARRIED, jars
 from clickjoin.spark.ship import ship_kernel
 
 if TYPE_CHECKING:
@@ -43,13 +44,13 @@ ALONE = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.authenticate": "true",
 }
-_DELTA = {
+DELTA = {
     **LOG_STORES,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 _IN_PROCESS = {
-    **_DELTA,
+    **DELTA,
     **ALONE,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -59,16 +60,6 @@ _IN_PROCESS = {
 # Pauses of 0.05 to 3.2 s: enough for a hiccup. A server that stays away for longer has lost the session as well.
 _TRIES = 4
 _WORTH_COMPILING = 50_000
-_HOME = Path(__file__).resolve().parents[3]
-
-
-def jars() -> str:
-    """Delta's JARs, comma-separated. Errors: ConfigError where set-up has not fetched them."""
-    folder = Path(os.environ.get("CLICKJOIN_JARS", _HOME / ".jars"))
-    found = sorted(str(path) for path in folder.glob("*.jar"))
-    if not found:
-        raise ConfigError(f"{folder}: holds no JARs", remedy="Run `make setup`, or set CLICKJOIN_JARS to Delta's JARs")
-    return ",".join(found)
 
 
 def connect(url: str) -> SparkSession:
@@ -170,7 +161,7 @@ def submitted(name: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     conf = SparkConf()
-    for key, value in (_DELTA | (ALONE if is_alone(conf.get("spark.master", "")) else {})).items():
+    for key, value in (DELTA | (ALONE if is_alone(conf.get("spark.master", "")) else {})).items():
         conf.setIfMissing(key, value)
     return configured(SparkSession.builder.config(conf=conf).appName(name).getOrCreate())
 
@@ -215,10 +206,11 @@ def require_log_stores(session: SparkSession) -> None:
     wrong = [name for name, value in LOG_STORES.items() if general or _server_setting(session, name) != value]
     if wrong:
         settings = " ".join(f"--conf {name}={LOG_STORES[name]}" for name in wrong)
+        made = "`clickjoin jars` says where it is" if CARRIED.is_dir() else "made by `make setup`"
         without = " and without spark.delta.logStore.class" if general else ""
         raise ConfigError(
             f"this Spark's commits can overwrite those of others: {', '.join(wrong)} is not set when it starts",
-            remedy=f"Start it with {settings}{without}, and clickjoin-logstore.jar (made by `make setup`) in --jars",
+            remedy=f"Start it with {settings}{without}, and clickjoin-logstore.jar ({made}) in --jars",
         )
 
 

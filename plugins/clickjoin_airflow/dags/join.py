@@ -1,0 +1,34 @@
+"""### Joins new records of a pipeline, without end
+
+Each run works through micro-batches for the pipeline's lease (`batch.lease`, 60 s unless set), returns what it did,
+and Airflow starts the next at once: `@continuous`, one run at a time. A batch is planned in the pipeline's journal
+before it starts, so a run that is cut short loses nothing and doubles nothing: the next one takes its batch up again.
+
+**The task** returns its counts as XCom `return_value` and adds an event with them to asset `<pipeline>/joined` if it
+joined anything. It runs where connection `clickjoin_spark` says: on a Spark Connect server, or through spark-submit.
+
+**If it fails:** a lost server is tried again for a day, at least once a minute. A wrong pipeline file or adapter is
+never tried again, and other errors five times; after three failed runs in a row Airflow pauses this DAG. The log's last
+lines say which it was. Fix the cause, then unpause: it goes on where it stopped.
+
+**By hand:** trigger it with another lease or replica in the form. Two runs of one pipeline never work at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import DAG
+
+from clickjoin_airflow import defaults
+from clickjoin_airflow.operator import ClickjoinOperator
+
+if TYPE_CHECKING:
+    from clickjoin_airflow.pipelines import PipelineFile
+
+
+def make(pipeline: PipelineFile) -> DAG:
+    """The DAG of one pipeline."""
+    with DAG(schedule="@continuous", doc_md=__doc__, **defaults.settings("join", pipeline)) as dag:
+        ClickjoinOperator(**defaults.task("join", pipeline, outlets=[pipeline.joined]))
+    return dag

@@ -1,0 +1,96 @@
+"""One DAG file of a user's own makes all DAGs of a folder; an adapter that cannot be imported is an import error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DAG
+
+from clickjoin.model.dags import DAGS
+from clickjoin_airflow import dags_for, require_readable
+from clickjoin_airflow.pipelines import PipelineFileError
+
+WritePipeline = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _by_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLICKJOIN_PIPELINES", raising=False)
+
+
+@pytest.fixture
+def adapters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the path, and nothing of it left in this process."""
+    known = set(sys.modules)
+    folder = tmp_path / "adapters"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    yield folder
+    for name in set(sys.modules) - known:
+        if name.startswith("shop_"):
+            del sys.modules[name]
+
+
+def test_all_dags_of_a_folder(tmp_path: Path, write_pipeline: WritePipeline) -> None:
+    for name in ("ads", "clicks"):
+        write_pipeline(tmp_path, name)
+    (tmp_path / "half.yaml").write_text("pipeline: [")
+    dags = dags_for(str(tmp_path))
+    assert dags.keys() == {f"clickjoin_{dag}__{name}" for dag in DAGS for name in ("ads", "clicks")} | {
+        "clickjoin_join__half"
+    }
+    assert all(isinstance(dag, DAG) and dag.dag_id == name for name, dag in dags.items())
+
+
+def test_only_some_of_a_folder_that_the_environment_names(
+    tmp_path: Path, write_pipeline: WritePipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_pipeline(tmp_path, "ads")
+    path.write_text(path.read_text() + "airflow: {dags: [join, gc]}\n")
+    monkeypatch.setenv("CLICKJOIN_PIPELINES", str(tmp_path))
+    assert dags_for("/nowhere").keys() == {"clickjoin_join__ads", "clickjoin_gc__ads"}
+    assert dags_for("/nowhere", "gc", "verify").keys() == {"clickjoin_gc__ads"}
+
+
+def test_a_folder_that_is_not_there_is_an_import_error_and_takes_no_dag_away_in_silence(tmp_path: Path) -> None:
+    with pytest.raises(PipelineFileError, match=r"none: is no folder; name the one that holds"):
+        dags_for(tmp_path / "none")
+    with pytest.raises(PipelineFileError, match=r"'joins' is no DAG; choose of join, retry"):
+        dags_for(tmp_path, "joins")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "shop_broken has no class Priced"),
+        ("class Priced:\n    pass\n", "is no Adapter"),
+        ("import no_such_library\n", "cannot be imported .*no_such_library"),
+        ("def broken(:\n", r"cannot be imported \(SyntaxError"),
+        ("raise RuntimeError('no rates')\n", r"cannot be imported \(RuntimeError: no rates\)"),
+    ],
+)
+def test_a_broken_adapter_is_an_import_error(
+    tmp_path: Path, write_pipeline: WritePipeline, adapters: Path, text: str, words: str
+) -> None:
+    (adapters / "shop_broken.py").write_text(text)
+    write_pipeline(tmp_path / "files", "clicks")
+    write_pipeline(tmp_path / "files", "ads", adapter="shop_broken:Priced")
+    with pytest.raises(PipelineFileError, match=rf"(?s)ads\.yaml: adapter shop_broken:Priced: .*{words}") as found:
+        require_readable(tmp_path / "files")
+    assert "clicks.yaml" not in str(found.value)
+    assert "clickjoin_join__ads" in dags_for(tmp_path / "files")  # its first task says the same
+
+
+def test_an_adapter_that_is_nowhere_and_one_from_a_folder(
+    tmp_path: Path, write_pipeline: WritePipeline, adapters: Path
+) -> None:
+    write_pipeline(tmp_path / "files", "ads", adapter="shop_priced:Priced")
+    with pytest.raises(PipelineFileError, match="No module named 'shop_priced'"):
+        require_readable(tmp_path / "files")
+    (adapters / "shop_priced.py").write_text(
+        "from clickjoin.joiner.adapter import BothRecords\n\n\nclass Priced(BothRecords):\n    pass\n"
+    )
+    require_readable(tmp_path / "files")
