@@ -3,6 +3,7 @@
 import { get, pipeline } from "./api.js";
 import { showBatches } from "./batches.js";
 import { showCalendar } from "./calendar.js";
+import { showDags } from "./dags.js";
 import { showDay, showTable } from "./day.js";
 import { byId, fill, h, notice } from "./dom.js";
 import { explain } from "./explain.js";
@@ -101,7 +102,7 @@ async function often() {
 }
 
 async function seldom() {
-  await Promise.all([dates(), found(), registry(), backlog()]);
+  await Promise.all([dates(), found(), registry(), backlog(), showDags(state)]);
 }
 
 function replicas(names) {
@@ -155,7 +156,7 @@ function shown(wanted) {
 function begin() {
   Object.assign(state, { live: null, overview: null, replica: "" });
   problems.clear();
-  for (const id of ["charts", "figures", "calendar", "day", "by-date", "found", "registry", "batches", "runs"]) fill(id);
+  for (const id of ["charts", "figures", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags"]) fill(id);
   often().then(seldom);
   follow(state);
 }
