@@ -151,4 +151,6 @@ def _render(name: str, *, escape: bool, **values: Any) -> str:
 
 
 def _number(one: Outcome) -> str:
-    return "" if one.observed is None else figure(one.observed)
+    if one.observed is None:
+        return ""
+    return figure(one.observed) + (" s" if one.expected.startswith("seconds") else "")

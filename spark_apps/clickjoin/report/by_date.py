@@ -26,7 +26,7 @@ TABLES = {
     "filtered": "filtered",
     "quarantined": "quarantine",
 }
-# An id is in exactly one of these, but for those of a batch under way.
+# An id is in one of these, but for those of a batch under way; a repeat below the boundary is in `expired` as well.
 PLACES = ("joined", "pending", "unjoinable", "expired", "filtered")
 Counts = dict[str, int]
 

@@ -19,16 +19,16 @@ function counts(days) {
   ];
 }
 
-const DONE = { close: "Looked at", fill: "Filled", rebuild: "Rebuilt" };
+const DONE = { close: "Last looked at", fill: "Filled", rebuild: "Rebuilt" };
 
 function closing(day) {
   const { close } = day;
   if (!close) return h("p", { class: "quiet" }, "This date has never been closed.");
   return [
     close.detail ? notice(stateOf(day) === "failing" ? "bad" : "warn", close.detail) : null,
-    h("p", { class: "quiet" }, `${DONE[close.action] ?? words(close.action)} at ${moment(close.at)} UTC by ${close.run}, revision ${close.revision ?? "–"}; `
-      + `${count(close.accepted)} ids accepted, ${count(close.faults)} faults, ${count(close.failed)} checks failed, `
-      + `${count(close.warned)} warned; took ${seconds(close.seconds)}`),
+    h("p", { class: "quiet" }, `${DONE[close.action] ?? words(close.action)} ${moment(close.at)} UTC by ${close.run}, revision ${close.revision ?? "–"}: `
+      + `${count(close.accepted)} ids accepted; faults: ${count(close.faults)}; checks failed: ${count(close.failed)}, `
+      + `warned: ${count(close.warned)}; took ${seconds(close.seconds)}`),
   ];
 }
 

@@ -1,7 +1,7 @@
 // How each replica fares now.
 
 import { fill, h, pill } from "./dom.js";
-import { brief, bytes, count, moment, seconds, words } from "./format.js";
+import { age, brief, bytes, count, moment, seconds, words } from "./format.js";
 
 const SILENT_SECONDS = 300;
 const BEHIND_SECONDS = 60;
@@ -9,8 +9,6 @@ const BEHIND_SECONDS = 60;
 function figure(title, value, hint) {
   return h("div", { class: "figure" }, h("dt", {}, title), h("dd", {}, value), hint ? h("p", { class: "quiet" }, hint) : null);
 }
-
-const age = (moment) => (moment ? `${seconds(Math.max(Math.round((Date.now() - new Date(moment)) / 1000), 0))} ago` : "–");
 
 function verdict(part, live) {
   // Between two batches there is always something new: it waits too long once no batch takes it up.

@@ -41,5 +41,6 @@ export function seconds(value) {
   return `${some.format(value / 86400)} d`;
 }
 
+export const age = (time) => (time ? `${seconds(Math.max(Math.round((Date.now() - new Date(time)) / 1000), 0))} ago` : "–");
 export const moment = (text) => (text ? text.slice(0, 19).replace("T", " ") : "–");
 export const words = (name) => name.replaceAll("_", " ");

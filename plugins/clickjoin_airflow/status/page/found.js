@@ -12,7 +12,7 @@ function kinds(run) {
 function verifications(runs) {
   return table([
     ["", (run) => pill(run.ok ? "closed" : "failing", run.ok ? "in order" : "faults")],
-    ["at", (run) => moment(run.at)], ["events", (run) => [moment(run.from_time).slice(0, 16), h("br"), `to ${moment(run.to_time).slice(0, 16)}`]],
+    ["at", (run) => moment(run.at)], ["events from", (run) => moment(run.from_time).slice(0, 16)], ["to", (run) => moment(run.to_time).slice(0, 16)],
     ["ids", (run) => count(run.ids), "number"], ["found", kinds], ["took", (run) => seconds(run.seconds), "number"],
   ], runs.slice(0, 12), { caption: "Verifications; times UTC", empty: "No verification has run yet: switch on the pipeline's verify." });
 }

@@ -9,6 +9,7 @@ import { byId, fill, h, notice } from "./dom.js";
 import { explain } from "./explain.js";
 import { showFigures } from "./figures.js";
 import { showFound } from "./found.js";
+import { glance } from "./glance.js";
 import { showRegistry } from "./registry.js";
 import { showReport } from "./report.js";
 import { follow, onEnd } from "./runs.js";
@@ -86,6 +87,7 @@ const backlog = () => part("backlog", "backlog", (found) => {
 
 const dates = () => part("dates", "dates", (found) => {
   const changed = () => showDay(state, found.dates);
+  glance({ dates: found.dates });
   fill("dates-notices", found.problems.map((problem) => notice("bad", problem)));
   showCalendar(found.dates, changed);
   if (!byId("day").contains(document.activeElement)) changed();
@@ -93,7 +95,10 @@ const dates = () => part("dates", "dates", (found) => {
 });
 
 const batches = () => part("batches", "batches", showBatches);
-const found = () => part("found", "found", (runs) => showFound(runs, state));
+const found = () => part("found", "found", (runs) => {
+  glance({ verifications: runs.verifications });
+  showFound(runs, state);
+});
 const registry = () => part("registry", "registry", showRegistry);
 
 async function often() {
@@ -156,6 +161,7 @@ function shown(wanted) {
 function begin() {
   Object.assign(state, { live: null, overview: null, replica: "" });
   problems.clear();
+  glance(null);
   for (const id of ["charts", "figures", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags"]) fill(id);
   often().then(seldom);
   follow(state);

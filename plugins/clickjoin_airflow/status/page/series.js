@@ -7,7 +7,8 @@ import { brief, count, seconds } from "./format.js";
 const STEPS = ["plan", "land", "lookup", "claim", "publish", "settle"];
 
 const line = (label, values, colour, fill = false) => ({ label, values, colour, fill });
-const rate = (values, width) => values.map((value) => value / width);
+// The newest span of time is not over: as a rate it would always fall.
+const rate = (values, width) => values.map((value, at) => (at === values.length - 1 ? null : value / width));
 
 function charts(series) {
   const { at, seconds: width } = series;
