@@ -14,8 +14,9 @@ function dated(days) {
   const of = (state) => days.filter((day) => day.state === state);
   const newest = of("closed").at(-1)?.date;
   const failing = of("failing").length;
-  return [pill(failing ? "failing" : newest ? "closed" : "unknown", failing ? `${failing} failing` : newest ? "closed" : "none closed"),
-    newest ? ` dates, newest closed ${newest}` : " dates"];
+  if (!failing && !newest) return [pill("unknown", "no date closed")];
+  return [failing ? pill("failing", `${failing} ${failing === 1 ? "date" : "dates"} failing`) : pill("closed", "no date failing"),
+    newest ? ` newest closed ${newest}` : ""];
 }
 
 // Parts come one by one; null starts again, for another pipeline.
