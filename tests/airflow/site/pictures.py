@@ -108,7 +108,7 @@ def take(page: Page, out: Path, name: str, at: str = "") -> None:
 def wide(page: Page, found: Site, out: Path, theme: str) -> None:
     """Figures, dates, a report and an event, as on a desk."""
     day = found.shop.dates[3]
-    page.goto(f"{found.url}/clickjoin/#pipeline=shop")
+    page.goto(f"{found.url}/clickjoin/?{theme}#pipeline=shop")
     page.get_by_label("Theme").select_option(theme)
     expect(page.locator("#registry .heat td")).to_have_count(5, timeout=WAIT)
     expect(page.locator("#dags li").first).to_be_visible(timeout=WAIT)
