@@ -12,7 +12,7 @@ RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo secrets clean
+.PHONY: help python setup doctor lock up down status check format test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -80,8 +80,11 @@ bench-quick: setup ## The same on small inputs, in under 5 minutes
 demo: setup ## Show it at work; KEEP=1 leaves Spark and Airflow up
 	@$(BRIEF) $(RUN) -m demo $(if $(KEEP),--keep)
 
+docs: python ## Build the documentation as a site that can be searched, and check its links
+	@$(BOOTSTRAP) docs
+
 secrets: python ## Make the passwords and keys of docker-compose.yml
 	@$(PYTHON) infra/images/make_secrets.py
 
 clean: down ## Remove all that was made here
-	rm -rf .venv .jars .run
+	rm -rf .venv .venv-docs .jars .run

@@ -1,10 +1,10 @@
-"""`python -m bootstrap setup|doctor|lock`."""
+"""`python -m bootstrap setup|doctor|lock|docs`."""
 
 from __future__ import annotations
 
 import sys
 
-from . import Problem, doctor, environment, jars, locks, logstore
+from . import Problem, doctor, environment, jars, locks, logstore, site
 from .once import exclusive
 
 
@@ -17,9 +17,16 @@ def setup() -> None:
         logstore.ensure()
 
 
+def docs() -> None:
+    """Build the documentation's site in `.run/site`; a link or an anchor that leads nowhere is an error."""
+    with exclusive():
+        environment.ensure_docs()
+    site.build()
+
+
 def main(arguments: list[str]) -> int:
     """Run one command; a known problem is one line, never a traceback."""
-    commands = {"setup": setup, "doctor": doctor.report, "lock": locks.write}
+    commands = {"setup": setup, "doctor": doctor.report, "lock": locks.write, "docs": docs}
     if len(arguments) != 1 or arguments[0] not in commands:
         print("usage: python -m bootstrap " + "|".join(commands), file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""The Python environment in `.venv`, exactly as locked."""
+"""Python environments, exactly as locked: `.venv`, and `.venv-docs` for the documentation's site."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .once import fingerprint, stamp, stamped
 
 UV_LOCK = INFRA / "uv.lock.txt"
 LOCK = INFRA / "requirements.lock"
+DOCS_LOCK = INFRA / "docs.lock"
+DOCS_VENV = ROOT / ".venv-docs"
 MISLEADING = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 IMPORTABLE = ("spark_apps", "plugins", "infra")
 # Spelled so that a checkout whose path has spaces, or is too long for `#!`, works as well.
@@ -32,12 +34,24 @@ def ensure(venv: Path = VENV) -> None:
     wanted = fingerprint(UV_LOCK, LOCK, str(venv), LAUNCHER, *IMPORTABLE)
     if stamped(venv, wanted) and _works(venv):
         return
-    print("making .venv", flush=True)
-    if not _works(venv):
-        _create(venv)
-    _install(venv)
+    _fill(venv, LOCK)
     _make_importable(venv)
     stamp(venv, wanted)
+
+
+def ensure_docs(venv: Path = DOCS_VENV) -> None:
+    """The same for what builds the documentation's site: nothing of the project is in it."""
+    wanted = fingerprint(UV_LOCK, DOCS_LOCK, str(venv))
+    if not (stamped(venv, wanted) and _works(venv)):
+        _fill(venv, DOCS_LOCK)
+        stamp(venv, wanted)
+
+
+def _fill(venv: Path, lock: Path) -> None:
+    print(f"making {venv.name}", flush=True)
+    if not _works(venv):
+        _create(venv)
+    _install(venv, lock)
 
 
 def _works(venv: Path) -> bool:
@@ -56,16 +70,16 @@ def _create(venv: Path) -> None:
         raise Problem("python3.11 -m venv failed: install its venv module (python3.11-venv on Debian)")
 
 
-def _install(venv: Path) -> None:
+def _install(venv: Path, lock: Path) -> None:
     python = str(venv / "bin/python")
     pip = [python, "-m", "pip", "install", "--quiet", "--require-hashes", "--disable-pip-version-check", "-r"]
-    uv = [python, "-m", "uv", "pip", "sync", "--require-hashes", "--python", python, str(LOCK)]
+    uv = [python, "-m", "uv", "pip", "sync", "--require-hashes", "--python", python, str(lock)]
     if not sys.stderr.isatty():
         uv.append("--quiet")
     if _run([*pip, str(UV_LOCK)]) and _run(uv):
         return
     print("uv cannot install here: trying pip, which takes longer", flush=True)
-    if not _run([*pip, str(LOCK)]):
+    if not _run([*pip, str(lock)]):
         raise Problem(
             "the Python packages could not be installed: see above, check network and proxy, make setup again"
         )

@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from clickjoin.config.umask import keep_private
 from clickjoin.jobs.all_jobs import require_job
+from clickjoin.jobs.summary_text import summary_lines
 from clickjoin_airflow import metrics
 from clickjoin_airflow.job import JobRun, runner, settings
 from clickjoin_airflow.lineage import lineage
@@ -80,6 +81,8 @@ class ClickjoinOperator(BaseOperator):
         finally:
             self._at_work = False
         self._summary = summary
+        for line in summary_lines(self.job, summary):
+            self.log.info("%s", line)
         metrics.emit(self.job, PurePosixPath(self.tables).name, self.replica, summary)
         self._announce(context, summary)
         if summary.get("ok") is False:  # it has done all it could, and no other try would find it better

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +14,13 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from jinja2.sandbox import SandboxedEnvironment
+from structlog.testing import capture_logs
 
 from clickjoin.jobs.all_jobs import JOBS
+from clickjoin.lake import DeltaTables
 from clickjoin.model.errors import ConfigError
+from clickjoin.model.ids import EPOCH
+from clickjoin.schemas import ALL
 from clickjoin_airflow import ClickjoinOperator, defaults, operator
 from clickjoin_airflow.dates import DateCompleteSensor
 from clickjoin_airflow.job import JobRun
@@ -112,3 +118,23 @@ def test_a_summary_that_is_not_well_fails_for_good(monkeypatch: pytest.MonkeyPat
             task.execute({"ti": ti})
         assert pushed == {"return_value": json.dumps(summary)}
     assert ran == [replace(JOB, tag="d/r/1", arguments={"repair": True})]
+
+
+def test_a_task_says_in_its_log_what_its_job_did(
+    monkeypatch: pytest.MonkeyPatch, write_pipeline: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Of a job that runs without Spark, on real tables."""
+    monkeypatch.setenv("AIRFLOW_CONN_CLICKJOIN_SPARK", '{"conn_type": "generic", "extra": {"url": "sc://nowhere"}}')
+    file = write_pipeline(tmp_path, "shop")
+    delta = DeltaTables(f"{tmp_path}/lake/shop")
+    for table in ALL:
+        delta.create(table)
+    entry = {"from_time": EPOCH, "shards": 4, "added_at": datetime(2026, 3, 1, tzinfo=UTC), "bucket_seconds": 3600}
+    delta.append("shard_timeline", [entry])
+    task = ClickjoinOperator(task_id="t", job="reshard", config=str(file), tables=delta.path("joined"))
+    task.operator_extra_links = ()
+    with capture_logs() as said:
+        task.execute({"ti": SimpleNamespace(dag_id="d", run_id="r", try_number=1)})
+    lines = [one["event"] % one.get("positional_args", ()) for one in said]
+    assert "reshard: done" in lines
+    assert any(line.startswith("- timeline: since 1970-01-01") and "shards 4" in line for line in lines)

@@ -11,6 +11,7 @@ import pytest
 from clickjoin.lake import DeltaTables
 from clickjoin.model.ids import bucket_at
 from clickjoin.report import by_date, checks
+from clickjoin.report.backlog import waiting
 from clickjoin.report.registry import registry
 from clickjoin.retry.pending import open_rows
 from clickjoin.schemas import ALL
@@ -63,6 +64,21 @@ def test_pending_is_what_status_says(delta: DeltaTables) -> None:
     ])  # fmt: skip
     assert by_date.count(delta, "pending") == {"2026-03-01": 2, "2026-03-02": 1}
     assert {row["event_id"] for row in open_rows(delta)} == {"1", "3", "4"}
+    assert waiting(delta) == {
+        "main": {"pending": 3, "oldest_pending": "2026-03-01T12:00:00+00:00"},
+        "west": {"pending": 1, "oldest_pending": "2026-03-02T12:00:00+00:00"},
+    }
+
+
+def test_accepted_are_ids_not_records(delta: DeltaTables) -> None:
+    delta.append("foreign", [event(1), event(1), event(1), event(2), event(3), event(4)])
+    delta.append("joined", [{name: value for name, value in event(1).items() if name != "shard"}])
+    delta.append("pending", [waits(2), waits(2, attempt=2), waits(2, replica="west")])
+    delta.append("expired", [event(3), event(3)])
+    delta.append("filtered", [event(4)])
+    delta.append("quarantine", [{"at": NOON, "part": None}])
+    (day,) = by_date.calendar({what: by_date.count(delta, what) for what in by_date.TABLES}, {})
+    assert (day["accepted"], day["landed"], day["joined"], day["quarantined"]) == (4, 6, 1, 1)
 
 
 def test_the_newest_row_of_a_date_is_its_state(delta: DeltaTables) -> None:
@@ -123,9 +139,11 @@ def test_quality(delta: DeltaTables) -> None:
         row(later, "c", "warn", False), row(later, "d", "fail", False),
     ])  # fmt: skip
     newest, older = checks.qualities(delta, 10)
-    assert (newest["passed"], newest["fail"], newest["warn"], newest["unknown"]) == (1, 1, 1, 1)
-    assert (older["run"], older["fail"], older["date"]) == ("main/12", 1, "2026-03-01")
-    assert [one["check"] for one in checks.checks(delta, day)] == ["d", "c", "b", "a"]
+    assert (newest["passed"], newest["failed"], newest["warned"], newest["undecided"]) == (1, 1, 1, 1)
+    assert (older["run"], older["failed"], older["date"]) == ("main/12", 1, "2026-03-01")
+    found = checks.checks(delta, day)
+    assert [one["check"] for one in found] == ["d", "c", "b", "a"]
+    assert [one["outcome"] for one in found] == ["failed", "warned", "undecided", "passed"]  # as reports say it
     assert checks.checks(delta, date(2026, 3, 2)) == []
 
 

@@ -168,6 +168,10 @@ BAD = [
     ("lake", "", "at least 1 character"),
     ("primary", None, "is missing; add it"),
     ("primary.source.kind", "ftp", "'ftp' is unknown here; write files"),
+    ("primary.source.kind", 3, "primary.source.kind: 3 is unknown here; write files"),
+    ("primary.source.kind", "Kafka", "write files (a queue is not read itself; let its connector write files"),
+    ("primary.source.kind", "s3", "write files (a remote store is not read itself; mount it"),
+    ("primary.source.kind", "csv", "write files (that is a format: write it as `format`, beside `kind: files`)"),
     ("primary.source.kind", "file", "'file' is unknown here; write files (did you mean `files`?)"),
     ("primary.source.path", "", "at least 1 character"),
     ("primary.source.format", "xml", "'xml' is unknown here; write jsonl, csv or parquet"),
@@ -366,3 +370,17 @@ def test_nothing_but_configuration_errors(value: Any) -> None:
     for field in ("registry", "retry", "foreign", "batch"):
         with pytest.raises(ValidationError):
             Pipeline.model_validate({**RAW, field: value})
+
+
+def test_of_a_source_of_an_unknown_kind_nothing_else_is_said(tmp_path: Path) -> None:
+    """What it lacks, or has too much, would be that of another kind; what is wrong elsewhere is said."""
+    raw = changed("primary.source", {"kind": "kafka", "topic": "clicks"}) | {"retries": {}}
+    with pytest.raises(ConfigError) as caught:
+        load(write(tmp_path, raw))
+    lines = str(caught.value).splitlines()[1:]
+    assert [line.split(":")[0].strip() for line in lines] == ["primary.source.kind", "retries"]
+
+
+def test_a_source_without_a_kind(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"source\.kind: is missing; write `kind: files`, and the glob"):
+        load(write(tmp_path, changed("primary.source", {"path": "/logs/*.jsonl"})))

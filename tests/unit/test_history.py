@@ -99,17 +99,18 @@ def test_too_many_small_files_are_said(delta: DeltaTables, monkeypatch: pytest.M
 
 def test_series(delta: DeltaTables) -> None:
     delta.append("metrics", [
-        metric(1, 590, joined=30, events_in=40, **latency(1.0, 2.0, 3.0), backlog_events=9),
+        metric(1, 590, joined=30, events_in=40, repeats=8, **latency(1.0, 2.0, 3.0), backlog_events=9),
         metric(2, 580, joined=10, events_in=10, **latency(3.0, 6.0, 9.0), backlog_events=4),
         metric(3, 570, joined=0, wasted=2),
-        metric(1, 565, sequence="retry", joined=5, **latency(90.0, 90.0, 90.0)),
+        metric(1, 565, sequence="retry", joined=5, events_in=6, **latency(90.0, 90.0, 90.0)),
         metric(1, 10, replica="west", joined=7, **latency(1.5, 2.5, 2.5)),
     ])  # fmt: skip
     found = series(History(delta), NOW, 24)
-    assert len(found["at"]) == 24 * 3600 / WINDOWS[24] + 1
+    assert len({len(values) for values in found.values() if isinstance(values, list)}) == 1
     assert sum(found["joined"]) == 52
     at = found["at"].index(int(NOW.timestamp()) - 600)
-    assert (found["joined"][at], found["events_in"][at], found["wasted"][at], found["batches"][at]) == (45, 50, 2, 4)
+    assert (found["joined"][at], found["events_in"][at], found["wasted"][at], found["batches"][at]) == (45, 56, 2, 4)
+    assert found["accepted"][at] == 42  # neither repeats nor what a retry reads again
     assert (found["p50"][at], found["p90"][at], found["p99"][at], found["worst"][at]) == (1.5, 3.0, 4.5, 9.0)
     assert (found["backlog_events"][at], found["plan"][at]) == (9, 0.5)
     assert (found["joined"][at + 1], found["p90"][at + 1]) == (7, 2.5)
@@ -119,12 +120,39 @@ def test_series(delta: DeltaTables) -> None:
     assert only["seconds"] == 15
 
 
+def test_a_chart_begins_where_the_data_does(delta: DeltaTables) -> None:
+    end, width = int(NOW.timestamp()), WINDOWS[24]
+    delta.append("metrics", [metric(1, 10 * 3600, joined=1)])
+    assert series(History(delta), NOW, 24)["at"][0] == end - 10 * 3600 - width
+    assert series(History(delta), NOW, 1)["at"][0] == end - 3600  # nothing is as new: all of what was asked for
+    delta.append("metrics", [metric(2, 60, joined=1, replica="west")])
+    assert series(History(delta), NOW, 24, "west")["at"] == series(History(delta), NOW, 24)["at"]
+    delta.append("metrics", [metric(0, 30 * 3600)])
+    assert series(History(delta), NOW, 24)["at"][0] == end - 24 * 3600  # nothing happened at first, and is shown
+    assert len(series(History(delta), NOW, 24)["at"]) == 24 * 3600 / width + 1
+
+
+def test_a_chart_of_a_young_pipeline_has_a_few_bins(delta: DeltaTables) -> None:
+    delta.append("metrics", [metric(1, 60, joined=1)])
+    assert len(series(History(delta), NOW, 24)["at"]) == 13
+
+
+def test_a_large_file_that_was_not_read_whole_is_older(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LARGE_ROWS", 5)
+    delta.append("metrics", [metric(50 - hour, hour * 3600 + 60, joined=1) for hour in range(30)])
+    end = int(NOW.timestamp())
+    assert series(History(delta), NOW, 24)["at"][0] == end - 24 * 3600
+    assert series(History(delta), NOW, 168)["at"][0] == end - 30 * 3600 - WINDOWS[168] + 1800
+
+
 def test_figures(delta: DeltaTables) -> None:
     problem = '[{"kind": "missing", "path": "/x", "detail": "no file"}]'
     delta.append("metrics", [
-        metric(1, 20 * 3600, joined=900, events_in=950, wasted=3),
-        metric(2, 30, joined=90, **latency(1.0, 2.0, 3.0), backlog_events=7, problems=problem),
-        metric(1, 5, sequence="retry", joined=90, **latency(3.0, 4.0, 5.0), backlog_events=None),
+        metric(1, 20 * 3600, joined=900, events_in=950, repeats=40, wasted=3),
+        metric(2, 30, joined=90, events_in=100, repeats=10, watermark=NOW - timedelta(seconds=45),
+               **latency(1.0, 2.0, 3.0), backlog_events=7,
+               problems=problem),
+        metric(1, 5, sequence="retry", joined=90, events_in=95, **latency(3.0, 4.0, 5.0), backlog_events=None),
         metric(4, 3600, replica="west", joined=1, **latency(8.0, 8.0, 8.0)),
     ])  # fmt: skip
     found = figures(History(delta), NOW)
@@ -134,6 +162,8 @@ def test_figures(delta: DeltaTables) -> None:
     assert main["joined_per_second"] == 0.2
     assert main["problems"][0]["kind"] == "missing"
     assert (main["day"]["joined"], main["day"]["wasted"], main["day"]["batches"]) == (1080, 3, 3)
+    assert (main["day"]["accepted"], main["day"]["events_in"]) == (1000, 1145)
+    assert (main["watermark"], west["watermark"]) == ("2026-03-01T11:59:15+00:00", None)
     assert west["latency"]["p90"] == 8.0  # of its last batch: none is newer
     assert west["joined_per_second"] == 0
 

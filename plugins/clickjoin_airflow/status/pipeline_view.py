@@ -14,6 +14,7 @@ from clickjoin.report import by_date, checks, overview, registry
 from clickjoin.report.explain import TABLES as EXPLAINED
 from clickjoin.report.explain import explain
 from clickjoin.report.history import History
+from clickjoin_airflow.status.exact import exact
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -73,7 +74,7 @@ class PipelineView:
 
     def checks_of(self, day: date) -> list[dict[str, Any]]:
         """The quality checks of a date's newest run."""
-        return list(self._read(["quality"], lambda: checks.checks(self._small, day)))
+        return list(exact(self._read(["quality"], lambda: checks.checks(self._small, day))))
 
     def found(self) -> dict[str, Any]:
         """The last verifications and the last runs of the quality suites, with the folders of their reports."""
@@ -88,22 +89,24 @@ class PipelineView:
         return dict(self._keep("registry", tables, lambda: registry.registry(self._small)))
 
     def backlog(self) -> dict[str, Any]:
-        """By replica: what the sources hold now that is not planned yet. Lists their folders."""
-        from clickjoin.report.backlog import backlog
+        """By replica: what the sources hold now that is not planned yet, and what waits. Lists the sources' folders."""
+        from clickjoin.report.backlog import backlog, waiting
         from clickjoin.report.status import replicas
 
         pipeline = self._pipeline()
-        return dict(
-            self._read(
-                ["journal"],
-                lambda: {name: backlog(pipeline, self._small, name) for name in replicas(self._small)},
-            )
-        )
+        waits = self._keep("waiting", ["pending"], lambda: waiting(self._small))
+        none = {"pending": 0, "oldest_pending": None}
+
+        def read() -> dict[str, Any]:
+            names = replicas(self._small)
+            return {name: backlog(pipeline, self._small, name) | waits.get(name, none) for name in names}
+
+        return dict(self._read(["journal"], read))
 
     def explain(self, event_id: str) -> dict[str, Any]:
         """Where an event is, and its whole way."""
         pipeline = self._pipeline()
-        return dict(self._read(EXPLAINED, lambda: explain(pipeline, self._small, event_id)))
+        return dict(exact(self._read(EXPLAINED, lambda: explain(pipeline, self._small, event_id))))
 
     def _count(self, what: str) -> dict[str, int]:
         # What counts is looked up when it is read: by then other tables may be open.

@@ -50,7 +50,11 @@ def explain(error: ValidationError) -> str:
 
 
 def _lines(error: ValidationError) -> Iterator[str]:
-    for item in error.errors(include_url=False):
+    items = error.errors(include_url=False)
+    unknown = {item["loc"][:-1] for item in items if item["loc"][-1:] == ("kind",) and item["type"] in _CHOICES}
+    for item in items:
+        if item["loc"][:-1] in unknown and item["loc"][-1] != "kind":
+            continue  # what else a source lacks, or has too much, depends on its kind
         place, message = list(item["loc"]), item["msg"].removeprefix("Value error, ")
         if time := next((name for name in _TIMES if name in place[:-1]), None):
             form = place.pop(place.index(time) + 1)  # which of its forms it has is no part of its name
@@ -61,10 +65,40 @@ def _lines(error: ValidationError) -> Iterator[str]:
         elif item["type"] == "extra_forbidden":
             message = _no_such_field(place)
         elif item["type"] == "missing":
-            message = "is missing; add it"
+            message = _MISSING_KIND if _is_kind(item) else "is missing; add it"
         field = ".".join(str(part) for part in place) or "(whole file)"
         got = f" (got {item['input']!r})" if item["type"] not in _PLAIN else ""
         yield f"  {field}: {message}{got}"
+
+
+_MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `path`"
+# What people ask for first, and how its records come to be read all the same.
+_NOT_READ = {
+    ("kafka", "kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
+    (
+        "s3",
+        "gs",
+        "gcs",
+        "abfs",
+        "hdfs",
+        "http",
+        "https",
+    ): "a remote store is not read itself; mount it, or copy its files",
+    (
+        "delta",
+        "iceberg",
+        "table",
+        "jdbc",
+        "postgres",
+        "mysql",
+    ): "a table is not read itself; export it as Parquet files",
+    ("json", "jsonl", "csv", "parquet"): "that is a format: write it as `format`, beside `kind: files`",
+}
+
+
+def _is_kind(item: Mapping[str, Any]) -> bool:
+    """Whether an error is about the kind of a source."""
+    return "source" in item["loc"] and "kind" in (item["loc"][-1], _discriminator(item))
 
 
 _CHOICES = ("literal_error", "enum", "union_tag_invalid")
@@ -85,12 +119,14 @@ def _no_such_word(item: Mapping[str, Any]) -> str:
     got = context.get("tag", item["input"])
     meant = close_to(str(got), known)
     words = " or ".join([", ".join(known[:-1]), known[-1]] if known[1:] else known)
-    return f"{got!r} is unknown here; write {words}" + (f" (did you mean `{meant}`?)" if meant else "")
+    why = next((why for kinds, why in _NOT_READ.items() if str(got).lower() in kinds), "") if _is_kind(item) else ""
+    hint = f" (did you mean `{meant}`?)" if meant else f" ({why})" if why else ""
+    return f"{got!r} is unknown here; write {words}{hint}"
 
 
 def _discriminator(item: Mapping[str, Any]) -> str:
     """The field that says which of several forms is meant, where none has that name: it is left out of the place."""
-    return str(item["ctx"].get("discriminator", "")).strip("'")
+    return str(item.get("ctx", {}).get("discriminator", "")).strip("'")
 
 
 def clashes(pipeline: Pipeline) -> list[str]:

@@ -88,15 +88,12 @@ def plan_backfill(
 ) -> dict[str, Any]:
     """The part of a backfill before its dates: checks the range, lands raw logs, and names the dates as `days`.
 
-    A dry run reports what would be done to each, and names none.
+    A dry run says what would be done to each (`dry_run`), and names none.
     """
     chosen, logs = _planned(pipeline, since, until, mode, primary, foreign)
     engine = _engine(spark, pipeline, replica)
     if dry_run:
-        result = _outlines(engine, chosen, _order(mode, "", "", None), logs, report)
-        for row in result["dry_run"]:
-            report(", ".join(f"{name} {value}" for name, value in row.items()))
-        return result | {"days": []}
+        return _outlines(engine, chosen, _order(mode, "", "", None), logs, report) | {"days": []}
     return {"days": [str(day) for day in chosen], "landed": _land(engine, logs, report)}
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.model.errors import LakeError
+from clickjoin.model.figure import figure
 from clickjoin.quality.report import Report
 
 if TYPE_CHECKING:
@@ -150,4 +151,6 @@ def _render(name: str, *, escape: bool, **values: Any) -> str:
 
 
 def _number(one: Outcome) -> str:
-    return "" if one.observed is None else f"{round(one.observed, 4):,.10g}"
+    if one.observed is None:
+        return ""
+    return figure(one.observed) + (" s" if one.expected.startswith("seconds") else "")

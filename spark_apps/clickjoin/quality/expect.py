@@ -16,6 +16,7 @@ from functools import cache, wraps
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from clickjoin.model.figure import figure
 from clickjoin.quality.checks import ACCOUNTED, Bounds, Check
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def text(bounds: Bounds) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "nothing" if value is None else f"{round(value, 4):,.10g}"
+    return "nothing" if value is None else figure(value)
 
 
 @_alone

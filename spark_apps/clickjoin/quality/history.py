@@ -11,6 +11,7 @@ from typing import Any
 
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.model.errors import LakeError
+from clickjoin.model.figure import figure
 from clickjoin.schemas import QUALITY
 
 Key = tuple[str, str]  # suite, check
@@ -28,7 +29,7 @@ class Usual:
     @property
     def text(self) -> str:
         """In words."""
-        return f"{self.value:g}, median of {self.dates} earlier {'same weekdays' if self.weekday else 'dates'}"
+        return f"{figure(self.value)}, median of {self.dates} earlier {'same weekdays' if self.weekday else 'dates'}"
 
 
 class History:

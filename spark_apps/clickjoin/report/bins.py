@@ -15,7 +15,7 @@ BACKLOG = ("backlog_events", "backlog_bytes")
 KEYS = ("replica", "sequence")
 RAW = (
     "batch", "planned_at", "settled_at", *COUNTS, *(f"latency_{name}" for name in LATENCIES),
-    *(f"seconds_{name}" for name in STEPS), *BACKLOG, "problems",
+    *(f"seconds_{name}" for name in STEPS), *BACKLOG, "problems", "watermark",
 )  # fmt: skip
 _SUMS = ("batches", *COUNTS, "weight", *(f"weighted_{name}" for name in LATENCIES), *(f"seconds_{s}" for s in STEPS))
 _MAXIMA = ("worst", *BACKLOG)

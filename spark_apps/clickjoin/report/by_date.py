@@ -26,6 +26,8 @@ TABLES = {
     "filtered": "filtered",
     "quarantined": "quarantine",
 }
+# An id is in one of these, but for those of a batch under way; a repeat below the boundary is in `expired` as well.
+PLACES = ("joined", "pending", "unjoinable", "expired", "filtered")
 Counts = dict[str, int]
 
 
@@ -67,12 +69,16 @@ def states(delta: DeltaReader) -> dict[str, dict[str, Any]]:
 
 
 def calendar(counts: dict[str, Counts], states: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """One entry a date, oldest first: what its tables hold, and what is known of it (`state` null: never closed)."""
+    """One entry a date, oldest first: what its tables hold, and what is known of it (`state` null: never closed).
+
+    `accepted`: ids of the date, in whichever place they are. `landed` counts records, so repeats too.
+    """
     dates = sorted({date for part in counts.values() for date in part} | states.keys())
     return [
         {
             "date": day,
             **{name: part.get(day, 0) for name, part in counts.items()},
+            "accepted": sum(counts.get(name, {}).get(day, 0) for name in PLACES),
             "state": states[day]["state"] if day in states else None,
             "close": states.get(day),
         }

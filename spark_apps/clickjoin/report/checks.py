@@ -43,19 +43,19 @@ def qualities(delta: DeltaReader, most: int) -> list[dict[str, Any]]:
     for row in delta.read("quality", columns=names).sort_by([("at", "descending")]).to_pylist():
         empty = {"run": row["run"], "at": _plain(row["at"]), "date": _plain(row["date"]), "seconds": row["seconds"]}
         run = runs.setdefault(
-            (row["run"], row["date"]), empty | dict.fromkeys(("passed", "fail", "warn", "unknown"), 0)
+            (row["run"], row["date"]), empty | dict.fromkeys(("passed", "failed", "warned", "undecided"), 0)
         )
         run[_outcome(row)] += 1
     return list(runs.values())[:most]
 
 
 def checks(delta: DeltaReader, day: date) -> list[dict[str, Any]]:
-    """The checks of a date's newest run: those that did not pass first, errors before warnings."""
+    """The checks of a date's newest run: those that did not pass first, failed before warned."""
     rows = delta.read("quality", filters=[("date", "=", day)])
     if not rows.num_rows:
         return []
     newest = rows.filter(pc.equal(rows["at"], pc.max(rows["at"])))
-    rank = {"fail": 0, "warn": 1, "unknown": 2, "passed": 3}
+    rank = {"failed": 0, "warned": 1, "undecided": 2, "passed": 3}
     found = sorted(newest.to_pylist(), key=lambda row: (rank[_outcome(row)], row["suite"] or "", row["check"] or ""))
     return [_check(row) for row in found]
 
@@ -66,9 +66,10 @@ def _check(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _outcome(row: dict[str, Any]) -> str:
+    """passed | failed | warned | undecided, as in reports."""
     if row["success"] is None:
-        return "unknown"
-    return "passed" if row["success"] else str(row["level"])
+        return "undecided"
+    return "passed" if row["success"] else {"warn": "warned", "fail": "failed"}[str(row["level"])]
 
 
 def report_of(root: str, run: Mapping[str, Any]) -> str | None:

@@ -28,15 +28,17 @@ FRESH = timedelta(hours=2)
 _LARGE_ROWS = 2_000
 MOST_FILES = 5_000
 _SHOWN = 100
+_TIME = pa.timestamp("us", tz="UTC")
 
 
 @dataclass(frozen=True)
 class _Large:
-    """A large file: bins of its batches from `since` on, and the rows of its newest ones."""
+    """A large file: bins of its batches from `since` on, rows of its newest ones, and whether it holds older ones."""
 
     since: datetime
     bins: pa.Table
     newest: pa.Table
+    older: bool
 
 
 class History:
@@ -69,6 +71,13 @@ class History:
         rows = pa.concat_tables([self._small.select([*RAW, *KEYS]), *(one.newest for one in self._large.values())])
         order = rows.sort_by([("settled_at", "descending"), ("batch", "descending")])
         return order if most is None else order.slice(0, most)
+
+    def begins_before(self, moment: datetime) -> bool:
+        """Whether there are batches from before a moment, be it that they have not been read."""
+        if any(one.older for one in self._large.values()):
+            return True
+        times = [self._small["settled_at"], *(pc.cast(one.bins["at"], _TIME) for one in self._large.values())]
+        return any(len(part) and pc.min(part).as_py() < moment for part in times)
 
     def bins(self, seconds: int, since: datetime) -> pa.Table:
         """Bins (see `gather`) by replica and sequence from a moment on; narrower than BASE_SECONDS for FRESH only."""
@@ -106,7 +115,7 @@ class History:
         bins = gather(prepare(rows), BASE_SECONDS)
         order = rows.sort_by([("settled_at", "descending")])
         fresh = pc.sum(pc.greater_equal(order["settled_at"], pa.scalar(now - FRESH))).as_py() or 0
-        return _Large(since, bins, order.slice(0, max(fresh, _SHOWN)))
+        return _Large(since, bins, order.slice(0, max(fresh, _SHOWN)), rows.num_rows < file["num_records"])
 
 
 def _listed(delta: DeltaReader) -> list[dict[str, Any]]:

@@ -7,14 +7,21 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from deltalake import write_deltalake
+
 from clickjoin.lake import DeltaTables
 from clickjoin.model.counts import COUNTS, STEPS
 from clickjoin.model.ids import EPOCH, bucket_at
-from clickjoin.schemas import ALL
+from clickjoin.schemas import ALL, JOINED
+from clickjoin.schemas.arrow import arrow_schema
 from tests.airflow.site.furnish import furnish
 
 DAYS = 5
 TOKEN = "shop/main/join/7"
+SESSION = 9_007_199_254_740_993  # more than a browser's own numbers hold
+# What the adapter makes comes after the table's own columns.
+_ADAPTED = pa.schema([*arrow_schema(JOINED), pa.field("foreign", pa.string()), pa.field("primary", pa.string())])
 
 
 class Shop:
@@ -59,6 +66,7 @@ class Shop:
         }
         row |= dict.fromkeys(COUNTS, 0) | {"events_in": 120, "joined": 100 + number % 20, "backlog_events": number % 7}
         row |= {"latency_p50": 1.5, "latency_p90": 2.5, "latency_p99": 4.0, "backlog_bytes": 0, "repeats": number % 3}
+        row["watermark"] = at - timedelta(seconds=4)
         return row | {f"seconds_{step}": 0.3 for step in STEPS}
 
     def _events(self) -> None:
@@ -66,8 +74,18 @@ class Shop:
             at = self._noon(day)
             ids = [f"10.0.0.2:7:{int(at.timestamp() * 1e6) + number}" for number in range(3)]
             whole = [{"event_id": name, "event_time": at, "bucket": bucket_at(at, 3600)} for name in ids]
-            landed = {"primary_id": "10.0.0.1:7:1", "payload": json.dumps({"position": 1}), "path": "clicks.jsonl"}
+            landed = {
+                "primary_id": "10.0.0.1:7:1",
+                "payload": json.dumps({"position": 1, "session": SESSION}),
+                "path": "clicks.jsonl",
+            }
             self.delta.append("foreign", [row | landed | {"shard": 0, "batch": 7, "replica": "main"} for row in whole])
             self.delta.append("registry", [row | {"shard": 0, "token": TOKEN, "outcome": "joined"} for row in whole])
-            self.delta.append("joined", [row | {"token": TOKEN, "replica": "main"} for row in whole])
+            both = {
+                "foreign": json.dumps({"position": 1, "session": SESSION}),
+                "primary": json.dumps({"terms": ["a", {}]}),
+            }
+            rows = [row | {"token": TOKEN, "replica": "main"} | both for row in whole]
+            table = pa.Table.from_pylist(rows, _ADAPTED)
+            write_deltalake(self.delta.path("joined"), table, mode="append", schema_mode="merge")
             self.delta.append("unjoinable", [{**whole[0], "event_id": f"10.0.0.9:7:{int(at.timestamp() * 1e6)}"}])

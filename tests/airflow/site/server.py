@@ -49,8 +49,8 @@ class Site:
 
 
 @contextmanager
-def site(folder: Path, write_pipeline: Callable[..., Path]) -> Iterator[Site]:
-    """Start it; everything stops at the end of the block."""
+def site(folder: Path, write_pipeline: Callable[..., Path], dags: Path | None = None) -> Iterator[Site]:
+    """Start it; everything stops at the end of the block. `dags`: a folder of them, else there are none."""
     shop = Shop(folder / "lake/shop", datetime.now(UTC))
     write_pipeline(folder, "shop")
     write_pipeline(folder, "lost", lake="./nowhere")
@@ -66,7 +66,8 @@ def site(folder: Path, write_pipeline: Callable[..., Path]) -> Iterator[Site]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": USERS,
         "AIRFLOW__CORE__AUTH_MANAGER": "tests.airflow.site.team.TeamAuthManager",
     }
-    dags = folder / "dags"
-    dags.mkdir()  # none: the page needs no DAG to be read, and backfills are started on real ones
+    if dags is None:  # the page needs none to be read, and backfills are started on real ones
+        dags = folder / "dags"
+        dags.mkdir()
     with Stack(folder / "home", spark_connect=False, pipelines=folder, dags=dags, env=env) as stack:
         yield Site(stack, shop, folder)

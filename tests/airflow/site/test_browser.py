@@ -5,6 +5,7 @@ A backfill is started by the browser in ../real/test_dates.py, where there are D
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.airflow.site.lake import SESSION
 from tests.airflow.visit import WAIT, Visit, browsing, needs_browser
 
 if TYPE_CHECKING:
@@ -36,14 +38,17 @@ def visit(browser: Browser, site: Site) -> Iterator[Visit]:
     context.close()
 
 
-def test_figures(visit: Visit) -> None:
+def test_figures(visit: Visit, site: Site) -> None:
     frame = visit.open()
     expect(frame.locator("[data-replica=main] dd").first).to_have_text("2.5 s")
     expect(frame.locator("#figures article")).to_have_count(2)
     expect(frame.locator("#charts canvas")).to_have_count(6)
     expect(frame.locator("#batches tbody tr")).to_have_count(60)
     expect(frame.locator("#registry .heat td")).to_have_count(5)
-    expect(frame.locator("#found .pill.failing")).to_have_text("1 failed")
+    expect(frame.locator("#found .pill.failing")).to_have_text("2 failed")
+    expect(frame.locator("[data-replica=main]")).to_contain_text(f"of {288 * 120 - 288:,} ids accepted")
+    dates = f"1 date failing newest closed {site.shop.dates[2]}"
+    expect(frame.locator("#glance")).to_have_text(re.compile(f"in order verified .* ago{dates}"))
     assert visit.errors == []
 
 
@@ -53,6 +58,11 @@ def test_explain(visit: Visit, site: Site) -> None:
     frame.get_by_role("button", name="Explain").click()
     expect(frame.locator("#explained .pill")).to_have_text("joined", timeout=WAIT)
     expect(frame.locator("#explained .way li")).to_have_count(3)
+    records = frame.locator("#explained .way li").last.locator("pre")
+    assert sorted(records.all_inner_texts()) == [
+        f'{{\n  "position": 1,\n  "session": {SESSION}\n}}',
+        '{\n  "terms": [\n    "a",\n    {}\n  ]\n}',
+    ]
     frame.get_by_label("Event id").fill("no such id")
     frame.get_by_role("button", name="Explain").click()
     expect(frame.locator("#explained")).to_contain_text("No record with this id has landed")
@@ -64,10 +74,22 @@ def test_report(visit: Visit, site: Site) -> None:
     frame = visit.open()
     frame.locator(f"[data-date='{site.shop.dates[3]}']").click()
     expect(frame.locator("#checks")).to_contain_text("clicks follow their query", timeout=WAIT)
+    expect(frame.locator("#checks h4")).to_have_text("2 of 6 quality checks did not pass")
+    expect(frame.locator("#checks")).to_contain_text("found 0.99996")
+    undecided = frame.locator("#checks details")
+    expect(undecided.locator("summary")).to_have_text("1 undecided: no rows, or too few earlier dates")
+    expect(undecided.locator("li")).to_be_hidden()
+    assert frame.locator("#range button").all_inner_texts() == ["Fill", "Rebuild"]
     frame.get_by_role("link", name="Open the quality report").click()
     report = frame.frame_locator("#report iframe")
     expect(report.locator("body")).to_contain_text("Unsuccessful Expectations", timeout=WAIT)
     assert report.locator("script").count() == 0
+    background = "getComputedStyle(document.documentElement).backgroundColor"
+    for theme, colour in (("dark", "rgb(23, 30, 39)"), ("light", "rgb(255, 255, 255)")):
+        frame.get_by_label("Theme").select_option(theme)
+        expect(report.locator("html")).to_have_attribute("data-theme", theme)
+        assert report.locator("html").evaluate(f"() => {background}") == colour
+    frame.get_by_label("Theme").select_option("auto")
     frame.locator("#report").get_by_role("button", name="Close").click()
     expect(frame.locator("#figures")).to_be_visible()
     assert visit.errors == []
@@ -107,6 +129,11 @@ def test_phone(visit: Visit, browser: Browser, site: Site, theme: str) -> None:
     expect(page.locator("#registry .heat td")).to_have_count(5, timeout=WAIT)
     expect(page.locator("#explained .way li")).to_have_count(3)
     assert page.evaluate("document.documentElement.scrollWidth") == 375
+    verifications = page.get_by_role("region", name="Verifications")
+    assert verifications.evaluate("region => region.scrollWidth > region.clientWidth")  # inside itself
+    page.set_viewport_size({"width": 1440, "height": 900})
+    assert verifications.evaluate("region => region.scrollWidth <= region.clientWidth")
+    page.set_viewport_size({"width": 375, "height": 800})
     assert page.evaluate("document.documentElement.dataset.theme") == theme
     page.get_by_label("Theme").select_option("dark" if theme == "light" else "light")
     assert page.evaluate("document.documentElement.dataset.theme") != theme

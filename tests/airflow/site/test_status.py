@@ -92,7 +92,7 @@ def test_what_it_says(site: Site, admin: str) -> None:
     assert states == ["closed", "closed", "closed", "failing", "open"]
     assert [one["joined"] for one in dates["dates"]] == [3] * 5
     red = get(site, f"{base}/dates/{site.shop.dates[3]}/checks", admin)
-    assert (red[0]["outcome"], red[0]["check"]) == ("fail", "clicks_follow_their_query")
+    assert (red[0]["outcome"], red[0]["check"]) == ("failed", "clicks_follow_their_query")
     explained = get(site, f"{base}/explain?event_id={site.shop.event}", admin)
     assert explained["state"] == "joined"
     assert [step["table"] for step in explained["history"]] == ["foreign", "registry", "joined"]

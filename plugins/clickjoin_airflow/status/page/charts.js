@@ -25,7 +25,7 @@ function times(plot, ticks) {
 
 function lines(series, unit, stacked) {
   return [
-    { value: (plot, tick) => (tick === null ? "–" : new Date(tick * 1000).toISOString().slice(0, 16).replace("T", " ")) },
+    { label: "UTC", value: (plot, tick) => (tick === null ? "–" : new Date(tick * 1000).toISOString().slice(0, 16).replace("T", " ")) },
     ...series.map((one, index) => ({
       label: one.label,
       class: one.label.replaceAll(" ", "-"),

@@ -4,44 +4,63 @@ import { pipeline } from "./api.js";
 import { ask } from "./backfill.js";
 import { select, selection, stateOf } from "./calendar.js";
 import { byId, fill, h, notice, pill, table } from "./dom.js";
-import { count, moment, seconds, words } from "./format.js";
+import { count, figure, moment, seconds, words } from "./format.js";
 
-export const COUNTS = ["landed", "joined", "pending", "unjoinable", "expired", "filtered", "quarantined"];
+export const COUNTS = ["accepted", "joined", "pending", "unjoinable", "expired", "filtered", "quarantined"];
+const TITLES = { accepted: "accepted ids", landed: "records landed" };
 
 function counts(days) {
   const sum = (name) => days.reduce((whole, day) => whole + day[name], 0);
-  return h("dl", { class: "counts" }, COUNTS.map((name) =>
-    h("div", {}, h("dt", {}, name), h("dd", { "data-count": name }, count(sum(name))))));
+  const repeated = sum("landed") > sum("accepted");
+  return [
+    h("dl", { class: "counts" }, COUNTS.map((name) =>
+      h("div", {}, h("dt", {}, TITLES[name] ?? name), h("dd", { "data-count": name }, count(sum(name)))))),
+    repeated ? h("p", { class: "quiet" }, `${count(sum("landed"))} records landed: some ids came more than once.`) : null,
+  ];
 }
 
-const DONE = { close: "Looked at", fill: "Filled", rebuild: "Rebuilt" };
+const DONE = { close: "Last looked at", fill: "Filled", rebuild: "Rebuilt" };
 
 function closing(day) {
   const { close } = day;
   if (!close) return h("p", { class: "quiet" }, "This date has never been closed.");
   return [
     close.detail ? notice(stateOf(day) === "failing" ? "bad" : "warn", close.detail) : null,
-    h("p", { class: "quiet" }, `${DONE[close.action] ?? words(close.action)} at ${moment(close.at)} UTC by ${close.run}, revision ${close.revision ?? "–"}; `
-      + `${count(close.accepted)} accepted, ${count(close.faults)} faults, ${count(close.failed)} checks failed, `
-      + `${count(close.warned)} warned; took ${seconds(close.seconds)}`),
+    h("p", { class: "quiet" }, `${DONE[close.action] ?? words(close.action)} ${moment(close.at)} UTC by ${close.run}, revision ${close.revision ?? "–"}: `
+      + `${count(close.accepted)} ids accepted; faults: ${count(close.faults)}; checks failed: ${count(close.failed)}, `
+      + `warned: ${count(close.warned)}; took ${seconds(close.seconds)}`),
   ];
 }
 
-const KIND = { fail: "failing", warn: "open", unknown: "unknown", passed: "closed" };
+const KIND = { failed: "failing", warned: "open", undecided: "unknown", passed: "closed" };
+const plural = (number) => (number === 1 ? "1 quality check" : `${number} quality checks`);
 
 function checks(rows) {
-  const red = rows.filter((row) => row.outcome !== "passed");
+  const among = (...outcomes) => rows.filter((row) => outcomes.includes(row.outcome));
+  const [red, open] = [among("failed", "warned"), among("undecided")];
+  const decided = rows.length - open.length;
   if (!rows.length) return h("p", { class: "quiet" }, "No quality check has run over this date.");
-  if (!red.length) return h("p", {}, pill("closed", "passed"), ` All ${rows.length} quality checks passed.`);
-  return [h("h4", {}, `${red.length} of ${rows.length} quality checks did not pass`), h("ul", { class: "checks" }, red.map(check))];
+  return [
+    red.length ? [h("h4", {}, `${red.length} of ${plural(decided)} did not pass`), h("ul", { class: "checks" }, red.map(check))]
+      : decided ? h("p", {}, pill("closed", "passed"), ` All ${plural(decided)} passed.`) : null,
+    open.length ? h("details", { class: "undecided" }, h("summary", {}, `${open.length} undecided: no rows, or too few earlier dates`),
+      h("ul", { class: "checks" }, open.map(check))) : null,
+  ];
+}
+
+const isTime = (row) => (row.expected ?? "").startsWith("seconds");
+
+function observed(row) {
+  if (row.unexpected) return `${count(row.unexpected)} rows`;
+  if (row.observed === null) return "";
+  return `found ${isTime(row) ? seconds(row.observed) : figure(row.observed)}`;
 }
 
 function check(row) {
-  const figure = row.unexpected ? `${count(row.unexpected)} rows` : row.observed === null ? "" : `found ${count(row.observed)}`;
   const samples = row.samples.filter((sample) => typeof sample !== "object").slice(0, 3).join(", ");
   return h("li", {}, h("div", {}, pill(KIND[row.outcome], row.outcome), " ", h("b", {}, `${row.suite}: ${words(row.check)}`)),
     row.detail ? h("p", {}, row.detail) : null,
-    h("p", { class: "quiet" }, [row.expected ? `expected ${row.expected}` : "", figure].filter(Boolean).join(", "),
+    h("p", { class: "quiet" }, [row.expected ? `expected ${row.expected}` : "", observed(row)].filter(Boolean).join(", "),
       samples ? [", such as ", h("code", {}, samples)] : null));
 }
 
@@ -54,8 +73,8 @@ function actions(state, days) {
   };
   const form = h("form", { class: "range", id: "range", onsubmit: (event) => event.preventDefault() },
     input("from", from), input("to", to),
-    h("button", { type: "button", onclick: start("fill") }, "Fill"),
-    h("button", { type: "button", class: "strong", onclick: start("rebuild") }, "Rebuild"));
+    h("button", { type: "button", class: "strong", onclick: start("fill") }, "Fill"),
+    h("button", { type: "button", onclick: start("rebuild") }, "Rebuild"));
   form.addEventListener("change", () => ranged(form, state, days));
   if (state.pipeline.may_backfill) return form;
   return h("p", { class: "quiet" }, "Your role in Airflow does not allow backfills.");
@@ -94,6 +113,6 @@ async function fetched(state, date, place) {
 
 export function showTable(days) {
   const columns = [["date", (day) => day.date], ["state", (day) => pill(stateOf(day), stateOf(day))],
-    ...COUNTS.map((name) => [name, (day) => count(day[name]), "number"])];
-  fill("by-date", table(columns, [...days].reverse(), { caption: "Events by date of their own time; quarantined: by the day they were set aside" }));
+    ...[...COUNTS, "landed"].map((name) => [TITLES[name] ?? name, (day) => count(day[name]), "number"])];
+  fill("by-date", table(columns, [...days].reverse(), { caption: "Ids by date of their own time, UTC; quarantined: records, by the day they were set aside; landed: records, repeats too" }));
 }

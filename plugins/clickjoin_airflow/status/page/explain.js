@@ -2,6 +2,7 @@
 
 import { pipeline } from "./api.js";
 import { byId, fill, h, notice, pill } from "./dom.js";
+import { indent } from "./indent.js";
 import { moment, words } from "./format.js";
 
 const KIND = { joined: "closed", filtered: "unknown", unjoinable: "failing", expired: "failing", quarantined: "failing", pending: "open",
@@ -10,27 +11,24 @@ const MEANS = {
   primary: "Seen", foreign: "Landed", pending: "Waited", registry: "Claimed", joined: "Joined", filtered: "Filtered",
   unjoinable: "Given up", expired: "Expired", quarantine: "Set aside",
 };
-const BIG = new Set(["payload", "raw", "row"]);
+const RECORDS = new Set(["payload", "raw", "row"]);
 
-function pretty(text) {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
+// Records, and whatever else is JSON: columns of an adapter too.
+function isBig([name, found]) {
+  return RECORDS.has(name) || (typeof found === "object" && found !== null) || (typeof found === "string" && indent(found) !== found);
 }
 
 function value(name, found) {
-  if (BIG.has(name)) return h("pre", {}, pretty(String(found)));
+  if (isBig([name, found])) return h("pre", { tabindex: "0" }, indent(typeof found === "object" ? JSON.stringify(found) : String(found)));
   const time = typeof found === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:/.test(found);
   return h("code", {}, time ? `${moment(found)} UTC` : String(found));
 }
 
 function step(found) {
   const { table, ...rest } = found;
-  const order = Object.entries(rest).sort(([one], [other]) => BIG.has(one) - BIG.has(other));
+  const order = Object.entries(rest).sort((one, other) => isBig(one) - isBig(other));
   return h("li", {}, h("h3", {}, MEANS[table] ?? table, h("span", { class: "quiet" }, ` in table ${table}`)),
-    h("dl", { class: "pairs" }, order.map(([name, content]) => h("div", { class: BIG.has(name) ? "big" : null }, h("dt", {}, words(name)), h("dd", {}, value(name, content))))));
+    h("dl", { class: "pairs" }, order.map(([name, content]) => h("div", { class: isBig([name, content]) ? "big" : null }, h("dt", {}, words(name)), h("dd", {}, value(name, content))))));
 }
 
 export async function explain(state, event, close) {

@@ -1,7 +1,7 @@
 // How each replica fares now.
 
 import { fill, h, pill } from "./dom.js";
-import { brief, bytes, count, seconds, words } from "./format.js";
+import { age, brief, bytes, count, moment, seconds, words } from "./format.js";
 
 const SILENT_SECONDS = 300;
 const BEHIND_SECONDS = 60;
@@ -9,8 +9,6 @@ const BEHIND_SECONDS = 60;
 function figure(title, value, hint) {
   return h("div", { class: "figure" }, h("dt", {}, title), h("dd", {}, value), hint ? h("p", { class: "quiet" }, hint) : null);
 }
-
-const age = (moment) => (moment ? seconds(Math.max(Math.round((Date.now() - new Date(moment)) / 1000), 0)) : "–");
 
 function verdict(part, live) {
   // Between two batches there is always something new: it waits too long once no batch takes it up.
@@ -25,7 +23,16 @@ function verdict(part, live) {
 function backlog(part, live) {
   const events = live?.backlog_events ?? part.backlog_events;
   const size = live?.backlog_bytes ?? part.backlog_bytes;
-  return figure("Backlog", `${count(events)} events`, `${bytes(size)} not planned${live ? " now" : ""}`);
+  const inputs = Object.entries(live?.inputs ?? {}).map(([name, found]) => `${name} ${count(found.backlog_events)}`);
+  return figure("Backlog", `${count(events)} events`, [...inputs, `${bytes(size)} not planned${live ? " now" : ""}`].join(", "));
+}
+
+// No event before it is unread or waits for its primary: all of them are in their last place.
+function complete(part, live) {
+  const waits = live?.pending ? `${count(live.pending)} events wait for their primary` : "no event waits for its primary";
+  const reached = [part.watermark, live?.oldest_pending].filter(Boolean).sort()[0];
+  return figure("Complete to", live && part.watermark ? age(reached) : "–", live && part.watermark
+    ? `${moment(reached)} UTC of the events' own time; ${waits}` : live ? waits : "");
 }
 
 function problems(part, live) {
@@ -41,10 +48,11 @@ function card(name, part, live) {
     h("header", { class: "row" }, h("h3", {}, name), verdict(part, live)),
     h("dl", { class: "figures" },
       figure("Latency p90", seconds(latency.p90), `p50 ${seconds(latency.p50)}, p99 ${seconds(latency.p99)}`),
-      figure("Lag", age(part.last_join_at), "since a join batch was settled"),
+      figure("Last batch", age(part.last_join_at), "of new records, settled"),
       backlog(part, live),
+      complete(part, live),
       figure("Throughput", `${brief(part.joined_per_second)}/s`, "joined, in 15 minutes"),
-      figure("Joined, 24 h", brief(day.joined), `of ${brief(day.events_in)} taken up`),
+      figure("Joined, 24 h", count(day.joined), `of ${count(day.accepted)} ids accepted`),
       figure("Wasted, 24 h", brief(day.wasted), `${brief(day.conflict_reruns)} conflicts`)),
     live?.unsettled_batch ? h("p", { class: "quiet" }, `Batch ${live.unsettled_batch} is under way.`) : null,
     problems(part, live));

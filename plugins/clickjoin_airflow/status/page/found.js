@@ -1,7 +1,7 @@
 // What verifications and quality suites found, newest first.
 
 import { fill, h, pill, table } from "./dom.js";
-import { brief, count, moment, seconds, words } from "./format.js";
+import { count, moment, seconds, words } from "./format.js";
 
 function kinds(run) {
   if (!run.found.length) return "nothing";
@@ -12,18 +12,19 @@ function kinds(run) {
 function verifications(runs) {
   return table([
     ["", (run) => pill(run.ok ? "closed" : "failing", run.ok ? "in order" : "faults")],
-    ["at", (run) => moment(run.at)], ["events", (run) => [moment(run.from_time).slice(0, 16), h("br"), `to ${moment(run.to_time).slice(0, 16)}`]],
-    ["ids", (run) => brief(run.ids), "number"], ["found", kinds], ["took", (run) => seconds(run.seconds), "number"],
-  ], runs.slice(0, 12), { caption: "Verifications", empty: "No verification has run yet: switch on the pipeline's verify." });
+    ["at", (run) => moment(run.at)], ["events from", (run) => moment(run.from_time).slice(0, 16)], ["to", (run) => moment(run.to_time).slice(0, 16)],
+    ["ids", (run) => count(run.ids), "number"], ["found", kinds], ["took", (run) => seconds(run.seconds), "number"],
+  ], runs.slice(0, 12), { caption: "Verifications; times UTC", empty: "No verification has run yet: switch on the pipeline's verify." });
 }
 
 function quality(runs, state) {
-  const verdict = (run) => (run.fail ? pill("failing", `${run.fail} failed`) : run.warn ? pill("open", `${run.warn} warned`) : pill("closed", "passed"));
+  const verdict = (run) => (run.failed ? pill("failing", `${run.failed} failed`) : run.warned ? pill("open", `${run.warned} warned`)
+    : run.passed ? pill("closed", "passed") : pill("unknown", "undecided"));
   return table([
     ["", verdict], ["date", (run) => run.date],
     ["report", (run) => (run.report ? h("a", { href: `#${state.link({ report: run.report })}` }, "Open") : "–")], ["at", (run) => moment(run.at)], ["passed", (run) => count(run.passed), "number"],
-    ["undecided", (run) => count(run.unknown), "number"], ["took", (run) => seconds(run.seconds), "number"],
-  ], runs, { caption: "Quality runs", empty: "No quality check has run yet." });
+    ["undecided", (run) => count(run.undecided), "number"], ["took", (run) => seconds(run.seconds), "number"],
+  ], runs, { caption: "Quality runs; times UTC", empty: "No quality check has run yet." });
 }
 
 export function showFound(found, state) {

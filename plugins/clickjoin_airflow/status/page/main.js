@@ -3,11 +3,13 @@
 import { get, pipeline } from "./api.js";
 import { showBatches } from "./batches.js";
 import { showCalendar } from "./calendar.js";
+import { showDags } from "./dags.js";
 import { showDay, showTable } from "./day.js";
 import { byId, fill, h, notice } from "./dom.js";
 import { explain } from "./explain.js";
 import { showFigures } from "./figures.js";
 import { showFound } from "./found.js";
+import { glance } from "./glance.js";
 import { showRegistry } from "./registry.js";
 import { showReport } from "./report.js";
 import { follow, onEnd } from "./runs.js";
@@ -85,6 +87,7 @@ const backlog = () => part("backlog", "backlog", (found) => {
 
 const dates = () => part("dates", "dates", (found) => {
   const changed = () => showDay(state, found.dates);
+  glance({ dates: found.dates });
   fill("dates-notices", found.problems.map((problem) => notice("bad", problem)));
   showCalendar(found.dates, changed);
   if (!byId("day").contains(document.activeElement)) changed();
@@ -92,7 +95,10 @@ const dates = () => part("dates", "dates", (found) => {
 });
 
 const batches = () => part("batches", "batches", showBatches);
-const found = () => part("found", "found", (runs) => showFound(runs, state));
+const found = () => part("found", "found", (runs) => {
+  glance({ verifications: runs.verifications });
+  showFound(runs, state);
+});
 const registry = () => part("registry", "registry", showRegistry);
 
 async function often() {
@@ -101,7 +107,7 @@ async function often() {
 }
 
 async function seldom() {
-  await Promise.all([dates(), found(), registry(), backlog()]);
+  await Promise.all([dates(), found(), registry(), backlog(), showDags(state)]);
 }
 
 function replicas(names) {
@@ -155,7 +161,8 @@ function shown(wanted) {
 function begin() {
   Object.assign(state, { live: null, overview: null, replica: "" });
   problems.clear();
-  for (const id of ["charts", "figures", "calendar", "day", "by-date", "found", "registry", "batches", "runs"]) fill(id);
+  glance(null);
+  for (const id of ["charts", "figures", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags"]) fill(id);
   often().then(seldom);
   follow(state);
 }

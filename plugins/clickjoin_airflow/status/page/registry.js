@@ -29,7 +29,7 @@ function shards(found) {
   return table([
     ["shard", (row) => row.shard, "number"], ["rows", (row) => count(row.rows), "number"], ["size", (row) => bytes(row.bytes), "number"],
     ["files", (row) => count(row.files), "number"], ["answers from", (row) => (row.boundary ? moment(row.boundary) : "the beginning")],
-  ], Object.entries(found).map(([shard, size]) => ({ shard, ...size })), { caption: "By shard" });
+  ], Object.entries(found).map(([shard, size]) => ({ shard, ...size })), { caption: "By shard; times UTC" });
 }
 
 function timeline(entries) {
@@ -37,7 +37,7 @@ function timeline(entries) {
   return table([
     ["events from", first], ["shards", (row) => row.shards, "number"], ["added", (row) => moment(row.added_at)],
     ["", (row) => pill(row.void ? "unknown" : "closed", row.void ? "void" : "in force")],
-  ], entries, { caption: "Timeline of shards" });
+  ], entries, { caption: "Timeline of shards; times UTC" });
 }
 
 export function showRegistry(found) {

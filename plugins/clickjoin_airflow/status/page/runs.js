@@ -23,7 +23,7 @@ function shown(runs) {
     ["asked for", (run) => `${moment(run.queued_at ?? run.run_after)} by ${run.triggering_user_name ?? run.run_type}`],
     ["took", (run) => seconds(run.duration), "number"],
     ["", (run) => outside(page(run), "Open the run")],
-  ], runs, { caption: "The last backfills", empty: "None has been asked for." });
+  ], runs, { caption: "The last backfills; times UTC", empty: "None has been asked for." });
 }
 
 // What to do when a run that was under way has ended.

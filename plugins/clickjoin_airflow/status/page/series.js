@@ -7,7 +7,8 @@ import { brief, count, seconds } from "./format.js";
 const STEPS = ["plan", "land", "lookup", "claim", "publish", "settle"];
 
 const line = (label, values, colour, fill = false) => ({ label, values, colour, fill });
-const rate = (values, width) => values.map((value) => value / width);
+// The newest span of time is not over: as a rate it would always fall.
+const rate = (values, width) => values.map((value, at) => (at === values.length - 1 ? null : value / width));
 
 function charts(series) {
   const { at, seconds: width } = series;
@@ -15,8 +16,8 @@ function charts(series) {
   return [
     { id: "latency", title: "Latency", hint: "Event to output, of join batches; weighted by their joined events.", unit: seconds,
       series: [line("p50", series.p50, "--c2"), line("p90", series.p90, "--c1", true), line("p99", series.p99, "--c4")] },
-    { id: "throughput", title: "Throughput", hint: "Events taken up, and events joined.", unit: perSecond,
-      series: [line("taken up", rate(series.events_in, width), "--c2"), line("joined", rate(series.joined, width), "--c1", true)] },
+    { id: "throughput", title: "Throughput", hint: "Ids accepted (a repeat is none), and ids joined.", unit: perSecond,
+      series: [line("accepted", rate(series.accepted, width), "--c2"), line("joined", rate(series.joined, width), "--c1", true)] },
     { id: "backlog", title: "Backlog", hint: "Most events that a batch left unplanned.", unit: count, least: 5,
       series: [line("events", series.backlog_events, "--c5", true)] },
     { id: "steps", title: "Seconds per step", hint: "Mean of the join batches.", unit: seconds, stacked: true,

@@ -1,0 +1,77 @@
+"""Pure parts of the page, in a browser and without Airflow: how figures and records are spelt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from clickjoin_airflow.status.exact import exact
+from clickjoin_airflow.status.files import PAGE
+from tests.airflow.visit import browsing, needs_browser
+
+pytestmark = [pytest.mark.airflow, needs_browser]
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    """A browser on the page's files."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(PAGE)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    with browsing() as browser:
+        found = browser.new_page()
+        found.goto(f"http://127.0.0.1:{server.server_port}/icon.svg")
+        yield found
+    server.shutdown()
+    server.server_close()
+
+
+def call(page: Page, module: str, name: str, value: Any) -> str:
+    return str(page.evaluate(f"async (value) => (await import('/{module}.js')).{name}(value)", value))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.99996, "0.99996"), (0.999999999999, "0.999999999999"), (1, "1"), (-0.99996, "-0.99996"), (0, "0"),
+        (0.30000000000000004, "0.3"), (1 / 3, "0.333"), (2.0004, "2.0004"), (3599.6, "3,600"), (None, "–"),
+    ],
+)  # fmt: skip
+def test_no_figure_becomes_a_whole_one(page: Page, value: float | None, text: str) -> None:
+    assert call(page, "format", "figure", value) == text
+    assert call(page, "format", "brief", value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('{"a":1}', ["{", '  "a": 1', "}"]),
+        ('{"id":9007199254740993,"x":1.0}', ["{", '  "id": 9007199254740993,', '  "x": 1.0', "}"]),
+        ('{ "a" : [] , "b":{ } }', ["{", '  "a": [],', '  "b": {}', "}"]),
+        ('[1,["}, \\"\\\\",null]]', ["[", "  1,", "  [", '    "}, \\"\\\\",', "    null", "  ]", "]"]),
+        ('{"a":1,"a":2}', ["{", '  "a": 1,', '  "a": 2', "}"]),
+        ('{"a":1', ['{"a":1']),
+        ("17", ["17"]),
+        ("plain: {text}", ["plain: {text}"]),
+        ("", [""]),
+    ],
+)
+def test_records_keep_every_character_of_their_values(page: Page, text: str, lines: list[str]) -> None:
+    assert call(page, "indent", "indent", text).split("\n") == lines
+
+
+def test_numbers_that_a_browser_would_round_are_sent_as_text(page: Page) -> None:
+    given = {"id": 2**53 + 1, "n": 7, "deep": [{"x": -(2**60)}], "ok": True, "no": float("nan"), "none": None}
+    sent = exact(given)
+    assert sent == given | {"id": "9007199254740993", "deep": [{"x": "-1152921504606846976"}], "no": "nan"}
+    assert page.evaluate("found => found", sent) == sent
