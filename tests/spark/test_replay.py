@@ -148,6 +148,31 @@ def test_two_replicas(make: Any) -> None:
     assert (sums["accepted"], sums["joined"], sums["repeats"], sums["agree"]) == (2, 2, 2, True)
 
 
+@pytest.mark.parametrize("local", ["0B", "4MB"])
+@pytest.mark.parametrize("looser", [True, False])
+def test_limits_that_change_while_a_batch_has_half_landed(make: Any, local: str, looser: bool) -> None:
+    """Each record is where the first judgement has put it, or in `quarantine`: in one table, and in none twice."""
+    strict, loose = (
+        {"limits": {"earliest": day}, "batch": {"driver_bytes": local}} for day in ("2026-01-01", "2020-01-01")
+    )
+    bench = make(**(strict if looser else loose))
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q), click("old", -86_400 * 400, Q), "{broken")
+    with crash_at(bench.engine.lake, "quarantine", after=False):
+        bench.join()
+    bench.file.write_text(bench.file.read_text().replace(*("2026-01-01", "2020-01-01")[:: 1 if looser else -1]))
+    bench.reload()
+    bench.join()
+    aside = bench.rows("quarantine", "reason")
+    assert aside == [("broken-json",), ("settings-changed",)] if looser else [("broken-json",)]
+    assert bench.hosts("foreign") == (["a"] if looser else ["a", "old"])
+    bad = bench.engine.lake.delta.read("quarantine")
+    held = dict(zip(bad["reason"].to_pylist(), bad["raw"].to_pylist(), strict=True))
+    assert held["broken-json"].strip() == b"{broken"
+    if looser:
+        assert b"old:" in held["settings-changed"]
+
+
 def test_a_batch_without_claims_is_fixed_too(make: Any) -> None:
     """A copy that looked up later, and found the query, can claim nothing any more."""
     bench = make()

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from clickjoin.batch_context import Context
-from clickjoin.event_store import land_arrow
+from clickjoin.event_store import land_arrow, put_aside
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.forgotten.known import not_to_land
-from clickjoin.kernel.forgotten import NOTHING, WHY
 from clickjoin.model.extent import MINUTE, Extent, minutes_of
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.split import Split
@@ -142,29 +141,14 @@ def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, A
 
 def _put_aside(ctx: Context, stream: str, source: Source, few: pa.Table | None, txn: Txn) -> None:
     """Where the records are not known any more, after a crash between the two commits, the splits are read again."""
-    few = _few(ctx, stream, source) if few is None else few
     if few is not None:
         land_arrow.append_bad(ctx, stream, few, txn)
-        return
-    records = source.read(ctx.lake.spark, ctx.plan.splits[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
-    bad = records.where("reason IS NOT NULL").withColumns(
-        {
-            "stream": F.lit(stream),
-            "batch": F.lit(ctx.plan.number).cast("bigint"),
-            "replica": F.lit(ctx.plan.replica),
-            "at": F.lit(ctx.plan.planned_at),
-        }
-    )
-    ctx.lake.append("quarantine", _without_bytes(ctx, stream, bad), txn)
-
-
-def _without_bytes(ctx: Context, stream: str, bad: DataFrame) -> DataFrame:
-    """Bad records, those that were forgotten without their bytes; see kernel.forgotten."""
-    known = sorted(ctx.forgotten.get(stream, NOTHING).digests)
-    if not known:
-        return bad
-    gone = F.coalesce(F.sha2("raw", 256).isin(known), F.lit(False))
-    return bad.withColumns({"detail": F.when(gone, WHY).otherwise(F.col("detail")), "raw": F.when(~gone, F.col("raw"))})
+    elif (few := _few(ctx, stream, source)) is not None:
+        put_aside.append_few(ctx, stream, few, txn)
+    else:
+        spec = ctx.pipeline.spec(stream, ctx.plan.planned)
+        records = source.read(ctx.lake.spark, ctx.plan.splits[stream], spec)
+        put_aside.append_many(ctx, stream, records, txn)
 
 
 def _landed(facts: Mapping[str, Any], lost: tuple[Split, ...], bad: int) -> Landed:
