@@ -93,10 +93,10 @@ def test_partitions_stay(tmp_path: Path, first: str, second: str) -> None:
 def test_of_two_that_begin_a_lake_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create, other = DeltaTables.create, made(tmp_path, {"partition": "event_date"})
 
-    def late(self: DeltaTables, table: Table) -> bool:
+    def late(self: DeltaTables, table: Table, *more: int) -> bool:
         monkeypatch.setattr(DeltaTables, "create", create)
         initialise(other)
-        return create(self, table)
+        return create(self, table, *more)
 
     monkeypatch.setattr(DeltaTables, "create", late)
     with pytest.raises(ConfigError, match=r"the lake was begun with \[event_date\]"):
