@@ -17,7 +17,7 @@ from clickjoin.lake import DeltaTables
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.split import Budget, Problem, SourceOffset, SourcePlan, Split
 from clickjoin.model.txn import Txn
-from clickjoin.schemas import BATCHES
+from clickjoin.schemas import BATCHES, BY_NAME
 from clickjoin.sources.port import Source
 
 WORD = st.text(max_size=8)
@@ -135,6 +135,7 @@ class Tape(Source):
 def make(tmp_path: Any) -> Any:
     delta = DeltaTables(str(tmp_path))
     delta.create(BATCHES)
+    delta.create(BY_NAME["pending"])
     side = {"source": {"kind": "files", "path": "/x"}, "event_id": "id", "event_time": "embedded"}
     foreign = {**side, "primary_id": "q", "primary_time": "embedded"}
     pipeline = Pipeline.model_validate({"pipeline": "z", "lake": str(tmp_path), "primary": side, "foreign": foreign})
