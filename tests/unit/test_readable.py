@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from deltalake.exceptions import DeltaError
 
 from clickjoin.lake import DeltaTables
-from clickjoin.lake.readable import ReadableTables
+from clickjoin.lake.readable import ReadableTables, readable
 from clickjoin.model.errors import LakeError
 from clickjoin.report.history import History
 from clickjoin.report.overview import figures
@@ -64,6 +65,12 @@ def test_a_damaged_file(root: Path) -> None:
     assert refusal(root, "metrics").startswith(f"{root}/metrics: its log or its files are damaged (")
     with pytest.raises(LakeError, match="metrics: its log or its files are damaged"):
         figures(History(ReadableTables(str(root))), NOW)
+
+
+@pytest.mark.parametrize("words", ["No space left on device (os error 28)", "Disk quota exceeded"])
+def test_a_full_disk_is_no_damage(root: Path, words: str) -> None:
+    with pytest.raises(LakeError, match=r"metrics: the disk is full\. Make room"), readable(str(root), "metrics"):
+        raise DeltaError(f"Generic LocalFileSystem error: {words}")
 
 
 def test_a_file_that_is_gone(root: Path) -> None:

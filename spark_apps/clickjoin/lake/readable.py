@@ -21,6 +21,7 @@ _GONE = ("Path does not exist", "No such file or directory", "Not a Delta table"
 _COLOUR = re.compile(r"\x1b\[\d+m")
 _FRAME = re.compile(r"\d+: <unknown>|Backtrace")
 _REFUSED = ("Permission denied", "PermissionDenied", "Operation not permitted")
+_FULL = ("No space left on device", "Disk quota exceeded")
 
 
 @contextmanager
@@ -83,6 +84,8 @@ def _translated(root: str, name: str, text: str) -> LakeError:
             f"{place}: may not be read (permission denied)",
             remedy=f"Let the user that Airflow's API server runs as ({os.geteuid()}) read the folder and its files",
         )
+    if any(mark in text for mark in _FULL):
+        return LakeError(f"{place}: the disk is full", remedy="Make room there, then run the same command again")
     if any(mark in text for mark in _GONE):
         if not Path(root, name).is_dir():
             return missing(root, name)
