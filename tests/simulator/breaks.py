@@ -222,13 +222,6 @@ def _named() -> None:
     rules._named = lambda *_: iter(())
 
 
-def _noted() -> None:
-    """Tables may be older than what rests on them, where no batch has seen it yet."""
-    from clickjoin.agreement import rules
-
-    rules._noted = lambda _: iter(())
-
-
 BREAKS: Mapping[str, Callable[[], None]] = {
     "token": _token,
     "txn": _txn,
@@ -244,7 +237,6 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "flush": _flush,
     "agreement": _agreement,
     "named": _named,
-    "noted": _noted,
     "lake-clock": _lake_clock,
     "files-there": _files_there,
 }

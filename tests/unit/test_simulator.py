@@ -27,9 +27,9 @@ FOUND = {
     "own-commit": "0,2,4",
     "flush": "3,7,8,31",
     "agreement": "32,24",
-    "named": "183,814",
-    "lake-clock": "15",
-    "files-there": "15",
+    "named": "657",
+    "lake-clock": "252,305",
+    "files-there": "252,305",
 }
 
 # What is missed soonest, or alone, in schedules of one kind (see bents.py).
@@ -76,7 +76,7 @@ def test_schedules_go_well() -> None:
 )
 def test_tables_that_were_put_back_double_nothing(kind: str, what: str) -> None:
     """What does not fit together is refused; until then, and where all fits, every event is in its place."""
-    found = sums("--seeds", "0:40", "--kind", kind, "--jobs", "2")
+    found = sums("--seeds", "0:60", "--kind", kind, "--jobs", "2")
     assert found["failed"] == {}
     assert found[what] > 10
 
