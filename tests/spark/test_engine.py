@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -64,7 +64,7 @@ def test_counts(life: tuple[Bench, list[Any]]) -> None:
 
 def test_joined(life: tuple[Bench, list[Any]]) -> None:
     def row(host: str, seconds: int, of: dict[str, Any], of_seconds: int, token: str, record: Any) -> tuple[Any, ...]:
-        times = (at(seconds), "2026-03-01T1200Z", of["event_id"], at(of_seconds))
+        times = (at(seconds), date(2026, 3, 1), "2026-03-01T1200Z", of["event_id"], at(of_seconds))
         return (event_id(host, seconds), *times, f"bench/main/{token}", "main", json.dumps(record), json.dumps(of))
 
     assert life[0].rows("joined") == [
