@@ -256,7 +256,7 @@ def test_beside_a_batch_that_was_cut_short(bench: Bench, monkeypatch: pytest.Mon
     assert found(verify(bench)) == {}
 
 
-@pytest.mark.parametrize("point", ["listed", "claims-kept", "swept"])
+@pytest.mark.parametrize("point", ["listed", "claims-kept", "swept-primary", "swept-foreign", "swept"])
 def test_cut_short_it_is_asked_for_again(bench: Bench, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     stopped(monkeypatch, point, lambda: run(bench))
     if point != "swept":

@@ -56,17 +56,18 @@ class Erasure:
     def look(self) -> dict[str, Any]:
         """What would go, and nothing changes: events, rows by table, some ids."""
         events = self._meant()
-        rows = left(self.engine.lake, events, self._bucket_seconds)
+        rows = left(self.engine.lake, self._with_listed(events), self._bucket_seconds)
         return self._summary(events, rows, ()) | {"dry_run": True}
 
     def apply(self) -> dict[str, Any]:
         """Do it. `open`: batches that were planned before, and may still land a record."""
         events, open_ = self._fixed()
-        done = Counter(sweep(self.engine.lake, events, self._bucket_seconds))
+        listed = self._with_listed(events)
+        done = Counter(sweep(self.engine.lake, listed, self._bucket_seconds))
         failpoint.reach("swept")
         if [plan for plan in unsettled(*self._journals) if plan.sequence in _BY_VERSION]:
             open_ = [plan for plan in open_ if plan.sequence not in _BY_VERSION] + self._settle(_BY_VERSION)
-            done.update(sweep(self.engine.lake, events, self._bucket_seconds))
+            done.update(sweep(self.engine.lake, listed, self._bucket_seconds))
         return self._summary(events, dict(done), open_) | {"dry_run": False}
 
     @property
@@ -86,6 +87,10 @@ class Erasure:
             return select(self.engine.lake, self.wanted)
         known = forgotten(self.engine.lake.delta)
         return known | Events({"foreign": named_by(self.engine.lake, known.of("primary"))})
+
+    def _with_listed(self, events: Events) -> Events:
+        """And all that is on the list: of a request that was cut short, emptied records say no more whose they were."""
+        return events | forgotten(self.engine.lake.delta)
 
     def _fixed(self) -> tuple[Events, list[BatchPlan]]:
         """Put all that is meant on the list, until batches from before have added nothing to it."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from clickjoin.forgotten.known import STREAMS, Events, Key, as_arrow
 from clickjoin.kernel.forgotten import EMPTIED, NO_ID, WHY
 from clickjoin.lake.merge_rows import delete_rows, update_rows
+from clickjoin.model import failpoint
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import bucket_of, moment
 from clickjoin.spark.views import named
@@ -67,6 +68,7 @@ def sweep(lake: SparkTables, events: Events, bucket_seconds: int) -> dict[str, i
                     done[rule.table] = update_rows(lake, rule.table, view, f"{on} AND {rule.holds}", rule.values)
                 else:
                     done[rule.table] = delete_rows(lake, rule.table, view, on)
+        failpoint.reach(f"swept-{rule.table}")
     if any(events.digests.values()):
         with named(_digests(lake, events)) as view:
             values = {"raw": "NULL", "detail": f"'{WHY}'"}
