@@ -79,7 +79,7 @@ def test_a_healthy_date(dated: Bench) -> None:
     assert (result["failed"], result["warned"], result["undecided"]) == (0, 2, 0)
     late = {f"{one['suite']}.{one['check']}" for one in result["results"]}
     assert late == {"primary.freshness", "foreign.freshness"}  # by the machine's clock the date ended long ago
-    places = {"joined": 48, "filtered": 12, "pending": 1, "unjoinable": 0, "expired": 0, "in_flight": 0}
+    places = {"joined": 48, "filtered": 12, "pending": 1, "unjoinable": 0, "expired": 0, "in_flight": 0, "forgotten": 0}
     assert result["accounts"] == places | {"accepted": 61, "nowhere": 0, "twice": 0}
     written = dated.engine.lake.delta.read("quality", [("run", "=", result["run"])]).to_pylist()
     assert {row["date"] for row in written} == {DAY}
