@@ -23,7 +23,7 @@ def test_a_healthy_lake(healthy: Bench) -> None:
         assert (found(report), report.ok, report.notes) == ({}, True, ())
         assert report.verdict == "everything is in its place"
     noted = {count.kind: count.count for count in report.counts if not count.fault}
-    assert noted == {"late_repeat": 0, "claimed_elsewhere": 1, "in_flight": 0, "unproven": 0}
+    assert noted == {"late_repeat": 0, "claimed_elsewhere": 1, "in_flight": 0, "forgotten": 0, "unproven": 0}
     assert {count.kind: count.checked for count in report.counts}["lost"] == 15
     sizes = [part.stat().st_size for stream in ("primary", "foreign") for part in (healthy.folder / stream).iterdir()]
     assert 0 < {count.kind: count.checked for count in report.counts}["unread"] < 2 * sum(sizes)
@@ -47,7 +47,7 @@ def test_what_is_written_and_returned(healthy: Bench) -> None:
         kind: (False, count, 0) for kind, count in result["counted"].items()
     }
     assert {row["samples"] for row in rows} == {"[]"}
-    assert len(rows) == 19
+    assert len(rows) == 21
     empty = checking.verify(
         healthy.spark, healthy.pipeline, "main", said.append, since="2026-04-01", until="2026-04-02"
     )
