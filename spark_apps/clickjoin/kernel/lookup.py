@@ -58,7 +58,7 @@ def look_up(
         return np.zeros(0, np.int64), pa.Table.from_batches([], _HELD)
     rows, found = _look_up(new, primary, lookback, floor)
     known = pc.not_equal(found["payload"], scalar(EMPTIED))
-    return rows[to_numpy(known)], found.filter(known)
+    return (rows, found) if pc.all(known).as_py() else (rows[to_numpy(known)], found.filter(known))
 
 
 def _look_up(

@@ -32,6 +32,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "backfill": ({"since": TODAY}, "dates"),
     "plan_backfill": ({"since": TODAY}, "days"),
     "reclose_changed": ({}, "days"),
+    "forget": ({"where": "primary.words=red shoes"}, "dry_run"),
 }
 
 
