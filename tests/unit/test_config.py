@@ -64,7 +64,7 @@ def test_contract(tmp_path: Path) -> None:
     p = load(write(tmp_path, CONTRACT))
     assert (p.pipeline, p.lake, p.root) == ("zozo", "/var/lake", "/var/lake/zozo")
     assert p.adapter == "clickjoin.joiner.adapter:BothRecords"
-    source = {"kind": "files", "format": None, "separator": ",", "columns": None}
+    source = {"kind": "files", "format": None, "separator": ",", "columns": None, "multiline": False}
     assert p.primary.model_dump() == {
         "source": source | {"path": "/logs/impressions/*.jsonl"},
         "event_id": ("event_id",),

@@ -78,6 +78,15 @@ def odd_dates(folder: Path) -> None:
             csv.writer(file, delimiter=";").writerows([head, *rows])
 
 
+def over_lines(folder: Path) -> None:
+    head = ["click_id", "query", "when", "comment"]
+    rows = [[c.name, c.query.name, f"{c.at:%d.%m.%Y %H:%M:%S}", f"no, {at}\nand more" if at % 3 else "fine"]
+            for at, c in enumerate(CLICKS)]  # fmt: skip
+    odd_dates(folder)
+    with (folder / "clicks" / "x.csv").open("w", newline="") as file:
+        csv.writer(file, delimiter=";").writerows([head, *rows])
+
+
 def parquet(folder: Path) -> None:
     queries = [{"impression_id": q.number, "ts": q.at, "price": Decimal("1.50")} for q in QUERIES]
     clicks = [
@@ -118,6 +127,7 @@ FORM = {"column": "when", "format": "%d.%m.%Y %H:%M:%S", "zone": "UTC"}
 SHAPES = [
     (nested, ("meta.id",), "at", ("event.ids[1]",), "time", ("ctx.query.id",), {"lookback": "1h"}),
     (odd_dates, ("query_id",), FORM, ("click_id",), FORM, ("query",), {"lookback": "1h"}),
+    (over_lines, ("query_id",), FORM, ("click_id",), FORM, ("query",), {"lookback": "1h"}),
     (parquet, ("impression_id",), "ts", ("click_id",), "ts", ("impression_id",), "impression_ts"),
     (
         composite,

@@ -49,6 +49,7 @@ class Files(Strict):
     )
     separator: str = Field(",", min_length=1, max_length=1, description="of CSV: one character between fields")
     columns: tuple[str, ...] | None = Field(None, description="of CSV: names of the columns, if no header names them")
+    multiline: bool = Field(False, description="of CSV: whether quoted fields hold line ends")
 
     @field_validator("separator")
     @classmethod
@@ -70,8 +71,10 @@ class Files(Strict):
             raise ValueError(
                 "format parquet is for files named .parquet; let the path end so, such as clicks/*.parquet"
             )
-        if self.format in ("jsonl", "parquet") and (self.columns is not None or self.separator != ","):
-            raise ValueError(f"separator and columns are for CSV; remove them, or format: {self.format}")
+        if self.format in ("jsonl", "parquet") and (
+            self.columns is not None or self.separator != "," or self.multiline
+        ):
+            raise ValueError(f"separator, columns and multiline are for CSV; remove them, or format: {self.format}")
         return self
 
 

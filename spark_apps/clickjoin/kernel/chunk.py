@@ -50,7 +50,8 @@ def spread(chunks: Sequence[Chunk], sizes: Sequence[int], most: int) -> list[tup
 
 
 def _parts(chunk: Chunk, size: int, target: int) -> list[tuple[Chunk, int]]:
-    pieces = round(size / target) if chunk.end >= 0 and not chunk.lost and not may_be_packed(chunk.path) else 1
+    whole = chunk.end < 0 or chunk.lost or may_be_packed(chunk.path) or (chunk.csv and chunk.csv.multiline)
+    pieces = 1 if whole else round(size / target)
     if pieces <= 1:
         return [(chunk, size)]
     edges = [chunk.start + size * at // pieces for at in range(pieces + 1)]

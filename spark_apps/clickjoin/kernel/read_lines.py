@@ -28,6 +28,7 @@ from clickjoin.kernel.parse.lines import (
     too_long,
     whole_lines,
 )
+from clickjoin.kernel.parse.quoted_records import records_of
 from clickjoin.kernel.typed_columns.check import wrong_values
 from clickjoin.model.errors import SourceError
 
@@ -59,8 +60,7 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
         _verify(fd, packed, chunk)
         reader = _Reader(fd, packed, chunk, spec)
         start, blocks = chunk_blocks(fd, packed, chunk, reader.first, size)
-        whole = whole_lines(_sound(blocks, reader), start, spec.max_record)
-        for block in whole:
+        for block in reader.blocks(_sound(blocks, reader), start):
             yield from reader.read(block)
         if reader.broken:
             detail = f"{reader.broken}; put the whole file back, and it is read again"
@@ -107,6 +107,12 @@ class _Reader:
         self.csv = CsvParser(_header(fd, packed, chunk), chunk.csv) if chunk.csv else None
         self.json = JsonParser(needed(spec))
         self.first = len(self.csv.header) if self.csv else 0
+
+    def blocks(self, blocks: Iterator[bytes], start: int) -> Iterator[Block]:
+        """Blocks of whole records."""
+        if self.csv and self.csv.form.multiline:
+            return records_of(blocks, start, self.csv.form.separator, self.spec.max_record)
+        return whole_lines(blocks, start, self.spec.max_record)
 
     def read(self, block: Block) -> Iterator[pa.RecordBatch]:
         """Records of a block: the good ones, then the bad ones."""

@@ -104,11 +104,18 @@ def _of_csv(pattern: str, path: str, files: Sequence[Sequence[str]], each: int) 
     good = [dict(zip(names, row, strict=True)) for row in body if len(row) == len(names)]
     written: dict[str, Any] = {} if separator == "," else {"separator": separator}
     written |= {} if headed else {"columns": tuple(names)}
+    written |= {"multiline": True} if _over_lines(files, [*([names] if headed else []), *body], len(names)) else {}
     if ".csv" not in path.rsplit("/", 1)[-1]:
         written["format"] = "csv"
     return Log(
         Files(kind="files", path=pattern, **written), _columns(good), len(good), len(body) - len(good), is_csv=True
     )
+
+
+def _over_lines(files: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether quotes that have no end on their lines mostly have one further down."""
+    odd = sum(line.count('"') % 2 for lines in files for line in lines)
+    return odd > 2 * sum(len(row) != width for row in rows)
 
 
 def _separator(lines: Sequence[str]) -> str:

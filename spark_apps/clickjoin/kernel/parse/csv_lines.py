@@ -1,14 +1,16 @@
 """CSV lines to columns, and to JSON payloads; all values are text. Runs on executors.
 
 The first line of the file names the columns, if the source does not. Fields are split by a separator and quoted by `"`,
-doubled inside; a record is one line, so a quoted field holds no newline.
+doubled inside. A record is one line, unless quoted fields may hold line ends; those over several are parsed one by one,
+so that none can swallow another.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,36 +18,42 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from clickjoin.kernel.arrays import scalar, to_numpy
+from clickjoin.kernel.arrays import scalar, text_array, to_numpy
 from clickjoin.kernel.parse.by_hand import Segment
 from clickjoin.kernel.parse.lines import BOM, pick, rows_at
+from clickjoin.kernel.parse.quoted_records import MOST
 
 if TYPE_CHECKING:
     from clickjoin.kernel.parse.lines import Lines
 
 HEADER = 1 << 20  # a longer first line is no header
+csv.field_size_limit(max(csv.field_size_limit(), MOST))
 Bad = dict[int, tuple[str, str]]
 
 
 class CsvForm(NamedTuple):
-    """How a file of CSV is written: what is between fields, and the names of its columns if no header names them."""
+    """How a file of CSV is written: what is between fields, and the names of its columns if no header names them.
+
+    `multiline`: quoted fields may hold line ends.
+    """
 
     separator: str = ","
     columns: tuple[str, ...] = ()
+    multiline: bool = False
 
 
 class CsvParser:
     """Parses blocks of lines of a file with this header line (bytes, with its line ending; empty if it has none)."""
 
     def __init__(self, header: bytes, form: CsvForm) -> None:
-        self.header, self.separator, self.names, self.wrong = header, form.separator, list(form.columns), ""
+        self.header, self.form, self.names, self.wrong = header, form, list(form.columns), ""
         if not self.names:
             self._read_header(header)
 
     def _read_header(self, header: bytes) -> None:
         try:
             line = header.removeprefix(BOM).decode().rstrip("\r\n")
-            rows = list(csv.reader([line], delimiter=self.separator, strict=True))
+            rows = list(csv.reader([line], delimiter=self.form.separator, strict=True))
             self.names = rows[0] if rows else []
         except (UnicodeDecodeError, csv.Error) as error:
             self.wrong = f"the file's first line is no header: {error}"
@@ -60,11 +68,14 @@ class CsvParser:
         if self.wrong:
             return [], dict.fromkeys(range(len(lines.end)), ("bad-csv", self.wrong))
         bad = _unsound(lines)
+        segments: list[Segment] = []
+        several = set(_over_several_lines(lines)) if self.form.multiline else set()
+        if one_by_one := sorted(several - bad.keys()):
+            self._each(lines, one_by_one, segments, bad)
         keep = np.ones(len(lines.end), np.bool_)
-        keep[list(bad)] = False
+        keep[[*several, *bad]] = False
         rows = np.flatnonzero(keep)
         whole = lines.whole if len(rows) == len(keep) else pick(lines, keep).whole
-        segments: list[Segment] = []
         todo = [(0, len(rows))] if len(rows) else []
         while todo:
             low, high = todo.pop()
@@ -79,18 +90,40 @@ class CsvParser:
                 bad |= part[1]
         return segments, bad
 
+    def _each(self, lines: Lines, rows: Sequence[int], segments: list[Segment], bad: Bad) -> None:
+        """Parse records over several lines, into one segment."""
+        good, kept = [], []
+        for row in rows:
+            text = lines.whole[row].as_py().removesuffix("\n").removesuffix("\r")
+            try:
+                found = list(csv.reader(io.StringIO(text, newline=""), delimiter=self.form.separator, strict=True))
+            except csv.Error as error:
+                bad[row] = ("bad-csv", f"the record over several lines is no CSV: {error}")
+                continue
+            if len(found) != 1 or len(found[0]) != len(self.names):
+                bad[row] = ("bad-csv", self._width(len(found[0])))
+                continue
+            good.append(found[0])
+            kept.append(row)
+        if good:
+            columns = (text_array(list(column), pa.string()) for column in zip(*good, strict=True))
+            segments.append(Segment(np.array(kept, np.int64), dict(zip(self.names, columns, strict=True))))
+
+    def _width(self, found: int) -> str:
+        return (
+            f"the line has {found} fields, but the header names {len(self.names)}; "
+            f"quote fields that hold {self.form.separator!r}"
+        )
+
     def _part(self, whole: Any, rows: Any) -> tuple[Segment, Bad] | None:
         """Columns of some lines; None if a quoted field may have swallowed the end of a line."""
-        table, refused = _read(whole, len(self.names), self.separator)
+        table, refused = _read(whole, len(self.names), self.form.separator)
         numbers = [number - 1 for number, _ in refused]
         last = [column[-1].as_py() for column in table.columns] if table.num_rows else []
         if table.num_rows + len(refused) != len(rows) or any("\n" in value for value in last):
             return None
         kept = rows if not refused else np.delete(rows, numbers)
-        detail = (
-            f"the line has %d fields, but the header names {len(self.names)}; quote fields that hold {self.separator!r}"
-        )
-        bad = {int(rows[number - 1]): ("bad-csv", detail % found) for number, found in refused}
+        bad = {int(rows[number - 1]): ("bad-csv", self._width(found)) for number, found in refused}
         columns = (column.combine_chunks() for column in table.columns)
         return Segment(kept, dict(zip(self.names, columns, strict=True))), bad
 
@@ -101,6 +134,11 @@ class CsvParser:
             key = json.dumps(name, ensure_ascii=False)
             parts += [scalar(("," if parts else "{") + key + ':"'), _escaped(columns[name]), scalar('"')]
         return pc.binary_join_element_wise(*parts, scalar("}"), scalar(""))
+
+
+def _over_several_lines(lines: Lines) -> list[int]:
+    newlines = np.flatnonzero(np.frombuffer(lines.data, np.uint8) == 10)
+    return rows_at(lines, newlines[~np.isin(newlines + 1, lines.end)])
 
 
 def _unsound(lines: Lines) -> Bad:

@@ -29,11 +29,15 @@ LONGEST = 1 << 30  # what Arrow's 32-bit offsets can hold with room to spare
 
 
 class Block(NamedTuple):
-    """Bytes from `offset` on: whole lines, or part number `part` of one line that is too long."""
+    """Bytes from `offset` on: whole lines, or part number `part` of one line that is too long.
+
+    `ends`: where records end in it, if that is not with each line.
+    """
 
     offset: int
     data: bytes
     part: int | None = None
+    ends: Ints | None = None
 
 
 class Lines(NamedTuple):
@@ -109,12 +113,16 @@ def _parts(held: bytes, offset: int, part: int) -> tuple[list[Block], int]:
     return pieces, -1 if end else part + len(pieces)
 
 
+def line_ends(data: bytes) -> Ints:
+    """Ends of the lines of some bytes; the last line may have no newline."""
+    ends: Ints = np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + 1
+    return np.append(ends, len(data)) if data and not data.endswith(b"\n") else ends
+
+
 def split(block: Block) -> Lines:
-    """The lines of a block that are not blank."""
+    """The lines of a block that are not blank, or its records."""
     data = block.data
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + 1
-    if not len(ends) or ends[-1] < len(data):
-        ends = np.append(ends, len(data))
+    ends = line_ends(data) if block.ends is None else block.ends
     edges = np.concatenate([np.zeros(1, np.int64), ends])
     offsets = edges.astype(np.int32)
     if block.offset == 0 and data.startswith(BOM):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import HEAD, opened, read_at
 from clickjoin.sources.files.digests import after, root
-from clickjoin.sources.files.line_end import cut
+from clickjoin.sources.files.line_end import Ending, cut, cut_records
 from clickjoin.sources.files.probe import Work
 from clickjoin.sources.files.share import Taken
 
@@ -39,7 +39,7 @@ def piece_of(
         if want.whole:
             prints = after(fd, "", 0, work.file.size, work.file.path) if keep else ""
             return Taken(want.unread, events_of(want.unread, want.mean), False), Piece(b"", prints or "")
-        ending = cut(fd, position.offset, work.file.size, room, limit, must)
+        ending = _ending(fd, work, room, limit, must)
         length, prints = ending.end - position.offset, ""
         anchor = read_at(fd, max(ending.end - HEAD, 0), min(HEAD, ending.end)) if length else b""
         if keep and length:
@@ -48,6 +48,13 @@ def piece_of(
         raise Replaced
     records = events_of(length, want.mean) if ending.records is None else ending.records
     return Taken(length, records, ending.more), Piece(anchor, prints)
+
+
+def _ending(fd: int, work: Work, room: int, limit: int | None, must: bool) -> Ending:
+    start, size = work.position.offset, work.file.size
+    if work.quoted:
+        return cut_records(fd, start, size, room, limit, must, work.quoted, work.file.path)
+    return cut(fd, start, size, room, limit, must)
 
 
 def events_of(length: int, mean: float) -> int:

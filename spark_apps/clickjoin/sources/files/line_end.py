@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from clickjoin.kernel.file_bytes import read_at
+from clickjoin.kernel.file_bytes import plain_blocks, read_at
 from clickjoin.kernel.packed import BLOCK
+from clickjoin.kernel.parse.lines import Block, whole_lines
+from clickjoin.kernel.parse.quoted_records import MOST, QuotedRecords
 
 SAMPLE = 1 << 16
+
+
+class Quoted(NamedTuple):
+    """CSV whose records go over several lines. `closed`: nobody writes it any more, so open quotes stay open."""
+
+    separator: str
+    closed: bool
 
 
 class Ending(NamedTuple):
@@ -71,3 +81,41 @@ def _count(fd: int, start: int, stop: int, limit: int) -> Ending:
             end, records = start + int(ends[-1]) + 1, records + len(ends)
         start += len(block)
     return Ending(end, records, False)
+
+
+def cut_records(
+    fd: int, start: int, size: int, room: int, limit: int | None, must: bool, quoted: Quoted, path: str
+) -> Ending:
+    """The same for CSV whose records go over several lines; all is read, and records are counted."""
+    lines = _finished(fd, start, size, path)
+    found = QuotedRecords(quoted.separator).blocks(lines, growing=not quoted.closed)
+    end, records, stop = start, 0, start + room
+    for block in found:
+        ends = block.offset + (_part_end(block) if block.ends is None else block.ends)
+        fits = int(np.searchsorted(ends, stop, side="right"))
+        fits = fits if limit is None else min(fits, limit - records)
+        fits = max(fits, 1) if must and end == start and len(ends) else fits
+        end, records = (int(ends[fits - 1]), records + fits) if fits else (end, records)
+        if fits < len(ends):
+            return Ending(end, records, True)
+    return Ending(end, records, False)
+
+
+def records_in(sample: bytes, separator: str) -> int:
+    """How many finished records over several lines some bytes hold."""
+    found = QuotedRecords(separator).blocks([Block(0, sample)], growing=True)
+    return sum(len(block.ends) for block in found if block.ends is not None)
+
+
+def _finished(fd: int, start: int, size: int, path: str) -> Iterator[Block]:
+    """Blocks of whole lines in bytes [start, size), without the beginning of a line at the end."""
+    for block in whole_lines(plain_blocks(fd, start, size, path), start, MOST):
+        if block.part is not None or block.data.endswith(b"\n"):
+            yield block
+        elif whole := block.data[: block.data.rfind(b"\n") + 1]:
+            yield Block(block.offset, whole)
+
+
+def _part_end(block: Block) -> Any:
+    """Where a line that came in parts ends, if this is its last part."""
+    return np.array([len(block.data)] if block.data.endswith(b"\n") else [], np.int64)

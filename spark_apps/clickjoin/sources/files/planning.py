@@ -13,7 +13,7 @@ from clickjoin.model.split import Budget, Problem
 from clickjoin.sources.files.file_end import Piece, Replaced, piece_of, root_of
 from clickjoin.sources.files.identity import Match, adopt, follow, unread
 from clickjoin.sources.files.listing import Found, Listing, list_files, unreadable
-from clickjoin.sources.files.probe import FileProbe, Work
+from clickjoin.sources.files.probe import FileProbe, FormOf, Work, no_csv
 from clickjoin.sources.files.proving import (
     Doubt,
     Memory,
@@ -39,15 +39,16 @@ def make_plan(
     *,
     keep: bool = True,
     fence: AllowedFolders | None = None,
+    csv: FormOf = no_csv,
 ) -> FilePlan:
-    """Plan a batch of the files that a glob names. `now` in seconds since 1970.
+    """Plan a batch of the files that a glob names. `now` in seconds since 1970; `csv`: how a file's CSV is written.
 
     A file that is as it was, with nothing unread, is not opened. A folder that does not exist changes nothing. Without
     `keep`, positions and splits get no digests, and what is taken is not read.
     """
     memory = memory or Memory()
     known = memory.over(positions)
-    probe = FileProbe(now, fence, memory.lot)
+    probe = FileProbe(now, fence, memory.lot, csv)
     listing, match = _survey(pattern, known, probe)
     if listing.missing:
         return FilePlan(problems=listing.problems)
@@ -203,7 +204,8 @@ class _Draft:
             self.backlog_events += left / max(work.want.mean, 1)
         elif left and self.probe.now - work.file.mtime_ns / 1e9 > STALE_SECONDS:
             path, since = work.file.path, datetime.fromtimestamp(work.file.mtime_ns // 10**9, UTC)
-            detail = f"{path} ends in half a line since {since:%Y-%m-%d %H:%M:%S}Z; end the line, and it is read"
+            what = "half a line, or inside quotes," if work.quoted else "half a line"
+            detail = f"{path} ends in {what} since {since:%Y-%m-%d %H:%M:%S}Z; end the line, and it is read"
             self.problems.append(Problem("unfinished-line", path, detail, work.file.size - left, left))
 
     def plan(self, positions: Mapping[str, FilePosition], memory: Memory) -> FilePlan:

@@ -20,11 +20,12 @@ from clickjoin.kernel.file_bytes import (
     read_at,
 )
 from clickjoin.kernel.packed import BrokenFile, is_complete, is_packed, is_parquet, may_be_packed, unpacked_size
+from clickjoin.kernel.parse.csv_lines import CsvForm
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Problem
 from clickjoin.sources.files.digests import last_is
 from clickjoin.sources.files.identity import Verdict, unread
-from clickjoin.sources.files.line_end import SAMPLE
+from clickjoin.sources.files.line_end import SAMPLE, Quoted, records_in
 from clickjoin.sources.files.listing import Found, unreadable
 from clickjoin.sources.files.proofs import proof_of
 from clickjoin.sources.files.proving import Prover, carried
@@ -32,8 +33,14 @@ from clickjoin.sources.files.share import Want
 from clickjoin.sources.files.state import FilePosition
 
 SETTLE_SECONDS = 10  # a packed file whose last write is older than this is taken as complete
-ABANDONED_SECONDS = 3600  # so is a Parquet file without its footer, which is written last, once this has passed
+ABANDONED_SECONDS = 3600  # so is Parquet without its footer, which is written last, and CSV with quotes left open
+FormOf = Callable[[str], CsvForm | None]  # by a file's path
 QUICK = 4 << 20  # a packed file up to this size is unpacked to see whether it is complete
+
+
+def no_csv(path: str) -> CsvForm | None:
+    """The form of a file that is no CSV."""
+    return None
 
 
 @dataclass(frozen=True)
@@ -43,13 +50,16 @@ class Work:
     file: Found
     position: FilePosition
     want: Want
+    quoted: Quoted | None = None
 
 
 class FileProbe:
     """Looks into files at one moment (`now` in seconds since 1970), and gathers the problems that it meets."""
 
-    def __init__(self, now: float, fence: AllowedFolders | None = None, lot: Random | None = None) -> None:
-        self.now, self.fence = now, fence
+    def __init__(
+        self, now: float, fence: AllowedFolders | None = None, lot: Random | None = None, csv: FormOf = no_csv
+    ) -> None:
+        self.now, self.fence, self.csv = now, fence, csv
         self.problems: list[Problem] = []
         self.prover = Prover(now, lot or Random(), fence)
         self.rewritten: set[str] = set()
@@ -155,7 +165,15 @@ class FileProbe:
             if len(sample) < min(SAMPLE, file.size - offset):
                 return None  # truncated since it was listed
         position = self._position(file, known, head)
-        return Work(file, position, _packed_want(fd, file, position) if packed else _want(sample, file.size - offset))
+        if packed:
+            return Work(file, position, _packed_want(fd, file, position))
+        quoted = self._quoted(file)
+        records = records_in(sample, quoted.separator) if quoted else sample.count(b"\n")
+        return Work(file, position, Want(file.size - offset, len(sample) / max(records, 1)), quoted)
+
+    def _quoted(self, file: Found) -> Quoted | None:
+        form = self.csv(file.path)
+        return Quoted(form.separator, self._aged_by(file, ABANDONED_SECONDS)) if form and form.multiline else None
 
     def _position(self, file: Found, known: FilePosition | None, head: bytes) -> FilePosition:
         if known is None:
@@ -174,11 +192,6 @@ def _new(file: Found, head: bytes) -> FilePosition:
         file.path, file.device, file.inode, 0, file.size, file.mtime_ns, len(head), print_, 0, "",
         written_ns=file.mtime_ns, changed_ns=file.ctime_ns,
     )  # fmt: skip
-
-
-def _want(sample: bytes, length: int) -> Want:
-    lines = sample.count(b"\n")
-    return Want(length, len(sample) / max(lines, 1))
 
 
 def _packed_want(fd: int, file: Found, position: FilePosition) -> Want:

@@ -68,7 +68,10 @@ class FilesSource(Source):
         files are deleted for good: should one come back it is read whole.
         """
         known = self._positions.of(offsets)
-        plan = make_plan(self._pattern, known, budget, self._now(), self._memory, keep=self._keep, fence=self._fence)
+        plan = make_plan(
+            self._pattern, known, budget, self._now(), self._memory,
+            keep=self._keep, fence=self._fence, csv=lambda path: csv_form(self._config, path),
+        )  # fmt: skip
         return plan.to_source_plan()
 
     def lost(self, splits: Sequence[Split]) -> dict[str, str]:
@@ -156,4 +159,4 @@ def csv_form(source: Files, path: str) -> CsvForm | None:
     """How a file's CSV is written; None if it is read as JSON. By the format that is given, or by the file's name."""
     named = re.search(r"\.csv(\.|$)", path.rsplit("/", 1)[-1])
     is_csv = source.format == "csv" if source.format else bool(named)
-    return CsvForm(source.separator, source.columns or ()) if is_csv else None
+    return CsvForm(source.separator, source.columns or (), source.multiline) if is_csv else None
