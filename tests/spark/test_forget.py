@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from clickjoin.dates.backfill import RawLogs, land
 from clickjoin.dates.rebuild import rebuild
+from clickjoin.erasure import forget as erasure
 from clickjoin.event_store import landing
 from clickjoin.jobs.erasing import forget
 from clickjoin.jobs.registry import rebuild as rebuild_table
@@ -280,6 +281,37 @@ def test_verification_finds_what_a_sleeper_lands_and_takes_it_out(
     assert verify(bench, repair=True).ok
     assert holding(bench) == {}
     assert bench.places()["joined"] == ["c", "g", "h"]
+
+
+def test_a_batch_that_claims_before_the_sweep_is_carried_through_after_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read the list before, and dies once it has claimed: only what was forgotten is missing in the end."""
+    bench.clicks(other("w", 52, Q), other("x", 53, P), mine("y", 54, P))
+    late = bench.replica("main")
+    stopped(monkeypatch, "planned", late.join_once)
+    sweep = erasure.sweep
+
+    def swept_late(*given: Any) -> dict[str, int]:
+        with monkeypatch.context() as patch:
+            patch.setattr(erasure, "sweep", sweep)
+            patch.setattr(landing, "not_to_land", lambda _: {})
+            stopped(monkeypatch, "claimed", bench.replica("main").join_once)
+            return sweep(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(erasure, "sweep", swept_late)
+        assert run(bench)["open"] == ["bench/main/join/3"]
+    bench.engine = bench.replica("main")
+    while bench.engine.join_once():
+        pass
+    assert bench.places()["joined"] == ["c", "g", "h", "w"]
+    assert verify(bench, repair=True).ok
+    run(bench)
+    assert holding(bench) == {}
+    assert found(verify(bench)) == {}
+    assert bench.accounts()["agree"]
+    assert set("cghw") <= set(bench.places()["joined"])
 
 
 def test_by_ids_and_by_values_of_the_output(bench: Bench, tmp_path: Path) -> None:

@@ -155,6 +155,7 @@ def test_a_proposal_joins_all(folder: Path, shape: tuple[Any, ...]) -> None:
     write, *expected = shape
     write(folder)
     proposal = propose("queries/*", "clicks/*", folder)
+    assert ("multiline: true" in proposal.text) == (write is over_lines)
     assert [choice.value for choice in proposal.choices.values()] == expected
     (folder / "p.yaml").write_text(proposal.text)
     found = validate(load(folder / "p.yaml"))
@@ -189,6 +190,34 @@ def test_types_of_csv_are_what_its_texts_stand_for(folder: Path) -> None:
         "zip": ("primary.zip", "STRING"),
         "a_b": ("primary.`a.b`", "STRING"),
     }
+
+
+def test_few_records_without_an_id_hide_none(folder: Path) -> None:
+    nested(folder)
+    for name, file in (("queries", "more.jsonl"), ("clicks", "more.jsonl")):
+        lines(folder / name / file, [{"note": "no id"}, {"meta": {}, "event": 7}])
+    choices = propose("queries/*", "clicks/*", folder).choices
+    assert choices["primary.event_id"].value == ("meta.id",)
+    assert choices["foreign.event_id"].value == ("event.ids[1]",)
+    assert choices["foreign.primary_id"].value == ("ctx.query.id",)
+
+
+def test_few_small_numbers_are_no_ids_although_all_of_them_are_known(folder: Path) -> None:
+    lines(folder / "queries" / "q.jsonl", [{"seq": q.number, "at": iso(q.at)} for q in QUERIES])
+    lines(folder / "clicks" / "c.jsonl", [
+        {"id": c.name, "pid": c.number % 11, "of": c.query.number + 9, "at": iso(c.at)} for c in CLICKS
+    ])  # fmt: skip
+    choice = propose("queries/*", "clicks/*", folder).choices["foreign.primary_id"]
+    assert choice.value == ("of",)
+    assert "different ones" in choice.why
+
+
+def test_prices_are_no_ids(folder: Path) -> None:
+    table = pa.table({"price": [Decimal(n) / 100 for n in range(300)], "name": [q.name for q in QUERIES],
+                      "ts": [q.at for q in QUERIES]})  # fmt: skip
+    pq.write_table(table, folder / "queries" / "q.parquet")
+    lines(folder / "clicks" / "c.jsonl", [{"click_id": c.name, "query": c.query.name, "at": iso(c.at)} for c in CLICKS])
+    assert propose("queries/*", "clicks/*", folder).choices["primary.event_id"].value == ("name",)
 
 
 def test_what_cannot_be_derived_is_left_to_fill_in(folder: Path) -> None:

@@ -30,10 +30,10 @@ def feed(folder: Path, pattern: str = "*.csv*", **fields: Any) -> Feed:
     return Feed(folder, pattern, **{"multiline": True} | fields)
 
 
-def record(number: int, text: str = "a\nb") -> bytes:
+def record(number: int, text: str = "a\nb", quoting: int = csv.QUOTE_MINIMAL) -> bytes:
     """One good record."""
     made = io.StringIO()
-    csv.writer(made, lineterminator="\n").writerow([f"h:1:{BASE + number}", text])
+    csv.writer(made, lineterminator="\n", quoting=quoting).writerow([f"h:1:{BASE + number}", text])
     return made.getvalue().encode()
 
 
@@ -54,16 +54,20 @@ def ends_by_hand(data: bytes, separator: bytes, most: int) -> list[int]:
 
 
 def _end(data: bytes, at: int, separator: bytes) -> int | None:
+    """Where the record that begins here ends; None where it does not, or is none."""
     quoted, fresh = False, True
     while at < len(data):
         byte = data[at : at + 1]
         if quoted and data[at : at + 2] == b'""':
             at += 1
-        elif quoted:
-            quoted = byte != b'"'
-        elif byte == b"\n":
+        elif quoted and byte == b'"':
+            after = data[at + 1 : at + 3].removeprefix(b"\r")[:1]
+            if after not in (b"", b"\n") and data[at + 1 : at + 2] != separator:
+                return None
+            quoted = False
+        elif not quoted and byte == b"\n":
             return at + 1
-        else:
+        elif not quoted:
             quoted, fresh = fresh and byte == b'"', byte == separator
         at += 1
     return None if quoted else at
@@ -77,7 +81,7 @@ def test_records_end_where_they_do_by_hand(
     monkeypatch.setattr(quoted_records, "MOST", FEW)
     monkeypatch.setattr(line_end, "MOST", FEW)
     folder, separator = tmp_path_factory.mktemp("grown"), data.draw(st.sampled_from([",", "|", "\t"]))
-    part = st.text(st.sampled_from('"""\n\nab' + separator), min_size=1, max_size=40).map(str.encode)
+    part = st.text(st.sampled_from('"""\n\nab\r' + separator), min_size=1, max_size=40).map(str.encode)
     parts = data.draw(st.lists(part, min_size=1, max_size=6))
     path, rows = folder / "a.csv", list[dict[str, Any]]()
     source = feed(folder, separator=separator, columns=("id", "text"))
@@ -157,6 +161,19 @@ def test_a_quote_too_many_costs_one_record(tmp_path: Path) -> None:
     assert [(row["reason"], row["raw"]) for row in rows if row["reason"]] == [("bad-csv", bad)]
 
 
+@pytest.mark.parametrize("quoted", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize("bad", ['{},"never ends', '{},"x""', '"{},x', '"{}","a "b" c', '{},"a"b', '"{}","a "b" c"'])
+@pytest.mark.parametrize("text", ["plain", "two\nlines", 'a "b"\n"c"', ""])
+def test_a_quote_too_many_costs_no_neighbour(tmp_path: Path, quoted: int, bad: str, text: str) -> None:
+    path, source = tmp_path / "a.csv", feed(tmp_path)
+    wrong = bad.format(f"h:1:{BASE}").encode() + b"\n"
+    append(path, HEADER + record(1, text, quoted) + wrong + b"".join(record(at, text, quoted) for at in range(2, 9)))
+    age(path, 2 * 3600)
+    rows = source.read(source.plan().splits)
+    assert numbers(rows) == list(range(1, 9))
+    assert [(row["reason"], row["raw"]) for row in rows if row["reason"]] == [("bad-csv", wrong)]
+
+
 def test_a_quote_too_many_far_from_the_end(tmp_path: Path) -> None:
     path, source = tmp_path / "a.csv", feed(tmp_path)
     plain = b"".join(record(at, "x" * 100) for at in range(2, 12_000))
@@ -164,13 +181,15 @@ def test_a_quote_too_many_far_from_the_end(tmp_path: Path) -> None:
     assert source.step() == list(range(2, 12_000))
 
 
-@pytest.mark.parametrize("bad", [b'h:1:1,"a\nb",c\n', b'h:1:1,"a\nb"c\n', b'"h:1:1\n","a\rb"\n'])
-def test_a_bad_record_over_lines_between_good_ones(tmp_path: Path, bad: bytes) -> None:
-    (tmp_path / "a.csv").write_bytes(HEADER + record(1) + bad + record(2))
+@pytest.mark.parametrize("bad", [
+    [b'h:1:1,"a\nb",c\n'], [b'h:1:1,"a\n', b'b"c\n'], [b'"h:1:1\n","a\rb"\n'],
+])  # fmt: skip
+def test_a_bad_record_over_lines_between_good_ones(tmp_path: Path, bad: list[bytes]) -> None:
+    (tmp_path / "a.csv").write_bytes(HEADER + record(1) + b"".join(bad) + record(2))
     source = feed(tmp_path)
     rows = source.read(source.plan().splits)
     assert numbers(rows) == [1, 2]
-    assert [(row["reason"], row["raw"]) for row in rows if row["reason"]] == [("bad-csv", bad)]
+    assert [(row["reason"], row["raw"]) for row in rows if row["reason"]] == [("bad-csv", raw) for raw in bad]
 
 
 def test_it_is_read_by_one_task_and_counted_in_records(tmp_path: Path) -> None:

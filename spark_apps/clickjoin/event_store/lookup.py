@@ -33,6 +33,8 @@ def look_up(
 ) -> DataFrame:
     """Add `found` (BOOLEAN) and `primary` (record as JSON text), and the found event's `primary_time`, to each row.
 
+    `emptied` (BOOLEAN): the primary event is there, and its record was forgotten: one such is not found.
+
     A primary event that arrived twice counts once: the first that landed. `version`: of table `primary`; else as of
     now. `floor`: primary events from before it are left alone (registry.boundary).
     """
@@ -58,11 +60,12 @@ def look_up(
 
 
 def _renamed(held: DataFrame) -> DataFrame:
+    emptied = F.col("payload") == F.lit(EMPTIED)  # within a lookback another event of this id may be left
     return held.select(
         F.col("event_id").alias("p_id"),
         F.col("event_time").alias("p_time"),
         F.col("payload").alias("primary"),
-        F.struct("landed_at", "replica", "source_partition", "offset").alias("p_order"),
+        F.struct(emptied.alias("emptied"), "landed_at", "replica", "source_partition", "offset").alias("p_order"),
     )
 
 
@@ -72,8 +75,9 @@ def _first(rows: DataFrame, key: tuple[str, ...] = EVENT_KEY) -> DataFrame:
 
 
 def _found(joined: DataFrame) -> DataFrame:
-    known = F.col("primary") != F.lit(EMPTIED)  # one that was forgotten is joined to no more
-    joined = joined.withColumns({name: F.when(known, F.col(name)) for name in ("p_id", "p_time", "primary")})
+    known = F.col("primary") != F.lit(EMPTIED)
+    columns = {name: F.when(known, F.col(name)) for name in ("p_id", "p_time", "primary")}
+    joined = joined.withColumns({"emptied": F.coalesce(~known, F.lit(False))} | columns)
     return (
         joined.withColumn("found", F.col("p_id").isNotNull())
         .withColumn("primary_time", F.coalesce("p_time", "primary_time"))

@@ -89,13 +89,12 @@ def not_to_land(delta: DeltaReader) -> dict[str, Forgotten]:
         return {}
     rows = delta.read(TABLE, columns=["stream", *EVENT_KEY, "digest"])
     events = rows.filter(pc.is_null(rows["digest"]))
-    primaries = frozenset(events.filter(pc.equal(events["stream"], "primary"))["event_id"].to_pylist())
     found = {}
     for name in STREAMS:
         own, bad = (part.filter(pc.equal(part["stream"], name)) for part in (events, rows))
         digests = frozenset(bad["digest"].drop_null().to_pylist())
         keys = own.select(list(EVENT_KEY)).cast(Forgotten().keys.schema)
-        found[name] = Forgotten(keys, primaries if name == "foreign" else frozenset(), digests)
+        found[name] = Forgotten(keys, digests)
     return found
 
 

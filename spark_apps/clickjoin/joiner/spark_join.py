@@ -15,6 +15,7 @@ from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.lookup import look_up
 from clickjoin.joiner.port import MAX_DRIVER_ROWS, Outcome, Tally
 from clickjoin.kernel.adapter import MISFITS, Adapter, ArrowAdapter, BothRecords
+from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.errors import AdapterError, ConfigError, ServerLost, SourceMoved
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY, moment
@@ -40,7 +41,8 @@ class SparkJoin:
     def from_claims(self, ctx: Context, work: JoinInput) -> Outcome:
         """The outcome of a batch whose claims are committed: they alone say what it may publish. Errors: AdapterError.
 
-        An event that it claimed as joined, and whose primary event is not to be found, has status `broken`.
+        An event that it claimed as joined, and whose primary event is not to be found, has status `broken`; where one
+        of the two has been forgotten since, `repeat`: its claim stays, and no row is due.
         """
         # What a batch has claimed is there until it is settled, wherever the floor stands by then.
         return self._outcome(ctx, adapted_rows(ctx, work, None), _claimed_status(), final=True)
@@ -103,11 +105,13 @@ def _adapted(ctx: Context, screened: DataFrame, work: JoinInput, floor: datetime
     matched = looked.where("found").drop("found")
     merged = _call(ctx, "merge", matched, (*EVENT_KEY, *ctx.adapter.columns))
     merged = _checked(ctx, "merge", merged.select(*EVENT_KEY, *_typed(ctx)), matched)
-    kept = looked.select(*EVENT_KEY, "found", F.col("primary_time").alias("found_time"), F.lit(True).alias("kept"))
+    kept = looked.select(
+        *EVENT_KEY, "found", "emptied", F.col("primary_time").alias("found_time"), F.lit(True).alias("kept")
+    )
     done = merged.withColumn("merged", F.lit(True))
     whole = screened.join(kept, list(EVENT_KEY), "left").join(done, list(EVENT_KEY), "left")
     whole = whole.withColumn("primary_time", F.coalesce("found_time", "primary_time")).drop("found_time")
-    flags = {name: F.coalesce(F.col(name), F.lit(False)) for name in ("found", "kept", "merged")}
+    flags = {name: F.coalesce(F.col(name), F.lit(False)) for name in ("found", "emptied", "kept", "merged")}
     return whole.withColumns(flags)
 
 
@@ -186,8 +190,10 @@ def _first_status(ctx: Context) -> Any:
 
 
 def _claimed_status() -> Any:
+    forgotten = F.col("emptied") | (F.col("payload") == F.lit(EMPTIED))
     return (
-        F.when((F.col("standing") == "mine") & (F.col("claimed") == "joined") & ~F.col("merged"), "broken")
+        F.when((F.col("standing") == "mine") & ~F.col("merged") & forgotten, "repeat")
+        .when((F.col("standing") == "mine") & (F.col("claimed") == "joined") & ~F.col("merged"), "broken")
         .when(F.col("standing") == "mine", F.col("claimed"))
         .when(F.col("standing").isin("repeat", "expired"), F.col("standing"))
         .otherwise("pending")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, scalar, to_numpy
+from clickjoin.kernel.arrays import bool_array, scalar
 from clickjoin.kernel.event_key import found_among
 from clickjoin.kernel.parquet_scan import KEYS
 
@@ -23,13 +23,9 @@ _NONE = KEYS.empty_table()
 
 
 class Forgotten(NamedTuple):
-    """What was forgotten of a stream. `keys`: event_id and event_time; `digests` (see `digest`) of bad records.
-
-    `primaries`: ids of primary events, by the foreign stream: an event that names one finds none.
-    """
+    """What was forgotten of a stream. `keys`: event_id and event_time; `digests` (see `digest`) of bad records."""
 
     keys: pa.Table = _NONE
-    primaries: frozenset[str] = frozenset()
     digests: frozenset[str] = frozenset()
 
 
@@ -43,14 +39,11 @@ def digest(raw: bytes) -> str:
 
 def without_records(good: pa.Table, known: Forgotten, *, foreign: bool) -> pa.Table:
     """Good records, those that were forgotten without what they held. Columns in: those of RECORDS_DDL."""
-    if not (known.keys.num_rows or known.primaries):
+    if not known.keys.num_rows:
         return good
     gone = found_among(good, known.keys)
     rows = _with(good, "payload", gone, EMPTIED)
-    if not foreign:
-        return rows
-    named = pc.is_in(good["primary_id"], value_set=pa.array(sorted(known.primaries), good["primary_id"].type))
-    return _with(rows, "primary_id", gone | to_numpy(named), NO_ID)
+    return _with(rows, "primary_id", gone, NO_ID) if foreign else rows
 
 
 def without_bytes(bad: pa.Table, known: Forgotten) -> pa.Table:

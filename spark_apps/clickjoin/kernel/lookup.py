@@ -56,18 +56,12 @@ def look_up(
     """
     if not new.num_rows:
         return np.zeros(0, np.int64), pa.Table.from_batches([], _HELD)
-    rows, found = _look_up(new, primary, lookback, floor)
-    known = pc.not_equal(found["payload"], scalar(EMPTIED))
-    return (rows, found) if pc.all(known).as_py() else (rows[to_numpy(known)], found.filter(known))
-
-
-def _look_up(
-    new: pa.Table, primary: Files, lookback: int | None, floor: int | None
-) -> tuple[np.ndarray[Any, Any], pa.Table]:
     named = micros(new) - lookback if lookback is not None else micros(new, "primary_time")
     held = _primaries(primary, new["primary_id"], TimeRanges(np.unique(named), lookback or 0), exact=lookback is None)
     if floor is not None:
         held = held.filter(bool_array(micros(held) >= floor))
+    known = pc.not_equal(held["payload"], scalar(EMPTIED))
+    held = held if pc.all(known).as_py() else held.filter(known)
     one, other = equi_join(new["primary_id"], held["event_id"])
     wanted, at = micros(new, "event_time" if lookback is not None else "primary_time")[one], micros(held)[other]
     if lookback is None:

@@ -26,6 +26,7 @@ _EARLIEST, _LATEST = (round(datetime(year, 1, 1, tzinfo=UTC).timestamp() * MICRO
 _TIME_NAME = re.compile(r"(^|[^a-z])(ts|time|timestamp|date|datetime|at|when|created|occurred|micros|millis|epoch)"
                         r"([^a-z]|$)|time|_at$|_ts$", re.IGNORECASE)  # fmt: skip
 _ID_NAME = re.compile(r"(^|[^a-z])(id|ids|uuid|guid|key|seq|nr)([^a-z]|$)|id$", re.IGNORECASE)
+_FRACTION = re.compile(r"-?\d+\.\d+")
 _NEARLY = 0.95
 
 
@@ -52,11 +53,15 @@ def texts(values: Sequence[Any]) -> list[str | None]:
             for value in values]  # fmt: skip
 
 
+def is_fraction(values: Sequence[str | None]) -> bool:
+    """Whether all values are numbers with a fraction, such as prices: no ids."""
+    return all(value is None or _FRACTION.fullmatch(value) for value in values)
+
+
 def distinct_share(values: Sequence[Any]) -> float:
-    """Distinct values among all of a column; 0 where some are missing or not hashable."""
-    if not values or any(value is None for value in values):
-        return 0.0
-    return len(set(values)) / len(values)
+    """Distinct values among those of a column; 0 where more than a few are missing: a log has bad records as well."""
+    known = [value for value in values if value is not None]
+    return len(set(known)) / len(known) if known and len(known) >= _NEARLY * len(values) else 0.0
 
 
 def time_in_ids(values: Sequence[str | None]) -> str | None:

@@ -84,6 +84,8 @@ def flow(value: Any) -> str:
         return "{" + ", ".join(f"{key}: {flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return flow(value[0]) if len(value) == 1 else f"[{', '.join(map(flow, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
     text = str(value)
     return text if text.isidentifier() and yaml.safe_load(text) == text else _quoted(text)
 

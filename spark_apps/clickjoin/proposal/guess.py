@@ -8,11 +8,12 @@ from itertools import combinations
 from typing import Any
 
 from clickjoin.model.ids import MICROS, embedded_micros, uuid7_micros
-from clickjoin.proposal.columns import Time, as_time, distinct_share, is_named_id, texts, time_in_ids
+from clickjoin.proposal.columns import Time, as_time, distinct_share, is_fraction, is_named_id, texts, time_in_ids
 from clickjoin.proposal.logs import Log
 
 SURE, LIKELY, GUESS = "sure", "likely", "a guess"
 _UNIQUE, _MOST_PARTS = 0.97, 3
+_WIDE = 0.1  # of the primary ids that foreign records could name, so many are named at least
 _MOST_IDS = (24, 8, 8)  # columns that are tried alone, in pairs, in threes
 _HOUR = 3600
 
@@ -60,9 +61,13 @@ Lookup = tuple[tuple[str, ...], tuple[str, ...]]  # columns of the primary log, 
 
 
 def _ids(log: Log) -> Ids:
-    """Columns that may be ids: what holds times is none, unless it is named like one."""
-    known = ((name, values) for name, values in log.columns.items() if is_named_id(name) or not as_time(name, values))
-    return {name: found for name, values in known if any(found := texts(values))}
+    """Columns that may be ids: what holds times or fractions is none, unless it is named like one."""
+    columns = ((name, values, texts(values)) for name, values in log.columns.items())
+    return {
+        name: found
+        for name, values, found in columns
+        if any(found) and (is_named_id(name) or not (is_fraction(found) or as_time(name, values)))
+    }
 
 
 def _key(ids: Ids, names: Sequence[str]) -> list[tuple[str, ...] | None]:
@@ -79,11 +84,10 @@ def _lookup(ids: Ids, named: Ids) -> Lookup | None:
             keys, names = tuple(mine for mine, _ in some), tuple(theirs for _, theirs in some)
             if len(set(keys)) < count or len(set(names)) < count or distinct_share(_key(ids, keys)) < _UNIQUE:
                 continue
-            known = set(_key(ids, keys))
-            wanted = [key for key in _key(named, names) if key]
-            share = sum(key in known for key in wanted) / max(len(wanted), 1)
-            # Of columns that agree equally well, one that is named like an id comes first.
-            score = share + 0.01 * sum(is_named_id(name) for name in (*keys, *names)) / count
+            share, spread = _agreement(_key(ids, keys), _key(named, names))
+            # A number of few values is found among any numbers. Of columns that agree equally well, one that is named
+            # like an id comes first.
+            score = share + min(spread, _WIDE) + 0.01 * sum(is_named_id(name) for name in (*keys, *names)) / count
             best = max(best, (score, (keys, names)), key=lambda item: item[0]) if share > 0.1 else best
         if best[1]:
             return best[1]
@@ -104,12 +108,22 @@ def _alike(ids: Ids, named: Ids) -> list[tuple[str, str, float]]:
     return found
 
 
+def _agreement(ids: Sequence[Any], named: Sequence[Any]) -> tuple[float, float]:
+    """Share of the keys of foreign records that are primary ids, and how many of these they could name they do."""
+    known, wanted = set(ids) - {None}, [key for key in named if key]
+    found = [key for key in wanted if key in known]
+    return len(found) / max(len(wanted), 1), len(set(found)) / max(min(len(known), len(wanted)), 1)
+
+
 def _of_lookup(lookup: Lookup, ids: Ids, named: Ids) -> tuple[str, str]:
-    known, wanted = set(_key(ids, lookup[0])), [key for key in _key(named, lookup[1]) if key]
-    found = sum(key in known for key in wanted)
-    share = found / max(len(wanted), 1)
-    why = f"{found:,} of {len(wanted):,} sampled foreign records name one of {len(known):,} primary ids by it"
-    return (SURE if share > 0.5 else LIKELY if share > 0.1 else GUESS), why
+    known, wanted = set(_key(ids, lookup[0])) - {None}, [key for key in _key(named, lookup[1]) if key]
+    share, spread = _agreement(_key(ids, lookup[0]), wanted)
+    found = [key for key in wanted if key in known]
+    why = (
+        f"{len(found):,} of {len(wanted):,} sampled foreign records name one of {len(known):,} primary ids by it, "
+        f"{len(set(found)):,} different ones"
+    )
+    return (GUESS if share <= 0.1 else LIKELY if share <= 0.5 or spread < _WIDE else SURE), why
 
 
 def _own_id(ids: Ids, avoid: tuple[str, ...] = ()) -> Choice:
@@ -122,8 +136,8 @@ def _own_id(ids: Ids, avoid: tuple[str, ...] = ()) -> Choice:
         if share >= _UNIQUE:
             is_id = all(is_named_id(name) or time_in_ids(ids[name]) for name in names)
             sure = SURE if is_id and len(names) == 1 else LIKELY if is_id else GUESS
-            return Choice(names, sure, f"{len(set(key)):,} of {len(key):,} sampled records differ in it")
-    return Choice(("FILL_IN",), GUESS, "no column, nor three together, differs from record to record")
+            return Choice(names, sure, f"{len(set(key) - {None}):,} of {len(key):,} sampled records differ in it")
+    return Choice(("FILL_IN",), GUESS, "no column, nor three together, differs in nearly all records")
 
 
 def _sets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:

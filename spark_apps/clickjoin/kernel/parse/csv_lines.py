@@ -20,8 +20,8 @@ import pyarrow.csv
 
 from clickjoin.kernel.arrays import scalar, text_array, to_numpy
 from clickjoin.kernel.parse.by_hand import Segment
-from clickjoin.kernel.parse.lines import BOM, pick, rows_at
-from clickjoin.kernel.parse.quoted_records import MOST
+from clickjoin.kernel.parse.lines import BOM, pick, rows_at, rows_of
+from clickjoin.kernel.parse.quoted_records import MOST, QUOTE, QuotedRecords
 
 if TYPE_CHECKING:
     from clickjoin.kernel.parse.lines import Lines
@@ -70,6 +70,8 @@ class CsvParser:
         bad = _unsound(lines)
         segments: list[Segment] = []
         several = set(_over_several_lines(lines)) if self.form.multiline else set()
+        if self.form.multiline:
+            bad |= self._misquoted(lines, several)
         if one_by_one := sorted(several - bad.keys()):
             self._each(lines, one_by_one, segments, bad)
         keep = np.ones(len(lines.end), np.bool_)
@@ -89,6 +91,13 @@ class CsvParser:
                 segments.append(part[0])
                 bad |= part[1]
         return segments, bad
+
+    def _misquoted(self, lines: Lines, several: set[int]) -> Bad:
+        """Records on one line whose quotes close no field: they may be the beginning of one that has no end."""
+        whole = QuotedRecords(self.form.separator).is_whole
+        rows = [row for row in rows_of(lines, QUOTE) if row not in several]
+        why = ("bad-csv", "a quote has no end, or stands inside a quoted field; double quotes inside of it")
+        return {row: why for row in rows if not whole(lines.whole[row].as_buffer().to_pybytes())}
 
     def _each(self, lines: Lines, rows: Sequence[int], segments: list[Segment], bad: Bad) -> None:
         """Parse records over several lines, into one segment."""

@@ -1,8 +1,9 @@
 """Records of CSV that hold line ends inside quotes: where they end. Runs on executors, and where batches are planned.
 
-A quote opens a field only where the field begins; inside, two quotes are one. A record that has no end within `MOST`
-bytes has a quote too many: its first line stands alone, and the next line begins a record. So one such quote costs one
-record, and where records end depends on nothing but the bytes from the beginning of a record on, however they are cut.
+A quote opens a field only where the field begins; inside, two quotes are one, and one closes the field, so that a
+separator or the line's end follows. A record where something else follows, or that has no end within `MOST` bytes, has
+a quote too many: its first line stands alone, and the next line begins a record. So one such quote costs one record,
+and where records end depends on nothing but the bytes from the beginning of a record on, however they are cut.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ class QuotedRecords:
     """Finds the ends of records whose fields are separated so."""
 
     def __init__(self, separator: str) -> None:
-        mark = re.escape(separator.encode())
-        rest = rb"[^%b\n]*+" % mark
-        field = rb'(?:"(?:[^"\n]++|"")*+"%b|[^"%b\n]%b|)' % (rest, mark, rest)
-        more = rb"(?:%b%b)*+\n?" % (mark, field)
-        self._whole, self._closing = re.compile(field + more), re.compile(rb'(?:[^"\n]++|"")*+"' + rest + more)
+        mark, inner = re.escape(separator.encode()), rb'(?:[^"\n]++|"")*+'
+        field = rb'(?:"%b"|[^"%b\n][^%b\n]*+|)' % (inner, mark, mark)
+        more, opened = rb"(?:%b%b)*+\r?\n?" % (mark, field), rb'(?:%b%b)*+"%b\n?' % (field, mark, inner)
+        self._whole, self._opening = re.compile(field + more), re.compile(opened)  # of a line outside of quotes
+        self._closing = re.compile(rb'%b"%b' % (inner, more))  # of a line inside
+        self._inside = re.compile(rb'%b(?:\n?|"%b%b)' % (inner, mark, opened))
 
     def blocks(self, lines: Iterable[Block], *, growing: bool = False) -> Iterator[Block]:
         """Blocks of whole records, from blocks of whole lines that begin with a record.
@@ -60,6 +62,10 @@ class QuotedRecords:
         if not growing:
             yield from self._block(held, closed=True)
 
+    def is_whole(self, line: bytes) -> bool:
+        """Whether each field of a record on one line is closed where it should be."""
+        return bool(self._whole.fullmatch(line))
+
     def _block(self, block: Block, *, closed: bool) -> Iterator[Block]:
         ends = self._ends(block, closed)
         if len(ends):
@@ -75,14 +81,20 @@ class QuotedRecords:
         quoted = np.unique(
             np.searchsorted(ends, np.flatnonzero(np.frombuffer(data, np.uint8) == QUOTE), side="right")
         ).tolist()
-        closing = [row for row in quoted if self._closing.fullmatch(data, starts[row], ends[row])]
+        last = [row for row in quoted if not self._inside.fullmatch(data, starts[row], ends[row])]
         inside, done = np.zeros(len(ends), np.bool_), 0
         for row in quoted:
-            if row < done or self._whole.fullmatch(data, starts[row], ends[row]):
+            if row < done or not self._opens(data, starts[row], ends[row]):
                 continue
-            at = bisect_left(closing, row + 1)
-            if at < len(closing) and ends[closing[at]] - starts[row] <= MOST:
-                inside[row : closing[at]], done = True, closing[at] + 1
-            elif at == len(closing) and not closed and len(data) - starts[row] <= MOST:
-                return ends[:row][~inside[:row]]
+            at = bisect_left(last, row + 1)
+            if at == len(last):
+                if not closed and len(data) - starts[row] <= MOST:
+                    return ends[:row][~inside[:row]]
+            elif ends[last[at]] - starts[row] <= MOST and self._closing.fullmatch(
+                data, starts[last[at]], ends[last[at]]
+            ):
+                inside[row : last[at]], done = True, last[at] + 1
         return ends[~inside]
+
+    def _opens(self, data: bytes, start: int, end: int) -> bool:
+        return not self._whole.fullmatch(data, start, end) and bool(self._opening.fullmatch(data, start, end))
