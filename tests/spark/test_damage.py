@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clickjoin.model.errors import LakeError
+from clickjoin.verification import records, reland
 from clickjoin.verification.findings import Report
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import found, stopped, verify
@@ -73,6 +74,17 @@ def test_a_data_file(bench: Bench, name: str, how: str) -> None:
     report = repair(bench)
     assert next(count.repaired for count in report.counts if count.kind == kind) == 1
     whole(bench, "d")
+
+
+def test_files_of_more_bytes_than_are_read_again_at_a_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that can be read again comes back before the files are taken out: round by round."""
+    for module in (records, reland):
+        monkeypatch.setattr(module, "MAX_BYTES", 10)
+    held = sorted(bench.hosts("primary"))
+    for file in folder(bench, "primary").rglob("*.parquet"):
+        file.unlink()
+    repair(bench)
+    assert sorted(set(bench.hosts("primary"))) == sorted(set(held))
 
 
 @pytest.mark.parametrize("name", some(("journal", "registry_boundary", "shard_timeline"), 3))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.spark.bench import Bench, click, crash_at, query
+from tests.spark.hand import found, verify
 
 Q = query("q")
 
@@ -40,6 +41,25 @@ def test_lost_and_found(make: Any, local: str) -> None:
     bench, bring_back = planned_and_gone(make, local)
     assert bench.join() == {"primary_in": 1, "quarantined": 1}
     comes_back(bench, bring_back)
+
+
+def test_gone_when_only_its_bad_records_had_not_landed(make: Any, local: str) -> None:
+    """Which of them were bad nobody knows then: all that was planned is on record as lost, and read when it is back."""
+    bench: Bench = make(batch={"driver_bytes": local})
+    bench.queries(Q)
+    bench.clicks(click("a", 1, Q), "{broken", click("b", 2, Q))
+    with crash_at(bench.engine.lake, "quarantine", after=False):
+        bench.join()
+    log, away = bench.folder / "foreign" / "0.jsonl", bench.folder / "away"
+    log.rename(away)
+    bench.replica("main").join_once()
+    assert bench.rows("quarantine", "stream", "reason", "offset") == [("foreign", "source-lost", 0)]
+    away.rename(log)
+    assert bench.replica("main").join_once().metrics["quarantined"] == 1
+    assert bench.rows("quarantine", "reason") == [("broken-json",), ("source-lost",)]
+    assert bench.places() == {"joined": ["a", "b"]}
+    assert bench.accounts()["agree"]
+    assert found(verify(bench)) == {}
 
 
 @pytest.mark.parametrize("after", [False, True])

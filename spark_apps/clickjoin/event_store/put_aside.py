@@ -1,7 +1,8 @@
 """Bad records of a batch that crashed between the commit of its good records and that of its bad ones.
 
 Its splits are read again, perhaps by another pipeline's file than before: what `limits` and `output.strict` say may
-have changed. What has landed is known, so each record goes to `quarantine` that is not among it, and no other.
+have changed. What has landed is known, so each record goes to `quarantine` that is not among it, and no other. Of a
+split that cannot be read any more nobody knows which of its records were bad: it is on record as lost, as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from clickjoin.model.txn import Txn
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-CHANGED = "settings-changed"
+CHANGED, LOST = "settings-changed", "source-lost"
 _PLACE = ["source_partition", "offset"]
 
 
@@ -32,8 +33,9 @@ def append_few(ctx: Context, stream: str, records: pa.Table, txn: Txn) -> None:
     key = [("batch", "=", ctx.plan.number), ("replica", "=", ctx.plan.replica)]
     landed = ctx.lake.delta.read(stream, key, _PLACE)
     there = set(zip(*(landed[name].to_pylist() for name in _PLACE), strict=True))
-    places = zip(*(records[name].to_pylist() for name in _PLACE), strict=True)
-    rest = records.filter(bool_array(np.array([place not in there for place in places], np.bool_)))
+    rows = zip(records["reason"].to_pylist(), *(records[name].to_pylist() for name in _PLACE), strict=True)
+    left = [reason == LOST or tuple(place) not in there for reason, *place in rows]
+    rest = records.filter(bool_array(np.array(left, np.bool_)))
     good = pc.is_null(rest["reason"])
     raw = pc.coalesce(rest["raw"], rest["payload"].cast(rest["raw"].type))
     for name, value in (("raw", raw), ("reason", CHANGED), ("detail", REASONS[CHANGED])):
@@ -47,16 +49,21 @@ def append_many(ctx: Context, stream: str, records: DataFrame, txn: Txn) -> None
     own = ctx.lake.read(stream)
     own = own.where((F.col("batch") == ctx.plan.number) & (F.col("replica") == ctx.plan.replica)).select(*_PLACE)
     good = F.col("reason").isNull()
-    bad = records.join(own, _PLACE, "left_anti").withColumns(
-        {
-            "raw": F.coalesce("raw", F.encode("payload", "UTF-8")),
-            "reason": F.when(good, CHANGED).otherwise(F.col("reason")),
-            "detail": F.when(good, REASONS[CHANGED]).otherwise(F.col("detail")),
-            "stream": F.lit(stream),
-            "batch": F.lit(ctx.plan.number).cast("bigint"),
-            "replica": F.lit(ctx.plan.replica),
-            "at": F.lit(ctx.plan.planned_at),
-        }
+    known = records.join(own.withColumn("landed", F.lit(True)), _PLACE, "left")
+    bad = (
+        known.where(F.col("landed").isNull() | (F.col("reason") == LOST))
+        .drop("landed")
+        .withColumns(
+            {
+                "raw": F.coalesce("raw", F.encode("payload", "UTF-8")),
+                "reason": F.when(good, CHANGED).otherwise(F.col("reason")),
+                "detail": F.when(good, REASONS[CHANGED]).otherwise(F.col("detail")),
+                "stream": F.lit(stream),
+                "batch": F.lit(ctx.plan.number).cast("bigint"),
+                "replica": F.lit(ctx.plan.replica),
+                "at": F.lit(ctx.plan.planned_at),
+            }
+        )
     )
     ctx.lake.append("quarantine", _without_bytes(ctx, stream, bad), txn)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 UNREAD, OVERREAD, UNPROVEN = "unread", "overread", "unproven"
-MAX_BYTES = 256_000_000  # of one stream, read again in one verification; what lies beyond is reported as unproven
+MAX_BYTES = 256_000_000  # of one stream, read again in one verification, unless its tables have lost something
 NO_ROW = "records in the source, and in no table"
 
 
@@ -52,7 +52,8 @@ class Evidence:
     `planned`: splits of settled batches. `landed`: rows of the stream and of quarantine, those of these splits among
     them; columns stream, replica, batch, source_partition, offset, length, reason. `offsets`: by replica and
     partition, how far each has been planned. `spec`: how a record is read, by the time of planning (microseconds).
-    `kept_since`: rows of an event time (microseconds) before it may have been collected.
+    `kept_since`: rows of an event time (microseconds) before it may have been collected. `most`: bytes of the source
+    that may be read again; what lies beyond is reported as unproven.
     """
 
     spark: SparkSession
@@ -61,6 +62,7 @@ class Evidence:
     offsets: Mapping[str, Mapping[str, SourceOffset]]
     spec: Callable[[int], RecordSpec]
     kept_since: int
+    most: float = MAX_BYTES
 
     def missing(self, times: Iterable[int | None]) -> int:
         """How many records must have a row, by their event times (microseconds; None of a bad record)."""
@@ -93,12 +95,12 @@ class Readable(Protocol):
 def by_reading_again(source: Readable, evidence: Evidence) -> Completeness:
     """Read each split again, newest first, and compare its records' offsets with those of the rows.
 
-    For any source whose splits hold the same records each time they are read. It reads up to MAX_BYTES; what it cannot
-    read is reported as unproven.
+    For any source whose splits hold the same records each time they are read. It reads up to `evidence.most` bytes;
+    what it cannot read is reported as unproven.
     """
     there = _offsets(evidence)
     faults: list[Fault] = []
-    left = MAX_BYTES
+    left = evidence.most
     for planned in sorted(evidence.planned, key=lambda planned: -planned.planned):
         rows = there.get(planned.key, Counter())
         twice = sum(rows.values()) - len(rows)

@@ -48,6 +48,10 @@ class Damage:
         """Whether anything was found: then all times are looked at."""
         return bool(self.torn or self.older or self.overwritten or self.files)
 
+    def tables(self) -> set[str]:
+        """Tables that have lost something."""
+        return {one.table for found in (self.older, self.overwritten, self.files) for one in found}
+
     def samples(self) -> dict[str, list[dict[str, Any]]]:
         """What there is of each kind, as plain data."""
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}

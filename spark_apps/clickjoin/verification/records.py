@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import inf
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -12,7 +13,7 @@ from pyspark.sql import functions as F
 from clickjoin.dispatcher.journal import JournalReader, OffsetsByStream
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import PlannedSplit, SplitKey
-from clickjoin.sources.completeness import UNPROVEN, UNREAD, Completeness, Evidence, Fault
+from clickjoin.sources.completeness import MAX_BYTES, UNPROVEN, UNREAD, Completeness, Evidence, Fault
 from clickjoin.verification.findings import SAMPLES, Count
 from clickjoin.verification.journals import text
 from clickjoin.verification.kinds import RECORDS
@@ -43,9 +44,13 @@ class Checked:
 
 
 def check(
-    lake: SparkTables, pipeline: Pipeline, sources: Mapping[str, Source], reading: Reading, now_micros: int
-) -> Checked:
-    """Compare all that was planned to be read with what has landed."""
+    lake: SparkTables, pipeline: Pipeline, sources: Mapping[str, Source], reading: Reading, now_micros: int,
+    damaged: Collection[str] = (),
+) -> Checked:  # fmt: skip
+    """Compare all that was planned to be read with what has landed.
+
+    `damaged`: tables that have lost something. What they held is read again however much it is: it shall come back.
+    """
     extent = reading.span.extent(int(pipeline.registry.bucket))
     tables = {item.name: reading.rows.get(item.name) for item in pipeline.inputs}
     landed = [part(lake, name, extent) if rows is None else rows for name, rows in tables.items()]
@@ -53,7 +58,10 @@ def check(
     also = {(row["replica"], row["batch"]) for row in seen.distinct().collect()}
     found = planned_splits(lake.delta, reading.journals.settled, reading.span, also)
     offsets = _offsets(lake, pipeline, found)
-    answers = [_ask(lake, pipeline, sources, item, found, offsets, now_micros) for item in pipeline.inputs]
+    most = {item.name: inf if {item.name, "quarantine"} & set(damaged) else MAX_BYTES for item in pipeline.inputs}
+    answers = [
+        _ask(lake, pipeline, sources, item, found, offsets, now_micros, most[item.name]) for item in pipeline.inputs
+    ]
     faults = [fault for answer in answers for fault in answer.faults]
     checked = sum(planned.split.bytes for planned in found)
     counts = tuple(_count(kind, faults, checked) for kind in (*RECORDS, UNPROVEN))
@@ -63,7 +71,7 @@ def check(
 
 def _ask(
     lake: SparkTables, pipeline: Pipeline, sources: Mapping[str, Source], item: Input, found: Sequence[PlannedSplit],
-    offsets: Mapping[str, OffsetsByStream], now_micros: int,
+    offsets: Mapping[str, OffsetsByStream], now_micros: int, most: float,
 ) -> Completeness:  # fmt: skip
     """What the source of one stream says of its splits."""
     planned = [one for one in found if one.stream == item.name]
@@ -71,9 +79,8 @@ def _ask(
         return Completeness([])
     kept = pipeline.kept(item.name) - pipeline.limits.max_skew
     of_stream = {replica: streams[item.name] for replica, streams in offsets.items() if item.name in streams}
-    evidence = Evidence(
-        lake.spark, planned, _landed(lake, item.name, planned), of_stream, item.spec, int(now_micros - kept * MICROS)
-    )
+    since = int(now_micros - kept * MICROS)
+    evidence = Evidence(lake.spark, planned, _landed(lake, item.name, planned), of_stream, item.spec, since, most)
     return sources[item.name].completeness(evidence)
 
 

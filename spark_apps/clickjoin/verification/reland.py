@@ -28,16 +28,18 @@ MAX_BYTES = 256_000_000  # of sources, at a time: the rows pass through this pro
 def reland(ctx: Context, sources: Mapping[str, Source], wanted: Iterable[PlannedSplit]) -> int:
     """Land the records of splits that no table holds, as their own batches would have; returns how many.
 
-    All in one commit a table, under this recovery batch's number.
+    All in one commit a table, under this recovery batch's number. Of many bytes only the first splits, and one at
+    least: the others are found again.
     """
     ctx.forgotten = not_to_land(ctx.lake.delta)
     found: dict[str, list[pa.Table]] = {name: [] for name in _tables(ctx)}
     left = MAX_BYTES
     for planned in wanted:
         source = sources[planned.stream]
-        left -= source.size(planned.split)
-        if left < 0:
+        size = source.size(planned.split)
+        if size > left < MAX_BYTES:
             break
+        left -= size
         records = _missing(ctx, source, planned)
         if records is not None and records.num_rows:
             good, bad = land_arrow.landed(_as_planned(ctx, planned), planned.stream, records)

@@ -106,10 +106,13 @@ class Verifier:
         """Look, and repair what was asked for: records first, for ids hang on them; then ids, then the tables."""
         if wanted.repair and damage:
             self._settle_stranded()
-        looked, relanded = self._look(span, micros), 0
-        if wanted.repair and looked.unread:
-            relanded = self._recovery.reland(list(looked.unread.values()), self._sources, micros)
-            looked = self._look(span, micros).after(looked, relanded)
+        looked, relanded = self._look(span, micros, damage), 0
+        while wanted.repair and looked.unread:
+            done = self._recovery.reland(list(looked.unread.values()), self._sources, micros)
+            relanded += done
+            looked = self._look(span, micros, damage).after(looked, relanded)
+            if not done:
+                break
         counts = (*looked.counts, *damage.counts(), *self._not_forgotten(span))
         report = Report(f"{self._replica}/{micros}", moment(micros), span, counts, notes=looked.notes)
         for count in report.counts:
@@ -121,11 +124,11 @@ class Verifier:
             return report
         again = self._forget_again(span, report)
         confirmed = looked.confirmed
-        done = self._repair(report, confirmed, wanted, micros) if confirmed else {}
+        repaired = self._repair(report, confirmed, wanted, micros) if confirmed else {}
         all_done = looked.faults <= self._pipeline.batch.max_events and not looked.unread
         if damage and all_done:
             settle(self._lake.delta, self._pipeline, damage, self._report_line)
-        return report.repaired(done | damage.repaired(all_done) | {"unread": relanded} | again)
+        return report.repaired(repaired | damage.repaired(all_done) | {"unread": relanded} | again)
 
     def _not_forgotten(self, span: Span) -> tuple[Count, ...]:
         """Rows that hold a record of an event that was forgotten: a batch was under way, or a table put back."""
@@ -141,11 +144,11 @@ class Verifier:
         done = sweep(self._lake, events, int(self._pipeline.registry.bucket))
         return {kinds.NOT_FORGOTTEN: sum(done.values())}
 
-    def _look(self, span: Span, micros: int) -> _Looked:
+    def _look(self, span: Span, micros: int, damage: Damage) -> _Looked:
         first = read(self._lake, self._pipeline, span, moment(micros))
         seen = id_places.count(first)
         confirmed = self._confirm(first, seen, moment(micros))
-        input_ = records.check(self._lake, self._pipeline, self._sources, first, micros)
+        input_ = records.check(self._lake, self._pipeline, self._sources, first, micros, damage.tables())
         return _Looked((*self._ids(first, seen, confirmed), *input_.counts), confirmed, input_.notes, input_.unread)
 
     def _ids(self, first: Reading, seen: dict[str, Any], confirmed: Confirmed | None) -> tuple[Count, ...]:

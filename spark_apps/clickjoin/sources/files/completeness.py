@@ -15,7 +15,6 @@ from clickjoin.model.errors import SourceError
 from clickjoin.model.ids import RecordSpec
 from clickjoin.model.split import PlannedSplit, SourceOffset, Split, SplitKey
 from clickjoin.sources.completeness import (
-    MAX_BYTES,
     OVERREAD,
     UNPROVEN,
     UNREAD,
@@ -105,7 +104,7 @@ class _Reader:
     def __init__(self, source: Bytes, evidence: Evidence) -> None:
         self._source, self._evidence = source, evidence
         self._known: dict[SplitKey, PlannedSplit] = {planned.key: planned for planned in evidence.planned}
-        self._left = MAX_BYTES
+        self._left = evidence.most
         self.faults: list[Fault] = []
 
     def judge(self, gap: ByteGap) -> None:
