@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,21 @@ def test_files_of_more_bytes_than_are_read_again_at_a_time(bench: Bench, monkeyp
         file.unlink()
     repair(bench)
     assert sorted(set(bench.hosts("primary"))) == sorted(set(held))
+
+
+def test_what_was_good_once_comes_back_whatever_the_limits_say_by_now(make: Any) -> None:
+    made: Bench = make(limits={"earliest": "2020-01-01"})
+    made.queries(Q)
+    made.clicks(click("a", 2, Q), click("old", -86_400 * 400, Q), "{broken")
+    made.join()
+    made.file.write_text(made.file.read_text().replace("2020-01-01", "2026-01-01"))
+    made.reload()
+    for file in folder(made, "foreign").rglob("*.parquet"):
+        file.unlink()
+    repair(made)
+    assert made.hosts("foreign") == ["a", "old"]
+    assert made.rows("quarantine", "reason") == [("broken-json",)]
+    assert made.accounts()["agree"]
 
 
 @pytest.mark.parametrize("name", some(("journal", "registry_boundary", "shard_timeline"), 3))

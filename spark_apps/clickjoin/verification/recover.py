@@ -66,9 +66,11 @@ class Recovery:
         plan = self._dispatcher.next_of_table(part)
         return self._carry_out(plan) if plan else {}
 
-    def reland(self, wanted: Sequence[PlannedSplit], sources: Mapping[str, Source], micros: int) -> int:
+    def reland(
+        self, wanted: Sequence[PlannedSplit], sources: Mapping[str, Source], micros: int, *, judged: bool
+    ) -> int:
         """Land records again that are in no table; returns how many, and good ones among them are `lost` ids until
-        the next look sends them on their way.
+        the next look sends them on their way. `judged`: see reland.reland.
         """
         part = TableSplit(_JOURNAL, self._lake.delta.version(_JOURNAL), micros, len(wanted))
         plan = self._dispatcher.next_of_table(part)
@@ -76,7 +78,7 @@ class Recovery:
             return 0
         timeline = load_timeline(self._lake.delta)
         ctx = Context(self._pipeline, self._lake, plan, adapter_of(self._pipeline), timeline, {})
-        done = reland(ctx, sources, wanted)
+        done = reland(ctx, sources, wanted, judged=judged)
         failpoint.reach("relanded")
         seal(ctx)
         self._dispatcher.settled(plan, {})

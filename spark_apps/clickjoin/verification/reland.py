@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from clickjoin.event_store import land_arrow
 from clickjoin.forgotten.known import not_to_land
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import SourceError
+from clickjoin.model.ids import MICROS
 from clickjoin.model.split import PlannedSplit
 from clickjoin.schemas import BY_NAME, QUARANTINE
 from clickjoin.schemas.arrow import arrow_schema
@@ -23,13 +25,15 @@ if TYPE_CHECKING:
     from clickjoin.sources.port import Source
 
 MAX_BYTES = 256_000_000  # of sources, at a time: the rows pass through this process
+_LATEST, _LONG = round(datetime(9999, 1, 1, tzinfo=UTC).timestamp() * MICROS), 64 << 20
 
 
-def reland(ctx: Context, sources: Mapping[str, Source], wanted: Iterable[PlannedSplit]) -> int:
+def reland(ctx: Context, sources: Mapping[str, Source], wanted: Iterable[PlannedSplit], *, judged: bool) -> int:
     """Land the records of splits that no table holds, as their own batches would have; returns how many.
 
     All in one commit a table, under this recovery batch's number. Of many bytes only the first splits, and one at
-    least: the others are found again.
+    least: the others are found again. `judged`: what was bad is in `quarantine` still, so that the others were good,
+    whatever `limits` and `output.strict` say by now.
     """
     ctx.forgotten = not_to_land(ctx.lake.delta)
     found: dict[str, list[pa.Table]] = {name: [] for name in _tables(ctx)}
@@ -40,7 +44,7 @@ def reland(ctx: Context, sources: Mapping[str, Source], wanted: Iterable[Planned
         if size > left < MAX_BYTES:
             break
         left -= size
-        records = _missing(ctx, source, planned)
+        records = _missing(ctx, source, planned, judged)
         if records is not None and records.num_rows:
             good, bad = land_arrow.landed(_as_planned(ctx, planned), planned.stream, records)
             found[planned.stream].append(good)
@@ -72,9 +76,12 @@ def _as_planned(ctx: Context, planned: PlannedSplit) -> Context:
     return replace(ctx, plan=own)
 
 
-def _missing(ctx: Context, source: Source, planned: PlannedSplit) -> pa.Table | None:
+def _missing(ctx: Context, source: Source, planned: PlannedSplit, judged: bool) -> pa.Table | None:
     """Records of a split that are in no table; None where the split cannot be read any more."""
     spec = ctx.pipeline.spec(planned.stream, planned.planned)
+    if judged:
+        longest = max(spec.max_record, _LONG)
+        spec = replace(spec, earliest_micros=0, latest_micros=_LATEST, max_record=longest, typed=())
     try:
         if source.lost([planned.split]):
             return None

@@ -25,6 +25,7 @@ from clickjoin.model.ids import EVENT_KEY, MICROS, moment
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import Span
 from clickjoin.model.txn import Txn
+from clickjoin.schemas import QUARANTINE
 from clickjoin.verification import id_places, kinds, records
 from clickjoin.verification.damage import Damage, examine, settle
 from clickjoin.verification.findings import SAMPLES, Count, Report, sample
@@ -108,7 +109,8 @@ class Verifier:
             self._settle_stranded()
         looked, relanded = self._look(span, micros, damage), 0
         while wanted.repair and looked.unread:
-            done = self._recovery.reland(list(looked.unread.values()), self._sources, micros)
+            judged = QUARANTINE.name not in damage.tables()
+            done = self._recovery.reland(list(looked.unread.values()), self._sources, micros, judged=judged)
             relanded += done
             looked = self._look(span, micros, damage).after(looked, relanded)
             if not done:
