@@ -17,6 +17,7 @@ from clickjoin import __version__
 
 _HERE = Path(__file__).parent
 _PLACE = re.compile(r"@(\w+)@")
+_VERSION = re.compile(r"[A-Za-z0-9][^ ]*==")
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,10 @@ WHEELS = (
 
 
 def build(out: Path) -> list[Path]:
-    """Build both wheels into a folder, and remove those of other versions there. Errors: Problem."""
+    """Build both wheels into a folder, and remove those of other versions there. Errors: Problem.
+
+    `constraints.txt` beside them names the tested versions, without hashes: pip would ask for those of the wheels too.
+    """
     out = out.absolute()
     out.mkdir(parents=True, exist_ok=True)
     for wheel in WHEELS:
@@ -56,7 +60,13 @@ def build(out: Path) -> list[Path]:
         with tempfile.TemporaryDirectory() as folder:
             stage(wheel, Path(folder))
             _uv_build(Path(folder), out)
+    (out / "constraints.txt").write_text(constraints((INFRA / "requirements.lock").read_text()), encoding="utf-8")
     return [out / f"{wheel.package.name}-{__version__}-py3-none-any.whl" for wheel in WHEELS]
+
+
+def constraints(lock: str) -> str:
+    """The versions that a lock file names, one a line."""
+    return "".join(f"{line.rstrip(chr(92)).strip()}\n" for line in lock.splitlines() if _VERSION.match(line))
 
 
 def stage(wheel: Wheel, folder: Path) -> None:

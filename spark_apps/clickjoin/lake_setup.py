@@ -76,12 +76,11 @@ def _wanted(pipeline: Pipeline, table: Table) -> Table:
 def _add_columns(delta: DeltaTables, pipeline: Pipeline) -> None:
     """Columns that the output gets from this pipeline, and those that tables of older lakes lack."""
     columns, output = dict(adapter_of(pipeline).columns), pipeline.output
-    whose = "the adapter" if output.is_default else "output.columns"
     comments = dict.fromkeys(columns, f"made by adapter {pipeline.adapter}")
     if pipeline.adapter == DEFAULT_ADAPTER:
         comments = {name: f"the whole {name} record as JSON text" for name in output.kept}
     comments |= {name: f"from {column.source}" for name, column in output.columns.items()}
-    delta.add_columns("joined", columns, comments, whose=whose)
+    delta.add_columns("joined", columns, comments, whose=output.whose)
     delta.add_statistics("joined", skipping_columns(columns))
     for table in (METRICS, TIMELINE, DATES):
         delta.add_columns(table.name, {column.name: column.type for column in table.columns})

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -92,10 +92,14 @@ def test_everything_at_once(tmp_path: Path) -> None:
     assert [text.split()[0] for text in found] == ["adapter", "primary.source:", "foreign.source:"]
 
 
-def changed(logs: Path, stream: str, **fields: str | dict[str, str]) -> list[str]:
+def changed_pipeline(logs: Path, part: str, **fields: Any) -> Pipeline:
     raw = pipeline(logs).model_dump(include={"pipeline", "lake", "primary", "foreign"})
-    raw[stream] |= fields
-    return findings(Pipeline.model_validate(raw))
+    raw[part] = raw.get(part, {}) | fields
+    return Pipeline.model_validate(raw)
+
+
+def changed(logs: Path, part: str, **fields: Any) -> list[str]:
+    return findings(changed_pipeline(logs, part, **fields))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,7 @@ def changed(logs: Path, stream: str, **fields: str | dict[str, str]) -> list[str
             {"primary_id": "qq", "primary_time": "when"},
             ["foreign.primary_id: none of 1 records has a field `qq`", "foreign.primary_time: none of 1 records"],
         ),
-        ("foreign", {"event_time": "q"}, ["foreign: all 1 records that were looked at would go to quarantine, most"]),
+        ("foreign", {"event_time": "q"}, ["foreign: 1 of 1 records that were looked at would go to quarantine, most"]),
         ("primary", {"event_time": "uuid7"}, ["as no-time-in-id: the event id is not of the form a UUIDv7"]),
     ],
 )
@@ -130,8 +134,26 @@ def test_a_column_that_no_header_names(logs: Path, packed: bool) -> None:
 
 def test_some_bad_records_are_the_records_fault(logs: Path) -> None:
     with (logs / "clicks" / "0.jsonl").open("a") as log:
-        log.write("{broken\n" * 50)
+        log.write("{broken\n" * 10)
     assert findings(pipeline(logs)) == []
+
+
+def test_nearly_all_records_bad_are_the_files_fault(logs: Path) -> None:
+    with (logs / "clicks" / "0.jsonl").open("a") as log:
+        log.write("{broken\n" * 50)
+    (found,) = findings(pipeline(logs))
+    assert found.startswith("foreign: 50 of 51 records that were looked at would go to quarantine, most of them as ")
+
+
+def test_values_that_do_not_fit_their_column(logs: Path) -> None:
+    (found,) = changed(logs, "output", columns={"word": {"from": "foreign.q", "type": "INT"}})
+    assert found.startswith("output.columns.word: 1 of 1 values do not fit, such as: column word: foreign.q is ")
+
+
+def test_a_column_of_another_type_than_the_lake_has(logs: Path) -> None:
+    initialise(changed_pipeline(logs, "output", columns={"word": {"from": "foreign.q", "type": "STRING"}}))
+    (found,) = changed(logs, "output", columns={"word": {"from": "foreign.id", "type": "INT"}})
+    assert "column word is string, and output.columns makes it INT" in found
 
 
 def test_a_lake_that_was_begun_otherwise(logs: Path) -> None:

@@ -108,6 +108,11 @@ class Output(Strict):
         return not self.columns and self.records == "both"
 
     @property
+    def whose(self) -> str:
+        """Who says which columns there are."""
+        return "the adapter" if self.is_default else "output.columns"
+
+    @property
     def kept(self) -> tuple[str, ...]:
         """Streams whose records are kept whole."""
         return _STREAMS if self.records == "both" else tuple(name for name in _STREAMS if name == self.records)

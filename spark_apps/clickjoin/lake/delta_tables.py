@@ -99,8 +99,8 @@ class DeltaTables(DeltaReader):
 
         Errors: LakeError where one has another type, or another spelling.
         """
+        self.require_addable(name, columns, whose)
         table, known = self.open(name), self.columns(name)
-        self._require_addable(name, known, columns, whose)
         said = {column: {"comment": text} for column, text in (comments or {}).items()}
         new = [
             Field(column, PrimitiveType(delta_type(kind)), metadata=said.get(column))
@@ -129,7 +129,9 @@ class DeltaTables(DeltaReader):
                 raise
         self._made.pop(name, None)
 
-    def _require_addable(self, name: str, known: Mapping[str, str], columns: Mapping[str, str], whose: str) -> None:
+    def require_addable(self, name: str, columns: Mapping[str, str], whose: str) -> None:
+        """Check that a table lacks these columns (name to Spark SQL type), or has them. Errors: LakeError."""
+        known = self.columns(name)
         spelt = {column.lower(): column for column in known}
         for column, kind in columns.items():
             there = spelt.get(column.lower(), column)

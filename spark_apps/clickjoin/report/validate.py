@@ -7,13 +7,19 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from clickjoin.config import columns_of
+from clickjoin.event_store.bad_input import FEWEST, SHARE
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import require_as_made
 from clickjoin.joiner.typed_output import shown_paths, with_types
+from clickjoin.kernel.arrays import text_array
+from clickjoin.kernel.typed_columns.check import wrong_values
 from clickjoin.kernel.typed_columns.derive import has
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.requirements import refusal
 from clickjoin.model.errors import ClickjoinError
 from clickjoin.model.ids import MICROS
@@ -21,14 +27,16 @@ from clickjoin.model.split import Budget, Problem
 from clickjoin.registry.shards import require_same
 from clickjoin.report.status import problem_text
 from clickjoin.report.validate_join import Matches, match
+from clickjoin.schemas import JOINED
 from clickjoin.sources.open import open_source
 from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from clickjoin.config import Pipeline
     from clickjoin.config.inputs import Input
+    from clickjoin.model.typed_column import TypedColumn
 
 _SHOWN = 12
 _MOST = {"primary": (200_000, 64_000_000), "foreign": (SAMPLE_RECORDS, SAMPLE_BYTES)}  # records, bytes
@@ -74,21 +82,31 @@ def _of_adapter(pipeline: Pipeline) -> list[str]:
         adapter = adapter_of(with_types(pipeline, DeltaReader(pipeline.root)))
         for kind in adapter.columns.values():
             delta_type(kind)
-        require_as_made(DeltaReader(pipeline.root), pipeline, adapter.columns)
+        delta = DeltaTables(pipeline.root)
+        require_as_made(delta, pipeline, adapter.columns)
+        if delta.exists(JOINED.name):
+            delta.require_addable(JOINED.name, adapter.columns, pipeline.output.whose)
     except ClickjoinError as error:
         return [str(error)]
     return []
 
 
 def _of_columns(pipeline: Pipeline, samples: Mapping[str, Sample]) -> list[str]:
-    """Paths of the output's columns that no record has."""
-    columns = [column.typed(name) for name, column in pipeline.output.columns.items()]
-    return [
-        f"output.columns.{column.name}: none of {len(texts)} records has {column.source}; they have "
-        + shown_paths(texts)
-        for column in columns
-        if column.stream in samples and (texts := samples[column.stream].records) and not has(texts, column.path)
-    ]
+    """Columns of the output whose paths no record has, or whose type many values do not fit."""
+    columns = with_types(pipeline, DeltaReader(pipeline.root)).output.columns
+    typed = [column.typed(name) for name, column in columns.items()]
+    looked = [(column, samples[column.stream].records) for column in typed if column.stream in samples]
+    return [problem for column, texts in looked if texts and (problem := _of_column(pipeline, column, texts))]
+
+
+def _of_column(pipeline: Pipeline, column: TypedColumn, texts: Sequence[str]) -> str | None:
+    name = f"output.columns.{column.name}"
+    if not has(texts, column.path):
+        return f"{name}: none of {len(texts)} records has {column.source}; they have {shown_paths(texts)}"
+    wrong = wrong_values(text_array(texts, pa.string()), [column])
+    if len(wrong) < (pipeline.quality.misfits.fail or 1) * len(texts):
+        return None
+    return f"{name}: {len(wrong)} of {len(texts)} values do not fit, such as: {next(iter(wrong.values()))[1]}"
 
 
 def _of_source(item: Input, found: Validation) -> bool:
@@ -113,7 +131,8 @@ def _text(problem: Problem) -> str:
 
 def _of_records(item: Input, seen: Sample) -> list[str]:
     """What none of some records has: that is the file's fault, and not the records'."""
-    if not seen.read or seen.good:
+    share = SHARE if seen.read >= FEWEST else 1
+    if not seen.read or seen.read - seen.good < share * seen.read:
         return []
     has = ", ".join(seen.fields[:_SHOWN]) + (", …" if len(seen.fields) > _SHOWN else "")
     known = {_first(name) for name in seen.fields}
@@ -124,7 +143,7 @@ def _of_records(item: Input, seen: Sample) -> list[str]:
             f"{item.name}.{field}: none of {seen.read} records has a field `{name}`; they have {has}"
             for field, name in missing
         ]
-    whole = f"all {seen.read} records that were looked at would go to quarantine"
+    whole = f"{seen.read - seen.good} of {seen.read} records that were looked at would go to quarantine"
     return [f"{item.name}: {whole}, most of them as {seen.bad[0].reason}: {seen.bad[0].detail}"]
 
 

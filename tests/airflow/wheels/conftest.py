@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bootstrap import INFRA, VENV
+from bootstrap import VENV
 from wheels.build import build
 
 _PASSED = ("PATH", "JAVA_HOME", "JDK_JAVA_OPTIONS", "UV_CACHE_DIR", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy",
@@ -40,16 +39,10 @@ class Installed:
         return done.stdout + done.stderr
 
 
-def _install(python: Path, wheels: Sequence[Path], requirements: Path) -> None:
-    """Install wheels and what they ask for; every package's hash must be known."""
-    lines = [f"{wheel.name.split('-')[0]} @ {wheel.as_uri()} --hash=sha256:{_sha256(wheel)}\n" for wheel in wheels]
-    requirements.write_text("".join(lines))
-    given = ["--require-hashes", "-r", str(requirements), "-c", str(INFRA / "requirements.lock")]
+def _install(python: Path, wheels: Sequence[Path]) -> None:
+    """Install wheels and what they ask for, as docs/packages.md says."""
+    given = [*map(str, wheels), "-c", str(wheels[0].parent / "constraints.txt")]
     subprocess.run([str(VENV / "bin/uv"), "pip", "install", "--quiet", "--python", str(python), *given], check=True)
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +58,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory, wheels: list[Path]) -> I
     uv = [str(VENV / "bin/uv"), "venv", "--quiet", "--python", sys.executable, str(folder / "env")]
     subprocess.run(uv, check=True)
     python = folder / "env/bin/python"
-    _install(python, wheels, folder / "wheels.txt")
+    _install(python, wheels)
     (folder / "home/adapters").mkdir(parents=True)
     return Installed(python, folder / "home")
