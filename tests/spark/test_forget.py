@@ -199,6 +199,20 @@ def test_a_lost_list_is_refused(bench: Bench) -> None:
         bench.replica("main")
 
 
+def test_a_list_that_cannot_be_read_is_refused(bench: Bench) -> None:
+    run(bench)
+    for file in Path(f"{bench.pipeline.root}/forgotten").rglob("*.parquet"):
+        if "_delta_log" not in file.parts:
+            file.unlink()
+    bench.clicks(other("i", 41, Q))
+    bench.engine = bench.replica("main")
+    with pytest.raises(LakeError, match=r"forgotten: the list of what was forgotten cannot be read"):
+        bench.join()
+    for repair in (False, True):
+        with pytest.raises(LakeError, match=r"forgotten/.*parquet: .*, and nothing else holds its"):
+            verify(bench, repair=repair)
+
+
 def test_rebuilding_brings_nothing_back(bench: Bench) -> None:
     """A date by today's adapter, the registry, the journal."""
     run(bench)

@@ -173,6 +173,20 @@ def test_limits_that_change_while_a_batch_has_half_landed(make: Any, local: str,
         assert b"old:" in held["settings-changed"]
 
 
+@pytest.mark.parametrize("local", ["0B", "64MB"])
+def test_a_long_record_that_had_landed_is_in_no_part_in_quarantine(make: Any, local: str) -> None:
+    bench = make(limits={"max_record": "16MB"}, batch={"driver_bytes": local})
+    bench.queries(Q)
+    bench.clicks(click("a", 2, Q, text="x" * 9_000_000), "{broken")
+    with crash_at(bench.engine.lake, "quarantine", after=False):
+        bench.join()
+    bench.file.write_text(bench.file.read_text().replace("16MB", "1MB"))
+    bench.reload()
+    bench.join()
+    assert bench.rows("quarantine", "reason") == [("broken-json",)]
+    assert bench.places() == {"joined": ["a"]}
+
+
 def test_a_batch_without_claims_is_fixed_too(make: Any) -> None:
     """A copy that looked up later, and found the query, can claim nothing any more."""
     bench = make()

@@ -18,6 +18,7 @@ from clickjoin.batch_context import Context
 from clickjoin.event_store import land_arrow
 from clickjoin.kernel.arrays import bool_array
 from clickjoin.kernel.forgotten import NOTHING, WHY
+from clickjoin.kernel.parse.lines import RAW_PART
 from clickjoin.kernel.parse.reasons import REASONS
 from clickjoin.model.txn import Txn
 
@@ -33,8 +34,9 @@ def append_few(ctx: Context, stream: str, records: pa.Table, txn: Txn) -> None:
     key = [("batch", "=", ctx.plan.number), ("replica", "=", ctx.plan.replica)]
     landed = ctx.lake.delta.read(stream, key, _PLACE)
     there = set(zip(*(landed[name].to_pylist() for name in _PLACE), strict=True))
-    rows = zip(records["reason"].to_pylist(), *(records[name].to_pylist() for name in _PLACE), strict=True)
-    left = [reason == LOST or tuple(place) not in there for reason, *place in rows]
+    columns = ("reason", "source_partition", "offset", "part")
+    rows = zip(*(records[name].to_pylist() for name in columns), strict=True)
+    left = [reason == LOST or (part, at - (no or 0) * RAW_PART) not in there for reason, part, at, no in rows]
     rest = records.filter(bool_array(np.array(left, np.bool_)))
     good = pc.is_null(rest["reason"])
     raw = pc.coalesce(rest["raw"], rest["payload"].cast(rest["raw"].type))
@@ -49,23 +51,20 @@ def append_many(ctx: Context, stream: str, records: DataFrame, txn: Txn) -> None
     own = ctx.lake.read(stream)
     own = own.where((F.col("batch") == ctx.plan.number) & (F.col("replica") == ctx.plan.replica)).select(*_PLACE)
     good = F.col("reason").isNull()
-    known = records.join(own.withColumn("landed", F.lit(True)), _PLACE, "left")
-    bad = (
-        known.where(F.col("landed").isNull() | (F.col("reason") == LOST))
-        .drop("landed")
-        .withColumns(
-            {
-                "raw": F.coalesce("raw", F.encode("payload", "UTF-8")),
-                "reason": F.when(good, CHANGED).otherwise(F.col("reason")),
-                "detail": F.when(good, REASONS[CHANGED]).otherwise(F.col("detail")),
-                "stream": F.lit(stream),
-                "batch": F.lit(ctx.plan.number).cast("bigint"),
-                "replica": F.lit(ctx.plan.replica),
-                "at": F.lit(ctx.plan.planned_at),
-            }
-        )
-    )
-    ctx.lake.append("quarantine", _without_bytes(ctx, stream, bad), txn)
+    own = own.withColumnRenamed("offset", "begin").withColumn("landed", F.lit(True))
+    begin = F.col("offset") - F.coalesce("part", F.lit(0)) * F.lit(RAW_PART)
+    known = records.withColumn("begin", begin).join(own, ["source_partition", "begin"], "left")
+    bad = known.where(F.col("landed").isNull() | (F.col("reason") == LOST)).drop("landed", "begin")
+    named = {
+        "raw": F.coalesce("raw", F.encode("payload", "UTF-8")),
+        "reason": F.when(good, CHANGED).otherwise(F.col("reason")),
+        "detail": F.when(good, REASONS[CHANGED]).otherwise(F.col("detail")),
+        "stream": F.lit(stream),
+        "batch": F.lit(ctx.plan.number).cast("bigint"),
+        "replica": F.lit(ctx.plan.replica),
+        "at": F.lit(ctx.plan.planned_at),
+    }
+    ctx.lake.append("quarantine", _without_bytes(ctx, stream, bad.withColumns(named)), txn)
 
 
 def _without_bytes(ctx: Context, stream: str, bad: DataFrame) -> DataFrame:

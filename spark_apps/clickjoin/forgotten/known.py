@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.forgotten import Forgotten
+from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import EVENT_KEY, bucket_of, micros_of, moment
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def forgotten(delta: DeltaReader) -> Events:
         return Events()
     keys: dict[str, set[Key]] = {name: set() for name in STREAMS}
     digests: dict[str, set[str]] = {name: set() for name in STREAMS}
-    for row in delta.read(TABLE, columns=["stream", *EVENT_KEY, "digest"]).to_pylist():
+    for row in _listed(delta).to_pylist():
         if row["digest"]:
             digests[row["stream"]].add(row["digest"])
         else:
@@ -83,11 +84,22 @@ def forgotten(delta: DeltaReader) -> Events:
     )
 
 
+def _listed(delta: DeltaReader) -> pa.Table:
+    try:
+        return delta.read(TABLE, columns=["stream", *EVENT_KEY, "digest"])
+    except (OSError, pa.ArrowInvalid) as error:
+        raise LakeError(
+            f"{delta.path(TABLE)}: the list of what was forgotten cannot be read ({str(error).splitlines()[0][:300]})",
+            remedy="Restore the table from a backup, and forget again what was forgotten since: without it, records "
+            "that are read again come back",
+        ) from error
+
+
 def not_to_land(delta: DeltaReader) -> dict[str, Forgotten]:
     """What landing has to leave out, by stream; empty where nothing was ever forgotten."""
     if not is_any(delta):
         return {}
-    rows = delta.read(TABLE, columns=["stream", *EVENT_KEY, "digest"])
+    rows = _listed(delta)
     events = rows.filter(pc.is_null(rows["digest"]))
     found = {}
     for name in STREAMS:

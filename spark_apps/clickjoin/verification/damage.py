@@ -32,6 +32,7 @@ _BOOKS = {  # nothing that is left says what they held
     "journal": "stop the joins, run `clickjoin journal rebuild --replace`, then `clickjoin verify --repair`",
     "registry_boundary": "restore it",
     "shard_timeline": "restore it",
+    "forgotten": "restore it from a backup, and forget again what was forgotten since",
 }
 
 
