@@ -40,6 +40,7 @@ def test_values_become_a_json_object(tmp_path: Path) -> None:
     "bad",
     [
         b"only", b"a,b", b"a,b,c,d", b'a,"b,c', b'a"b,"c,d', b'a,b,"c', b"a\rb,c,d", b'"a\rb",c,d', b'""",b,c', b'"',
+        b'a,"b "c" d",e', b'"a"b,c,d', b'a,"b"" "c",d',
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +21,8 @@ import pyarrow.csv
 
 from clickjoin.kernel.arrays import scalar, text_array, to_numpy
 from clickjoin.kernel.parse.by_hand import Segment
-from clickjoin.kernel.parse.lines import BOM, pick, rows_at, rows_of
-from clickjoin.kernel.parse.quoted_records import MOST, QUOTE, QuotedRecords
+from clickjoin.kernel.parse.lines import BOM, pick, rows_at
+from clickjoin.kernel.parse.quoted_records import MOST
 
 if TYPE_CHECKING:
     from clickjoin.kernel.parse.lines import Lines
@@ -67,11 +68,9 @@ class CsvParser:
         """All columns of the good lines, and reason and detail of the others by number."""
         if self.wrong:
             return [], dict.fromkeys(range(len(lines.end)), ("bad-csv", self.wrong))
-        bad = _unsound(lines)
+        bad = _unsound(lines, self.form.separator)
         segments: list[Segment] = []
         several = set(_over_several_lines(lines)) if self.form.multiline else set()
-        if self.form.multiline:
-            bad |= self._misquoted(lines, several)
         if one_by_one := sorted(several - bad.keys()):
             self._each(lines, one_by_one, segments, bad)
         keep = np.ones(len(lines.end), np.bool_)
@@ -91,13 +90,6 @@ class CsvParser:
                 segments.append(part[0])
                 bad |= part[1]
         return segments, bad
-
-    def _misquoted(self, lines: Lines, several: set[int]) -> Bad:
-        """Records on one line whose quotes close no field: they may be the beginning of one that has no end."""
-        whole = QuotedRecords(self.form.separator).is_whole
-        rows = [row for row in rows_of(lines, QUOTE) if row not in several]
-        why = ("bad-csv", "a quote has no end, or stands inside a quoted field; double quotes inside of it")
-        return {row: why for row in rows if not whole(lines.whole[row].as_buffer().to_pybytes())}
 
     def _each(self, lines: Lines, rows: Sequence[int], segments: list[Segment], bad: Bad) -> None:
         """Parse records over several lines, into one segment."""
@@ -150,11 +142,19 @@ def _over_several_lines(lines: Lines) -> list[int]:
     return rows_at(lines, newlines[~np.isin(newlines + 1, lines.end)])
 
 
-def _unsound(lines: Lines) -> Bad:
-    """Lines that cannot be separated from their neighbours: with an odd number of quotes, or a CR that ends no line."""
+def _unsound(lines: Lines, separator: str) -> Bad:
+    """Lines that cannot be separated from their neighbours, or whose values would be others than were written.
+
+    With an odd number of quotes, a quote that closes no field, or a CR that ends no line.
+    """
     bytes_ = np.frombuffer(lines.data, np.uint8)
     bad: Bad = {}
     if b'"' in lines.data:
+        mark = re.escape(separator)
+        field = f'(?:"(?:[^"]|"")*"|[^"{mark}][^{mark}]*|)'
+        whole = to_numpy(pc.match_substring_regex(lines.whole, rf"^{field}(?:{mark}{field})*\r?\n?$"))
+        why = ("bad-csv", "a quote stands inside a quoted field and closes it; double quotes inside of it")
+        bad |= dict.fromkeys(np.flatnonzero(~whole).tolist(), why)
         odd = np.flatnonzero(to_numpy(pc.count_substring(lines.whole, '"')) % 2).tolist()
         bad |= dict.fromkeys(odd, ("bad-csv", "the line has an odd number of quotes; double quotes inside a field"))
     returns = np.flatnonzero(bytes_[:-1] == 13)

@@ -62,10 +62,6 @@ class QuotedRecords:
         if not growing:
             yield from self._block(held, closed=True)
 
-    def is_whole(self, line: bytes) -> bool:
-        """Whether each field of a record on one line is closed where it should be."""
-        return bool(self._whole.fullmatch(line))
-
     def _block(self, block: Block, *, closed: bool) -> Iterator[Block]:
         ends = self._ends(block, closed)
         if len(ends):
