@@ -18,7 +18,10 @@ def verify(
     replica: Replica = "main",
     spark_connect: SparkConnect = "",
     as_json: Json = False,
-    since: Annotated[str | None, typer.Option("--from", help="first event time; default: verify.window ago")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--from", help="first event time, such as 2026-03-01T12:00Z; default: verify.window ago"),
+    ] = None,
     until: Annotated[
         str | None,
         typer.Option(

@@ -63,7 +63,7 @@ def check(
         _ask(lake, pipeline, sources, item, found, offsets, now_micros, most[item.name]) for item in pipeline.inputs
     ]
     faults = [fault for answer in answers for fault in answer.faults]
-    checked = sum(planned.split.bytes for planned in found)
+    checked = sum(one.split.bytes or sources[one.stream].size(one.split) for one in found)  # of packed files, about
     counts = tuple(_count(kind, faults, checked) for kind in (*RECORDS, UNPROVEN))
     notes = tuple(note for answer in answers for note in answer.notes) + _planless(reading, found, also)
     return Checked(counts, notes, {fault.planned.key: fault.planned for fault in faults if fault.kind == UNREAD})
