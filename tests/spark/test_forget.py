@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from clickjoin import batch
 from clickjoin.dates.backfill import RawLogs, land
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.erasure import forget as erasure
@@ -25,6 +27,7 @@ from clickjoin.registry.boundary import advance
 from clickjoin.report.explain import explain
 from tests.spark.bench import NOON, Bench, click, event_id, query
 from tests.spark.hand import found, stopped, verify
+from tests.spark.whole import some
 
 # What only records of the person hold: nothing but a record can bring it into a table.
 SECRET = "s3cr3t-of-u17"
@@ -250,7 +253,7 @@ def test_what_expired_is_forgotten_too(bench: Bench) -> None:
     assert (bench.accounts()["agree"], bench.accounts()["forgotten"]) == (True, 5)
 
 
-@pytest.mark.parametrize("point", ["planned", "landed", "claimed", "published"])
+@pytest.mark.parametrize("point", some(["landed", "planned", "claimed", "published"], 2))
 def test_beside_a_batch_that_was_cut_short(bench: Bench, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     """Wherever it stopped: what it claimed is carried through and goes; what it lands later holds no record."""
     bench.queries(query("r", 50, user={"id": 17, "note": SECRET}))
@@ -271,7 +274,7 @@ def test_beside_a_batch_that_was_cut_short(bench: Bench, monkeypatch: pytest.Mon
     assert found(verify(bench)) == {}
 
 
-@pytest.mark.parametrize("point", ["listed", "claims-kept", "swept-primary", "swept-foreign", "swept"])
+@pytest.mark.parametrize("point", some(["listed", "claims-kept", "swept-primary", "swept", "swept-foreign"], 4))
 def test_cut_short_it_is_asked_for_again(bench: Bench, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     stopped(monkeypatch, point, lambda: run(bench))
     if point != "swept":
@@ -326,6 +329,25 @@ def test_a_batch_that_claims_before_the_sweep_is_carried_through_after_it(
     assert found(verify(bench)) == {}
     assert bench.accounts()["agree"]
     assert set("cghw") <= set(bench.places()["joined"])
+
+
+@pytest.mark.parametrize("how", ["arrow", "spark"])
+@pytest.mark.parametrize("primary_time", ["asked", {"lookback": "1h"}], ids=["time", "lookback"])
+def test_of_two_events_with_one_id_only_one_is_forgotten(
+    make: Any, monkeypatch: pytest.MonkeyPatch, how: str, primary_time: Any
+) -> None:
+    """Whoever names the other finds it still, although it is read later."""
+    monkeypatch.setattr(batch, "can_join", lambda ctx: how == "arrow")
+    made: Bench = make(primary={"event_time": "at"}, foreign={"primary_time": primary_time})
+    at = [datetime.fromtimestamp(NOON + seconds, UTC).isoformat() for seconds in (0, 20)]
+    mine, others = ({"event_id": "Q", "at": moment, "user": {"id": n}} for moment, n in zip(at, (17, 4), strict=True))
+    made.queries(mine, others)
+    made.join()
+    assert run(made)["events"] == {"primary": 1, "foreign": 0}
+    made.clicks(click("b", 30, others, asked=at[1]))
+    made.join()
+    assert made.places() == {"joined": ["b"]}
+    assert json.loads(made.rows("joined", "primary")[0][0])["user"] == {"id": 4}
 
 
 def test_by_ids_and_by_values_of_the_output(bench: Bench, tmp_path: Path) -> None:

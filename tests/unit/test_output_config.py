@@ -201,7 +201,7 @@ def test_metrics_of_an_older_lake(tmp_path: Path) -> None:
 
 def test_validate_names_paths_that_no_record_has(tmp_path: Path) -> None:
     columns = {
-        "fine": {"from": "foreign.deep.k", "type": "INT"},
+        "fine": {"from": "foreign.deep.k", "type": "DOUBLE"},
         "null": {"from": "primary.none", "type": "INT"},
         "bad": {"from": "foreign.deep.l", "type": "INT"},
     }

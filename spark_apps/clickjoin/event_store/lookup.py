@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.batch_context import Context
 from clickjoin.config import Lookback
+from clickjoin.forgotten.known import is_any
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.extent import Extent, spanning
 from clickjoin.model.ids import EVENT_KEY
@@ -56,17 +57,23 @@ def look_up(
     earliest = F.col("event_time") - F.expr(f"make_dt_interval(0, 0, 0, {primary_time.lookback})")
     named = F.expr("p_id = primary_id") & F.col("p_time").between(earliest, F.col("event_time"))
     joined = wanted.join(_renamed(held), named, "left")
-    return _found(_first(joined))
+    return _found(_first(_forgotten_last(joined) if is_any(ctx.lake.delta) else joined))
 
 
 def _renamed(held: DataFrame) -> DataFrame:
-    emptied = F.col("payload") == F.lit(EMPTIED)  # within a lookback another event of this id may be left
     return held.select(
         F.col("event_id").alias("p_id"),
         F.col("event_time").alias("p_time"),
         F.col("payload").alias("primary"),
-        F.struct(emptied.alias("emptied"), "landed_at", "replica", "source_partition", "offset").alias("p_order"),
+        F.struct("landed_at", "replica", "source_partition", "offset").alias("p_order"),
     )
+
+
+def _forgotten_last(joined: DataFrame) -> DataFrame:
+    """One row for each primary event of an id, the first that landed; an event that was forgotten comes last."""
+    each = first_of_key(joined, "p_order", key=(*EVENT_KEY, "p_time"))
+    emptied = F.coalesce(F.col("primary") == F.lit(EMPTIED), F.lit(False))
+    return each.withColumn("p_order", F.struct(emptied.alias("emptied"), F.col("p_order").alias("landed")))
 
 
 def _first(rows: DataFrame, key: tuple[str, ...] = EVENT_KEY) -> DataFrame:

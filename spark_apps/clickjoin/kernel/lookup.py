@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, equi_join, int64_array, scalar, to_numpy
 from clickjoin.kernel.data_skipping import Ends, near
-from clickjoin.kernel.event_key import doubled, first_of, micros
+from clickjoin.kernel.event_key import doubled, first_of, found_among, micros
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
 
@@ -60,8 +60,9 @@ def look_up(
     held = _primaries(primary, new["primary_id"], TimeRanges(np.unique(named), lookback or 0), exact=lookback is None)
     if floor is not None:
         held = held.filter(bool_array(micros(held) >= floor))
-    known = pc.not_equal(held["payload"], scalar(EMPTIED))
-    held = held if pc.all(known).as_py() else held.filter(known)
+    emptied = pc.equal(held["payload"], scalar(EMPTIED))
+    if pc.any(emptied).as_py():  # another copy of the event may hold its record still
+        held = held.filter(bool_array(~found_among(held, held.filter(emptied))))
     one, other = equi_join(new["primary_id"], held["event_id"])
     wanted, at = micros(new, "event_time" if lookback is not None else "primary_time")[one], micros(held)[other]
     if lookback is None:

@@ -99,8 +99,8 @@ class DeltaTables(DeltaReader):
 
         Errors: LakeError where one has another type, or another spelling.
         """
-        self.require_addable(name, columns, whose)
         table, known = self.open(name), self.columns(name)
+        self.require_addable(name, columns, whose, known)
         said = {column: {"comment": text} for column, text in (comments or {}).items()}
         new = [
             Field(column, PrimitiveType(delta_type(kind)), metadata=said.get(column))
@@ -129,9 +129,11 @@ class DeltaTables(DeltaReader):
                 raise
         self._made.pop(name, None)
 
-    def require_addable(self, name: str, columns: Mapping[str, str], whose: str) -> None:
+    def require_addable(
+        self, name: str, columns: Mapping[str, str], whose: str, known: Mapping[str, str] | None = None
+    ) -> None:
         """Check that a table lacks these columns (name to Spark SQL type), or has them. Errors: LakeError."""
-        known = self.columns(name)
+        known = self.columns(name) if known is None else known
         spelt = {column.lower(): column for column in known}
         for column, kind in columns.items():
             there = spelt.get(column.lower(), column)
