@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from clickjoin.jobs.erasing import forget
 from tests.spark.bench import Bench, click, event_id, query
 
 TEXT = (Path(__file__).parents[2] / "docs/consumers.md").read_text()
@@ -75,6 +76,23 @@ def test_a_stream_gives_each_row_once_through_compaction(bench: Bench, tmp_path:
     run(STREAM, **given)
     copied = bench.spark.read.format("delta").load(str(tmp_path / "copy")).collect()
     assert sorted(row["event_id"] for row in copied) == ids(0, 10)
+
+
+def test_a_stream_passes_over_what_was_forgotten(bench: Bench, tmp_path: Path) -> None:
+    """As docs/forget.md says: the copy keeps the row, table `forgotten` says which, and new rows come through."""
+    copy = tmp_path / "copy"
+    given = {"spark": bench.spark, "table": table(bench), "checkpoint": str(tmp_path / "at"), "copy": str(copy)}
+    run(STREAM, **given)
+    (tmp_path / "ids").write_text(ids(0, 1)[0])
+    forget(bench.spark, bench.pipeline, "main", print, ids=str(tmp_path / "ids"), apply=True, wait=0)
+    bench.engine = bench.replica("main")
+    bench.clicks(click("c5", 5, Q))
+    bench.join()
+    run(STREAM, **given)
+    copied = bench.spark.read.format("delta").load(str(copy)).collect()
+    assert sorted(row["event_id"] for row in copied) == ids(0, 6)
+    assert bench.hosts("joined") == ["c1", "c2", "c3", "c4", "c5"]
+    assert bench.rows("forgotten", "stream", "event_id") == [("foreign", ids(0, 1)[0])]
 
 
 def test_files_since_a_version(bench: Bench) -> None:

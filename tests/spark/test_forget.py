@@ -350,6 +350,22 @@ def test_of_two_events_with_one_id_only_one_is_forgotten(
     assert json.loads(made.rows("joined", "primary")[0][0])["user"] == {"id": 4}
 
 
+def test_in_a_lake_whose_output_lies_by_date(make: Any) -> None:
+    made: Bench = make(
+        output={"partition": ["event_date"], "columns": {"who": {"from": "foreign.user_id", "type": "STRING"}}}
+    )
+    made.queries(P, Q)
+    made.clicks(mine("a", 2, Q), other("c", 4, Q), mine("m", 86_400, Q))
+    made.clock.now += 86_400
+    made.join()
+    assert made.places() == {"joined": ["a", "c", "m"]}
+    assert run(made, "joined.who=U17")["rows"]["joined"] == 2
+    assert holding(made) == {"primary": 1}  # of the query nobody has asked
+    assert made.places() == {"joined": ["c"]}
+    assert made.accounts()["agree"]
+    assert found(verify(made)) == {}
+
+
 def test_by_ids_and_by_values_of_the_output(bench: Bench, tmp_path: Path) -> None:
     ids = tmp_path / "ids"
     ids.write_text(f"{event_id('h', 7)}\nnobody\n")
