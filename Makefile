@@ -63,7 +63,7 @@ simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a m
 	@$(RUN) -m tests.simulator --seeds 0:$(SEEDS) --jobs 2
 
 matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
-	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/spark/test_matrix.py tests/spark/test_agreement.py tests/spark/test_damage.py tests/spark/test_forget.py
+	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/spark/test_matrix.py tests/spark/test_agreement.py tests/spark/test_damage.py tests/spark/test_forget.py tests/spark/test_new_source.py tests/spark/test_joiners.py tests/spark/test_clocks.py
 
 wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/
 	@$(RUN) -m wheels

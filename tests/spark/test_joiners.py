@@ -20,6 +20,7 @@ from clickjoin.joiner.spark_join import SparkJoin
 from clickjoin.model.ids import moment
 from tests.spark.bench import NOON, Bench, click, event_id, query
 from tests.spark.test_local import Near
+from tests.spark.whole import some
 
 SHARDS, SPAN = 4, 7200  # seconds: some buckets of two dates
 MIDNIGHT = 43200
@@ -34,7 +35,7 @@ NUMBER = count()
 @pytest.mark.parametrize(
     ("primary_time", "partition"), [("embedded", "bucket"), ({"lookback": "30m"}, "event_date")], ids=["id", "lookback"]
 )
-@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("adapter", some(ADAPTERS[::-1], 2))
 def test_one_outcome(make: Any, adapter: str, primary_time: Any, partition: str) -> None:
     more = {"registry": {"shards": SHARDS}, "output": {"partition": [partition]}}
     bench: Bench = make(adapter=adapter, foreign={"primary_time": primary_time}, **more)

@@ -26,6 +26,7 @@ from clickjoin.sources.port import Source
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.spark.bench import NOON, Bench, click, counts, query
 from tests.spark.hand import Hand, found, stopped
+from tests.spark.whole import some
 
 Q, LATE = query("q"), query("late", 1)
 _ROW = 100  # bytes, about
@@ -151,7 +152,7 @@ def whole(make: Any) -> dict[str, str]:
     return seen
 
 
-@pytest.mark.parametrize("local", ["0B", "4MB"])
+@pytest.mark.parametrize("local", some(["0B", "4MB"], 2))
 @pytest.mark.parametrize("point", failpoint.POINTS)
 def test_joined_once_through_crashes(
     make: Any, whole: dict[str, str], monkeypatch: pytest.MonkeyPatch, point: str, local: str
