@@ -57,11 +57,13 @@ TURNS = {"paused": (True, ""), "all on": (False, ""), "join alone, on": (False, 
 
 
 def write(folder: Path, count: int, more: str) -> None:
-    """Files of pipelines, with log folders that hold nothing."""
+    """Files of pipelines, with logs that hold nothing."""
     for number in range(count):
         (folder / f"p{number:02}.yaml").write_text(PIPELINE.format(number=number) + more)
         for side in ("queries", "clicks"):
-            (folder / f"logs/p{number:02}" / side).mkdir(parents=True, exist_ok=True)
+            log = folder / f"logs/p{number:02}" / side / "0.jsonl"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.touch()  # where no file matches, a run fails
 
 
 def parse(dags: Path, pipelines: Path) -> dict[str, Any]:
@@ -144,6 +146,7 @@ def turn(folder: Path, count: int, seconds: float, warm: float, name: str) -> di
     pipelines.mkdir()
     write(pipelines, count, more)
     env = {"AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": str(paused)}
+    env |= {"AIRFLOW__CORE__PARALLELISM": str(count + 8)}  # a join holds a slot for its whole lease
     with Stack(pipelines / "home", pipelines=pipelines, env=env, timeout=400) as stack:
         return watch(stack, seconds, count * (1 if more else 9), 0 if paused else count, warm)
 
