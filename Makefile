@@ -12,7 +12,7 @@ RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
+.PHONY: help python setup doctor lock up down status check format test s3 chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -26,6 +26,9 @@ setup: python ## Install everything, as locked
 
 doctor: python ## Check that this machine is fit
 	@$(BOOTSTRAP) doctor
+
+s3: python ## Fetch what Spark needs for a lake on S3
+	@$(BOOTSTRAP) s3
 
 lock: setup ## Resolve packages and JARs again
 	@$(BOOTSTRAP) lock

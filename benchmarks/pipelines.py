@@ -106,7 +106,7 @@ def watch(stack: Stack, seconds: float, expected: int, first: int, warm: float) 
     `expected` DAGs must be known first, and `first` runs have ended, or `warm` seconds have passed.
     """
     until = time.monotonic() + 300
-    while stack.api("GET", "/dags?limit=1")["total_entries"] < expected:
+    while total(stack, "/dags?limit=1") < expected:
         assert time.monotonic() < until, f"not all of {expected} DAGs are known"
         time.sleep(1)
     time.sleep(20)
@@ -136,7 +136,19 @@ def watch(stack: Stack, seconds: float, expected: int, first: int, warm: float) 
 
 def finished(stack: Stack) -> int:
     """How many runs have succeeded."""
-    return int(stack.api("GET", "/dags/~/dagRuns?limit=1&state=success")["total_entries"])
+    return total(stack, "/dags/~/dagRuns?limit=1&state=success")
+
+
+def total(stack: Stack, path: str) -> int:
+    """How many entries Airflow counts; asked again for two minutes, since all that starts at once keeps it waiting."""
+    until = time.monotonic() + 120
+    while True:
+        try:
+            return int(stack.api("GET", path)["total_entries"])
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(2)
 
 
 def turn(folder: Path, count: int, seconds: float, warm: float, name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`python -m bootstrap setup|doctor|lock|docs`."""
+"""`python -m bootstrap setup|s3|doctor|lock|docs`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ def setup() -> None:
         logstore.ensure()
 
 
+def s3() -> None:
+    """Make `.jars/s3` what its lock file says: JARs that Spark needs for a lake on S3."""
+    setup()
+    with exclusive():
+        jars.ensure(jars.S3_JARS, jars.S3_LOCK, jars.S3_IVY)
+
+
 def docs() -> None:
     """Build the documentation's site in `.run/site`; a link or an anchor that leads nowhere is an error."""
     with exclusive():
@@ -26,7 +33,7 @@ def docs() -> None:
 
 def main(arguments: list[str]) -> int:
     """Run one command; a known problem is one line, never a traceback."""
-    commands = {"setup": setup, "doctor": doctor.report, "lock": locks.write, "docs": docs}
+    commands = {"setup": setup, "s3": s3, "doctor": doctor.report, "lock": locks.write, "docs": docs}
     if len(arguments) != 1 or arguments[0] not in commands:
         print("usage: python -m bootstrap " + "|".join(commands), file=sys.stderr)
         return 2

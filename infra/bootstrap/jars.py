@@ -15,7 +15,9 @@ from . import INFRA, JARS, VENV, Problem
 from .doctor import find_java
 from .once import fingerprint, stamp, stamped
 
-LOCK = INFRA / "jars.lock"
+LOCK, IVY = INFRA / "jars.lock", INFRA / "ivy.xml"
+# What a lake on S3 needs besides. In a folder of its own: Spark is given these only where S3 is asked for.
+S3_LOCK, S3_IVY, S3_JARS = INFRA / "jars-s3.lock", INFRA / "ivy-s3.xml", JARS / "s3"
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,15 @@ def read_lock(path: Path = LOCK) -> list[Jar]:
     return [Jar(coordinate, digest.removeprefix("sha256:")) for coordinate, digest in lines]
 
 
-def ensure(folder: Path = JARS, lock: Path = LOCK) -> None:
-    """Make `folder` hold exactly the locked JARs; at once if it already does."""
+def ensure(folder: Path = JARS, lock: Path = LOCK, ivy: Path = IVY) -> None:
+    """Make `folder` hold exactly the locked JARs; at once if it already does. `ivy`: what names them to Ivy."""
     wanted, jars = fingerprint(lock), read_lock(lock)
     if stamped(folder, wanted) and all((folder / jar.file).is_file() for jar in jars):
         return
     print("fetching JARs", flush=True)
     folder.mkdir(exist_ok=True)
     if not all(sound(folder, jar) for jar in jars):
-        retrieve(folder)
+        retrieve(folder, ivy)
     verify(folder, jars)
     _remove_others(folder, jars)
     stamp(folder, wanted)
@@ -68,27 +70,27 @@ def verify(folder: Path, jars: list[Jar]) -> None:
     for jar in jars:
         path = folder / jar.file
         if not path.is_file():
-            raise Problem(f"{jar.file} is in jars.lock but was not fetched: infra/ivy.xml must name it; run make lock")
+            raise Problem(f"{jar.file} is locked but was not fetched: infra/ivy*.xml must name it; run make lock")
         if not sound(folder, jar):
             path.unlink()
-            raise Problem(f"{jar.file} is not what jars.lock names, and was removed: run make setup again")
+            raise Problem(f"{jar.file} is not what is locked, and was removed: run make setup again")
 
 
-def retrieve(folder: Path) -> None:
-    """Have Ivy put the JARs that `ivy.xml` names into `folder`."""
+def retrieve(folder: Path, ivy: Path = IVY) -> None:
+    """Have Ivy put the JARs that a file names into `folder`."""
     cache = folder / ".ivy"
-    answer = subprocess.run(_ivy(folder, cache), capture_output=True, text=True)
+    answer = subprocess.run(_ivy(folder, cache, ivy), capture_output=True, text=True)
     if answer.returncode:
         print("\n".join((answer.stdout + answer.stderr).splitlines()[-20:]))
         raise Problem("the JARs could not be fetched: see above, check network and proxy, then make setup again")
     shutil.rmtree(cache)
 
 
-def _ivy(folder: Path, cache: Path) -> list[str]:
+def _ivy(folder: Path, cache: Path, ivy: Path) -> list[str]:
     java, _ = find_java()
     spark = next((VENV / "lib").glob("python*/site-packages/pyspark/jars"))
     pattern = f"{folder}{os.sep}[artifact]-[revision].[ext]"
-    settings = ["-settings", str(INFRA / "ivysettings.xml"), "-ivy", str(INFRA / "ivy.xml")]
+    settings = ["-settings", str(INFRA / "ivysettings.xml"), "-ivy", str(ivy)]
     # Where a JAR is there but wrong, Ivy must not keep it.
     retrieval = ["-retrieve", pattern, "-overwriteMode", "always"]
     options = [f"-Dclickjoin.ivy.cache={cache}", *_java_proxy()]

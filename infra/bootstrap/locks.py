@@ -15,7 +15,7 @@ RESOLVED = {
     "infra/docs.in": "infra/docs.lock",
     "infra/images/postgres.in": "infra/images/postgres.lock",
 }
-HEADER = "# What `make lock` found for infra/ivy.xml.\n"
+HEADER = "# What `make lock` found for infra/{}.\n"
 
 
 def write() -> None:
@@ -25,14 +25,16 @@ def write() -> None:
         raise Problem("make lock needs the uv of .venv: run make setup first")
     for source, lock in RESOLVED.items():
         _resolve(source, lock)
-    with tempfile.TemporaryDirectory() as folder:
-        jars.retrieve(Path(folder))
-        lines = [f"{name} sha256:{jars.sha256(Path(folder) / jars.Jar(name, '').file)}\n" for name in coordinates()]
-    jars.LOCK.write_text(HEADER + "".join(lines))
+    for ivy, locked in ((jars.IVY, jars.LOCK), (jars.S3_IVY, jars.S3_LOCK)):
+        with tempfile.TemporaryDirectory() as folder:
+            jars.retrieve(Path(folder), ivy)
+            files = {name: Path(folder, jars.Jar(name, "").file) for name in coordinates(ivy)}
+            lines = [f"{name} sha256:{jars.sha256(file)}\n" for name, file in files.items()]
+        locked.write_text(HEADER.format(ivy.name) + "".join(lines))
 
 
 def coordinates(path: Path = INFRA / "ivy.xml") -> list[str]:
-    """What `ivy.xml` names, as `group:name:version`."""
+    """What a file for Ivy names, as `group:name:version`."""
     found = xml.parse(path).getroot().iter("dependency")
     return [f"{each.get('org')}:{each.get('name')}:{each.get('rev')}" for each in found]
 

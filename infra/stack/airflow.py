@@ -25,6 +25,8 @@ from .home import Home, write_private
 SETTINGS = INFRA / "airflow/airflow.env"
 USER = "admin"
 POOL = "clickjoin_backfill"
+# Seconds that a part waits for another's transaction. After SQLite's own five, a scheduler of 30 pipelines gave up.
+_PATIENCE = 60
 # Who needs no log server of its own has none: logs lie in files that the API server reads.
 PARTS = {
     "scheduler": ["scheduler", "--skip-serve-logs"],
@@ -43,6 +45,7 @@ def environment(env: Mapping[str, str], home: Home, port: int, dags: Path, plugi
         **env,
         **dict(line.split("=", 1) for line in lines),
         "AIRFLOW_HOME": str(home.folder / "airflow"),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home.folder / 'airflow/airflow.db'}?timeout={_PATIENCE}",
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(plugins),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home.passwords),
@@ -62,6 +65,7 @@ def prepare(home: Home, env: Mapping[str, str]) -> None:
     """Make the password, the database, and the pool for work on dates, unless they are there."""
     _prepare(home, env)
     with closing(sqlite3.connect(home.folder / "airflow/airflow.db")) as database, database:
+        database.execute("PRAGMA journal_mode=WAL")  # who reads and who writes need not wait for each other; it stays
         # Airflow's own command takes seconds for it. Slots that somebody has set stay as they are.
         database.execute(
             "INSERT OR IGNORE INTO slot_pool (pool, slots, description, include_deferred) VALUES (?, 1, ?, 0)",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -19,48 +16,19 @@ from deltalake import DeltaTable
 from clickjoin.lake import DeltaTables
 from clickjoin.schemas import REGISTRY
 from tests.faults.disk import LOG, Disk, preloaded
+from tests.writers import PATH, Program
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("spark", "spark-2", "delta-rs", "delta-rs-2")
 
 
-class Writer:
+class Writer(Program):
     """A process of its own that commits, on a disk of its own."""
 
     def __init__(self, kind: str, folder: Path, root: Path) -> None:
         folder.mkdir()
         self.disk = Disk(folder)
-        self._log = (folder / "log").open("w")
-        path = ":".join(str(ROOT / part) for part in (".", "spark_apps", "infra"))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.disk.writer", kind.removesuffix("-2"), str(root)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, cwd=ROOT,
-            env=preloaded(self.disk, PYTHONPATH=path),
-        )  # fmt: skip
-        self._pool = ThreadPoolExecutor(1)
-
-    def answer(self) -> Any:
-        """The next line of its output."""
-        assert self._process.stdout
-        return json.loads(self._process.stdout.readline())
-
-    def ask(self, **what: Any) -> Future[Any]:
-        """Have it do something; what it answers."""
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps(what) + "\n")
-        self._process.stdin.flush()
-        return self._pool.submit(self.answer)
-
-    def do(self, **what: Any) -> Any:
-        """Have it do something, and wait."""
-        return self.ask(**what).result(120)
-
-    def stop(self) -> None:
-        """End it."""
-        self._process.kill()
-        self._pool.shutdown()
-        self._process.communicate()
-        self._log.close()
+        super().__init__(kind, str(root), preloaded(self.disk, PYTHONPATH=PATH), folder / "log")
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What the next retrievals bring, in order."""
     answers: list[bytes] = []
 
-    def retrieve(folder: Path) -> None:
+    def retrieve(folder: Path, ivy: Path) -> None:
         (folder / "delta-storage-4.4.0.jar").write_bytes(answers.pop(0))
 
     monkeypatch.setattr(jars, "retrieve", retrieve)
@@ -45,7 +45,7 @@ def test_second_time_nothing_is_fetched(tmp_path, lock, fetched):
 
 def test_other_content_is_refused_and_removed(tmp_path, lock, fetched):
     fetched += [b"tampered with", CONTENT]
-    with pytest.raises(Problem, match=r"^delta-storage-4\.4\.0\.jar is not what jars\.lock names, and was removed"):
+    with pytest.raises(Problem, match=r"^delta-storage-4\.4\.0\.jar is not what is locked, and was removed"):
         jars.ensure(tmp_path / "jars", lock)
     assert not list((tmp_path / "jars").iterdir())
     jars.ensure(tmp_path / "jars", lock)
@@ -76,9 +76,10 @@ def test_jars_of_an_earlier_lock_go(tmp_path, lock, fetched):
 
 
 def test_locked_jar_that_ivy_does_not_name(tmp_path):
-    with pytest.raises(Problem, match=r"^x-1\.jar is in jars\.lock but was not fetched"):
+    with pytest.raises(Problem, match=r"^x-1\.jar is locked but was not fetched"):
         jars.verify(tmp_path, [Jar("g:x:1", "")])
 
 
-def test_lock_and_ivy_file_name_the_same():
-    assert [jar.coordinate for jar in jars.read_lock()] == locks.coordinates()
+@pytest.mark.parametrize(("lock", "ivy"), [(jars.LOCK, jars.IVY), (jars.S3_LOCK, jars.S3_IVY)])
+def test_lock_and_ivy_file_name_the_same(lock, ivy):
+    assert [jar.coordinate for jar in jars.read_lock(lock)] == locks.coordinates(ivy)

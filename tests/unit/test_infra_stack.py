@@ -1,7 +1,9 @@
 """What a stack is started with: loopback alone, secrets in private files, no other installation's settings."""
 
+import sqlite3
 import stat
 import tomllib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -98,6 +100,20 @@ def test_servers_listen_on_loopback(home):
     assert "--skip-serve-logs" in airflow.PARTS["scheduler"]
     env = airflow.environment({}, home, 8080, ROOT / "dags", ROOT / "plugins")
     assert env["AIRFLOW__API__BASE_URL"] == "http://127.0.0.1:8080"
+
+
+def test_parts_wait_for_each_others_transactions(home, monkeypatch):
+    """With SQLite's own five seconds, a scheduler died while 30 joins began."""
+    database = home.folder / "airflow/airflow.db"
+    (home.folder / "airflow").mkdir()
+    with closing(sqlite3.connect(database)) as made, made:
+        made.execute("CREATE TABLE slot_pool (pool UNIQUE, slots, description, include_deferred)")
+    monkeypatch.setattr(airflow, "_prepare", lambda home, env: None)
+    airflow.prepare(home, {})
+    with closing(sqlite3.connect(database)) as opened:
+        assert opened.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    env = airflow.environment({}, home, 8080, ROOT / "dags", ROOT / "plugins")
+    assert env["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == f"sqlite:///{database}?timeout=60"
 
 
 def test_driver_memory_can_be_set(home):

@@ -64,11 +64,14 @@ class Committer(Protocol):
 
 def committer(uri: str) -> Committer:
     """The committer of a table's store. Errors: LakeError for a store that none is known for."""
-    if local_folder(uri) is None:
+    if local_folder(uri) is not None:
+        return LocalCommitter()
+    if not uri.startswith("s3://"):
         raise LakeError(
-            f"{uri}: only tables on a local disk can be committed to", remedy="Name a local folder as `lake`"
+            f"{uri}: only tables on a local disk or on S3 can be committed to",
+            remedy="Name a local folder, or s3://BUCKET/PREFIX, as `lake`",
         )
-    return LocalCommitter()
+    return S3Committer()
 
 
 class LocalCommitter:
@@ -76,19 +79,7 @@ class LocalCommitter:
 
     def commit_next(self, table: DeltaTable, files: Sequence[DataFile], txn: Txn | None) -> None:
         """See Committer."""
-        _require_there(table.table_uri, files)
-        now = int(time.time() * 1000)
-        adds: list[Any] = [AddAction(f.path, f.size, f.values, now, True, f.stats) for f in files]
-        nonce, version = uuid.uuid4().hex, int(table.version()) + 1
-        try:
-            table.create_write_transaction(adds, "append", table.schema(), commit_properties=_carrying(txn, nonce))
-        except (DeltaError, OSError) as error:
-            if "Unsupported table features" in str(error):
-                remedy = "Take the feature away from the table again"
-                raise Unwritable(f"{table.table_uri}: {error}", remedy=remedy) from error
-            if not _landed(table.table_uri, version, nonce, error):
-                raise
-        _flush(table.table_uri, version)
+        _flush(table.table_uri, _commit(table, files, txn))
 
     def ensure_durable(self, table: DeltaTable) -> None:
         """See Committer."""
@@ -109,6 +100,37 @@ class LocalCommitter:
         except OSError as error:
             raise _unknown(table.table_uri, version, error) from error
         _flush(table.table_uri, version)
+
+
+class S3Committer:
+    """Commits of delta-rs to S3, where a conditional PUT creates an entry whole and durable, or is refused."""
+
+    def commit_next(self, table: DeltaTable, files: Sequence[DataFile], txn: Txn | None) -> None:
+        """See Committer."""
+        _commit(table, files, txn)
+
+    def ensure_durable(self, table: DeltaTable) -> None:
+        """See Committer: what can be read there is durable."""
+
+    def ensure_rewritten(self, table: DeltaTable) -> None:
+        """See Committer: what can be read there is durable."""
+
+
+def _commit(table: DeltaTable, files: Sequence[DataFile], txn: Txn | None) -> int:
+    """Commit the very next version, and return its number. Errors: as of Committer.commit_next."""
+    _require_there(table.table_uri, files)
+    now = int(time.time() * 1000)
+    adds: list[Any] = [AddAction(f.path, f.size, f.values, now, True, f.stats) for f in files]
+    nonce, version = uuid.uuid4().hex, int(table.version()) + 1
+    try:
+        table.create_write_transaction(adds, "append", table.schema(), commit_properties=_carrying(txn, nonce))
+    except (DeltaError, OSError) as error:
+        if "Unsupported table features" in str(error):
+            remedy = "Take the feature away from the table again"
+            raise Unwritable(f"{table.table_uri}: {error}", remedy=remedy) from error
+        if not _landed(table.table_uri, version, nonce, error):
+            raise
+    return version
 
 
 def _require_there(uri: str, files: Sequence[DataFile]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -37,6 +38,14 @@ class Location(Protocol):
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file, over the one that is there."""
+        ...
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Put a file in the place of the one that is there: whole, in one step, and durably."""
+        ...
+
+    def read(self, path: str) -> bytes | None:
+        """What a file holds; None where it is not there."""
         ...
 
 
@@ -89,6 +98,18 @@ class ArrowFolder:
         with self._system.open_output_stream(f"{self._base}/{path}") as out:
             out.write(data)
 
+    def replace(self, path: str, data: bytes) -> None:
+        """See Location: an object store answers once what it was given is whole and durable."""
+        self.write(path, data)
+
+    def read(self, path: str) -> bytes | None:
+        """See Location."""
+        try:
+            with self._system.open_input_stream(f"{self._base}/{path}") as file:
+                return bytes(file.read())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
 
 class LocalFolder(ArrowFolder):
     """A folder of a local disk. Not by Arrow: under libfaketime it sees files' times faked as well."""
@@ -100,6 +121,16 @@ class LocalFolder(ArrowFolder):
         except (FileNotFoundError, NotADirectoryError):
             return None
         return Stored(path, info.st_size, info.st_mtime)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """See Location."""
+        file = Path(f"{self._base}/{path}")
+        beside = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+        with beside.open("wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(file)
 
     def listed(self, folder: str = "") -> list[Stored]:
         """See Location."""

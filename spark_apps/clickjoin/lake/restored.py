@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from datetime import datetime
 from pathlib import Path
 
+from clickjoin.lake.location import location
 from clickjoin.model.errors import LakeError, LakeReplaced
 
 MARK = "_restored.json"
@@ -16,20 +16,13 @@ STAGING = ".restoring"  # beside a lake's folder: the lake that is about to take
 
 def mark(root: str) -> str:
     """What a restore, rebuild or upgrade has left in a lake's folder: other after each; empty where there was none."""
-    try:
-        return Path(root, MARK).read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
+    return (location(root).read(MARK) or b"").decode()
 
 
 def leave_mark(root: str, what: str, now: datetime) -> None:
     """Have every process that works on the lake now commit nothing more: another table takes a table's place."""
-    file, beside = Path(root, MARK), Path(root, f".{MARK}.{uuid.uuid4().hex}")
-    with beside.open("w", encoding="utf-8") as out:
-        json.dump({"what": what, "at": now.isoformat(), "id": uuid.uuid4().hex}, out)
-        out.flush()
-        os.fsync(out.fileno())
-    beside.replace(file)
+    said = {"what": what, "at": now.isoformat(), "id": uuid.uuid4().hex}
+    location(root).replace(MARK, json.dumps(said).encode())
 
 
 def require_same(root: str, known: str) -> None:

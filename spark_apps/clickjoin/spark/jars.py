@@ -11,6 +11,7 @@ from pathlib import Path
 from clickjoin.model.errors import ConfigError
 
 LOG_STORE = "clickjoin-logstore.jar"
+S3 = "s3"  # the folder below Delta's JARs that holds those of a lake on S3
 # What a wheel brings along: the log store and its sources, and what names and locks Delta's JARs.
 CARRIED = Path(__file__).with_name("carried")
 _CHECKOUT = Path(__file__).resolve().parents[3]
@@ -53,10 +54,17 @@ def log_store() -> Path:
     raise ConfigError(f"{folder() / LOG_STORE}: is not there", remedy="Run `make setup`, which compiles it")
 
 
-def jars() -> str:
-    """All JARs that Spark needs, comma-separated. Errors: ConfigError where nobody has fetched Delta's."""
+def jars(s3: bool = False) -> str:
+    """All JARs that Spark needs, comma-separated; `s3`: those of a lake on S3 too.
+
+    Errors: ConfigError where nobody has fetched them.
+    """
     found = {path.name: path for path in folder().glob("*.jar")}
     if not found.keys() - {LOG_STORE}:
         way = "`clickjoin jars --fetch`" if CARRIED.is_dir() else "`make setup`"
         raise ConfigError(f"{folder()}: holds no JARs", remedy=f"Run {way}, or set CLICKJOIN_JARS to Delta's JARs")
-    return ",".join(str(path) for _, path in sorted((found | {LOG_STORE: log_store()}).items()))
+    if s3 and not (more := {path.name: path for path in (folder() / S3).glob("*.jar")}):
+        raise ConfigError(
+            f"{folder() / S3}: holds no JARs", remedy="Run `make s3`, which fetches those of a lake on S3"
+        )
+    return ",".join(str(path) for _, path in sorted((found | (more if s3 else {}) | {LOG_STORE: log_store()}).items()))

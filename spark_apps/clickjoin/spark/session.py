@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.model.errors import ConfigError, ServerLost
+from clickjoin.spark import object_store
 from clickjoin.spark.jars import CARRIED, jars
 from clickjoin.spark.ship import ship_kernel
 
@@ -138,15 +139,18 @@ def _address(url: str) -> tuple[str, int]:
     return found.group(1), int(found.group(2) or 15002)
 
 
-def in_process(cores: str = "*", memory: str | None = None) -> SparkSession:
-    """A session in this process, on all cores unless configured otherwise."""
+def in_process(cores: str = "*", memory: str | None = None, *, s3: bool = False) -> SparkSession:
+    """A session in this process, on all cores unless configured otherwise; `s3`: for a lake on S3.
+
+    Errors: ConfigError where its JARs have not been fetched.
+    """
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or it warns of a host name that means this machine
     _hush()
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("clickjoin").config("spark.jars", jars())
-    for key, value in {**_IN_PROCESS, **SETTINGS}.items():
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("clickjoin").config("spark.jars", jars(s3))
+    for key, value in {**_IN_PROCESS, **SETTINGS, **(object_store.settings(os.environ) if s3 else {})}.items():
         if key.startswith("spark."):  # the others are a session's alone
             builder = builder.config(key, value)
     builder = builder.config("spark.sql.warehouse.dir", _scratch())

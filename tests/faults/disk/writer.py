@@ -1,6 +1,7 @@
 """A process that commits when it is asked to: a JSON line in, a JSON line out. Arguments: spark | delta-rs, a lake.
 
-Run with a Disk preloaded, so that its calls can be held, made to fail, or answered by an error although they were done.
+On a local disk it is run with a Disk preloaded, so that its calls can be held, made to fail, or answered by an error
+although they were done; on S3 by a proxy.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -59,7 +61,7 @@ class OnSpark:
     def __init__(self, root: str) -> None:
         from clickjoin.spark.session import in_process
 
-        self.lake = SparkTables(in_process("1", "1g"), root)
+        self.lake = SparkTables(in_process("1", "1g", s3=root.startswith("s3://")), root)
 
     def _frame(self, ids: str, txn: Txn) -> Any:
         return self.lake.spark.createDataFrame(rows(ids, txn.app_id), REGISTRY.ddl)
@@ -78,13 +80,20 @@ class OnSpark:
         return self.lake.rewrite("registry", BUCKET)
 
 
+def many(writer: Any, ids: str, txn: Txn) -> int:
+    """As many appends as the txn's number says, each under a number of its own; how many there were."""
+    for number in range(txn.version):
+        writer.append(ids, Txn(txn.app_id, number))
+    return txn.version
+
+
 def main(kind: str, root: str) -> None:
     """Serve until the input ends."""
     writer: Any = OnSpark(root) if kind == "spark" else DeltaRs(root)
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        do: Callable[[str, Txn], Any] = getattr(writer, asked["do"])
+        do: Callable[[str, Txn], Any] = partial(many, writer) if asked["do"] == "many" else getattr(writer, asked["do"])
         try:
             answer = do(asked.get("ids", ""), Txn(asked.get("app", "a"), asked.get("number", 1)))
         except Exception as error:

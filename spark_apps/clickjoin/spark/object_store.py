@@ -1,0 +1,30 @@
+"""What Spark is set to for a lake on S3, by the same environment as delta-rs and Arrow read: `AWS_*`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_STORE = "clickjoin.storage.S3LogStore"
+_CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+LOG_STORES = {"spark.delta.logStore.s3.impl": _STORE, "spark.delta.logStore.s3a.impl": _STORE}
+_FIXED = {
+    **LOG_STORES,
+    "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",  # else `s3://` is a scheme that nobody knows
+    # Secrets are looked for where Amazon's own programs look, and so are in no setting that a log or a page could show.
+    "spark.hadoop.fs.s3a.aws.credentials.provider": _CREDENTIALS,
+}
+
+
+def settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Spark's settings for S3: log stores, where the server is, and whence credentials come.
+
+    With an endpoint of one's own (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) a bucket is part of the path.
+    """
+    found = dict(_FIXED)
+    if region := environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION"):
+        found["spark.hadoop.fs.s3a.endpoint.region"] = region
+    if endpoint := environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL"):
+        found["spark.hadoop.fs.s3a.endpoint"] = endpoint
+        found["spark.hadoop.fs.s3a.path.style.access"] = "true"
+        found["spark.hadoop.fs.s3a.connection.ssl.enabled"] = str(endpoint.startswith("https:")).lower()
+    return found

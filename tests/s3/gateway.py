@@ -1,0 +1,80 @@
+"""versitygw, an S3 server over a folder: built once, outside the checkout, and started on loopback."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from stack import ports
+
+VERSION = "v1.8.0"
+_MODULE = f"github.com/versity/versitygw/cmd/versitygw@{VERSION}"
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "clickjoin")
+
+
+class NoGateway(Exception):
+    """Why there is no S3 server to test with."""
+
+
+def build() -> Path:
+    """The program, built by Go where it has not been yet. Errors: NoGateway."""
+    program = _CACHE / f"versitygw-{VERSION}"
+    if program.is_file():
+        return program
+    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
+    if not go:
+        raise NoGateway(f"no Go on this machine, which builds {_MODULE}")
+    beside = _CACHE / f".building-{os.getpid()}"
+    env = os.environ | {"GOBIN": str(beside), "GOFLAGS": "-buildvcs=false -mod=mod"}
+    done = subprocess.run([go, "install", _MODULE], env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NoGateway(f"{_MODULE} could not be built: {done.stderr[-300:]}")
+    (beside / "versitygw").replace(program)
+    shutil.rmtree(beside)
+    return program
+
+
+class Gateway:
+    """A server over a folder, with credentials of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = ports.choose("auto", "S3_PORT")
+        self._folder, self._program = folder, build()
+        self._key, self._secret = f"key{secrets.token_hex(4)}", secrets.token_urlsafe(24)
+        self._process: subprocess.Popen[bytes] | None = None
+        (folder / "data").mkdir(parents=True)
+
+    def bucket(self, name: str) -> None:
+        """Make a bucket."""
+        (self._folder / "data" / name).mkdir()
+
+    def environment(self, port: int | None = None) -> dict[str, str]:
+        """What programs need to reach it; `port`: by a proxy."""
+        return {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port or self.port}", "AWS_ALLOW_HTTP": "true",
+            "AWS_ACCESS_KEY_ID": self._key, "AWS_SECRET_ACCESS_KEY": self._secret,
+            "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
+        }  # fmt: skip
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        env: Mapping[str, str] = os.environ | {"ROOT_ACCESS_KEY": self._key, "ROOT_SECRET_KEY": self._secret}
+        line = [str(self._program), "--port", f"127.0.0.1:{self.port}", "--quiet", "posix", str(self._folder / "data")]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(line, env=env, stdout=log, stderr=log)
+        until = time.monotonic() + 30
+        while not ports.answers(self.port):
+            if self._process.poll() is not None or time.monotonic() > until:
+                raise NoGateway(f"it did not start: {(self._folder / 'log').read_text()[-500:]}")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
