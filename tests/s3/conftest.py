@@ -14,12 +14,12 @@ from tests.s3.gateway import Gateway, NoGateway
 @pytest.fixture(scope="session")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A server that runs; where there can be none, the tests say so and are skipped."""
-    with exclusive():
-        jars.ensure(jars.S3_JARS, jars.S3_LOCK, jars.S3_IVY)
     try:
         server = Gateway(tmp_path_factory.mktemp("s3"))
         server.start()
     except NoGateway as error:
         pytest.skip(f"no S3 server: {error}")
+    with exclusive():
+        jars.ensure(jars.S3_JARS, jars.S3_LOCK, jars.S3_IVY)
     yield server
     server.kill()
