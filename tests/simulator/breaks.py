@@ -140,7 +140,7 @@ def _timeline_fence() -> None:
     from clickjoin.registry import reshard, shards
 
     shards.in_force = reshard.in_force = lambda delta, since: True  # type: ignore[attr-defined]
-    reshard._put_in_force = lambda delta, pipeline, since: None
+    reshard._put_in_force = lambda delta, pipeline, since, shards: None
 
 
 def _next_version() -> None:

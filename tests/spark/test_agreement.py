@@ -11,10 +11,13 @@ import pytest
 
 from clickjoin.jobs import collecting, registry
 from clickjoin.jobs.all_jobs import JOBS
+from clickjoin.lake.log_entries import TableLog
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
+from clickjoin.rebuild import timeline
 from clickjoin.registry.boundary import advance
 from clickjoin.registry.reshard import reshard
+from clickjoin.registry.shards import fence, load_timeline
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import stopped
 from tests.spark.whole import some
@@ -186,6 +189,46 @@ def test_a_timeline_from_before_its_entry_was_in_force(bench: Bench) -> None:
     back()
     with pytest.raises(LakeError, match=r"shard_timeline: is older .* was noted in the journal"):
         bench.replica("main")
+
+
+SINCE = datetime.fromtimestamp(NOON, UTC) + timedelta(hours=3)
+
+
+@pytest.fixture
+def resharded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Clicks that landed by an entry of the timeline, unclaimed; it puts the table back to before the entry."""
+    back = keep(bench, "shard_timeline")
+    reshard(bench.engine.lake.delta, bench.pipeline, 9, SINCE, SINCE - timedelta(hours=2))
+    bench.clock.now = SINCE.timestamp() + 600
+    asked = query("asked", 3 * 3600)
+    bench.queries(asked)
+    bench.clicks(*(click(f"n{n}", 3 * 3600 + 1 + n, asked, position=1) for n in range(9)))
+    stopped(monkeypatch, "landed", lambda: bench.engine.join_once())
+    return back
+
+
+def test_an_entry_that_the_timeline_lost_is_written_again(bench: Bench, resharded: Callable[[], None]) -> None:
+    entries, landed = load_timeline(bench.engine.lake.delta), bench.rows("foreign", "event_id", "shard")
+    resharded()
+    rebuild(bench, "registry")
+    assert load_timeline(bench.engine.lake.delta) == entries
+    drain(bench)
+    drain(bench, "west")
+    # In another shard, another replica's claim of the same event would not be seen.
+    assert set(bench.rows("registry", "event_id", "shard")) <= set(landed)
+    assert bench.hosts("joined") == ["a", "c", *(f"n{n}" for n in range(9))]
+
+
+@pytest.mark.parametrize("lost", ["shards", "fence"])
+def test_an_entry_that_nothing_knows_any_more_is_not_guessed(
+    bench: Bench, resharded: Callable[[], None], lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resharded()
+    txns = {"shards": {fence(SINCE, 0).app_id: 1}, "fence": {}}[lost]  # 1: as versions before wrote it
+    monkeypatch.setattr(timeline, "read_log", lambda path: TableLog(txns=txns))
+    words = {"shards": "has lost its entry from 2026-03-01 15", "fence": r"event n\d:.* lies in shard \d, where no"}
+    with pytest.raises(LakeError, match=rf"{words[lost]}.*Restore the newest copy of `shard_timeline`"):
+        rebuild(bench, "registry")
 
 
 def test_a_registry_from_before_a_redrive(bench: Bench) -> None:

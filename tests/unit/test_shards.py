@@ -96,5 +96,5 @@ def test_loaded_in_order_of_time(tmp_path: Path) -> None:
     for since, shards in ((T2, 3), (T1, 8)):
         delta.append("shard_timeline", [{"from_time": since, "shards": shards, "added_at": T2}])
         assert since not in dict(load_timeline(delta).entries)  # proposed, and not in force
-        delta.commit_txn_only("journal", fence(since))
+        delta.commit_txn_only("journal", fence(since, shards))
     assert load_timeline(delta) == GROWN

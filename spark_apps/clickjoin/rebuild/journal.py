@@ -147,7 +147,7 @@ def _fence(lake: SparkTables) -> int:
     for at, (since, shards) in enumerate(rows[1:], 1):
         until = rows[at + 1][0] if at + 1 < len(rows) else None
         if since != EPOCH and _placed_by(lake, Timeline(tuple(held)), since, shards, until):
-            lake.delta.commit_txn_only("journal", fence(since))
+            lake.delta.commit_txn_only("journal", fence(since, shards))
             held.append((since, shards))
     return len(held)
 

@@ -23,8 +23,8 @@ from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EVENT_KEY, bucket_at, bucket_start
 from clickjoin.model.timeline import Timeline
 from clickjoin.model.txn import Txn
+from clickjoin.rebuild.timeline import whole_timeline
 from clickjoin.registry.boundary import advance, load_boundary
-from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import REGISTRY
 from clickjoin.spark.rows import first_of_key
 
@@ -55,7 +55,7 @@ def rebuild(pipeline: Pipeline, lake: SparkTables, now: datetime, *, replace: bo
     """Rebuild the registry from `joined`, `filtered` and `unjoinable`. No join may run meanwhile.
 
     Events older than what it reaches back to are expired from then on. Errors: ConfigError where a registry is there
-    and `replace` was not asked for, BatchError where something was joined meanwhile.
+    and `replace` was not asked for, BatchError where something was joined meanwhile, LakeError of whole_timeline.
     """
     delta = lake.delta
     there = delta.exists("registry")
@@ -66,17 +66,17 @@ def rebuild(pipeline: Pipeline, lake: SparkTables, now: datetime, *, replace: bo
         )
     seen = {name: delta.version(name) for name in (*_OUTPUTS, "pending", "journal")}
     since = _since(pipeline, delta, now)
-    claims = _claims(pipeline, lake, load_timeline(delta), since)
+    timeline = whole_timeline(pipeline, lake, now)
+    claims = _claims(pipeline, lake, timeline, since)
     remove(delta, _BESIDE)
     lake.create_filled(REGISTRY, claims, _BESIDE)
     for txn in _fixed(pipeline, delta):
         delta.commit_txn_only(_BESIDE, txn)
     if since is not None:
-        advance(delta, load_timeline(delta).most, since, now)
+        advance(delta, timeline.most, since, now)
     old = _put_in_place(delta, now, seen, there=there)
-    account(
-        delta, pipeline.pipeline, ("registry_boundary", "shard_timeline")
-    )  # claims were placed, and reach back, as these say now
+    # Claims were placed, and reach back, as these say now.
+    account(delta, pipeline.pipeline, ("registry_boundary", "shard_timeline"))
     counts = lake.read("registry").groupBy("outcome").count().collect()
     return Rebuilt({row["outcome"]: row["count"] for row in counts}, since, old)
 

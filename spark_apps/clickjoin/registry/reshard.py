@@ -83,7 +83,7 @@ def reshard(delta: DeltaTables, pipeline: Pipeline, shards: int, since: datetime
         raise LakeError("the timeline was changed by another just now", remedy="Look at it, then try again")
     failpoint.reach("proposed")
     note(delta, "shard_timeline")  # or the entry could be in force, and the timeline be put back to before
-    _put_in_force(delta, pipeline, since)
+    _put_in_force(delta, pipeline, since, shards)
     failpoint.reach("fenced")
     return load_timeline(delta)
 
@@ -118,7 +118,7 @@ def check(
         raise ConfigError(f"events are spread over {shards} shards already", remedy="Give another number")
 
 
-def _put_in_force(delta: DeltaTables, pipeline: Pipeline, since: datetime) -> None:
+def _put_in_force(delta: DeltaTables, pipeline: Pipeline, since: datetime, shards: int) -> None:
     skew = timedelta(seconds=pipeline.limits.max_skew)
     for _ in range(_FENCINGS):
         version = delta.version("journal")
@@ -128,7 +128,7 @@ def _put_in_force(delta: DeltaTables, pipeline: Pipeline, since: datetime) -> No
                 f"a batch planned at {planned} may hold events of {since}: the entry came too late and is void",
                 remedy="Reshard from a later time on",
             )
-        if delta.commit_next("journal", version, fence(since)):
+        if delta.commit_next("journal", version, fence(since, shards)):
             return
     raise LakeError(
         f"the journal changed {_FENCINGS} times while the entry from {since} was put in force: it is void",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.model.errors import ConfigError, LakeError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
 
 
+_FENCE = "timeline/"
 _FIELDS = {
     "bucket_seconds": "registry.bucket",
     "event_time": "foreign.event_time",
@@ -36,14 +38,23 @@ def load_timeline(delta: DeltaReader) -> Timeline:
     return Timeline(tuple(sorted((row["from_time"], row["shards"]) for row in held)))
 
 
-def fence(since: datetime) -> Txn:
-    """What the journal holds of an entry that is in force."""
-    return Txn(f"timeline/{round((since - EPOCH).total_seconds())}", 1)
+def fence(since: datetime, shards: int) -> Txn:
+    """What the journal holds of an entry that is in force: from when on, and one more than its number of shards."""
+    return Txn(f"{_FENCE}{round((since - EPOCH).total_seconds())}", 1 + shards)
 
 
 def in_force(delta: DeltaReader, since: datetime) -> bool:
     """Whether an entry from a time on has been fenced."""
-    return delta.latest_txn_version("journal", fence(since).app_id) >= 1
+    return delta.latest_txn_version("journal", fence(since, 0).app_id) >= 1
+
+
+def fenced(txns: Mapping[str, int]) -> dict[datetime, int]:
+    """Entries that a journal's transactions have in force: shards by time; 0 by a version that did not write them."""
+    return {
+        EPOCH + timedelta(seconds=int(app_id.removeprefix(_FENCE))): version - 1
+        for app_id, version in txns.items()
+        if app_id.startswith(_FENCE)
+    }
 
 
 def start_timeline(delta: DeltaTables, pipeline: Pipeline, now: datetime) -> None:
