@@ -12,6 +12,7 @@ from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import output_table, require_as_made, skipping_columns
 from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import DeltaTables
+from clickjoin.lake.requirements import require_writable
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.lake.table_format import formats
 from clickjoin.model.errors import LakeError
@@ -31,6 +32,8 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
     cut short, where a table's format is newer than this program's, or where the adapter's columns do not fit `joined`;
     ConfigError where a column's type is not known, or where the lake was begun with another partition of the output.
     """
+    if pipeline.needs_s3:
+        require_writable(pipeline.root)
     delta = delta or DeltaTables(pipeline.root)
     known = formats(pipeline.root)
     require_as_made(delta, pipeline, adapter_of(with_types(pipeline, delta)).columns)  # before anything is made

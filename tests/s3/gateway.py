@@ -44,14 +44,14 @@ class Gateway:
 
     def __init__(self, folder: Path) -> None:
         self.port = ports.choose("auto", "S3_PORT")
-        self._folder, self._program = folder, build()
+        self.folder, self._program = folder, build()
         self._key, self._secret = f"key{secrets.token_hex(4)}", secrets.token_urlsafe(24)
         self._process: subprocess.Popen[bytes] | None = None
         (folder / "data").mkdir(parents=True)
 
     def bucket(self, name: str) -> None:
         """Make a bucket."""
-        (self._folder / "data" / name).mkdir()
+        (self.folder / "data" / name).mkdir()
 
     def environment(self, port: int | None = None) -> dict[str, str]:
         """What programs need to reach it; `port`: by a proxy."""
@@ -64,13 +64,13 @@ class Gateway:
     def start(self) -> None:
         """Start it, and wait until it listens."""
         env: Mapping[str, str] = os.environ | {"ROOT_ACCESS_KEY": self._key, "ROOT_SECRET_KEY": self._secret}
-        line = [str(self._program), "--port", f"127.0.0.1:{self.port}", "--quiet", "posix", str(self._folder / "data")]
-        with (self._folder / "log").open("ab") as log:
+        line = [str(self._program), "--port", f"127.0.0.1:{self.port}", "--quiet", "posix", str(self.folder / "data")]
+        with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(line, env=env, stdout=log, stderr=log)
         until = time.monotonic() + 30
         while not ports.answers(self.port):
             if self._process.poll() is not None or time.monotonic() > until:
-                raise NoGateway(f"it did not start: {(self._folder / 'log').read_text()[-500:]}")
+                raise NoGateway(f"it did not start: {(self.folder / 'log').read_text()[-500:]}")
             time.sleep(0.05)
 
     def kill(self) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import yaml
@@ -64,15 +64,24 @@ class Clock:
         return self.now
 
 
+class Lake(NamedTuple):
+    """Where a bench's lake lies: as its pipeline's file says it, and where its files are found on disk."""
+
+    place: str
+    disk: Path
+
+
 class Bench:
     """A pipeline in a folder. `fields` replace those of its file, one level deep."""
 
-    def __init__(self, spark: SparkSession, folder: Path, fields: Mapping[str, Any]) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, fields: Mapping[str, Any], lake: Lake | None = None) -> None:
+        lake = lake or Lake("lake", folder / "lake")
+        self.disk = lake.disk / "bench"  # the tables' folders
         self.spark, self.folder, self.clock = spark, folder, Clock(NOON + 60)
         for stream in ("primary", "foreign"):
             (folder / stream).mkdir()
         self.file = folder / "bench.yaml"
-        self.file.write_text(yaml.safe_dump(_file(fields)), encoding="utf-8")
+        self.file.write_text(yaml.safe_dump(_file({"lake": lake.place, **fields})), encoding="utf-8")
         self.pipeline = load(self.file)
         self.engine = self.replica("main")
 
@@ -88,7 +97,7 @@ class Bench:
     @contextmanager
     def kept(self, copy: Path) -> Iterator[None]:
         """Put lake, logs and clock back at the end; `copy`: a new folder. A log stays the file (inode) that it was."""
-        root, now = Path(self.pipeline.root), self.clock.now
+        root, now = self.disk, self.clock.now
         logs = {path: path.read_bytes() for path in self._logs()}
         shutil.copytree(root, copy)
         self.engine = self.replica("main")
@@ -212,7 +221,6 @@ def counts(metrics: Mapping[str, Any]) -> dict[str, int]:
 def _file(fields: Mapping[str, Any]) -> dict[str, Any]:
     whole: dict[str, Any] = {
         "pipeline": "bench",
-        "lake": "lake",
         "primary": {
             "source": {"kind": "files", "path": "primary/*"},
             "event_id": "event_id",

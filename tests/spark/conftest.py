@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clickjoin.spark.session import in_process
-from tests.spark.bench import Bench
+from tests.s3.fixtures import gateway as gateway
+from tests.s3.gateway import Gateway
+from tests.spark.bench import Bench, Lake
 from tests.spark.hand import Hand
 from tests.spark.worn import worn
+
+BUCKET = "benches"
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,20 +30,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def lakes(request: pytest.FixtureRequest) -> Iterator[Path | None]:
+    """With `--lake s3` the folder of the bucket that all lakes lie in, served by a real S3 server; else None."""
+    if request.config.getoption("--lake") != "s3":
+        yield None
+        return
+    server: Gateway = request.getfixturevalue("gateway")
+    server.bucket(BUCKET)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment().items():
+            patch.setenv(name, value)
+        yield server.folder / "data" / BUCKET
+
+
+@pytest.fixture(scope="session")
+def spark(lakes: Path | None) -> Iterator[SparkSession]:
     """The session, with the settings that clickjoin relies on; the JVM's quick compiler is enough for minutes."""
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
-    session = in_process(cores="2", memory="2g")
+    session = in_process(cores="2", memory="2g", s3=lakes is not None)
     yield session
     session.stop()
 
 
 @pytest.fixture(scope="session")
-def make(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Bench]:
+def make(spark: SparkSession, lakes: Path | None, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Bench]:
     """Makes pipelines with logs and a lake of their own; arguments replace fields of the pipeline's file."""
 
     def build(**fields: Any) -> Bench:
-        return Bench(spark, tmp_path_factory.mktemp("bench"), fields)
+        folder = tmp_path_factory.mktemp("bench")
+        place = Lake(f"s3://{BUCKET}/{folder.name}", lakes / folder.name) if lakes else None
+        return Bench(spark, folder, fields, place)
 
     return build
 

@@ -35,9 +35,9 @@ def bench(make: Any) -> Bench:
 @pytest.fixture
 def tables(bench: Bench, tmp_path: Any) -> Any:
     """The lake's tables, put back afterwards."""
-    root = bench.pipeline.root
+    root = bench.disk
     shutil.copytree(root, tmp_path / "kept")
-    yield lambda name: DeltaTable(f"{root}/{name}")
+    yield lambda name: DeltaTable(f"{bench.pipeline.root}/{name}")
     shutil.rmtree(root)
     shutil.copytree(tmp_path / "kept", root)
     bench.engine = bench.replica("main")

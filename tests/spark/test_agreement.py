@@ -58,7 +58,7 @@ def more(bench: Bench, host: str) -> None:
 
 
 def folder(bench: Bench, name: str) -> Path:
-    return Path(bench.engine.lake.delta.path(name))
+    return bench.disk / name
 
 
 def keep(bench: Bench, name: str) -> Callable[[], None]:
@@ -138,7 +138,7 @@ def test_a_replica_that_an_older_journal_has_never_heard_of(bench: Bench) -> Non
 @pytest.mark.parametrize("between", ["registry_boundary", "foreign", "joined"])
 def test_tables_copied_one_by_one_while_batches_ran(bench: Bench, between: str) -> None:
     first = ["journal", "registry_boundary"]
-    names = [*first, *sorted({path.name for path in Path(bench.pipeline.root).iterdir()} - set(first))]
+    names = [*first, *sorted({path.name for path in bench.disk.iterdir()} - set(first))]
     backs = []
     for name in names:
         backs.append(keep(bench, name))

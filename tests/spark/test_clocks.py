@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ def asked(bench: Bench, *hosts: str) -> None:
 
 def age(bench: Bench, seconds: float) -> None:
     """All files of the lake are so much older: as time that has passed, or as a host sees them whose clock is ahead."""
-    for path in Path(bench.pipeline.root).rglob("*"):
+    for path in bench.disk.rglob("*"):
         if path.is_file() and path.name != clock.PROBE:
             found = path.stat()
             os.utime(path, (found.st_atime - seconds, found.st_mtime - seconds))
@@ -110,7 +109,7 @@ def test_a_paused_batch_keeps_what_it_has_written(make: Callable[..., Bench], mo
     asked(bench, "a", "b")
 
     def sleep() -> None:
-        files = set(Path(bench.pipeline.root).rglob("*.parquet"))
+        files = set(bench.disk.rglob("*.parquet"))
         age(bench, DAYS)
         plan = bench.engine.join.unsettled()
         assert plan
@@ -118,7 +117,7 @@ def test_a_paused_batch_keeps_what_it_has_written(make: Callable[..., Bench], mo
             "clickjoin.gc.compaction.unsettled", lambda *_: [replace(plan, planned=plan.planned - int(DAYS * MICROS))]
         )
         clean(bench.pipeline, bench.replica("gc").lake.delta, print)
-        found.append(files - set(Path(bench.pipeline.root).rglob("*.parquet")))
+        found.append(files - set(bench.disk.rglob("*.parquet")))
 
     at(monkeypatch, "looked-up", sleep)
     assert bench.join()["joined"] == 2
@@ -134,13 +133,13 @@ def test_gc_by_a_clock_that_is_off_removes_no_file_and_says_why(
         asked(bench, host)
         bench.join()
     assert bench.engine.lake.rewrite("joined")
-    files = set(Path(bench.pipeline.root).rglob("*.parquet"))
+    files = set(bench.disk.rglob("*.parquet"))
     monkeypatch.setattr(clock.time, "time", lambda: real() + off)
     with pytest.raises(
         ClockError, match=rf"(?s){abs(off) // 1000:.0f}\d\d\d s apart, more than 300 s.*no file was removed"
     ):
         collecting.gc(bench.spark, bench.pipeline, "main", said.append, wait=0)
-    assert files <= set(Path(bench.pipeline.root).rglob("*.parquet"))
+    assert files <= set(bench.disk.rglob("*.parquet"))
     monkeypatch.undo()
     age(bench, DAYS)
     done = collecting.gc(bench.spark, bench.pipeline, "main", said.append, wait=0)

@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -73,7 +72,7 @@ def test_a_reader_sees_no_change_where_files_are_rewritten(make: Callable[..., B
         joined(bench, f"c{n}", 0)
         bench.join()
     maintain(bench.pipeline, bench.engine.lake, datetime.fromtimestamp(NOON + 5 * HOUR, UTC), print)
-    log = Path(bench.pipeline.root, f"joined/_delta_log/{bench.engine.lake.delta.version('joined'):020d}.json")
+    log = bench.disk / f"joined/_delta_log/{bench.engine.lake.delta.version('joined'):020d}.json"
     entries = [json.loads(line) for line in log.read_text().splitlines()]
     files = [entry[kind] for entry in entries for kind in ("add", "remove") if kind in entry]
     assert [file["dataChange"] for file in files] == [False] * 5

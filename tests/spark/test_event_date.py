@@ -40,7 +40,7 @@ def older(make: Callable[..., Bench], output: Any) -> Bench:
     """A pipeline in a lake whose `joined` was made before there was an event_date."""
     bench = make()
     columns = tuple(column for column in JOINED.columns if column.name != "event_date")
-    shutil.rmtree(f"{bench.pipeline.root}/joined")
+    shutil.rmtree(bench.disk / "joined")
     assert DeltaTables(bench.pipeline.root).create(
         replace(JOINED, columns=columns, statistics=("event_time", "event_id", "token"))
     )
@@ -158,7 +158,7 @@ def long(request: Any, make: Callable[..., Bench]) -> Bench:
 
 def of_date(bench: Bench, day: date) -> set[str]:
     """Names of the files that hold rows of a date: by the rows in them."""
-    root = Path(bench.pipeline.root, "joined")
+    root = bench.disk / "joined"
     paths = [unquote(path) for path in bench.engine.lake.delta.files("joined")["path"].to_pylist()]
     times = {path: ds.dataset(root / path).to_table(columns=["event_time"])["event_time"].to_pylist() for path in paths}
     return {Path(path).name for path, held in times.items() if any(time.date() == day for time in held)}

@@ -87,7 +87,7 @@ def run(bench: Bench, *where: str, apply: bool = True, ids: str | None = None, *
 def holding(bench: Bench, text: str = SECRET) -> dict[str, int]:
     """Rows of the newest version of each table that hold a text in any column: by no code of ours."""
     held = {}
-    for folder in sorted(Path(bench.pipeline.root).iterdir()):
+    for folder in sorted(bench.disk.iterdir()):
         if (folder / "_delta_log").is_dir():
             rows = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
             held[folder.name] = sum(text in repr(row) for row in rows)
@@ -96,7 +96,7 @@ def holding(bench: Bench, text: str = SECRET) -> dict[str, int]:
 
 def in_files(bench: Bench) -> int:
     """Data files of all versions that hold the person's text."""
-    files = [path for path in Path(bench.pipeline.root).rglob("*.parquet") if "_delta_log" not in path.parts]
+    files = [path for path in bench.disk.rglob("*.parquet") if "_delta_log" not in path.parts]
     return sum(SECRET in repr(pq.read_table(path, partitioning=None).to_pylist()) for path in files)
 
 
@@ -197,14 +197,14 @@ def test_a_lost_list_is_refused(bench: Bench) -> None:
     bench.clicks(other("i", 41, Q))
     bench.engine = bench.replica("main")
     bench.join()
-    shutil.rmtree(f"{bench.pipeline.root}/forgotten")
+    shutil.rmtree(bench.disk / "forgotten")
     with pytest.raises(LakeError, match=r"forgotten: the table is missing, and events had been forgotten\. Restore it"):
         bench.replica("main")
 
 
 def test_a_list_that_cannot_be_read_is_refused(bench: Bench) -> None:
     run(bench)
-    for file in Path(f"{bench.pipeline.root}/forgotten").rglob("*.parquet"):
+    for file in (bench.disk / "forgotten").rglob("*.parquet"):
         if "_delta_log" not in file.parts:
             file.unlink()
     bench.clicks(other("i", 41, Q))
@@ -383,7 +383,7 @@ def test_the_bytes_go_with_gc(bench: Bench) -> None:
     run(bench)
     assert in_files(bench) > 0
     for name in TABLES:
-        if (Path(bench.pipeline.root) / name).is_dir():
+        if (bench.disk / name).is_dir():
             delta = bench.replica("main").lake.delta
             vacuum(delta, name, Needed(since=4e9))
     assert in_files(bench) == 0

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,7 +75,7 @@ def test_dropping_writes_no_data(make: Callable[..., Bench]) -> None:
     bench.join()
     gc(bench, hours=5.5)
     delta = bench.engine.lake.delta
-    log = Path(delta.path("registry")) / "_delta_log" / f"{delta.version('registry'):020}.json"
+    log = bench.disk / "registry/_delta_log" / f"{delta.version('registry'):020}.json"
     actions = [next(iter(json.loads(line))) for line in log.read_text().splitlines()]
     assert sorted(actions) == ["commitInfo", "remove"]
 

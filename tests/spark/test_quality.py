@@ -60,7 +60,7 @@ def _needs_history(check: str) -> bool:
 @pytest.fixture
 def broken(dated: Bench, tmp_path: Path) -> Iterator[Hand]:
     """That lake, to be changed: it is put back afterwards."""
-    root, now = Path(dated.pipeline.root), dated.clock.now
+    root, now = dated.disk, dated.clock.now
     shutil.copytree(root, tmp_path / "kept")
     yield Hand(dated)
     dated.clock.now = now
@@ -121,7 +121,7 @@ def test_what_is_broken_is_red(broken: Hand, what: str) -> None:
 
 def written(bench: Bench) -> tuple[int, list[str]]:
     """What a run leaves behind: the version of table `quality`, and folders of reports."""
-    pages = sorted(str(place) for place in (Path(bench.pipeline.root) / "_quality").rglob("*"))
+    pages = sorted(str(place) for place in (bench.disk / "_quality").rglob("*"))
     return bench.engine.lake.delta.version("quality"), pages
 
 
@@ -193,7 +193,7 @@ def _files(root: Path) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("corrupt", CORRUPT)
 def test_a_corrupt_store(broken: Hand, corrupt: Callable[[Path], None]) -> None:
-    root = Path(broken.bench.pipeline.root)
+    root = broken.bench.disk
     corrupt(root)
     before = _files(root)
     with pytest.raises(LakeError, match=r"(?i)_?quality.*(cannot be (read|written)).*move") as raised:
@@ -204,7 +204,7 @@ def test_a_corrupt_store(broken: Hand, corrupt: Callable[[Path], None]) -> None:
 
 def test_a_store_that_breaks_meanwhile(broken: Hand) -> None:
     bench = broken.bench
-    root = Path(bench.pipeline.root)
+    root = bench.disk
     version, pages = written(bench)
 
     def clock() -> float:

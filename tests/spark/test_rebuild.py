@@ -14,7 +14,7 @@ from deltalake.exceptions import CommitFailedError
 
 from clickjoin.jobs.registry import rebuild
 from clickjoin.lake import DeltaTables
-from clickjoin.lake.committer import LocalCommitter
+from clickjoin.lake.committer import committer
 from clickjoin.model import failpoint
 from clickjoin.model.errors import BatchError, ConfigError, LakeError, LakeReplaced
 from clickjoin.model.txn import Txn
@@ -58,7 +58,7 @@ def bench(built: Bench, tmp_path: Path) -> Iterator[Bench]:
 
 
 def lose(bench: Bench, name: str) -> None:
-    shutil.rmtree(bench.engine.lake.delta.path(name))
+    shutil.rmtree(bench.disk / name)
     bench.engine.lake.delta.forget(name)
 
 
@@ -106,7 +106,7 @@ def test_a_version_of_the_old_registry_cannot_be_committed_to_the_new(bench: Ben
     handle = DeltaTable(delta.path("registry"))
     run_rebuild(bench, "registry", replace=True)
     with pytest.raises(CommitFailedError):
-        LocalCommitter().commit_next(handle, [], Txn("bench/main/join", 99))
+        committer(handle.table_uri).commit_next(handle, [], Txn("bench/main/join", 99))
     assert DeltaTables(bench.pipeline.root).version("registry") > handle.version() + 1
 
 

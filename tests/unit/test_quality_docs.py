@@ -25,7 +25,7 @@ def micros(day: int) -> int:
 def test_old_reports_go(tmp_path: Path) -> None:
     docs = Docs(str(tmp_path))
     runs = {
-        (day, begun): docs.folder(f"west-2/{micros(begun)}", date(2026, 3, day))
+        (day, begun): Path(docs.folder(f"west-2/{micros(begun)}", date(2026, 3, day)))
         for day, begun in ((1, 2), (2, 3), (2, 9))
     }
     for folder in runs.values():
@@ -38,7 +38,7 @@ def test_old_reports_go(tmp_path: Path) -> None:
 
 def test_two_runs_at_one_moment_are_kept_apart(tmp_path: Path) -> None:
     docs = Docs(str(tmp_path))
-    docs.folder("main/7", DAY).mkdir(parents=True)
+    Path(docs.folder("main/7", DAY)).mkdir(parents=True)
     assert (docs.free("main", DAY, 7), docs.free("main", DAY, 9), docs.free("west", DAY, 7)) == (8, 9, 7)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fastapi import HTTPException
 
-from clickjoin_airflow.status import files
+from clickjoin_airflow.status import files, report_files
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def tables(tmp_path: Path) -> Path:
 
 
 def test_a_report(tables: Path) -> None:
-    answer = files.report_file(str(tables), "2026-03-01/a/validations/joined/x/1.html")
+    answer = report_files.report_file(str(tables), "2026-03-01/a/validations/joined/x/1.html")
     assert bytes(answer.body).startswith(b'<head><link rel="stylesheet" href="../../../../../../../static/report.css">')
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("sandbox allow-same-origin;")
@@ -52,7 +52,7 @@ def test_a_report(tables: Path) -> None:
     ],
 )
 def test_scripts_are_left_out_of_a_report(text: str, left: str) -> None:
-    assert files.without_scripts(text) == left
+    assert report_files.without_scripts(text) == left
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_no_page_takes_long(tables: Path, part: str) -> None:
     page = tables / "_quality/2026-03-01/a/long.html"
     page.write_text("<script>" * part.startswith("</") + part * (2_000_000 // len(part)))
     begun = time.process_time()
-    files.report_file(str(tables), "2026-03-01/a/long.html")
+    report_files.report_file(str(tables), "2026-03-01/a/long.html")
     assert time.process_time() - begun < 3  # with an expression that tries every pair of tags: hours
 
 
@@ -70,15 +70,15 @@ def test_a_file_that_is_too_large_for_a_report(tables: Path) -> None:
     with (tables / "_quality/2026-03-01/a/large.json").open("wb") as file:
         file.truncate(32_000_001)
     with pytest.raises(HTTPException, match=r"404.*larger than a file of a report"):
-        files.report_file(str(tables), "2026-03-01/a/large.json")
+        report_files.report_file(str(tables), "2026-03-01/a/large.json")
 
 
 def test_pages_of_a_report(tables: Path) -> None:
-    assert files.report_pages(str(tables), "2026-03-01/a") == [
+    assert report_files.report_pages(str(tables), "2026-03-01/a") == [
         {"title": "joined", "path": "validations/joined/x/1.html"}
     ]
     (tables / "_quality/2026-03-01/a/validations/joined/x/1.html").unlink()
-    assert files.report_pages(str(tables), "2026-03-01/a") == [{"title": "Report", "path": "index.html"}]
+    assert report_files.report_pages(str(tables), "2026-03-01/a") == [{"title": "Report", "path": "index.html"}]
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,14 @@ def test_pages_of_a_report(tables: Path) -> None:
 )
 def test_nothing_else_is_given(tables: Path, name: str) -> None:
     with pytest.raises(HTTPException) as caught:
-        files.report_file(str(tables), name)
+        report_files.report_file(str(tables), name)
     assert caught.value.status_code == 404
 
 
 @pytest.mark.parametrize("folder", ["..", "../joined", "2026-03-01", "/etc", "a\0b", "../_quality_of_others"])
 def test_no_other_folder_is_listed(tables: Path, folder: str) -> None:
     with pytest.raises(HTTPException) as caught:
-        files.report_pages(str(tables), folder)
+        report_files.report_pages(str(tables), folder)
     assert caught.value.status_code == 404
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
-from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.lake.readable import ReadableTables
+from clickjoin.lake.snapshot_files import identity
 from clickjoin.model.errors import ClickjoinError
 from clickjoin.report import by_date, checks, overview, registry
 from clickjoin.report.explain import TABLES as EXPLAINED
@@ -35,7 +35,7 @@ class PipelineView:
         self._small = ReadableTables(self.file.tables)
         self._history = History(self._small)
         self._kept: dict[str, tuple[tuple[int, ...], Any]] = {}
-        self._places: dict[str, int] = {}
+        self._places: dict[str, str] = {}
 
     def overview(self, hours: int, replica: str) -> dict[str, Any]:
         """Figures of each replica, and the series of one or all."""
@@ -149,9 +149,9 @@ class PipelineView:
         self._places |= found
 
 
-def _place(tables: str, table: str) -> int:
-    """What tells a table's folder from another one of its name; 0 if it cannot be seen."""
+def _place(tables: str, table: str) -> str:
+    """What tells a table's folder from another one of its name; empty if it cannot be seen."""
     try:
-        return Path(tables.removeprefix("file://"), table, "_delta_log").stat().st_ino
+        return identity(tables, table)
     except OSError:
-        return 0
+        return ""

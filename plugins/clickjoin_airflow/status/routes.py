@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from clickjoin.report.overview import WINDOWS
 from clickjoin_airflow.pipelines import BrokenFile, Found, PipelineFile
-from clickjoin_airflow.status import files
+from clickjoin_airflow.status import files, report_files
 from clickjoin_airflow.status.access import REQUIRED, Name, backfill_dag, may_backfill, may_read
 from clickjoin_airflow.status.lanes import Lanes
 from clickjoin_airflow.status.pipeline_view import PipelineView
@@ -69,7 +69,7 @@ def static(name: str) -> Response:
 @pages.get("/report/{pipeline}/{name:path}", dependencies=[REQUIRED])
 async def report(name: str, ask: ReaderDep) -> Response:
     """A file of a quality report."""
-    return await ask(lambda view: files.report_file(view.file.tables, name))
+    return await ask(lambda view: report_files.report_file(view.file.tables, name))
 
 
 @pages.get("/api/pipelines")
@@ -134,7 +134,7 @@ async def found(ask: ReaderDep) -> dict[str, Any]:
 @pipeline.get("/reports")
 async def reports(ask: ReaderDep, folder: Text) -> dict[str, Any]:
     """The pages of a quality report."""
-    return await ask(lambda view: {"pages": files.report_pages(view.file.tables, folder)})
+    return await ask(lambda view: {"pages": report_files.report_pages(view.file.tables, folder)})
 
 
 @pipeline.get("/registry")

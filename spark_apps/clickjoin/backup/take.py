@@ -204,7 +204,7 @@ def _require_collected(root: str, gone: Path) -> None:
 
 def _same_folders(root: str, before: Looks) -> bool:
     now = looks(root)
-    return all(name in now and now[name].folder == seen.folder for name, seen in before.items())
+    return all(name in now and now[name].log == seen.log for name, seen in before.items())
 
 
 def _finish(home: Path, whole: Manifest, at: datetime) -> Path:

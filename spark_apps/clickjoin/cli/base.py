@@ -33,8 +33,11 @@ SparkConnect = Annotated[
 ]
 
 
-def connected(spark_connect: str) -> Any:
-    """A Spark session: on a server, or in this process. Errors: ConfigError where the address cannot be read."""
+def connected(spark_connect: str, pipeline: Pipeline) -> Any:
+    """A Spark session for a pipeline: on a server, or in this process.
+
+    Errors: ConfigError where the address cannot be read.
+    """
     from clickjoin.spark import session
 
     if spark_connect and not spark_connect.startswith("sc://"):
@@ -45,7 +48,7 @@ def connected(spark_connect: str) -> Any:
                 f"{spark_connect}: cannot be read ({error})", remedy="Give sc://… or a file that holds it"
             ) from error
     with console.starting("starting Spark" if not spark_connect else "connecting to Spark"):
-        return session.connect(spark_connect) if spark_connect else session.in_process()
+        return session.connect(spark_connect) if spark_connect else session.in_process(s3=pipeline.needs_s3)
 
 
 def run_job(
@@ -53,7 +56,7 @@ def run_job(
 ) -> dict[str, Any]:
     """Run a job of the table, on a session of its own if it needs one; returns its summary."""
     job = JOBS[name]
-    spark = connected(spark_connect) if job.needs_spark else None
+    spark = connected(spark_connect, pipeline) if job.needs_spark else None
     return job.run(spark, pipeline, replica, console.batch_line(as_json), **arguments)
 
 

@@ -22,7 +22,7 @@ def run(
     from clickjoin.jobs.run import forever
 
     pipeline = writable(config)
-    summary = forever(connected(spark_connect), pipeline, replica, console.batch_line(as_json), lease)
+    summary = forever(connected(spark_connect, pipeline), pipeline, replica, console.batch_line(as_json), lease)
     console_runs.summary(summary, as_json)
 
 
@@ -38,7 +38,7 @@ def drain(
     from clickjoin.jobs.run import drained
 
     pipeline = writable(config)
-    result = drained(connected(spark_connect), pipeline, replica, console.batch_line(as_json), check)
+    result = drained(connected(spark_connect, pipeline), pipeline, replica, console.batch_line(as_json), check)
     console_runs.drained(result, as_json)
     raise typer.Exit(0 if result["ok"] else 1)
 

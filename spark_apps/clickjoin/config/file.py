@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from clickjoin.config.spelling import close_to, fields_at
+from clickjoin.model.places import is_on_s3
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -136,6 +137,7 @@ def clashes(pipeline: Pipeline) -> list[str]:
     found = [
         f"lake: {pipeline.lake} lies inside the log folder of {name}.source.path {path}"
         for name, path in paths.items()
+        if not is_on_s3(pipeline.lake)
         if Path(path).parent != Path("/") and _inside(root.parts, Path(path).parent.parts)
     ]
     if set("[]%") & set(pipeline.lake):

@@ -17,11 +17,12 @@ from clickjoin.config.inputs import Input
 from clickjoin.config.output import Output
 from clickjoin.config.quality import Quality
 from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
-from clickjoin.config.types import Duration, Local, Size, SizeOrZero
+from clickjoin.config.types import Duration, Place, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.dags import Dag
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
+from clickjoin.model.places import is_on_s3
 
 DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
 
@@ -112,7 +113,9 @@ class Pipeline(_Strict):
     """One pipeline: what to join, how, and where to."""
 
     pipeline: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$", description="name; the tables' folder in the lake")
-    lake: Local = Field(description="folder that holds the tables; relative to the pipeline's file")
+    lake: Place = Field(
+        description="folder that holds the tables, relative to the pipeline's file, or s3://BUCKET/PREFIX"
+    )
     primary: Primary
     foreign: Foreign
     registry: Registry = Registry()
@@ -158,6 +161,11 @@ class Pipeline(_Strict):
         """Folder of this pipeline's tables."""
         return f"{self.lake.rstrip('/')}/{self.pipeline}"
 
+    @property
+    def needs_s3(self) -> bool:
+        """Whether Spark has to commit to S3."""
+        return is_on_s3(self.lake)
+
     def spec(self, stream: str, now_micros: int) -> RecordSpec:
         """How to read a record of `primary` or `foreign`, as of the time a batch was planned (microseconds)."""
         side = self.foreign if stream == "foreign" else self.primary
@@ -187,6 +195,8 @@ def _time(rule: str | TimeColumn | Lookback) -> tuple[str | None, TimeForm | Non
 
 
 def _absolute(path: str, base: Path) -> str:
+    if is_on_s3(path):
+        return path
     return str(base / Path(path.removeprefix("file://")).expanduser())
 
 

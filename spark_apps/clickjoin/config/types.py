@@ -55,6 +55,27 @@ SizeOrZero = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int |
 Size = Annotated[SizeOrZero, Field(gt=0)]
 
 
+_BUCKET = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+
+
+def _place(value: str) -> str:
+    """A folder on this machine, or on S3."""
+    if value.startswith(("s3://", "s3a://", "s3n://")):
+        if not re.fullmatch(rf"{_BUCKET}(/.*)?", value):
+            raise ValueError(f"{value!r} is no place on S3; write s3://BUCKET/PREFIX")
+        return value.rstrip("/")
+    if "://" in value and not value.startswith("file:///"):
+        raise ValueError(
+            f"{value!r} is neither a folder of this machine nor on S3; write a path, or s3://BUCKET/PREFIX"
+        )
+    return value
+
+
+Place = Annotated[
+    str,
+    Field(min_length=1, json_schema_extra={"pattern": f"^(file:///|{_BUCKET}(/|$)|(?!.*://))"}),
+    AfterValidator(_place),
+]
 Local = Annotated[
     str, Field(min_length=1, json_schema_extra={"pattern": "^(file:///|(?!.*://))"}), AfterValidator(_local)
 ]

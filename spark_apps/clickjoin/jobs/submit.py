@@ -38,7 +38,7 @@ def _run(name: str, config: str, replica: str = "main", lease: str = "", argumen
 
     job, pipeline = require_job(name), load(Path(config))
     taken, seconds = job.parse(json.loads(arguments)), float(lease) if lease else None
-    spark = submitted(f"clickjoin {name} {pipeline.pipeline}") if job.needs_spark else None
+    spark = submitted(f"clickjoin {name} {pipeline.pipeline}", s3=pipeline.needs_s3) if job.needs_spark else None
     try:
         return job.run(spark, pipeline, replica, lambda text: print(text, flush=True), seconds, **taken)
     finally:

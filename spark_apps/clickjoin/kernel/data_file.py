@@ -21,6 +21,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import bool_array, to_numpy
+from clickjoin.kernel.filesystem import filesystem, make_folder
 from clickjoin.kernel.fsync import flush_data
 from clickjoin.model.ids import moment
 
@@ -82,8 +83,8 @@ def _write(target: Target, values: dict[str, str], rows: pa.Table, order: str) -
         rows = rows.take(pc.sort_indices(rows, sort_keys=[(order, "ascending")]))
     folder = "/".join(f"{name}={value}" for name, value in values.items())
     path = f"{folder}/part-{uuid.uuid4()}.zstd.parquet".lstrip("/")
-    system, root = pafs.FileSystem.from_uri(target.root)
-    system.create_dir(f"{root}/{folder}", recursive=True)
+    system, root = filesystem(target.root)
+    make_folder(system, f"{root}/{folder}")
     held = rows.drop_columns(list(values)) if values else rows
     few = [name for name in held.column_names if name in _FEW_VALUES]
     sink = pa.BufferOutputStream()

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
+from clickjoin.kernel.filesystem import filesystem
+
 _RECENT = 64  # commits
 
 
 def local_folder(root: str) -> Path | None:
     """The folder of a table (path or URI); None where it does not lie on a local file system."""
-    system, path = pafs.FileSystem.from_uri(root)
+    system, path = filesystem(root)
     return Path(path) if isinstance(system, pafs.LocalFileSystem) else None
 
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import bool_array, int64_array, to_numpy
 from clickjoin.kernel.data_skipping import EVER, Ends, between, near
+from clickjoin.kernel.filesystem import filesystem
 
 _ID, _TIME, _BATCH = "event_id", "event_time", "batch"
 _FEW_VALUES = ["source_partition", "replica"]  # to copy their texts for each row costs more than all the rest
@@ -84,7 +85,7 @@ def of_batch(root: str, file: str, batch: int, schema: pa.Schema) -> pa.Table:
 
 
 def _folder(root: str) -> pafs.FileSystem:
-    system, base = pafs.FileSystem.from_uri(root)
+    system, base = filesystem(root)
     return pafs.SubTreeFileSystem(base, system)
 
 

@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
-import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
+from clickjoin.kernel.filesystem import filesystem
 from clickjoin.kernel.fsync import flush_commit, flush_data, flush_recent, local_folder
 from clickjoin.lake.location import absent, location
 from clickjoin.model.errors import CommitStateUnknown, FilesGone, LakeError
+from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def committer(uri: str) -> Committer:
     """The committer of a table's store. Errors: LakeError for a store that none is known for."""
     if local_folder(uri) is not None:
         return LocalCommitter()
-    if not uri.startswith("s3://"):
+    if not is_on_s3(uri):
         raise LakeError(
             f"{uri}: only tables on a local disk or on S3 can be committed to",
             remedy="Name a local folder, or s3://BUCKET/PREFIX, as `lake`",
@@ -150,7 +151,7 @@ def _carrying(txn: Txn | None, nonce: str) -> CommitProperties:
 
 def _landed(uri: str, version: int, nonce: str, error: Exception) -> bool:
     """Whether a commit is in the log although its writer got an error."""
-    system, root = pafs.FileSystem.from_uri(uri)
+    system, root = filesystem(uri)
     try:
         with system.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as file:
             return nonce.encode() in file.read()

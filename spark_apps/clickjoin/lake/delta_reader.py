@@ -15,6 +15,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import PrimitiveType
 from pyarrow.parquet import filters_to_expression
 
+from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake import restored
 from clickjoin.lake.as_made import as_made
 from clickjoin.lake.table_format import format_of, require_known_format
@@ -185,5 +186,5 @@ class DeltaReader:
 
     def _files(self, name: str) -> pafs.FileSystem:
         # Arrow's own file system: deltalake's, which is Python underneath, aborts some processes as they exit.
-        base, inner = pafs.FileSystem.from_uri(self.path(name))
+        base, inner = filesystem(self.path(name))
         return pafs.SubTreeFileSystem(inner, base)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import pyarrow.fs as pafs
 
+from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake.log_entries import COMMIT
 
 _SLACK = timedelta(hours=1)  # a clock may be off, a copy of a file younger than the file
@@ -27,7 +28,7 @@ def transactions(path: str, since: datetime) -> dict[tuple[str, int], int]:
 
 
 def _read(path: str, since: datetime) -> dict[tuple[str, int], int]:
-    files, root = pafs.FileSystem.from_uri(path)
+    files, root = filesystem(path)
     infos = files.get_file_info(pafs.FileSelector(f"{root}/_delta_log", allow_not_found=True))
     entries = {int(match[1]): info for info in infos if (match := COMMIT.fullmatch(info.base_name))}
     fresh = [version for version, info in entries.items() if info.mtime is None or info.mtime >= since - _SLACK]

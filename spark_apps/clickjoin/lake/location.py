@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 
 import pyarrow.fs as pafs
 
+from clickjoin.kernel.filesystem import filesystem
+
 LOG = "_delta_log"
 
 
@@ -48,10 +50,14 @@ class Location(Protocol):
         """What a file holds; None where it is not there."""
         ...
 
+    def move(self, path: str, to: str) -> None:
+        """Give a file another name, over the file that has it: on a local disk in one step."""
+        ...
+
 
 def location(root: str) -> Location:
     """The folder at a path or URI."""
-    system, base = pafs.FileSystem.from_uri(root)
+    system, base = filesystem(root)
     kind = LocalFolder if isinstance(system, pafs.LocalFileSystem) else ArrowFolder
     return kind(system, base.rstrip("/"))
 
@@ -109,6 +115,10 @@ class ArrowFolder:
                 return bytes(file.read())
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+    def move(self, path: str, to: str) -> None:
+        """See Location."""
+        self._system.move(f"{self._base}/{path}", f"{self._base}/{to}")
 
 
 class LocalFolder(ArrowFolder):

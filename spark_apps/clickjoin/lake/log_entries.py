@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from clickjoin.kernel.filesystem import filesystem
+
 COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:[0-9a-f-]{36}\.)?(?:(\d{10})\.(\d{10})\.)?parquet")
 POINTER = "_last_checkpoint"
@@ -74,7 +76,7 @@ def read_log(path: str) -> TableLog:
 
 class _Log:
     def __init__(self, path: str) -> None:
-        self._files, root = pafs.FileSystem.from_uri(path)
+        self._files, root = filesystem(path)
         self._root = f"{root}/_delta_log"
         self.commits: dict[int, int] = {}  # bytes, by version
         self.checkpoints: dict[int, list[str]] = {}

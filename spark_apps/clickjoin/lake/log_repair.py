@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.fs as pafs
 
+from clickjoin.kernel.filesystem import filesystem, make_folder
 from clickjoin.lake.log_entries import POINTER, TableLog, Torn, read_log
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def fill(delta: DeltaTables, name: str) -> Sequence[Torn]:
     log = read_log(delta.path(name))
     if not can_fill(log):
         return ()
-    files, root = pafs.FileSystem.from_uri(delta.path(name))
-    files.create_dir(f"{root}/{_ASIDE}", recursive=True)
+    files, root = filesystem(delta.path(name))
+    make_folder(files, f"{root}/{_ASIDE}")
     _keep_aside(files, root, log.torn)
     _drop_digests(files, root, min(torn.version for torn in log.torn))
     for torn in log.torn:

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from clickjoin.kernel.filesystem import filesystem
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -38,7 +40,7 @@ def bad_files(delta: DeltaReader, name: str, *, whole: bool = False) -> list[Bad
     actions = delta.files(name)
     if not actions.num_rows:
         return []
-    files, root = pafs.FileSystem.from_uri(delta.path(name))
+    files, root = filesystem(delta.path(name))
     there = {info.path: info.size for info in files.get_file_info(pafs.FileSelector(root, recursive=True))}
     named = zip(*(actions[column].to_pylist() for column in ("path", "size_bytes", "num_records")), strict=True)
 
@@ -83,7 +85,7 @@ def take_out(delta: DeltaReader, name: str, bad: Sequence[BadFile]) -> list[str]
 
     One that is there again by now goes all the same, since its rows have been made up for. Returns the paths.
     """
-    files, root = pafs.FileSystem.from_uri(delta.path(name))
+    files, root = filesystem(delta.path(name))
     for one in bad:
         if files.get_file_info(f"{root}/{one.path}").type != pafs.FileType.NotFound:
             files.move(f"{root}/{one.path}", f"{root}/{one.path}.damaged")

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
+from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake.readable import readable
 from clickjoin.schemas import BY_NAME
 from clickjoin.schemas.arrow import arrow_schema
@@ -33,7 +34,7 @@ def read_files(
 
     `columns`: none of the partition columns, which lie in no file. `since`: a time column, and the oldest to read.
     """
-    base, inner = pafs.FileSystem.from_uri(delta.path(name))
+    base, inner = filesystem(delta.path(name))
     whole = arrow_schema(BY_NAME[name])
     schema = pa.schema([whole.field(column) for column in columns])
     if not paths:

@@ -16,6 +16,8 @@ from deltalake.exceptions import DeltaError
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.model.errors import ClickjoinError, LakeError, TableMissing
+from clickjoin.model.places import is_on_s3
+from clickjoin.model.store_faults import store_fault
 
 _GONE = ("Path does not exist", "No such file or directory", "Not a Delta table")
 _COLOUR = re.compile(r"\x1b\[\d+m")
@@ -79,6 +81,8 @@ def _gist(text: str) -> str:
 
 def _translated(root: str, name: str, text: str) -> LakeError:
     place = f"{root}/{name}"
+    if is_on_s3(root) and (fault := store_fault(text)):
+        return LakeError(f"{place}: {fault.why}", remedy=fault.remedy)
     if any(mark in text for mark in _REFUSED):
         return LakeError(
             f"{place}: may not be read (permission denied)",
@@ -87,7 +91,7 @@ def _translated(root: str, name: str, text: str) -> LakeError:
     if any(mark in text for mark in _FULL):
         return LakeError(f"{place}: the disk is full", remedy="Make room there, then run the same command again")
     if any(mark in text for mark in _GONE):
-        if not Path(root, name).is_dir():
+        if not is_on_s3(root) and not Path(root, name).is_dir():
             return missing(root, name)
         return LakeError(
             f"{place}: a file that its log names is gone ({text})",

@@ -5,18 +5,29 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from clickjoin.kernel.fsync import local_folder
 from clickjoin.lake.delta_reader import DeltaReader
-from clickjoin.model.errors import ConfigError, LakeError
+from clickjoin.lake.probe import fault_on_s3
+from clickjoin.model.errors import ConfigError, LakeError, StoreBusy
+
+_FIX = "Fix its permissions or its disk, or name another `lake` in the pipeline's file"
 
 
 def refusal(root: str) -> str:
     """Why a lake's folder cannot be written to, in a sentence; empty if it can, or can be made."""
-    folder = Path(root)
+    if (folder := local_folder(root)) is not None:
+        return _of_folder(folder)
+    fault = fault_on_s3(root)
+    return f"{root}: {fault.why}" if fault else ""
+
+
+def _of_folder(root: Path) -> str:
+    folder = root
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if not folder.is_dir():
         return f"{root}: cannot be made, since {folder} is no folder"
-    for place in (folder, *sorted(Path(root).glob("*/_delta_log"))):
+    for place in (folder, *sorted(root.glob("*/_delta_log"))):
         if not os.access(place, os.W_OK | os.X_OK):
             return f"{root}: cannot be written to ({place})"
     return ""
@@ -34,6 +45,9 @@ def require_lake(root: str) -> None:
 
 
 def require_writable(root: str) -> None:
-    """Check that a lake's folder can be written to, or made. Errors: ConfigError."""
-    if why := refusal(root):
-        raise ConfigError(why, remedy="Fix its permissions or its disk, or name another `lake` in the pipeline's file")
+    """Check that a lake's folder can be written to, or made. Errors: ConfigError, StoreBusy where that will pass."""
+    if (folder := local_folder(root)) is not None:
+        if why := _of_folder(folder):
+            raise ConfigError(why, remedy=_FIX)
+    elif fault := fault_on_s3(root):
+        raise (StoreBusy if fault.passes else ConfigError)(f"{root}: {fault.why}", remedy=fault.remedy)

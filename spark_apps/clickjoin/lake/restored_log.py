@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from clickjoin.kernel.fsync import local_folder
+from clickjoin.lake.location import Location, location
 from clickjoin.lake.readable import readable
 from clickjoin.lake.snapshot_files import LOG, look
 from clickjoin.model.ids import MICROS
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = 1_000  # versions that are taken where nothing of the old log is left to tell its newest
 _FEATURE = "clickjoinRestored"  # a table feature that nobody has
+_WORKERS = 16
 _LINKS = 10_000  # names a file may have: file systems allow 65,000 and fewer
 
 
@@ -38,17 +43,17 @@ def continue_after(root: str, name: str, newest: int, at: int) -> int:
     with readable(root, name):
         table = DeltaTable(f"{root}/{name}")
         table.create_checkpoint()
-    log, held = Path(root, name, LOG), int(table.version())
+    log, held = location(f"{root}/{name}/{LOG}"), int(table.version())
     last = max(newest, held) + 2
     info = {"timestamp": at // 1000, "operation": "RESTORE", "operationParameters": {"version": str(held)}}
     feature = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [_FEATURE], "writerFeatures": [_FEATURE]}
-    _fill(log, range(held + 1, last), _lines({"commitInfo": info}, {"protocol": feature}))
-    checkpoint = log / f"{last:020}.checkpoint.parquet"
-    (log / f"{held:020}.checkpoint.parquet").replace(checkpoint)
-    (log / f"{last:020}.json").write_text(_lines({"commitInfo": info}), encoding="utf-8")
+    _fill(log, f"{root}/{name}/{LOG}", range(held + 1, last), _lines({"commitInfo": info}, {"protocol": feature}))
+    checkpoint = f"{last:020}.checkpoint.parquet"
+    log.move(f"{held:020}.checkpoint.parquet", checkpoint)
+    log.write(f"{last:020}.json", _lines({"commitInfo": info}))
     # Not that of delta-rs, which writes none where the version had its checkpoint already.
-    hint = {"version": last, "size": pq.read_metadata(checkpoint).num_rows}
-    (log / "_last_checkpoint").write_text(json.dumps(hint), encoding="utf-8")
+    rows = pq.read_metadata(pa.BufferReader(log.read(checkpoint) or b"")).num_rows
+    log.write("_last_checkpoint", json.dumps({"version": last, "size": rows}).encode())
     return last
 
 
@@ -60,17 +65,22 @@ def go_on_after(delta: DeltaTables, name: str, old: str | None, now: datetime) -
     delta.forget(name)
 
 
-def _lines(*actions: dict[str, object]) -> str:
-    return "".join(f"{json.dumps(action)}\n" for action in actions)
+def _lines(*actions: dict[str, object]) -> bytes:
+    return "".join(f"{json.dumps(action)}\n" for action in actions).encode()
 
 
-def _fill(log: Path, versions: range, text: str) -> None:
-    first = log
-    for at, version in enumerate(versions):
-        file = log / f"{version:020}.json"
+def _fill(log: Location, place: str, versions: range, data: bytes) -> None:
+    """Write the same entry for each version: on a local disk as links to a few files."""
+    names, folder = [f"{version:020}.json" for version in versions], local_folder(place)
+    if folder is None:
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            list(pool.map(lambda name: log.write(name, data), names))
+        return
+    first = folder
+    for at, file in enumerate(folder / name for name in names):
         if at % _LINKS and _linked(first, file):
             continue
-        file.write_text(text, encoding="utf-8")
+        file.write_bytes(data)
         first = file
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
+from clickjoin.kernel.filesystem import filesystem
+from clickjoin.kernel.fsync import local_folder
 from clickjoin.lake.delta_reader import require_whole_files
 from clickjoin.lake.readable import ReadableTables, readable
+from clickjoin.lake.restored import mark
 from clickjoin.model.errors import LakeError
 
 LOG = "_delta_log"
@@ -22,23 +25,31 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet"
 
 
 class Look(NamedTuple):
-    """A table's newest version, and which folder its log is: another may have been put in its place."""
+    """A table's newest version, and which log it is of: another table may have been put in its place."""
 
     version: int
-    folder: int
+    log: str
 
 
 def look(root: str, name: str) -> Look | None:
     """A table as it is now, from its log's file names alone; None where there is no log."""
-    log = Path(root, name, LOG)
     try:
-        versions = [int(found[1]) for found in map(_COMMIT.fullmatch, _names(log)) if found]
-        return Look(max(versions), log.stat().st_ino) if versions else None
+        versions = [int(found[1]) for found in map(_COMMIT.fullmatch, _names(root, name)) if found]
+        return Look(max(versions), identity(root, name)) if versions else None
     except FileNotFoundError:
         return None
 
 
-def _names(folder: Path) -> list[str]:
+def identity(root: str, name: str) -> str:
+    """What tells a table's log from another one that was put in its place. Errors: OSError where it cannot be seen."""
+    folder = local_folder(f"{root}/{name}/{LOG}")
+    return mark(root) if folder is None else str(folder.stat().st_ino)
+
+
+def _names(root: str, name: str) -> list[str]:
+    files, folder = filesystem(f"{root}/{name}/{LOG}")
+    if not isinstance(files, pafs.LocalFileSystem):
+        return [info.base_name for info in files.get_file_info(pafs.FileSelector(folder))]
     with os.scandir(folder) as entries:
         return [entry.name for entry in entries]
 
@@ -79,7 +90,7 @@ def log_files(root: str, name: str, versions: Iterable[int]) -> list[str]:
     Errors: LakeError where the log does not reach back to the lowest.
     """
     low, high = min(versions), max(versions)
-    names = _names(Path(root, name, LOG))
+    names = _names(root, name)
     parts: dict[int, list[str]] = {}
     for found in filter(None, map(_CHECKPOINT.fullmatch, names)):
         parts.setdefault(int(found[1]), []).append(found[0])

@@ -18,11 +18,14 @@ from clickjoin.lake.row_groups import short_groups
 from clickjoin.lake.spark_reader import SparkReader
 from clickjoin.lake.table_format import lake_format
 from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError, TableMissing
+from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BY_NAME, REGISTRY, Table
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.schemas.format import FIRST
+from clickjoin.spark import object_store
 from clickjoin.spark.commit_errors import commit_error
+from clickjoin.spark.session import require_log_stores
 
 T = TypeVar("T")
 
@@ -42,6 +45,8 @@ class SparkTables(SparkReader):
     """The tables of one pipeline. `conflict_reruns` counts commits run again because another writer came first."""
 
     def __init__(self, spark: SparkSession, root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        if is_on_s3(root):
+            require_log_stores(spark, object_store.REQUIRED)
         super().__init__(spark, DeltaTables(root))
         self.delta: DeltaTables
         self.conflict_reruns = 0

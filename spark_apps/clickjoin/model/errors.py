@@ -39,6 +39,10 @@ class LakeError(ClickjoinError):
     retryable = False
 
 
+class StoreBusy(ClickjoinError):
+    """An object store does not answer, or asks for fewer requests: it passes."""
+
+
 class TableMissing(LakeError):
     """A table is not there."""
 

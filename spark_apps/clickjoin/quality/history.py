@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from pathlib import Path
 from statistics import median
 from typing import Any
 
+from clickjoin.kernel.fsync import local_folder
 from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.location import location
 from clickjoin.model.errors import LakeError
 from clickjoin.model.figure import figure
 from clickjoin.schemas import QUALITY
@@ -92,10 +93,10 @@ def unreadable(delta: DeltaReader, why: str) -> LakeError:
 
 def require_store(root: str) -> None:
     """Check that table `quality` can be read, or made where it is not there. Errors: LakeError."""
-    delta, place = DeltaReader(root), Path(root) / "quality"
-    if place.exists() and not place.is_dir():
+    delta, place = DeltaReader(root), local_folder(f"{root}/quality")
+    if place and place.exists() and not place.is_dir():
         raise unreadable(delta, "it is a file, and no folder")
     if delta.exists("quality"):
         read(delta, date.today(), 1, 1)
-    elif place.exists() and any(place.iterdir()):
+    elif location(f"{root}/quality").listed():
         raise unreadable(delta, "something else is in its place")

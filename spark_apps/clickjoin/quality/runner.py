@@ -17,7 +17,8 @@ from clickjoin.model.span import Day
 from clickjoin.model.times import parse_date
 from clickjoin.quality import history, measure, samples, suites
 from clickjoin.quality.checks import Outcome
-from clickjoin.quality.data_docs import SUITES, Docs
+from clickjoin.quality.data_docs import Docs
+from clickjoin.quality.doc_pages import SUITES
 from clickjoin.quality.evaluate import PARTS, score
 from clickjoin.quality.report import Report
 from clickjoin.quality.schema_drift import known_fields
@@ -111,7 +112,7 @@ class Run:
         """The report first, then the rows in one commit: where that fails, no report is left either."""
         delta, keep = self.engine.lake.delta, self.engine.pipeline.retention.metrics
         folder = docs.write(report, results)
-        report = replace(report, report=str(folder), seconds=time.perf_counter() - begun)
+        report = replace(report, report=folder, seconds=time.perf_counter() - begun)
         try:
             delta.append("quality", report.rows())
         except Exception as error:

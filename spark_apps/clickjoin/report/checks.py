@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from clickjoin.lake.location import location
 from clickjoin.sources.completeness import UNPROVEN
 from clickjoin.verification.kinds import RECORDS
 
@@ -75,7 +75,7 @@ def _outcome(row: dict[str, Any]) -> str:
 def report_of(root: str, run: Mapping[str, Any]) -> str | None:
     """The folder of a quality run's report below `<root>/_quality`; None where it is not there (any more)."""
     folder = f"{run['date']}/{str(run['run']).replace('/', '-')}"
-    return folder if (Path(root.removeprefix("file://")) / "_quality" / folder).is_dir() else None
+    return folder if location(f"{root}/_quality").stored(f"{folder}/index.html") else None
 
 
 def report_folder(root: str, report: str | None) -> str | None:

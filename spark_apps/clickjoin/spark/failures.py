@@ -13,9 +13,11 @@ from clickjoin.model.errors import (
     ServerLost,
     SourceError,
     SourceMoved,
+    StoreBusy,
     VersionGone,
     WorkInterrupted,
 )
+from clickjoin.model.store_faults import store_fault
 
 # Of kernel.handshake, and of PySpark for a worker whose Python is another.
 _MISMATCH = re.compile(r"\bVersionMismatch: ([^\n]*)\.|PYTHON_VERSION_MISMATCH\] ([^\n]*)")
@@ -27,6 +29,8 @@ _PLACE = re.compile(r"(?:Unable to open file|Could not create local directory:|M
 _DATA = re.compile(r"(/[^\s'\"]+\.parquet)\b")
 _UNREADABLE = ("FileNotFoundError", "FILE_NOT_EXIST", "PATH_NOT_FOUND", "No such file or directory", " not found",
                "FAILED_READ_FILE", "not a Parquet file", "Parquet magic bytes", "deserialize thrift")  # fmt: skip
+_STORE = re.compile(r"s3a?://|\bS3\b|AWS Error|AmazonS3|S3Exception|object[ _]store|generic S3", re.IGNORECASE)
+_URI = re.compile(r"s3a?://[^\s'\",)]+")
 _SYSTEM = re.compile(r"Read-only file system|Permission denied|Not a directory|No such file or directory|"
                      r"Operation not permitted|No space left on device|Disk quota exceeded")  # fmt: skip
 # What a client hears when its server is gone, or has come back without the client's session.
@@ -53,7 +57,7 @@ def translate(error: BaseException) -> ClickjoinError | None:
             "Spark is lost: its process has ended, or was killed (for want of memory?)", remedy=_RUN_AGAIN
         )
     chain = list(_chain(error))
-    known = (kind(one) for kind in (_lost_server, _of_executor, _of_lake) for one in chain)
+    known = (kind(one) for kind in (_lost_server, _of_executor, _of_store, _of_lake) for one in chain)
     return next((found for found in known if found), None)
 
 
@@ -89,6 +93,17 @@ def _of_executor(error: BaseException) -> ClickjoinError | None:
     if found := _SOURCE.search(text):
         return (SourceMoved if found[1] == "SourceMoved" else SourceError)(found[2])
     return None
+
+
+def _of_store(error: BaseException) -> ClickjoinError | None:
+    """What an object store refused; one that is asked too much, or is away, is asked again."""
+    text = f"{type(error).__name__}: {error}"
+    fault = store_fault(text) if _module(error) not in ("grpc",) and _STORE.search(text) else None
+    if fault is None:
+        return None
+    place = _URI.search(text)
+    what = f"{place[0] if place else 'the object store'}: {fault.why}"
+    return (StoreBusy if fault.passes else LakeError)(what, remedy=fault.remedy)
 
 
 def _of_lake(error: BaseException) -> ClickjoinError | None:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 _STORE = "clickjoin.storage.S3LogStore"
 _CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 LOG_STORES = {"spark.delta.logStore.s3.impl": _STORE, "spark.delta.logStore.s3a.impl": _STORE}
+# Without the second `s3://` is a scheme that nobody knows.
+REQUIRED = {**LOG_STORES, "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
 _FIXED = {
-    **LOG_STORES,
-    "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",  # else `s3://` is a scheme that nobody knows
+    **REQUIRED,
     # Secrets are looked for where Amazon's own programs look, and so are in no setting that a log or a page could show.
     "spark.hadoop.fs.s3a.aws.credentials.provider": _CREDENTIALS,
 }

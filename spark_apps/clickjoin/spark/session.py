@@ -11,6 +11,7 @@ import socket
 import socketserver
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,13 +160,14 @@ def in_process(cores: str = "*", memory: str | None = None, *, s3: bool = False)
     return configured(builder.getOrCreate())
 
 
-def submitted(name: str) -> SparkSession:
+def submitted(name: str, *, s3: bool = False) -> SparkSession:
     """The session of a program that spark-submit runs; what it was given there goes before what is set here."""
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
     conf = SparkConf()
-    for key, value in (DELTA | (ALONE if is_alone(conf.get("spark.master", "")) else {})).items():
+    more = object_store.settings(os.environ) if s3 else {}
+    for key, value in (DELTA | more | (ALONE if is_alone(conf.get("spark.master", "")) else {})).items():
         conf.setIfMissing(key, value)
     return configured(SparkSession.builder.config(conf=conf).appName(name).getOrCreate())
 
@@ -204,12 +206,12 @@ def configured(session: SparkSession) -> SparkSession:
     return session
 
 
-def require_log_stores(session: SparkSession) -> None:
+def require_log_stores(session: SparkSession, wanted: Mapping[str, str] = LOG_STORES) -> None:
     """Check that a session commits by log stores that never overwrite. Errors: ConfigError, with what to set."""
     general = _server_setting(session, "spark.delta.logStore.class")
-    wrong = [name for name, value in LOG_STORES.items() if general or _server_setting(session, name) != value]
+    wrong = [name for name, value in wanted.items() if general or _server_setting(session, name) != value]
     if wrong:
-        settings = " ".join(f"--conf {name}={LOG_STORES[name]}" for name in wrong)
+        settings = " ".join(f"--conf {name}={wanted[name]}" for name in wrong)
         made = "`clickjoin jars` says where it is" if CARRIED.is_dir() else "made by `make setup`"
         without = " and without spark.delta.logStore.class" if general else ""
         raise ConfigError(

@@ -44,7 +44,8 @@ def own_report(found: Site) -> None:
     """A report as the product writes it, in the place of the failing date's."""
     from clickjoin.config import load
     from clickjoin.quality.checks import Bounds, Check
-    from clickjoin.quality.data_docs import SUITES, Docs
+    from clickjoin.quality.data_docs import Docs
+    from clickjoin.quality.doc_pages import SUITES
     from clickjoin.quality.evaluate import PARTS, score
     from clickjoin.quality.report import Report
 

@@ -1,0 +1,55 @@
+"""The file system that a table's folder lies on. Runs on executors, which need no clickjoin.
+
+One for a bucket in each process: connections and credentials are kept. Where S3 is, and who asks, is said by the same
+environment as delta-rs reads (`AWS_*`), or whatever else Amazon's own programs look at.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Any
+
+import pyarrow.fs as pafs
+
+from clickjoin.model.places import S3, is_on_s3
+
+_SECONDS = 30.0
+_TRIES = 6
+
+
+def filesystem(root: str) -> tuple[pafs.FileSystem, str]:
+    """The file system of a folder (path or URI), and the folder's path on it. Errors: ValueError for another scheme."""
+    if not is_on_s3(root):
+        system, path = pafs.FileSystem.from_uri(root)
+        return system, str(path)
+    return _s3(os.getpid(), *_settings()), root.removeprefix(S3).rstrip("/")
+
+
+def make_folder(system: pafs.FileSystem, path: str) -> None:
+    """Make a folder and those above it; an object store has none to make."""
+    if isinstance(system, pafs.LocalFileSystem):
+        system.create_dir(path, recursive=True)
+
+
+def _settings() -> tuple[str | None, str | None]:
+    known = os.environ
+    return (
+        known.get("AWS_ENDPOINT_URL_S3") or known.get("AWS_ENDPOINT_URL"),
+        known.get("AWS_REGION") or known.get("AWS_DEFAULT_REGION"),
+    )
+
+
+@lru_cache(8)
+def _s3(process: int, endpoint: str | None, region: str | None) -> pafs.FileSystem:
+    more: dict[str, Any] = {"region": region} if region else {}
+    if endpoint:
+        scheme, _, address = endpoint.rpartition("://")
+        more |= {"endpoint_override": address, "scheme": scheme or "https"}
+    return pafs.S3FileSystem(
+        connect_timeout=_SECONDS,
+        request_timeout=_SECONDS,
+        retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=_TRIES),
+        allow_delayed_open=True,
+        **more,
+    )

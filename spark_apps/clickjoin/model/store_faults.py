@@ -1,0 +1,59 @@
+"""What an object store answers when it refuses, recognised by the words of its clients: Spark's, Arrow's, delta-rs'."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class StoreFault(NamedTuple):
+    """Why a store refused, and what to do. `passes`: by itself, so that trying again is worth it."""
+
+    why: str
+    remedy: str
+    passes: bool = False
+
+
+_KEYS = "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, or the profile or role in their place"
+_NO_BUCKET = StoreFault("there is no such bucket", "Create the bucket, or fix its name")
+_EXPIRED = StoreFault("the credentials have expired", f"Renew {_KEYS}; what runs needs a restart")
+_SKEWED = StoreFault("this machine's clock is too far from the store's", "Set the clock (`timedatectl`)")
+_UNKNOWN = StoreFault("the store does not know these credentials", f"Check {_KEYS}, and AWS_REGION")
+_NONE = StoreFault("no credentials were found", f"Set {_KEYS}")
+_DENIED = StoreFault("access is denied (403)", "Let these credentials list, read, write and delete below that prefix")
+_BUSY = StoreFault("the store asks for fewer requests (503)", "Wait: it is tried again, with growing pauses", True)
+_AWAY = StoreFault("the store does not answer", "Start it, or check AWS_ENDPOINT_URL and the network", True)
+# Each client spells codes in its own way: they are looked for in capitals and without underscores, in this order.
+_BY_CODE = {
+    "NOSUCHBUCKET": _NO_BUCKET,
+    "EXPIREDTOKEN": _EXPIRED,
+    "TOKENREFRESHREQUIRED": _EXPIRED,
+    "REQUESTTIMETOOSKEWED": _SKEWED,
+    "REQUESTEXPIRED": _SKEWED,
+    "INVALIDACCESSKEYID": _UNKNOWN,
+    "SIGNATUREDOESNOTMATCH": _UNKNOWN,
+    "INVALIDTOKEN": _UNKNOWN,
+    "AUTHORIZATIONHEADERMALFORMED": _UNKNOWN,
+    "UNABLETOLOCATECREDENTIALS": _NONE,
+    "NOCREDENTIALS": _NONE,
+    "UNABLE TO LOAD CREDENTIALS": _NONE,
+    "ACCESSDENIED": _DENIED,
+    "403 FORBIDDEN": _DENIED,
+    "STATUS CODE: 403": _DENIED,
+    "SLOWDOWN": _BUSY,
+    "SERVICEUNAVAILABLE": _BUSY,
+    "503 SERVICE": _BUSY,
+    "STATUS CODE: 503": _BUSY,
+    "THROTTL": _BUSY,
+    "NETWORKCONNECTION": _AWAY,
+    "ENDPOINTCONNECTION": _AWAY,
+    "CONNECTTIMEOUT": _AWAY,
+    "ERROR SENDING REQUEST": _AWAY,
+    "UNABLE TO EXECUTE HTTP REQUEST": _AWAY,
+    "COULD NOT CONNECT": _AWAY,
+}
+
+
+def store_fault(text: str) -> StoreFault | None:
+    """Why an object store refused, from an error's text; None where it is none of these."""
+    plain = text.upper().replace("_", "")
+    return next((fault for code, fault in _BY_CODE.items() if code in plain), None)
