@@ -18,6 +18,7 @@ from clickjoin.dates.backfill import RawLogs, land
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.erasure import forget as erasure
 from clickjoin.event_store import landing
+from clickjoin.forgotten.known import forgotten
 from clickjoin.jobs.erasing import forget
 from clickjoin.jobs.registry import rebuild as rebuild_table
 from clickjoin.lake.vacuum import Needed, vacuum
@@ -154,6 +155,37 @@ def test_a_repair_brings_nothing_back(bench: Bench) -> None:
     gone(bench)
 
 
+def test_claims_that_somebody_deleted_are_given_back(bench: Bench) -> None:
+    """Without them the events, read again, would wait for a primary, and be given up: two places for one id."""
+    run(bench)
+    table = DeltaTable(f"{bench.pipeline.root}/registry")
+    assert table.delete("outcome = 'forgotten'")["num_deleted_rows"]
+    deleted = {event for event, at in forgotten(bench.engine.lake.delta).of("foreign")} - set(claimed(bench))
+    assert deleted
+    report = verify(bench, repair=True)
+    assert found(report) == {"forgotten_without_claim": len(deleted)}
+    assert deleted <= set(claimed(bench))
+    assert not found(verify(bench))
+    west = bench.replica("west")
+    bench.clock.now += 100
+    while west.join_once() or west.retry_once():
+        pass
+    assert not deleted & {row[0] for name in ("pending", "unjoinable") for row in bench.rows(name, "event_id")}
+
+
+def claimed(bench: Bench) -> list[str]:
+    return [row[0] for row in bench.rows("registry", "event_id")]
+
+
+def test_a_registry_from_before_it_is_refused(bench: Bench, tmp_path: Path) -> None:
+    shutil.copytree(bench.disk / "registry", tmp_path / "registry")
+    run(bench)
+    shutil.rmtree(bench.disk / "registry")
+    shutil.copytree(tmp_path / "registry", bench.disk / "registry")
+    with pytest.raises(LakeError, match=r"registry: is older .* was noted in the journal"):
+        bench.replica("main")
+
+
 @pytest.mark.parametrize("big", [False, True], ids=["here", "by tasks"])
 def test_logs_that_are_read_again_bring_nothing_back(bench: Bench, big: bool) -> None:
     """A second replica, and the same logs as raw logs of the past; a click on the query that is gone finds none."""
@@ -278,7 +310,9 @@ def test_beside_a_batch_that_was_cut_short(bench: Bench, monkeypatch: pytest.Mon
 def test_cut_short_it_is_asked_for_again(bench: Bench, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     stopped(monkeypatch, point, lambda: run(bench))
     if point != "swept":
-        assert found(verify(bench)) == {"not_forgotten": sum(run(bench, apply=False)["rows"].values())}
+        left = {"not_forgotten": sum(run(bench, apply=False)["rows"].values())}
+        unclaimed = {"forgotten_without_claim": 1} if point == "listed" else {}  # b, which waits
+        assert found(verify(bench)) == left | unclaimed
     run(bench)
     gone(bench)
 

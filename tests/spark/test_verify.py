@@ -48,7 +48,7 @@ def test_what_is_written_and_returned(healthy: Bench) -> None:
         kind: (False, count, 0) for kind, count in result["counted"].items()
     }
     assert {row["samples"] for row in rows} == {"[]"}
-    assert len(rows) == 21
+    assert len(rows) == 22
     empty = checking.verify(
         healthy.spark, healthy.pipeline, "main", said.append, since="2026-04-01", until="2026-04-02"
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from clickjoin.agreement.noted import note
 from clickjoin.dispatcher.unsettled import unsettled, wait
 from clickjoin.erasure.select import named_by, select
 from clickjoin.erasure.wanted import Wanted
@@ -107,6 +108,7 @@ class Erasure:
             failpoint.reach("claims-kept")
             open_ = self._settle()
         self._claim(events)  # of an unjoinable event that was sent round again the claim was gone meanwhile
+        note(self.engine.lake.delta, REGISTRY.name)  # a registry of before would let them through
         return events, open_
 
     def _claim(self, events: Events) -> None:

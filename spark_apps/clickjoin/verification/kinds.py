@@ -18,6 +18,7 @@ FAULTS = {
     "claim_without_output": "claims > 0 AND outputs = 0 AND moving = 0 AND open_claims = 0 AND forgotten = 0",
     "doubled_claim": "claims > 1",
     "unknown_output": "outputs > 0 AND landed = 0 AND open_outputs = 0 AND kept",
+    "forgotten_without_claim": "forgotten > 0 AND claims = 0 AND outputs = 0 AND NOT old",
 }
 # Counted, and no fault: see docs/verification.md.
 NOTICES = {
@@ -29,7 +30,7 @@ NOTICES = {
 RECORDS = (UNREAD, OVERREAD)
 TWO_TIMES = "two_times"
 NOT_FORGOTTEN = "not_forgotten"  # rows that hold a record of a forgotten event
-REPAIRABLE = ("lost", "claim_without_output", "output_without_claim", "doubled")
+REPAIRABLE = ("lost", "claim_without_output", "output_without_claim", "doubled", "forgotten_without_claim")
 
 
 def faults_sql() -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
 _AGAIN, _CLAIM, _REMOVE = ("lost", "claim_without_output"), ("output_without_claim",), ("doubled",)
+_FORGOTTEN = ("forgotten_without_claim",)
 _NO_RECORD = "its record is not in table `foreign` any more"
 _ON_REQUEST = "the rows too many are taken out only on request (--remove-doubles)"
 _BY_HAND = "nothing that a program should decide: see docs/verification.md"
@@ -29,10 +30,11 @@ _BY_HAND = "nothing that a program should decide: see docs/verification.md"
 def prescribe(pipeline: Pipeline, reading: Reading, rows: DataFrame, remove_doubles: bool) -> DataFrame:
     """Rows of `findings`, without run and at. Columns in: kind, event_id, event_time, shard."""
     rows = rows.withColumn("bucket", F.expr(bucket_sql("event_time", int(pipeline.registry.bucket))))
-    rest = [kind for kind in FAULTS if kind not in (*_AGAIN, *_CLAIM, *_REMOVE)]
+    rest = [kind for kind in FAULTS if kind not in (*_AGAIN, *_CLAIM, *_REMOVE, *_FORGOTTEN)]
     parts = [
         _again(reading, rows.where(F.col("kind").isin(*_AGAIN))),
         _claim(reading, rows.where(F.col("kind").isin(*_CLAIM))),
+        _claim_forgotten(pipeline, rows.where(F.col("kind").isin(*_FORGOTTEN))),
         _plain(rows.where(F.col("kind").isin(*_REMOVE)), "remove" if remove_doubles else None, _ON_REQUEST),
         _plain(rows.where(F.col("kind").isin(*rest)), None, _BY_HAND),
     ]
@@ -60,6 +62,12 @@ def _claim(reading: Reading, rows: DataFrame) -> DataFrame:
     first = first_of_key(found, F.col("outcome") != "joined", "token").select(*EVENT_KEY, "token", "outcome")
     known = {"token": F.col("token"), "outcome": F.col("outcome"), "action": F.lit("claim")}
     return _shaped(rows.join(first, list(EVENT_KEY)), known)
+
+
+def _claim_forgotten(pipeline: Pipeline, rows: DataFrame) -> DataFrame:
+    """Events that were forgotten, to get a claim: without one, what is read again would wait, and be given up."""
+    known = {"token": f"{pipeline.pipeline}/forget", "outcome": "forgotten", "action": "claim"}
+    return _shaped(rows, {name: F.lit(value) for name, value in known.items()})
 
 
 def _plain(rows: DataFrame, action: str | None, otherwise: str) -> DataFrame:
