@@ -30,6 +30,7 @@ from .report import Tally, latencies, sums, tally, times
 from .running import Running, running, write_pipeline
 from .screen import Screen
 from .script import SEED, script
+from .store import Store, lake_store
 
 POLL = 1.0
 RUNS_EVERY = 4
@@ -38,13 +39,13 @@ RUNS_EVERY = 4
 class Demo:
     """One demonstration in a folder of its own."""
 
-    def __init__(self, folder: Path, seconds: float, seed: int) -> None:
+    def __init__(self, folder: Path, seconds: float, seed: int, store: Store) -> None:
         self.folder = folder
         self.pipeline = folder / "pipelines/zozo.yaml"
         logs = folder / "logs"
-        write_pipeline(self.pipeline, folder / "lake", logs / "impressions/*.jsonl", logs / "clicks/*.jsonl")
+        write_pipeline(self.pipeline, store.lake, logs / "impressions/*.jsonl", logs / "clicks/*.jsonl")
         self.feeder = Feeder(script(seconds, seed), logs, folder / "ledger.csv")
-        self.lake = Lake(folder / "lake/zozo")
+        self.lake = Lake(store.folder / "zozo")
         self.readable = Readable(self.lake.folder / "joined")
         self._runs = "none"
         self._warm = Event()
@@ -127,9 +128,11 @@ def _caught(work: Callable[[], None], failed: list[BaseException]) -> None:
         failed.append(error)
 
 
-def demonstrate(folder: Path, seconds: float, seed: int, console: Console, *, keep: bool = False) -> Tally:
+def demonstrate(
+    folder: Path, seconds: float, seed: int, console: Console, store: Store, *, keep: bool = False
+) -> Tally:
     """Start the stack, feed, watch, stop the stack unless it is kept, print what came of it and what to do next."""
-    demo, begun, left_up = Demo(folder, seconds, seed), time.monotonic(), ""
+    demo, begun, left_up = Demo(folder, seconds, seed, store), time.monotonic(), ""
     starting = "starting Spark Connect and Airflow"
     try:
         with Screen(console) as screen:
@@ -145,7 +148,8 @@ def demonstrate(folder: Path, seconds: float, seed: int, console: Console, *, ke
         console.print(sums(found), times(spreads))
         return found
     finally:
-        for line in next_steps(demo.lake, demo.feeder.entries, demo.pipeline, left_up) if demo.feeder.entries else ():
+        wanted = demo.feeder.entries and not store.ends_with_us  # what it left can be looked at
+        for line in next_steps(demo.lake, demo.feeder.entries, demo.pipeline, left_up) if wanted else ():
             console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -184,11 +188,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long to feed (default %(default)s)")
     parser.add_argument("--seed", type=int, default=SEED, help="what goes wrong, and where (default %(default)s)")
     parser.add_argument("--keep", action="store_true", help="leave Spark and Airflow up at the end")
+    parser.add_argument("--lake", choices=("local", "s3"), default="local", help="s3: on an S3 server of its own")
     chosen = parser.parse_args(arguments)
+    if chosen.keep and chosen.lake == "s3":
+        parser.error("the S3 server ends with the demo, so nothing can be left up")
     # A plain kill must stop the servers as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        found = demonstrate(fresh_folder(), chosen.seconds, chosen.seed, Console(), keep=chosen.keep)
+        folder = fresh_folder()
+        with lake_store(chosen.lake, folder) as store:
+            found = demonstrate(folder, chosen.seconds, chosen.seed, Console(), store, keep=chosen.keep)
     except Problem as problem:
         print(f"clickjoin: {problem}", file=sys.stderr)
         return 1

@@ -10,6 +10,8 @@ import pyspark
 
 from bootstrap import INFRA, JARS, ROOT
 from bootstrap.doctor import find_java
+from bootstrap.jars import S3_JARS
+from clickjoin.spark import object_store
 
 from . import processes
 from .home import Home, write_private
@@ -35,7 +37,8 @@ def environment(env: Mapping[str, str], home: Home) -> dict[str, str]:
 def command(home: Home, port: int, env: Mapping[str, str]) -> list[str]:
     """How the server is started."""
     find_java()
-    settings = {
+    for_s3 = sorted(S3_JARS.glob("*.jar"))  # there once `make s3` has fetched them
+    settings = (object_store.settings(env) if for_s3 else {}) | {
         "spark.connect.grpc.binding.port": port,
         "spark.local.dir": home.folder / "spark/tmp",
         "spark.sql.warehouse.dir": home.folder / "spark/warehouse",
@@ -45,7 +48,7 @@ def command(home: Home, port: int, env: Mapping[str, str]) -> list[str]:
         *("--class", MAIN, "--master", "local[*]", "--name", "clickjoin"),
         *("--driver-memory", env.get("CLICKJOIN_DRIVER_MEMORY", "4g")),
         *("--properties-file", str(DEFAULTS)),
-        *("--jars", ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))),
+        *("--jars", ",".join(map(str, [*sorted(JARS.glob("*.jar")), *for_s3]))),
         *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
         "spark-internal",
     ]

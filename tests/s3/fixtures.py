@@ -8,7 +8,7 @@ import pytest
 
 from bootstrap import jars
 from bootstrap.once import exclusive
-from tests.s3.gateway import Gateway, NoGateway
+from stack.gateway import Gateway, NoGateway
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import fnmatch
 import http.client
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Literal
+from typing import Any, Literal
 
-Does = Literal["hold", "lose", "refuse", "note"]
+Does = Literal["hold", "lose", "refuse", "deny", "note"]
 _HOP = {"connection", "keep-alive", "transfer-encoding", "expect"}
 
 
@@ -20,12 +20,15 @@ class Rule:
     """What is done to requests of one method whose path matches a pattern, `times` times at most.
 
     hold: they wait until `release`. lose: carried out, and the connection is cut in place of an answer. refuse: 503.
+    deny: 403 with the rule's `code`. `before` is called with the path of each first.
     """
 
     does: Does
     method: str
     path: str
     times: int = 1_000_000
+    code: str = "AccessDenied"
+    before: Callable[[str], None] = lambda path: None
     met: list[str] = field(default_factory=list)
     arrived: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
@@ -46,9 +49,9 @@ class Proxy:
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
 
     @contextmanager
-    def rule(self, does: Does, method: str, path: str, times: int = 1_000_000) -> Iterator[Rule]:
+    def rule(self, does: Does, method: str, path: str, times: int = 1_000_000, **more: Any) -> Iterator[Rule]:
         """Have requests treated so in here."""
-        made = Rule(does, method, path, times)
+        made = Rule(does, method, path, times, **more)
         self.rules.append(made)
         try:
             yield made
@@ -88,11 +91,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _forward(self) -> None:
         body = self._body()
         rule = self.to.match(self.command, self.path.split("?")[0])
+        if rule:
+            rule.before(self.path.split("?")[0])
         if rule and rule.does == "hold":
             rule.arrived.set()
             rule.released.wait(120)
         if rule and rule.does == "refuse":
             self._answer(503, [], b"<Error><Code>SlowDown</Code><Message>Reduce your rate.</Message></Error>")
+            return
+        if rule and rule.does == "deny":
+            self._answer(403, [], f"<Error><Code>{rule.code}</Code><Message>No.</Message></Error>".encode())
             return
         status, headers, content = self._ask(body)
         if rule and rule.does == "lose":

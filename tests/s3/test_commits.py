@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from clickjoin.lake import DeltaTables
 from clickjoin.schemas import REGISTRY
-from tests.s3.gateway import Gateway
+from stack.gateway import Gateway
 from tests.s3.proxy import Proxy
 from tests.writers import PATH, Program
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clickjoin.spark.session import in_process
+from stack.gateway import Gateway
 from tests.s3.fixtures import gateway as gateway
-from tests.s3.gateway import Gateway
 from tests.spark.bench import Bench, Lake
 from tests.spark.hand import Hand
 from tests.spark.worn import worn

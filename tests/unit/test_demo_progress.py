@@ -12,6 +12,7 @@ from demo.after import next_steps, telling_click
 from demo.feeder import Entry
 from demo.lake import Lake
 from demo.progress import GIVE_UP, SAY_EVERY, SLOW, Progress
+from demo.store import Store
 from tests.unit.test_demo_report import ENTRIES, finish, lake, write
 
 __all__ = ["lake"]
@@ -88,7 +89,7 @@ class Quiet:
 def test_gives_up_only_when_nothing_has_changed_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real feeder on a lake in which nobody works: it says so, and gives up by the time without a change."""
     monkeypatch.setattr("demo.__main__.POLL", 0.01)
-    demo, clock, screen = Demo(tmp_path, seconds=1, seed=1), Clock(), Quiet()
+    demo, clock, screen = Demo(tmp_path, 1, 1, Store("lake", tmp_path / "lake")), Clock(), Quiet()
 
     def tick() -> float:
         clock.now += 5
@@ -103,7 +104,7 @@ def test_gives_up_only_when_nothing_has_changed_for_long(tmp_path: Path, monkeyp
 
 def test_a_server_that_has_died_is_not_waited_for(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="Spark Connect has died"):
-        Demo(tmp_path, seconds=1, seed=1).run(Servers("Spark Connect"), Quiet())
+        Demo(tmp_path, 1, 1, Store("lake", tmp_path / "lake")).run(Servers("Spark Connect"), Quiet())
 
 
 def test_the_click_to_look_at(lake: Lake, tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ from pyarrow.parquet import filters_to_expression
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake import restored
 from clickjoin.lake.as_made import as_made
+from clickjoin.lake.location import location
 from clickjoin.lake.table_format import format_of, require_known_format
 from clickjoin.model.errors import LakeError, TableMissing
+from clickjoin.model.places import is_on_s3
 from clickjoin.model.seen_commits import SeenCommits, Shown
 from clickjoin.schemas import BY_NAME, Table
 
@@ -81,7 +83,14 @@ class DeltaReader:
 
     def exists(self, name: str) -> bool:
         """Whether the table has been created."""
-        return name in self._open or DeltaTable.is_deltatable(self.path(name), self._options)
+        return name in self._open or self._is_there(name)
+
+    def _is_there(self, name: str) -> bool:
+        if not is_on_s3(self._root):
+            return DeltaTable.is_deltatable(self.path(name), self._options)
+        # delta-rs holds Python's lock while it asks, and a store can be long in answering.
+        files = location(self.path(name)).listed("_delta_log")
+        return any(file.path.endswith((".json", ".checkpoint.parquet")) for file in files)
 
     def open(self, name: str) -> DeltaTable:
         """The table at its newest version. Errors: TableMissing, LakeReplaced, LakeError."""

@@ -65,6 +65,8 @@ def _copy(files: pafs.FileSystem, path: str, target: str) -> None:
 def _remove(files: pafs.FileSystem, path: str) -> None:
     for names in in_order_of_removing(_names(files, path)):
         _each(lambda name: files.delete_file(f"{path}/{name}"), names)
+    if files.get_file_info(path).type == pafs.FileType.Directory:
+        files.delete_dir(path)  # empty objects in the place of folders, which Arrow leaves behind
 
 
 def in_order_of_making(names: Sequence[str]) -> list[list[str]]:

@@ -10,15 +10,17 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from stack import ports
+from bootstrap import Problem
+
+from . import ports
 
 VERSION = "v1.8.0"
 _MODULE = f"github.com/versity/versitygw/cmd/versitygw@{VERSION}"
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "clickjoin")
 
 
-class NoGateway(Exception):
-    """Why there is no S3 server to test with."""
+class NoGateway(Problem):
+    """Why there is no S3 server on this machine."""
 
 
 def build() -> Path:

@@ -1,0 +1,169 @@
+"""What a store answers that cannot hold a lake, or not now: refused by name before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from clickjoin.lake import DeltaTables
+from clickjoin.lake.folders import in_order_of_making, in_order_of_removing, put_aside, remove, rename
+from clickjoin.lake.log_entries import read_log
+from clickjoin.lake.probe import fault_on_s3
+from clickjoin.lake.readable import ReadableTables
+from clickjoin.lake.requirements import require_writable
+from clickjoin.model.errors import ConfigError, LakeError, StoreBusy
+from clickjoin.model.ids import moment
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import REGISTRY
+from stack.gateway import Gateway
+from tests.s3.proxy import Proxy
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bucket(gateway: Gateway) -> None:
+    gateway.bucket("store")
+
+
+@pytest.fixture
+def root(request: pytest.FixtureRequest) -> str:
+    """A lake of each test's own: what passed the probe is not asked again."""
+    return f"s3://store/{request.node.name.replace('[', '-').replace(']', '')}/p"
+
+
+@pytest.fixture
+def proxy(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """This process reaches the server by a proxy, which nobody has probed it through."""
+    made = Proxy(gateway.port)
+    for name, value in gateway.environment(made.port).items():
+        monkeypatch.setenv(name, value)
+    yield made
+    made.stop()
+
+
+def test_a_store_that_keeps_its_word(proxy: Proxy, gateway: Gateway, root: str) -> None:
+    with proxy.rule("note", "PUT", "*") as seen:
+        require_writable(root)
+        require_writable(root)
+    assert len(seen.met) == 2  # asked once a process
+    assert not list((gateway.folder / "data/store").rglob("_probe-*"))
+
+
+def test_a_store_that_ignores_the_condition(proxy: Proxy, gateway: Gateway, root: str) -> None:
+    def make_way(path: str) -> None:
+        (gateway.folder / f"data{path}").unlink(missing_ok=True)
+
+    overwrites = proxy.rule("note", "PUT", "*", before=make_way)
+    with overwrites, pytest.raises(ConfigError, match=r"ignores If-None-Match.*one would be lost"):
+        require_writable(root)
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("AccessDenied", "access is denied"),
+        ("ExpiredToken", "the credentials have expired"),
+        ("RequestTimeTooSkewed", r"clock is too far from the store's.*timedatectl"),
+        ("InvalidAccessKeyId", "does not know these credentials"),
+    ],
+)
+def test_refusals_by_name(proxy: Proxy, code: str, why: str, root: str) -> None:
+    with proxy.rule("deny", "PUT", "*", code=code), pytest.raises(ConfigError, match=f"{root}: .*{why}"):
+        require_writable(root)
+
+
+def test_a_wrong_secret(proxy: Proxy, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    with pytest.raises(ConfigError, match="does not know these credentials"):
+        require_writable(root)
+
+
+def test_no_such_bucket(proxy: Proxy) -> None:
+    with pytest.raises(ConfigError, match=r"s3://nowhere/p: there is no such bucket\. Create the bucket"):
+        require_writable("s3://nowhere/p")
+
+
+def test_one_that_is_busy_or_away_passes(proxy: Proxy, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with proxy.rule("refuse", "PUT", "*"), pytest.raises(StoreBusy, match="asks for fewer requests"):
+        require_writable(root)
+    proxy.stop()
+    with pytest.raises(StoreBusy, match="does not answer"):
+        require_writable(root)
+    assert StoreBusy("x").retryable
+    assert fault_on_s3(root)
+
+
+def test_readers_hear_of_it_by_name(proxy: Proxy, root: str) -> None:
+    DeltaTables(f"{root}-read").create(REGISTRY)
+    with proxy.rule("deny", "GET", "*"), pytest.raises(LakeError, match=r"p-read/registry: access is denied \(403\)"):
+        ReadableTables(f"{root}-read").read("registry")
+
+
+@pytest.fixture
+def grown(gateway: Gateway, root: str, monkeypatch: pytest.MonkeyPatch) -> DeltaTables:
+    """A registry with a checkpoint and commits after it."""
+    for name, value in gateway.environment().items():
+        monkeypatch.setenv(name, value)
+    delta = DeltaTables(root)
+    delta.create(REGISTRY)
+    for number in range(1, 5):
+        delta.commit_txn_only("registry", Txn("a", number))
+        if number == 2:
+            delta.open("registry").create_checkpoint()
+    return delta
+
+
+def names(gateway: Gateway, delta: DeltaTables, table: str) -> list[str]:
+    folder = gateway.folder / "data" / delta.path(table).removeprefix("s3://")
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_table_moves_whole(grown: DeltaTables, gateway: Gateway) -> None:
+    held = names(gateway, grown, "registry")
+    aside = put_aside(grown, "registry", moment(0))
+    assert not grown.exists("registry")
+    assert names(gateway, grown, "registry") == []
+    assert DeltaTable(aside).version() == 4
+    rename(grown, aside.rpartition("/")[2], "registry")
+    assert names(gateway, grown, "registry") == held
+    assert grown.latest_txn_version("registry", "a") == 4
+    remove(grown, "registry")
+    assert names(gateway, grown, "registry") == []
+
+
+@pytest.mark.parametrize("making", [False, True], ids=["removed", "made"])
+def test_half_of_a_table_is_never_an_older_one(grown: DeltaTables, gateway: Gateway, making: bool) -> None:
+    """Cut short after whatever file, it is the newest version or none: for delta-rs, and for the look at logs."""
+    place = grown.path("registry")
+    folder = gateway.folder / "data" / place.removeprefix("s3://")
+    kept = {name: (folder / name).read_bytes() for name in names(gateway, grown, "registry")}
+    order = [name for group in (in_order_of_making if making else in_order_of_removing)(list(kept)) for name in group]
+    assert sorted(order) == sorted(kept)
+    there = set() if making else set(kept)
+    seen = set()
+    for name in order:
+        there ^= {name}
+        _be(folder, {one: kept[one] for one in there})
+        seen.add(_version(place))
+        log = read_log(place)
+        assert log.torn or log.version == -1 or log.txns["a"] == 4
+    assert seen == {4, None}
+
+
+def _be(folder: Path, files: dict[str, bytes]) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.unlink()
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def _version(place: str) -> int | None:
+    try:
+        return int(DeltaTable(place).version())
+    except Exception:
+        return None
