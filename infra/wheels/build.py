@@ -40,6 +40,8 @@ WHEELS = (
             "spark/carried/logstore": INFRA / "logstore",
             "spark/carried/jars.lock": INFRA / "jars.lock",
             "spark/carried/ivy.xml": INFRA / "ivy.xml",
+            "spark/carried/jars-s3.lock": INFRA / "jars-s3.lock",
+            "spark/carried/ivy-s3.xml": INFRA / "ivy-s3.xml",
             "spark/carried/ivysettings.xml": INFRA / "ivysettings.xml",
         },
     ),

@@ -72,6 +72,7 @@ class Submit:
 
         Errors: ConfigError where spark-submit or the JARs are not there.
         """
+        from clickjoin.config import load
         from clickjoin.spark.jars import jars
 
         tool = str(self._extra.get("spark_submit") or _package("pyspark") / "bin/spark-submit")
@@ -81,7 +82,7 @@ class Submit:
             *_tied(),
             tool,
             *("--master", self._master, "--name", run.tag),
-            *("--jars", str(self._extra.get("jars") or jars())),
+            *("--jars", str(self._extra.get("jars") or jars(load(run.config).needs_s3))),
             *("--properties-file", str(conf), "--load-spark-defaults"),
             str(entry()),
             *(run.job, run.config, run.replica),

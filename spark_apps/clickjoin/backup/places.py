@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickjoin.model.errors import ConfigError
+from clickjoin.model.places import is_on_s3
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -26,3 +27,12 @@ def require_apart(pipeline: Pipeline, folder: Path) -> None:
     for what, inside in taken.items():
         if place.is_relative_to(os.path.realpath(inside)):
             raise ConfigError(f"{folder}: lies inside {what}, {inside}", remedy="Give a folder apart from it")
+
+
+def require_local(root: str, what: str) -> None:
+    """Check that a lake lies on a disk, where a copy of it can be linked and renamed. Errors: ConfigError."""
+    if is_on_s3(root):
+        raise ConfigError(
+            f"{root}: a lake on S3 is not {what} by this command",
+            remedy="Have the bucket keep versions, or copy the prefix while every DAG and replica is stopped",
+        )

@@ -24,9 +24,12 @@ def backup(
     as_json: Json = False,
 ) -> None:
     """Copy the whole lake as it stands at one moment, while joins run."""
+    from clickjoin.backup.places import require_local
     from clickjoin.backup.take import take
 
-    taken = take(load(config), to.expanduser().absolute(), console.batch_line(as_json), wait=wait, keep=keep)
+    pipeline = load(config)
+    require_local(pipeline.root, "copied")
+    taken = take(pipeline, to.expanduser().absolute(), console.batch_line(as_json), wait=wait, keep=keep)
     console_backup.taken(taken.to_dict(), as_json)
 
 
@@ -42,10 +45,12 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Put a backup in the lake's place, and the lake aside. Stop joins first; afterwards drain, and compare."""
+    from clickjoin.backup.places import require_local
     from clickjoin.backup.restore import restore as put_back
 
     report_line, folder = console.batch_line(as_json), source.expanduser().absolute()
     pipeline = load(config)
+    require_local(pipeline.root, "put back")
     done = put_back(pipeline, folder, at, report_line, force=force, dry_run=dry_run)
     before = Path(pipeline.root) if dry_run else done.aside and Path(done.aside)
     lost = _shards_lost(before, done.backup if dry_run else Path(pipeline.root)) if before else []

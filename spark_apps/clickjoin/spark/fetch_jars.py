@@ -12,24 +12,27 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from clickjoin.model.errors import ConfigError
-from clickjoin.spark.jars import CARRIED, folder, locked
+from clickjoin.spark.jars import CARRIED, S3, folder, locked
 
 
-def fetch(settings: Path | None = None) -> list[str]:
+def fetch(settings: Path | None = None, *, s3: bool = False) -> list[str]:
     """Make the folder of JARs hold all that are locked; returns those that it lacked. `settings`: an ivysettings.xml.
+
+    `s3`: those of a lake on S3, in a folder of their own.
 
     Errors: ConfigError where they cannot be had, or one is another than was locked: that one is not kept.
     """
     if not CARRIED.is_dir():
         raise ConfigError("this is a checkout", remedy="Run `make setup`, which fetches them")
-    target = folder()
-    wanted = [jar for jar in locked() if not jar.is_in(target)]
+    target = folder() / S3 if s3 else folder()
+    wanted = [jar for jar in locked(s3) if not jar.is_in(target)]
     if not wanted:
         return []
     try:
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target) as beside:
-            _retrieve(Path(beside), settings or CARRIED / "ivysettings.xml")
+            named = CARRIED / ("ivy-s3.xml" if s3 else "ivy.xml")
+            _retrieve(Path(beside), named, settings or CARRIED / "ivysettings.xml")
             for jar in wanted:
                 if not jar.is_in(Path(beside)):
                     raise ConfigError(
@@ -44,17 +47,17 @@ def fetch(settings: Path | None = None) -> list[str]:
     return [jar.file for jar in wanted]
 
 
-def _retrieve(target: Path, settings: Path) -> None:
-    """Have Ivy put all JARs into a folder."""
+def _retrieve(target: Path, named: Path, settings: Path) -> None:
+    """Have Ivy put all JARs that a file names into a folder."""
     options = [f"-Dclickjoin.ivy.cache={target / 'cache'}", *_proxy()]
-    files = ["-settings", str(settings), "-ivy", str(CARRIED / "ivy.xml")]
+    files = ["-settings", str(settings), "-ivy", str(named)]
     pattern = f"{target}{os.sep}[artifact]-[revision].[ext]"
     command = [_java(), *options, "-cp", f"{_spark()}{os.sep}*", "org.apache.ivy.Main", *files, "-retrieve", pattern]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         last = " | ".join((done.stdout + done.stderr).splitlines()[-4:])
         raise ConfigError(
-            f"Delta's JARs could not be fetched: {last}",
+            f"JARs could not be fetched: {last}",
             remedy="Check network and proxy; a repository of your own is named in a file for --settings",
         )
 

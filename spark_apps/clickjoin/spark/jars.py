@@ -32,9 +32,10 @@ class Jar:
             return False
 
 
-def locked() -> list[Jar]:
-    """Delta's JARs as they are locked."""
-    file = CARRIED / "jars.lock" if CARRIED.is_dir() else _CHECKOUT / "infra/jars.lock"
+def locked(s3: bool = False) -> list[Jar]:
+    """Delta's JARs as they are locked; `s3`: those of a lake on S3 instead."""
+    name = "jars-s3.lock" if s3 else "jars.lock"
+    file = CARRIED / name if CARRIED.is_dir() else _CHECKOUT / "infra" / name
     lines = [line.split() for line in file.read_text().splitlines() if line and not line.startswith("#")]
     named = ((name.split(":"), digest) for name, digest in lines)
     return [Jar(f"{name[1]}-{name[2]}.jar", digest.removeprefix("sha256:")) for name, digest in named]
@@ -63,8 +64,7 @@ def jars(s3: bool = False) -> str:
     if not found.keys() - {LOG_STORE}:
         way = "`clickjoin jars --fetch`" if CARRIED.is_dir() else "`make setup`"
         raise ConfigError(f"{folder()}: holds no JARs", remedy=f"Run {way}, or set CLICKJOIN_JARS to Delta's JARs")
+    way = "`clickjoin jars --fetch --s3`" if CARRIED.is_dir() else "`make s3`"
     if s3 and not (more := {path.name: path for path in (folder() / S3).glob("*.jar")}):
-        raise ConfigError(
-            f"{folder() / S3}: holds no JARs", remedy="Run `make s3`, which fetches those of a lake on S3"
-        )
+        raise ConfigError(f"{folder() / S3}: holds no JARs", remedy=f"Run {way}, which fetches those of a lake on S3")
     return ",".join(str(path) for _, path in sorted((found | (more if s3 else {}) | {LOG_STORE: log_store()}).items()))
