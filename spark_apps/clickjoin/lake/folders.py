@@ -65,8 +65,12 @@ def _copy(files: pafs.FileSystem, path: str, target: str) -> None:
 def _remove(files: pafs.FileSystem, path: str) -> None:
     for names in in_order_of_removing(_names(files, path)):
         _each(lambda name: files.delete_file(f"{path}/{name}"), names)
+    # Empty objects in the place of folders, which Arrow leaves behind: the inner ones first.
+    left = files.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
+    for folder in sorted((info.path for info in left), key=len, reverse=True):
+        files.delete_dir(folder)
     if files.get_file_info(path).type == pafs.FileType.Directory:
-        files.delete_dir(path)  # empty objects in the place of folders, which Arrow leaves behind
+        files.delete_dir(path)
 
 
 def in_order_of_making(names: Sequence[str]) -> list[list[str]]:

@@ -30,7 +30,7 @@ _DATA = re.compile(r"(/[^\s'\"]+\.parquet)\b")
 _UNREADABLE = ("FileNotFoundError", "FILE_NOT_EXIST", "PATH_NOT_FOUND", "No such file or directory", " not found",
                "FAILED_READ_FILE", "not a Parquet file", "Parquet magic bytes", "deserialize thrift")  # fmt: skip
 _STORE = re.compile(r"s3a?://|\bS3\b|AWS Error|AmazonS3|S3Exception|object[ _]store|generic S3", re.IGNORECASE)
-_URI = re.compile(r"s3a?://[^\s'\",)]+")
+_URI = re.compile(r"s3a?://[^\s'\",:)]+")
 _SYSTEM = re.compile(r"Read-only file system|Permission denied|Not a directory|No such file or directory|"
                      r"Operation not permitted|No space left on device|Disk quota exceeded")  # fmt: skip
 # What a client hears when its server is gone, or has come back without the client's session.
