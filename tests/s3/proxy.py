@@ -28,6 +28,7 @@ class Rule:
     path: str
     times: int = 1_000_000
     code: str = "AccessDenied"
+    longest: float = 120.0  # seconds that a request is held
     before: Callable[[str], None] = lambda path: None
     met: list[str] = field(default_factory=list)
     arrived: threading.Event = field(default_factory=threading.Event)
@@ -39,6 +40,7 @@ class Proxy:
 
     def __init__(self, server: int) -> None:
         self.server, self.rules, self.lock = server, list[Rule](), threading.Lock()
+        self.mood: Callable[[str, str], Rule | None] = lambda method, path: None  # for what comes under no rule
         proxy = self
 
         class Handler(_Handler):
@@ -66,7 +68,7 @@ class Proxy:
                 if rule.method == method and len(rule.met) < rule.times and fnmatch.fnmatch(path, rule.path):
                     rule.met.append(path)
                     return rule
-        return None
+        return self.mood(method, path)
 
     def stop(self) -> None:
         """End it."""
@@ -95,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
             rule.before(self.path.split("?")[0])
         if rule and rule.does == "hold":
             rule.arrived.set()
-            rule.released.wait(120)
+            rule.released.wait(rule.longest)
         if rule and rule.does == "refuse":
             self._answer(503, [], b"<Error><Code>SlowDown</Code><Message>Reduce your rate.</Message></Error>")
             return

@@ -10,6 +10,7 @@ from pathlib import Path
 from stack import Stack
 from tests.faults.chaos.pauses import DAYS, Pauses, faketime, text
 from tests.faults.chaos.run import Chaos, Outcome
+from tests.faults.chaos.store import lake_for
 from tests.faults.chaos.verdict import check
 
 
@@ -23,18 +24,23 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--retention", default="4m", help="of the registry: how soon GC drops claims")
     parser.add_argument("--no-airflow", action="store_true", help="run both replicas from the command line")
+    parser.add_argument("--lake", choices=("local", "s3"), default="local", help="s3: a server that is killed too")
     chosen = parser.parse_args(arguments)
     return _pauses(chosen) if chosen.kind == "pauses" else _kills(chosen)
 
 
 def _kills(chosen: argparse.Namespace) -> int:
     airflow, folder, pipelines = not chosen.no_airflow, *_folders()
-    with Stack(
-        folder / "stack", airflow=airflow, pipelines=pipelines, env={"CLICKJOIN_REPLICA": "east"}, timeout=300
-    ) as stack:
-        chaos = Chaos(pipelines, stack, chosen.seed, chosen.retention, _say)
+    with (
+        lake_for(chosen.lake, pipelines, chosen.seed) as lake,
+        Stack(
+            folder / "stack", airflow=airflow, pipelines=pipelines, env={"CLICKJOIN_REPLICA": "east"}, timeout=300
+        ) as stack,
+    ):
+        chaos = Chaos(pipelines, stack, chosen.seed, chosen.retention, _say, lake)
         outcome = chaos.run(chosen.kills, airflow)
-    return _judged(outcome, outcome.text(), folder)
+        moods = f"\nthe proxy before the store: {dict(lake.moods)}" if lake.moods else ""
+    return _judged(outcome, outcome.text() + moods, folder)
 
 
 def _pauses(chosen: argparse.Namespace) -> int:

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+from deltalake.exceptions import DeltaError
 
 from clickjoin.lake import DeltaTables
 from stack import Stack
 from tests.faults.chaos.jobs import ROOT, Job
+from tests.faults.chaos.store import Lake
 from tests.faults.chaos.traffic import Traffic
 from tests.oracle import Verdict, examine
 
@@ -61,12 +63,19 @@ class Chaos:
     attempts = 1000  # to join a click, before it is given up
 
     def __init__(
-        self, folder: Path, stack: Stack, seed: int, retention: str, report_line: Callable[[str], None]
+        self,
+        folder: Path,
+        stack: Stack,
+        seed: int,
+        retention: str,
+        report_line: Callable[[str], None],
+        lake: Lake | None = None,
     ) -> None:
+        self.lake = lake or Lake(str(folder / "lake"), folder / "lake")
         self.folder, self.stack, self.report_line = folder, stack, report_line
         self.rng = random.Random(seed)
-        self.traffic = Traffic(folder, seed, retention, self.attempts)
-        self.delta = DeltaTables(str(folder / "lake/p"))
+        self.traffic = Traffic(folder, seed, retention, self.attempts, lake=self.lake.place)
+        self.delta = DeltaTables(f"{self.lake.place}/p")
         self.kills: Counter[str] = Counter()
         self.resumed: list[float] = []
         self.jobs: dict[str, Job] = {}
@@ -87,7 +96,7 @@ class Chaos:
 
     def _outcome(self, began: float, *, redriven: bool = False) -> Outcome:
         logs = (str(self.folder / f"logs/{stream}/*") for stream in ("clicks", "queries"))
-        verdict = examine(*logs, str(self.folder / "lake/p"), redriven=redriven)
+        verdict = examine(*logs, str(self.lake.disk / "p"), redriven=redriven)
         wrong = [text for job in self.jobs.values() for text in job.wrong]
         return Outcome(
             verdict, self.kills, self.resumed, wrong, self.traffic.clicks, time.monotonic() - began,
@@ -121,9 +130,12 @@ class Chaos:
                 time.sleep(1)
 
     def _kill_one(self, airflow: bool) -> None:
-        name = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        weights = WEIGHTS | ({"store": 4} if self.lake.server else {})
+        name = self.rng.choices(list(weights), list(weights.values()))[0]
         if name in self.jobs:
             killed = self.jobs[name].kill()
+        elif name == "store":
+            killed = self._kill_store()
         elif name == "task":
             killed = airflow and self._kill_task()
         else:
@@ -154,6 +166,14 @@ class Chaos:
             self.rng.choice(alive).kill()
         return True
 
+    def _kill_store(self) -> bool:
+        """Kill the S3 server, and start it again where it was."""
+        assert self.lake.server
+        self.lake.server.kill()
+        time.sleep(self.rng.uniform(0, 3))
+        self.lake.server.start()
+        return True
+
     def _kill_server(self, name: str) -> bool:
         server = next((server for server in self.stack.servers if server.name == name and server.alive()), None)
         if server is None:
@@ -177,9 +197,17 @@ class Chaos:
         raise AssertionError(f"no batch was settled within {patience:.0f} s of a kill")
 
     def _settled(self) -> int:
-        return sum(
-            max(self.delta.latest_txn_version("journal", f"p/{name}/join/settled"), 0) for name in ("east", "west")
-        )
+        for _ in range(20):
+            try:
+                return sum(
+                    max(self.delta.latest_txn_version("journal", f"p/{name}/join/settled"), 0)
+                    for name in ("east", "west")
+                )
+            except (OSError, DeltaError):  # the store is away, or had one of its moods
+                if not self.lake.server:
+                    raise
+                time.sleep(0.5)
+        raise AssertionError("the store does not answer")
 
     def _end(self, airflow: bool) -> None:
         self.traffic.stop()

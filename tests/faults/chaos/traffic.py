@@ -10,7 +10,7 @@ from pathlib import Path
 
 CONFIG = """
 pipeline: p
-lake: {folder}/lake
+lake: {lake}
 primary:
   source: {{kind: files, path: "{folder}/logs/queries/*.jsonl"}}
   event_id: event_id
@@ -33,7 +33,9 @@ verify: {{window: 2m}}
 class Traffic:
     """Writes logs until it is stopped; `clicks` good ones so far. `age`: seconds that events are older than now."""
 
-    def __init__(self, folder: Path, seed: int, retention: str, attempts: int = 1000, age: float = 0) -> None:
+    def __init__(
+        self, folder: Path, seed: int, retention: str, attempts: int = 1000, age: float = 0, lake: str = ""
+    ) -> None:
         self.folder, self._rng = folder, random.Random(seed)
         self.clicks = self._n = 0
         self._age = age
@@ -44,7 +46,9 @@ class Traffic:
         for stream in ("queries", "clicks"):
             (folder / "logs" / stream).mkdir(parents=True)
         self.config = folder / "p.yaml"
-        self.config.write_text(CONFIG.format(folder=folder, retention=retention, attempts=attempts))
+        self.config.write_text(
+            CONFIG.format(folder=folder, lake=lake or folder / "lake", retention=retention, attempts=attempts)
+        )
 
     def start(self) -> None:
         self._thread.start()

@@ -1,0 +1,69 @@
+"""Where the lake of a chaos run lies: on the disk, or on an S3 server that is killed too, behind a proxy with moods."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from bootstrap import jars
+from bootstrap.once import exclusive
+from stack.gateway import Gateway
+from tests.s3.proxy import Proxy, Rule
+
+_BUCKET = "chaos"
+
+
+class Lake(NamedTuple):
+    """The lake as the pipeline's file names it, the folder that its files are seen in, and its server, if any."""
+
+    place: str
+    disk: Path
+    server: Gateway | None = None
+    moods: Counter[str] | None = None
+
+
+@contextmanager
+def lake_for(kind: str, folder: Path, seed: int) -> Iterator[Lake]:
+    """A place for a lake; for `s3` the environment of all that is started leads to it by the proxy."""
+    if kind == "local":
+        yield Lake(str(folder / "lake"), folder / "lake")
+        return
+    with exclusive():
+        jars.ensure(jars.S3_JARS, jars.S3_LOCK, jars.S3_IVY)
+    server = Gateway(folder / "s3")
+    server.bucket(_BUCKET)
+    server.start()
+    proxy, moods = Proxy(server.port), Counter[str]()
+    proxy.mood = _Moody(random.Random(seed), moods)
+    os.environ.update(server.environment(proxy.port))
+    try:
+        yield Lake(f"s3://{_BUCKET}", server.folder / "data" / _BUCKET, server, moods)
+    finally:
+        proxy.stop()
+        server.kill()
+
+
+class _Moody:
+    """One answer to a commit in four is lost; of all requests some are held for a moment, and some get 503."""
+
+    def __init__(self, rng: random.Random, moods: Counter[str]) -> None:
+        self._rng, self._moods = rng, moods
+
+    def __call__(self, method: str, path: str) -> Rule | None:
+        chance = self._rng.random()
+        if method == "PUT" and "/_delta_log/" in path and chance < 0.25:
+            return self._rule("lose", method, path)
+        if chance > 0.99:
+            return self._rule("refuse", method, path)
+        if chance > 0.96:
+            return self._rule("hold", method, path, longest=self._rng.uniform(0, 0.5))
+        return None
+
+    def _rule(self, does: str, method: str, path: str, longest: float = 0) -> Rule:
+        self._moods[does] += 1
+        return Rule(does, method, path, longest=longest)
