@@ -1,4 +1,4 @@
-"""What an object store's refusal means, in the words of each client that was seen to report it."""
+"""What an object store's refusal means, in the words that each client reports it with."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ environment as delta-rs reads (`AWS_*`), or whatever else Amazon's own programs 
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -40,8 +39,16 @@ def _settings() -> tuple[str | None, str | None]:
     )
 
 
-@lru_cache(8)
-def _s3(process: int, endpoint: str | None, region: str | None) -> pafs.FileSystem:
+def _s3(*settings: Any) -> pafs.FileSystem:
+    """The file system for a process and what it knows of S3; made once."""
+    # Kept at Arrow's module: this one travels to executors by value, and what it kept would travel with it.
+    made: dict[Any, pafs.FileSystem] = pafs.__dict__.setdefault("_clickjoin_made", {})
+    if settings not in made:
+        made[settings] = _made(*settings[1:])
+    return made[settings]
+
+
+def _made(endpoint: str | None, region: str | None) -> pafs.FileSystem:
     more: dict[str, Any] = {"region": region} if region else {}
     if endpoint:
         scheme, _, address = endpoint.rpartition("://")

@@ -13,6 +13,9 @@ _FIXED = {
     **REQUIRED,
     # Secrets are looked for where Amazon's own programs look, and so are in no setting that a log or a page could show.
     "spark.hadoop.fs.s3a.aws.credentials.provider": _CREDENTIALS,
+    # A server that is gone is noticed in seconds: S3A's own 200 s would hold up a batch, and whoever waits for it.
+    "spark.hadoop.fs.s3a.connection.establish.timeout": "5s",
+    "spark.hadoop.fs.s3a.connection.timeout": "30s",
 }
 
 

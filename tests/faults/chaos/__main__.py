@@ -34,9 +34,13 @@ def _kills(chosen: argparse.Namespace) -> int:
     with (
         lake_for(chosen.lake, pipelines, chosen.seed) as lake,
         Stack(
-            folder / "stack", airflow=airflow, pipelines=pipelines, env={"CLICKJOIN_REPLICA": "east"}, timeout=300
+            folder / "stack",
+            airflow=airflow,
+            pipelines=pipelines,
+            env={"CLICKJOIN_REPLICA": "east", **lake.env},
+            timeout=300,
         ) as stack,
-    ):
+    ):  # fmt: skip
         chaos = Chaos(pipelines, stack, chosen.seed, chosen.retention, _say, lake)
         outcome = chaos.run(chosen.kills, airflow)
         moods = f"\nthe proxy before the store: {dict(lake.moods)}" if lake.moods else ""

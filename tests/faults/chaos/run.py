@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import statistics
 import subprocess
@@ -118,7 +119,7 @@ class Chaos:
         else:
             commands["east"] = (lambda: ["run", "--replica", "east", "--lease", "60", *remote], 0, (0, 3, -9))
         for name, (command, pause, fine) in commands.items():
-            self.jobs[name] = Job(name, command, self.folder / f"{name}.log", pause, fine)
+            self.jobs[name] = Job(name, command, self.folder / f"{name}.log", pause, fine, self.lake.env)
 
     def _pause(self, paused: bool) -> None:
         """Switch the replica's DAGs on or off, once Airflow knows them and answers."""
@@ -231,7 +232,8 @@ class Chaos:
             *where,
             *options,
         ]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=900, cwd=ROOT / "spark_apps")
+        env = {**os.environ, **self.lake.env}
+        done = subprocess.run(line, capture_output=True, text=True, timeout=900, cwd=ROOT / "spark_apps", env=env)
         assert done.returncode == 0, (
             f"{command}: exit code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from bootstrap import jars
@@ -19,17 +20,21 @@ _BUCKET = "chaos"
 
 
 class Lake(NamedTuple):
-    """The lake as the pipeline's file names it, the folder that its files are seen in, and its server, if any."""
+    """The lake as the pipeline's file names it, the folder that its files are seen in, and its server, if any.
+
+    `env`: what leads the programs under test to the server, by the proxy.
+    """
 
     place: str
     disk: Path
     server: Gateway | None = None
     moods: Counter[str] | None = None
+    env: Mapping[str, str] = MappingProxyType({})
 
 
 @contextmanager
 def lake_for(kind: str, folder: Path, seed: int) -> Iterator[Lake]:
-    """A place for a lake; for `s3` the environment of all that is started leads to it by the proxy."""
+    """A place for a lake. This process itself uses no proxy: delta-rs would keep the proxy's threads from running."""
     if kind == "local":
         yield Lake(str(folder / "lake"), folder / "lake")
         return
@@ -40,9 +45,9 @@ def lake_for(kind: str, folder: Path, seed: int) -> Iterator[Lake]:
     server.start()
     proxy, moods = Proxy(server.port), Counter[str]()
     proxy.mood = _Moody(random.Random(seed), moods)
-    os.environ.update(server.environment(proxy.port))
+    os.environ.update(server.environment())
     try:
-        yield Lake(f"s3://{_BUCKET}", server.folder / "data" / _BUCKET, server, moods)
+        yield Lake(f"s3://{_BUCKET}", server.folder / "data" / _BUCKET, server, moods, server.environment(proxy.port))
     finally:
         proxy.stop()
         server.kill()
