@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fastapi import HTTPException
 
+from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS
 from clickjoin.quality.data_docs import Docs
 from clickjoin.quality.evaluate import PARTS
@@ -73,7 +74,10 @@ def test_a_run_that_was_cut_short_is_none(gateway: Gateway, monkeypatch: pytest.
     for name, value in gateway.environment(proxy.port).items():
         monkeypatch.setenv(name, value)
     docs = Docs(ROOT)
-    with proxy.rule("deny", "PUT", "*main-5/index.html"), pytest.raises(OSError, match="ACCESS_DENIED"):
+    with (
+        proxy.rule("deny", "PUT", "*main-5/index.html"),
+        pytest.raises(LakeError, match=r"cannot be written there \(access is denied"),
+    ):
         docs.write(a_report("main/5"), {})
     assert report_of(ROOT, {"date": DAY, "run": "main/5"}) is None
     with pytest.raises(HTTPException, match="no report"):

@@ -85,6 +85,10 @@ class Bench:
         self.pipeline = load(self.file)
         self.engine = self.replica("main")
 
+    def on_disk(self, place: str) -> Path:
+        """Where the files of a place in the lake are found."""
+        return self.disk / place.removeprefix(f"{self.pipeline.root}/")
+
     def reload(self) -> None:
         """Take up what its file says now."""
         self.pipeline = load(self.file)

@@ -91,7 +91,7 @@ def test_a_healthy_date(dated: Bench) -> None:
     assert seen[POSITION]["expectation"] == "expect_column_values_to_be_between"
     assert seen["foreign.every_input_accounted_for"]["expectation"] == "expect_every_input_accounted_for"
     assert 0 < seen["foreign.null_rate.size"]["observed"] < 1
-    _its_report_loads_nothing(Path(result["report"]))
+    _its_report_loads_nothing(dated.on_disk(result["report"]))
 
 
 def _its_report_loads_nothing(folder: Path) -> None:
@@ -116,7 +116,7 @@ def test_what_is_broken_is_red(broken: Hand, what: str) -> None:
     for one in report.outcomes:
         if one.success is False:
             assert one.detail
-            assert one.name in (Path(report.report) / "index.html").read_text()
+            assert one.name in (broken.bench.on_disk(report.report) / "index.html").read_text()
 
 
 def written(bench: Bench) -> tuple[int, list[str]]:

@@ -183,7 +183,7 @@ def test_one_that_is_there_is_put_aside_only_when_asked_to(bench: Bench) -> None
         rebuild_registry(bench.pipeline, lake, NOW)
     done = run_rebuild(bench, "registry", replace=True)
     assert done["old"].startswith(lake.delta.path("registry.put-aside-"))
-    assert (Path(done["old"]) / "_delta_log").is_dir()
+    assert (bench.on_disk(done["old"]) / "_delta_log").is_dir()
     assert len(bench.claims()) == 4
 
 

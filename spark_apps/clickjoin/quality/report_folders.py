@@ -12,6 +12,8 @@ from typing import Protocol
 from clickjoin.kernel.fsync import local_folder
 from clickjoin.lake.location import location
 from clickjoin.model.errors import LakeError
+from clickjoin.model.places import is_on_s3
+from clickjoin.model.store_faults import store_fault
 
 _FIRST = "index.html"  # a folder without it is no report
 
@@ -59,7 +61,7 @@ class LocalReports:
     def require_writable(self, day: str) -> None:
         """See ReportFolders."""
         probe, dated = self._root / ".probe", self._root / day
-        with self._refused():
+        with _refused(self._root):
             if dated.exists() and not dated.is_dir():
                 raise NotADirectoryError(ENOTDIR, f"{dated} is no folder")
             self._root.mkdir(parents=True, exist_ok=True)
@@ -74,7 +76,7 @@ class LocalReports:
         """See ReportFolders."""
         folder = self._root / path
         making = folder.with_name(f".{folder.name}")
-        with self._refused():
+        with _refused(self._root):
             try:
                 making.mkdir(parents=True)
                 for name, text in pages.items():
@@ -88,7 +90,7 @@ class LocalReports:
         """See ReportFolders."""
         newest = self._root / path
         making = newest.with_name(f".making-{newest.name}")
-        with self._refused():
+        with _refused(self._root):
             making.write_text(text, encoding="utf-8")
             making.replace(newest)
 
@@ -100,23 +102,12 @@ class LocalReports:
         """See ReportFolders."""
         return sorted(str(run.relative_to(self._root)) for run in self._root.glob("*/*-*/"))
 
-    @contextmanager
-    def _refused(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            why = error.strerror or type(error).__name__
-            raise LakeError(
-                f"{self._root}: quality reports cannot be written there ({why})",
-                remedy="Make it a folder that this process may write to, or move away what is in its place",
-            ) from error
-
 
 class StoredReports:
     """Reports on an object store, where a folder is there once its first page is."""
 
     def __init__(self, root: str) -> None:
-        self._place = location(root)
+        self._root, self._place = root, location(root)
 
     def require_writable(self, day: str) -> None:
         """See ReportFolders: the lake lies there too, and was tested when it was opened."""
@@ -127,12 +118,14 @@ class StoredReports:
 
     def make(self, path: str, pages: Mapping[str, str]) -> None:
         """See ReportFolders."""
-        for name in sorted(pages, key=lambda name: name == _FIRST):
-            self._place.write(f"{path}/{name}", pages[name].encode())
+        with _refused(self._root):
+            for name in sorted(pages, key=lambda name: name == _FIRST):
+                self._place.write(f"{path}/{name}", pages[name].encode())
 
     def replace(self, path: str, text: str) -> None:
         """See ReportFolders."""
-        self._place.replace(path, text.encode())
+        with _refused(self._root):
+            self._place.replace(path, text.encode())
 
     def remove(self, path: str) -> None:
         """See ReportFolders."""
@@ -143,3 +136,18 @@ class StoredReports:
         """See ReportFolders."""
         folders = {file.path.rpartition("/")[0] for file in self._place.listed()}
         return sorted(folder for folder in folders if folder.count("/") == 1 and "-" in folder.partition("/")[2])
+
+
+@contextmanager
+def _refused(root: Path | str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error).splitlines()[0] or type(error).__name__
+        fault = store_fault(str(error)) if is_on_s3(str(root)) else None
+        raise LakeError(
+            f"{root}: quality reports cannot be written there ({fault.why if fault else why})",
+            remedy=fault.remedy
+            if fault
+            else "Make it a folder that this process may write to, or move away what is in its place",
+        ) from error
