@@ -12,7 +12,7 @@ RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test s3 chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
+.PHONY: help python setup doctor lock up down status check format test s3 s3-test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -67,6 +67,10 @@ simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a m
 
 matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/spark/test_matrix.py tests/spark/test_agreement.py tests/spark/test_damage.py tests/spark/test_forget.py tests/spark/test_new_source.py tests/spark/test_joiners.py tests/spark/test_clocks.py
+
+# A part of Spark's suite whose lakes lie on a real S3 server, which Go builds.
+s3-test: setup s3 ## Run a part of the Spark suite with its lakes on an S3 server
+	$(BRIEF) $(RUN) -m pytest -q --lake s3 $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality)
 
 wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/
 	@$(RUN) -m wheels

@@ -59,7 +59,7 @@ def _client(endpoint: str) -> Any:
     from botocore.config import Config
 
     style = {"addressing_style": "path"} if endpoint else None
-    tries = {"max_attempts": 6, "mode": "standard"}
+    tries = {"max_attempts": 4, "mode": "standard"}
     # Not the default session, which keeps the credentials that were there first.
     return boto3.session.Session().client(
         "s3", config=Config(s3=style, connect_timeout=5, read_timeout=20, retries=tries)
