@@ -193,6 +193,8 @@ def _files(root: Path) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("corrupt", CORRUPT)
 def test_a_corrupt_store(broken: Hand, corrupt: Callable[[Path], None]) -> None:
+    if broken.bench.pipeline.needs_s3:
+        pytest.skip("a bucket has no folders that a file could take the place of")
     root = broken.bench.disk
     corrupt(root)
     before = _files(root)

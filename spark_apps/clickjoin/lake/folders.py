@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow.fs as pafs
 
 from clickjoin.kernel.filesystem import filesystem
+from clickjoin.lake.location import remove_markers
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_tables import DeltaTables
@@ -33,6 +34,7 @@ def remove(delta: DeltaTables, name: str) -> None:
             files.delete_dir(path)
     else:
         _remove(files, path)
+        remove_markers(delta.path(name))
     delta.forget(name)
 
 
@@ -52,6 +54,7 @@ def rename(delta: DeltaTables, name: str, to: str) -> None:
     else:
         _copy(files, path, target)
         _remove(files, path)
+        remove_markers(delta.path(name))
     delta.forget(name)
     delta.forget(to)
 
@@ -65,12 +68,6 @@ def _copy(files: pafs.FileSystem, path: str, target: str) -> None:
 def _remove(files: pafs.FileSystem, path: str) -> None:
     for names in in_order_of_removing(_names(files, path)):
         _each(lambda name: files.delete_file(f"{path}/{name}"), names)
-    # Empty objects in the place of folders, which Arrow leaves behind: the inner ones first.
-    left = files.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
-    for folder in sorted((info.path for info in left), key=len, reverse=True):
-        files.delete_dir(folder)
-    if files.get_file_info(path).type == pafs.FileType.Directory:
-        files.delete_dir(path)
 
 
 def in_order_of_making(names: Sequence[str]) -> list[list[str]]:

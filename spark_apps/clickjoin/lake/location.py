@@ -62,6 +62,19 @@ def location(root: str) -> Location:
     return kind(system, base.rstrip("/"))
 
 
+def remove_markers(root: str) -> None:
+    """Remove empty objects that stand for folders, below a place on an object store and its own, inner ones first.
+
+    Arrow leaves them where it has removed files; what else lies there goes too.
+    """
+    files, base = filesystem(root)
+    left = files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
+    for folder in sorted((info.path for info in left), key=len, reverse=True):
+        files.delete_dir(folder)
+    if files.get_file_info(base).type == pafs.FileType.Directory:
+        files.delete_dir(base)
+
+
 def absent(folder: Location, sizes: Mapping[str, int]) -> list[str]:
     """Those of some files (path to bytes) that are not there, or are of another size, each with what is wrong."""
     files = {path: folder.stored(path) for path in sizes}

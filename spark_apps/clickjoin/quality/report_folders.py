@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from clickjoin.kernel.fsync import local_folder
-from clickjoin.lake.location import location
+from clickjoin.lake.location import location, remove_markers
 from clickjoin.model.errors import LakeError
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.store_faults import store_fault
@@ -131,6 +131,7 @@ class StoredReports:
         """See ReportFolders."""
         names = [file.path for file in self._place.listed(path)]
         self._place.remove(sorted(names, key=lambda name: not name.endswith(_FIRST)))
+        remove_markers(f"{self._root}/{path}")
 
     def runs(self) -> list[str]:
         """See ReportFolders."""
