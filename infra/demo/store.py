@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bootstrap import jars
-from bootstrap.once import exclusive
-from stack.gateway import Gateway
+from stack.gateway import serving
 
 _BUCKET = "lake"
 
@@ -32,13 +30,6 @@ def lake_store(kind: str, folder: Path) -> Iterator[Store]:
     if kind == "local":
         yield Store(str(folder / "lake"), folder / "lake")
         return
-    with exclusive():
-        jars.ensure(jars.S3_JARS, jars.S3_LOCK, jars.S3_IVY)
-    server = Gateway(folder / "s3")
-    server.bucket(_BUCKET)
-    server.start()
-    try:
+    with serving(folder / "s3", _BUCKET) as server:
         os.environ.update(server.environment())
         yield Store(f"s3://{_BUCKET}", server.folder / "data" / _BUCKET, ends_with_us=True)
-    finally:
-        server.kill()

@@ -7,10 +7,12 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from bootstrap import Problem
+from bootstrap import Problem, jars
+from bootstrap.once import exclusive
 
 from . import ports
 
@@ -39,6 +41,20 @@ def build() -> Path:
     (beside / "versitygw").replace(program)
     shutil.rmtree(beside)
     return program
+
+
+@contextmanager
+def serving(folder: Path, bucket: str) -> Iterator[Gateway]:
+    """A server with one bucket, and the JARs that Spark needs for it. Errors: Problem where there can be none."""
+    with exclusive():
+        jars.ensure(jars.S3_JARS, jars.S3_LOCK, jars.S3_IVY)
+    server = Gateway(folder)
+    server.bucket(bucket)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
 
 
 class Gateway:

@@ -11,9 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from bootstrap import jars
-from bootstrap.once import exclusive
-from stack.gateway import Gateway
+from stack.gateway import Gateway, serving
 from tests.s3.proxy import Proxy, Rule
 
 _BUCKET = "chaos"
@@ -38,19 +36,13 @@ def lake_for(kind: str, folder: Path, seed: int) -> Iterator[Lake]:
     if kind == "local":
         yield Lake(str(folder / "lake"), folder / "lake")
         return
-    with exclusive():
-        jars.ensure(jars.S3_JARS, jars.S3_LOCK, jars.S3_IVY)
-    server = Gateway(folder / "s3")
-    server.bucket(_BUCKET)
-    server.start()
-    proxy, moods = Proxy(server.port), Counter[str]()
-    proxy.mood = _Moody(random.Random(seed), moods)
-    os.environ.update(server.environment())
-    try:
-        yield Lake(f"s3://{_BUCKET}", server.folder / "data" / _BUCKET, server, moods, server.environment(proxy.port))
-    finally:
+    with serving(folder / "s3", _BUCKET) as server:
+        proxy, moods = Proxy(server.port), Counter[str]()
+        proxy.mood = _Moody(random.Random(seed), moods)
+        os.environ.update(server.environment())
+        disk = server.folder / "data" / _BUCKET
+        yield Lake(f"s3://{_BUCKET}", disk, server, moods, server.environment(proxy.port))
         proxy.stop()
-        server.kill()
 
 
 class _Moody:
