@@ -20,6 +20,7 @@ from clickjoin.lake import restored
 from clickjoin.lake.as_made import as_made
 from clickjoin.lake.location import location
 from clickjoin.lake.table_format import format_of, require_known_format
+from clickjoin.lake.txn_log import TxnLog
 from clickjoin.model.errors import LakeError, TableMissing
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.seen_commits import SeenCommits, Shown
@@ -69,6 +70,7 @@ class DeltaReader:
         self._options = storage_options
         self._open: dict[str, DeltaTable] = {}
         self._made: dict[str, Table] = {}
+        self._txns: dict[str, TxnLog] = {}  # of tables where each read is a request
         self._mark = restored.mark(root)
         self.noted = SeenCommits()
 
@@ -126,6 +128,7 @@ class DeltaReader:
         """Look at a table again the next time: another may lie in its place."""
         self._open.pop(name, None)
         self._made.pop(name, None)
+        self._txns.pop(name, None)
 
     def table(self, name: str) -> Table:
         """A table's own columns, its partitions and statistics, as this lake was made; looked up once."""
@@ -144,9 +147,14 @@ class DeltaReader:
         return self._settled(self.open(name), name, app_id)
 
     def _settled(self, table: DeltaTable, name: str, app_id: str) -> int:
-        found = table.transaction_version(app_id)
+        found = self._latest_txn(name, table, app_id)
         self.noted.saw(name, app_id, int(found or 0))
         return -1 if found is None else int(found)
+
+    def _latest_txn(self, name: str, table: DeltaTable, app_id: str) -> int | None:
+        if not is_on_s3(self._root):
+            return table.transaction_version(app_id)
+        return self._txns.setdefault(name, TxnLog(self.path(name))).latest(table, app_id)
 
     def shown(self) -> Shown:
         """Id and version of each table as it was last opened; versions that were lost count."""

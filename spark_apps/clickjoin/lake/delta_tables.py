@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -215,7 +216,8 @@ class DeltaTables(DeltaReader):
 
     def newest(self, name: str) -> TableVersion:
         """The newest version of a table, to commit the very next one after it. Errors: as of `open`."""
-        return TableVersion(self.open(name))
+        table = self.open(name)
+        return TableVersion(table, partial(self._latest_txn, name, table))
 
     def commit_next(self, name: str, version: int, txn: Txn) -> bool:
         """Commit a txn without rows as the very next version after one; False if another commit came first."""

@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:[0-9a-f-]{36}\.)?(?:(\d{10})\.(\d{10})\.)?parquet")
 POINTER = "_last_checkpoint"
 _LOOKS, _PAUSE = 3, 0.05
+_AT_ONCE = 8  # requests for entries, where each is one
 _GONE, _EMPTY, _CUT = "is missing", "is empty", "is cut short"
 
 
@@ -48,12 +50,28 @@ class TableLog:
 
 
 @dataclass
-class _State:
+class LogState:
+    """What the entries of a log add up to, taken in one after another."""
+
     table_id: str = ""
     settings: dict[str, str] = field(default_factory=dict)
     txns: dict[str, int] = field(default_factory=dict)
 
+    def take_entry(self, data: bytes) -> str:
+        """Take in what one entry holds; returns what is wrong with it, or nothing."""
+        lines = [line for line in data.splitlines() if line.strip(b"\0 \t")]
+        if not lines:
+            return _EMPTY
+        try:
+            found = [json.loads(line) for line in _telling(lines)]
+        except ValueError:
+            return _CUT
+        for action in found:
+            self.take(action)
+        return ""
+
     def take(self, action: Mapping[str, Any]) -> None:
+        """Take in one action of an entry or a checkpoint."""
         if txn := action.get("txn"):
             self.txns[txn["appId"]] = max(int(txn["version"]), self.txns.get(txn["appId"], -1))
         if meta := action.get("metaData"):
@@ -89,7 +107,7 @@ class _Log:
                 self.checkpoints.setdefault(int(match[1]), []).append(name)
 
     def read(self) -> TableLog:
-        state, torn = _State(), []
+        state, torn = LogState(), []
         begin = -1
         for version in sorted(self.checkpoints, reverse=True):
             try:
@@ -99,14 +117,14 @@ class _Log:
                 if isinstance(error, FileNotFoundError):
                     raise
                 torn += [Torn(name, "cannot be read", version, True) for name in self.checkpoints[version]]
-                state = _State()
+                state = LogState()
             else:
                 begin = version
                 break
         torn += self._pointer()
         last = max([begin, *self.commits])
-        for version in range(begin + 1, last + 1):
-            why = self._commit(version, state)
+        for version, data in self._entries(range(begin + 1, last + 1)):
+            why = _GONE if data is None else state.take_entry(data)
             torn += [Torn(f"{version:020}.json", why, version)] if why else []
         return TableLog(last, state.table_id, state.settings, state.txns, tuple(torn))
 
@@ -121,29 +139,30 @@ class _Log:
             return []
         return [Torn(POINTER, f"names checkpoint {version}, which is not there", version, True)]
 
-    def _checkpoint(self, name: str, state: _State) -> None:
+    def _checkpoint(self, name: str, state: LogState) -> None:
         with self._files.open_input_file(f"{self._root}/{name}") as file:
             rows = pq.read_table(file, columns=["txn", "metaData"])
         for column in rows.column_names:
             for value in rows[column].drop_null().to_pylist():
                 state.take({column: value})
 
-    def _commit(self, version: int, state: _State) -> str:
-        """Take an entry in; returns what is wrong with it, or nothing."""
+    def _entries(self, versions: range) -> Iterable[tuple[int, bytes | None]]:
+        """What entries hold, by version; None for one that is not there."""
+        if isinstance(self._files, pafs.LocalFileSystem):
+            return zip(versions, map(self._entry, versions), strict=True)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:  # each is a request, whose answer takes its time
+            return list(zip(versions, pool.map(self._entry, versions), strict=True))
+
+    def _entry(self, version: int) -> bytes | None:
         if version not in self.commits:
-            return _GONE
-        with self._files.open_input_stream(f"{self._root}/{version:020}.json") as file:
-            data = file.read()
-        lines = [line for line in data.splitlines() if line.strip(b"\0 \t")]
-        if not lines:
-            return _EMPTY
-        try:
-            found = [json.loads(line) for line in _telling(lines)]
-        except ValueError:
-            return _CUT
-        for action in found:
-            state.take(action)
-        return ""
+            return None
+        return read_entry(self._files, self._root, version)
+
+
+def read_entry(files: pafs.FileSystem, folder: str, version: int) -> bytes:
+    """One entry of the log that lies in a folder. Errors: FileNotFoundError."""
+    with files.open_input_stream(f"{folder}/{version:020}.json") as file:
+        return bytes(file.read())
 
 
 def _telling(lines: list[bytes]) -> Iterable[bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class TableVersion:
     """What a table holds at one version. It does not move on by itself."""
 
-    def __init__(self, table: DeltaTable) -> None:
-        self._table = table
+    def __init__(self, table: DeltaTable, latest_txn: Callable[[str], int | None] | None = None) -> None:
+        """`latest_txn`: a cheaper way to the highest `txnVersion` of a `txnAppId`."""
+        self._table, self._latest_txn = table, latest_txn or table.transaction_version
 
     @property
     def version(self) -> int:
@@ -30,7 +31,7 @@ class TableVersion:
 
     def holds(self, txn: Txn) -> bool:
         """Whether it holds a txn, or a later one of the same application."""
-        latest = self._table.transaction_version(txn.app_id)
+        latest = self._latest_txn(txn.app_id)
         return latest is not None and int(latest) >= txn.version
 
     def files(self) -> pa.Table:
