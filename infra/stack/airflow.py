@@ -27,6 +27,10 @@ USER = "admin"
 POOL = "clickjoin_backfill"
 # Seconds that a part waits for another's transaction. After SQLite's own five, a scheduler of 30 pipelines gave up.
 _PATIENCE = 60
+# The API server's: it commits what it logs of a request in its event loop, where other requests' transactions end, and
+# so can wait for itself and answer nobody meanwhile. Whoever asked gets error 500 and asks again, as tasks do.
+_API_PATIENCE = 5
+_DATABASE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 # Who needs no log server of its own has none: logs lie in files that the API server reads.
 PARTS = {
     "scheduler": ["scheduler", "--skip-serve-logs"],
@@ -45,7 +49,7 @@ def environment(env: Mapping[str, str], home: Home, port: int, dags: Path, plugi
         **env,
         **dict(line.split("=", 1) for line in lines),
         "AIRFLOW_HOME": str(home.folder / "airflow"),
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home.folder / 'airflow/airflow.db'}?timeout={_PATIENCE}",
+        _DATABASE: _sqlite(home, _PATIENCE),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(plugins),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home.passwords),
@@ -59,6 +63,10 @@ def environment(env: Mapping[str, str], home: Home, port: int, dags: Path, plugi
         "AIRFLOW_CONN_CLICKJOIN_SPARK": json.dumps(connection),
         "CLICKJOIN_POOL": POOL,
     }
+
+
+def _sqlite(home: Home, patience: int) -> str:
+    return f"sqlite:///{home.folder / 'airflow/airflow.db'}?timeout={patience}"
 
 
 def prepare(home: Home, env: Mapping[str, str]) -> None:
@@ -95,7 +103,7 @@ def _empty_database(home: Home, env: Mapping[str, str], version: str) -> Path:
         if not template.exists():
             partial = template.with_suffix(".new")
             partial.unlink(missing_ok=True)
-            migrate(home, {**env, "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{partial}"})
+            migrate(home, {**env, _DATABASE: f"sqlite:///{partial}"})
             partial.replace(template)
     return template
 
@@ -118,6 +126,8 @@ def start(home: Home, port: int, env: Mapping[str, str]) -> Iterator[processes.S
 
 def start_part(home: Home, port: int, env: Mapping[str, str], name: str) -> processes.Server:
     """Start one part."""
+    if name == "api-server":
+        env = {**env, _DATABASE: _sqlite(home, _API_PATIENCE)}
     command = _airflow(*(part.format(port=port) for part in PARTS[name]))
     return processes.start(name, command, env, home.folder / "airflow", home.logs / f"{name}.log")
 

@@ -19,6 +19,7 @@ from .home import Home, clean_environment
 
 TAIL = 25
 _TRIES = 6
+_ANSWERS = 60  # seconds, at most: Airflow's API may wait for its database several times in one request
 
 
 class Stack:
@@ -90,11 +91,11 @@ class Stack:
         """
         password = json.loads(self.home.passwords.read_text())[airflow.USER]
         login = {"username": airflow.USER, "password": password}
-        token = web.request(f"{self.airflow_url}/auth/token", "POST", login)["access_token"]
+        token = web.request(f"{self.airflow_url}/auth/token", "POST", login, timeout=_ANSWERS)["access_token"]
         tries = _TRIES
         while True:
             try:
-                return web.request(f"{self.airflow_url}/api/v2{path}", method, body, token)
+                return web.request(f"{self.airflow_url}/api/v2{path}", method, body, token, timeout=_ANSWERS)
             except HTTPError as error:
                 tries -= 1
                 if error.code != HTTPStatus.INTERNAL_SERVER_ERROR or not tries:

@@ -114,6 +114,14 @@ def test_parts_wait_for_each_others_transactions(home, monkeypatch):
         assert opened.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     env = airflow.environment({}, home, 8080, ROOT / "dags", ROOT / "plugins")
     assert env["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == f"sqlite:///{database}?timeout=60"
+    started = dict[str, str]()
+    monkeypatch.setattr(
+        airflow.processes, "start", lambda name, command, env, *_: started.update({name: env[airflow._DATABASE]})
+    )
+    assert list(airflow.start(home, 8080, env)) == [None] * 3
+    assert {name: url.rpartition("=")[2] for name, url in started.items()} == {
+        "scheduler": "60", "dag-processor": "60", "api-server": "5"
+    }  # fmt: skip
 
 
 def test_driver_memory_can_be_set(home):

@@ -1,4 +1,4 @@
-"""The newest transaction of each application in one table, kept from look to look, for stores where a read is a request.
+"""The newest transaction of each application in one table, kept from look to look: for stores where reads are requests.
 
 delta-rs reads every entry since the last checkpoint again at each question; here a new entry is read once.
 """
