@@ -85,6 +85,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else an answer in two parts takes 40 ms more
     to: Proxy
 
     def log_message(self, *_: object) -> None:

@@ -54,6 +54,18 @@ def test_each_entry_is_read_once(delta: DeltaTables, read: list[str]) -> None:
     assert read == ["all", "61", "62", "63"]
 
 
+def test_a_commit_of_its_own_is_not_read(delta: DeltaTables, read: list[str]) -> None:
+    log = TxnLog(delta.path("registry"))
+    assert log.latest(delta.open("registry"), JOIN) == 60
+    commit(delta, 61, 61)
+    log.committed(61, JOIN, 61)
+    commit(delta, 1, 1, RETRY)
+    log.committed(63, RETRY, 2)  # not the next: what lies between must be read first
+    table = delta.open("registry")
+    assert [log.latest(table, app) for app in (JOIN, RETRY)] == [61, 1]
+    assert read == ["all", "62"]
+
+
 def test_entries_cleaned_up_meanwhile_are_in_the_checkpoint(delta: DeltaTables, read: list[str]) -> None:
     log = TxnLog(delta.path("registry"))
     assert log.latest(delta.open("registry"), JOIN) == 60

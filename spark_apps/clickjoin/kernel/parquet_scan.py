@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import bool_array, int64_array, to_numpy
 from clickjoin.kernel.data_skipping import EVER, Ends, between, near
-from clickjoin.kernel.filesystem import filesystem
+from clickjoin.kernel.short_files import open_file
 
 _ID, _TIME, _BATCH = "event_id", "event_time", "batch"
 _FEW_VALUES = ["source_partition", "replica"]  # to copy their texts for each row costs more than all the rest
@@ -42,10 +41,9 @@ def scan_by_key(
     Rows of other times may be among them where the stretches have a length. Columns out: the schema's, which names
     both; unknown ones null. Errors: FileNotFoundError where a file has gone.
     """
-    folder = _folder(root)
 
     def one(file: str) -> list[pa.RecordBatch]:
-        with folder.open_input_file(file) as opened:
+        with open_file(root, file) as opened:
             known = pq.read_metadata(opened)
             few = [name for name in _FEW_VALUES if name in known.schema.names]
             found = pq.ParquetFile(opened, metadata=known, read_dictionary=few)
@@ -59,13 +57,16 @@ def scan_by_key(
 
 def read_columns(root: str, files: Sequence[str], schema: pa.Schema) -> pa.Table:
     """All rows of some files below a folder. Columns out: the schema's; unknown ones null."""
-    folder, tables = _folder(root), []
-    for file in files:
-        with folder.open_input_file(file) as opened:
-            found = pq.ParquetFile(opened)
-            names = [name for name in schema.names if name in found.schema_arrow.names]
-            tables.append(_shaped(found.read(columns=names, use_threads=False), schema))
+    tables = [read_file(root, file, schema) for file in files]
     return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
+
+
+def read_file(root: str, file: str, schema: pa.Schema) -> pa.Table:
+    """All rows of a file below a folder. Columns out: the schema's; unknown ones null."""
+    with open_file(root, file) as opened:
+        found = pq.ParquetFile(opened)
+        names = [name for name in schema.names if name in found.schema_arrow.names]
+        return _shaped(found.read(columns=names, use_threads=False), schema)
 
 
 def of_batch(root: str, file: str, batch: int, schema: pa.Schema) -> pa.Table:
@@ -74,7 +75,7 @@ def of_batch(root: str, file: str, batch: int, schema: pa.Schema) -> pa.Table:
     Columns out: the schema's, which names `batch`; unknown ones null.
     """
     parts = [pa.Table.from_batches([], schema)]
-    with _folder(root).open_input_file(file) as opened:
+    with open_file(root, file) as opened:
         found = pq.ParquetFile(opened)
         names = [name for name in schema.names if name in found.schema_arrow.names]
         ends = _ends(found.metadata, _BATCH)
@@ -82,11 +83,6 @@ def of_batch(root: str, file: str, batch: int, schema: pa.Schema) -> pa.Table:
             rows = _shaped(found.read_row_group(group, columns=names, use_threads=False), schema)
             parts.append(rows.filter(pc.equal(rows[_BATCH], int64_array([batch])[0])))
     return pa.concat_tables(parts)
-
-
-def _folder(root: str) -> pafs.FileSystem:
-    system, base = filesystem(root)
-    return pafs.SubTreeFileSystem(base, system)
 
 
 def _groups(metadata: Any, when: TimeRanges) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]]:

@@ -62,6 +62,11 @@ def _of_texts(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, Collection) and any(isinstance(one, str) for one in value))
 
 
+def column_types(table: DeltaTable) -> dict[str, str]:
+    """Column names and their Delta types."""
+    return {f.name: str(f.type.type if isinstance(f.type, PrimitiveType) else f.type) for f in table.schema().fields}
+
+
 class DeltaReader:
     """The tables under one folder, to read. One instance a thread, or threads with a table each."""
 
@@ -142,6 +147,11 @@ class DeltaReader:
         """Newest version of a table."""
         return int(self.open(name).version())
 
+    def at(self, name: str, version: int) -> DeltaTable:
+        """A table as of a version. Errors: DeltaError where that is gone; and as of `open`."""
+        newest = self.open(name)
+        return newest if newest.version() == version else DeltaTable(self.path(name), version, self._options)
+
     def latest_txn_version(self, name: str, app_id: str) -> int:
         """Highest `txnVersion` that a table holds of one `txnAppId`; -1 if none."""
         return self._settled(self.open(name), name, app_id)
@@ -179,10 +189,7 @@ class DeltaReader:
 
     def columns(self, name: str) -> dict[str, str]:
         """Column names and their Delta types."""
-        return {
-            f.name: str(f.type.type if isinstance(f.type, PrimitiveType) else f.type)
-            for f in self.open(name).schema().fields
-        }
+        return column_types(self.open(name))
 
     def read(self, name: str, filters: list[Any] | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows of a table as Arrow; filters as pyarrow's `[(column, op, value)]`, pushed down to files."""

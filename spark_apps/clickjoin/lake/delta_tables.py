@@ -209,10 +209,15 @@ class DeltaTables(DeltaReader):
             # Where another writer of this txn came first, the next look will see it.
             if TableVersion(table).commit_next(files, txn):
                 if txn:
-                    self.noted.saw(name, txn.app_id, txn.version)
+                    self._committed(name, int(table.version()) + 1, txn)
                 return True
             time.sleep(random.uniform(0, _PAUSE * min(race, 20)))
         raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
+
+    def _committed(self, name: str, version: int, txn: Txn) -> None:
+        self.noted.saw(name, txn.app_id, txn.version)
+        if name in self._txns:
+            self._txns[name].committed(version, txn.app_id, txn.version)
 
     def newest(self, name: str) -> TableVersion:
         """The newest version of a table, to commit the very next one after it. Errors: as of `open`."""

@@ -6,13 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from deltalake.exceptions import DeltaError
+
 from clickjoin.kernel import data_skipping
 from clickjoin.kernel.data_file import DataFile
-from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.kernel.types import delta_type
+from clickjoin.lake import small_reads
+from clickjoin.lake.delta_reader import DeltaReader, column_types
 from clickjoin.lake.lost_files import BadFile, passing_over
+from clickjoin.model.places import is_on_s3
 from clickjoin.spark.session import compile_code
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from clickjoin.model.extent import Extent
@@ -41,10 +47,20 @@ class SparkReader:
 
     def read(self, name: str, version: int | None = None) -> DataFrame:
         """A table as a DataFrame, at its newest version or at the one given."""
+        few = self._few(name, version) if is_on_s3(self.delta.root) and not self._unread else None
+        if few is not None:
+            return few
         reader = self.spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)
         return reader.load(self.delta.path(name))
+
+    def _few(self, name: str, version: int | None) -> DataFrame | None:
+        try:
+            table = self.delta.open(name) if version is None else self.delta.at(name, version)
+        except DeltaError:  # that version is gone: Spark says so by name
+            return None
+        return small_reads.rows_of_version(self.spark, table, column_types(table))
 
     def terms(self, name: str, extent: Extent, alias: str = "") -> str:
         """An extent as terms over a table's columns, its partitions among them: they keep concurrent writers apart."""
@@ -57,8 +73,8 @@ class SparkReader:
 
         It stays what it was when this was called, whatever is committed meanwhile.
         """
-        files = data_skipping.matching(self.delta.files(name), extent, batch, shards)
-        rows = self._read(name, files).where(extent.sql(shards=shards))
+        files = data_skipping.within(self.delta.files(name), extent, batch, shards)
+        rows = self._of_files(name, files).where(extent.sql(shards=shards))
         return rows if batch is None else rows.where(f"batch = {batch}")
 
     def read_named(self, name: str, extent: Extent, keys: DataFrame) -> DataFrame:
@@ -68,12 +84,18 @@ class SparkReader:
         sake of a few late events.
         """
         files = data_skipping.within(self.delta.files(name), extent)
-        rows, held = self._read(name, data_skipping.paths(files)).where(extent.sql()), data_skipping.rows(files)
+        rows, held = self._of_files(name, files).where(extent.sql()), data_skipping.rows(files)
         if held > _WORTH_COMPILING:
             compile_code(self.spark, True)
         if extent.rows > _MAX_KEYS or held < max(_MIN_ROWS, _ROWS_PER_KEY * extent.rows):
             return rows
         return rows.join(keys.hint("broadcast"), list(keys.columns), "left_semi").select(*rows.columns)
+
+    def _of_files(self, name: str, files: pa.Table) -> DataFrame:
+        table = self.delta.table(name)
+        kinds = {column.name: delta_type(column.type) for column in table.columns}
+        few = None if self._unread else small_reads.rows_of_files(self.spark, self.delta.path(name), files, kinds)
+        return self._read(name, data_skipping.paths(files)) if few is None else few
 
     def _read(self, name: str, files: list[str], ddl: str = "") -> DataFrame:
         ddl, root = ddl or self.delta.table(name).ddl, self.delta.path(name)

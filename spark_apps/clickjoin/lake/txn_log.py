@@ -29,6 +29,12 @@ class TxnLog:
             return None if found is None else int(found)
         return self._state.txns.get(app_id)
 
+    def committed(self, version: int, app_id: str, number: int) -> None:
+        """Take in a commit of this process's own, so that it need not be read."""
+        if version == self._version + 1:
+            self._state.take({"txn": {"appId": app_id, "version": number}})
+            self._version = version
+
     def _follow(self, version: int) -> bool:
         """Read the entries that have come; False where one cannot be, or the log has become shorter."""
         if version < self._version:

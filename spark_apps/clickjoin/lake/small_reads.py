@@ -1,0 +1,74 @@
+"""Few rows of a table on an object store as a DataFrame, read by this process: Spark sends nine requests for each file.
+
+Here it is two, once, many at a time.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from clickjoin.kernel import data_skipping
+from clickjoin.kernel.parquet_scan import read_file
+from clickjoin.kernel.types import arrow_type
+from clickjoin.model.places import is_on_s3
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalake import DeltaTable
+    from pyspark.sql import DataFrame, SparkSession
+
+_MAX_ROWS = 200_000
+_MAX_BYTES = 16 << 20
+_AT_ONCE = 16  # files
+_PARTITION = "partition."
+
+
+def rows_of_files(spark: SparkSession, root: str, files: pa.Table, columns: Mapping[str, str]) -> DataFrame | None:
+    """Rows of some files of the table at a path; None where Spark is to read them: not few, not on S3, or unreadable.
+
+    `files`: deltalake's flattened add actions. `columns`: the table's, to their Delta types.
+    """
+    if not is_on_s3(root) or not files.num_rows or not _few(files):
+        return None
+    try:
+        return spark.createDataFrame(_read(root, files, pa.schema([(n, arrow_type(k)) for n, k in columns.items()])))
+    except (OSError, ValueError, pa.ArrowException):  # what is wrong with a file, Spark says by name
+        return None
+
+
+def rows_of_version(spark: SparkSession, table: DeltaTable, columns: Mapping[str, str]) -> DataFrame | None:
+    """All rows of a table that has been opened, at the version that it shows; None as of `rows_of_files`."""
+    if table.protocol().min_reader_version > 1:  # deletion vectors, other names of columns: for Spark to read
+        return None
+    try:
+        files = pa.table(table.get_add_actions(flatten=True))
+    except DeltaError:
+        return None
+    return rows_of_files(spark, table.table_uri, files, columns)
+
+
+def _few(files: pa.Table) -> bool:
+    known = files["num_records"].null_count == 0
+    return known and data_skipping.rows(files) <= _MAX_ROWS and pc.sum(files["size_bytes"]).as_py() <= _MAX_BYTES
+
+
+def _read(root: str, files: pa.Table, schema: pa.Schema) -> pa.Table:
+    partitions = [name for name in files.column_names if name.startswith(_PARTITION)]
+
+    def one(file: Mapping[str, Any]) -> pa.Table:
+        rows = read_file(root, unquote(file["path"]), schema)
+        for partition in partitions:  # lies in no file
+            at = schema.get_field_index(partition.removeprefix(_PARTITION))
+            value = pa.scalar(file[partition], schema.field(at).type)
+            rows = rows.set_column(at, schema.field(at), pa.repeat(value, rows.num_rows))
+        return rows
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return pa.concat_tables(pool.map(one, files.select(["path", *partitions]).to_pylist()))
