@@ -2,6 +2,7 @@
 
     .venv/bin/python -m benchmarks.latency --rate 1000 --seconds 180
     .venv/bin/python -m benchmarks.latency --rate 5000 --seconds 300 --through run
+    .venv/bin/python -m benchmarks.latency --lake s3 --request-delay 0.03
 
 A generator writes queries and clicks; an id's time is the moment of its writing. A click is readable once the commit
 that added its joined row is in the table's log. Before a figure is printed, the oracle of the tests has counted every
@@ -29,6 +30,7 @@ from rich.console import Console
 from benchmarks.latency_machine import machine
 from benchmarks.live import Alone, alone
 from benchmarks.memory import Memory, line, watched
+from benchmarks.store import Place, lake_at
 from bootstrap import ROOT, Problem
 from clickjoin.generate import Traffic, generate
 from demo.lake import Lake
@@ -52,6 +54,8 @@ class Load:
     seed: int
     through: str
     delay: float
+    lake: str = "local"
+    request_delay: float = 0.0
 
     def traffic(self, seconds: float, seed: int) -> Traffic:
         """Live traffic of so many seconds. Clicks follow soon, so their rate is steady after the first seconds."""
@@ -66,23 +70,26 @@ class Load:
 class Bench:
     """One benchmark in a folder of its own."""
 
-    def __init__(self, folder: Path, load: Load) -> None:
-        self.folder, self.load = folder, load
+    def __init__(self, folder: Path, load: Load, place: Place) -> None:
+        self.folder, self.load, self.place = folder, load, place
         self.pipeline = folder / "pipelines/latency.yaml"
         self.logs = folder / "logs"
         write_pipeline(
-            self.pipeline, folder / "lake", self.logs / "*/queries/*.jsonl", self.logs / "*/clicks/*.jsonl",
+            self.pipeline, place.lake, self.logs / "*/queries/*.jsonl", self.logs / "*/clicks/*.jsonl",
             registry={"retention": "3d", "bucket": "1h", "shards": 4},
         )  # fmt: skip
-        self.lake = Lake(folder / "lake/latency")
+        self.lake = Lake(place.folder / "latency")
         self.readable = Readable(self.lake.folder / "joined")
-        self.memory = Memory()
+        self.memory, self.requests = Memory(), dict[str, float]()
 
     def run(self, stack: Running | Alone, screen: Screen) -> None:
         """Warm up, then run. Errors: Problem if what was written is not joined in time."""
         self._write("warm", self.load.warm, self.load.seed + 1, stack, screen)
+        before, batches = self.place.requests(), self.lake.rows("metrics")
         with watched(rest="benchmark") as self.memory:
             self._write("run", self.load.seconds, self.load.seed, stack, screen)
+        sent, done = self.place.requests() - before, max(self.lake.rows("metrics") - batches, 1)
+        self.requests = {kind: round(count / done, 1) for kind, count in sent.items()}
 
     def _write(self, name: str, seconds: float, seed: int, stack: Running | Alone, screen: Screen) -> None:
         # In a process of its own: what is looked at here must not make the writer late.
@@ -130,6 +137,7 @@ class Bench:
             "steps": self._steps(begun),
             "events_per_second": round(events / (ended - begun) * 1e6, 1),
             "memory_mb": self.memory.peaks,
+            "requests_a_batch": self.requests,
         }
 
     def _parts(self, written: dict[str, int]) -> dict[str, Any]:
@@ -179,6 +187,9 @@ def report(result: dict[str, Any], console: Console) -> None:
             figures = "".join(f"{part[key]:>9.2f}" for key in ("p50", "p90", "p99", "max"))
             console.print(f"{name:28}{part['count']:>9,}{figures}", highlight=False)
     console.print(f"{result['events_per_second']:,.0f} events/s from the first written to the last readable")
+    if kinds := result["requests_a_batch"]:
+        each = ", ".join(f"{kind} {count:,.0f}" for kind, count in sorted(kinds.items()))
+        console.print(f"{sum(kinds.values()):,.0f} requests a batch, of joins and of retries: {each}", highlight=False)
     console.print(line(result["memory_mb"]), highlight=False, soft_wrap=True)
 
 
@@ -192,6 +203,8 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--clicks", type=float, default=0.1, help="part of the events that are clicks (%(default)s)")
     parser.add_argument("--warm", type=float, default=30, help="seconds of warm-up traffic (default %(default)s)")
     parser.add_argument("--delay", type=float, default=2, help="median seconds from a query to its click (%(default)s)")
+    parser.add_argument("--lake", choices=["local", "s3"], default="local", help="where the lake lies (%(default)s)")
+    parser.add_argument("--request-delay", type=float, default=0.0, help="seconds more for each request to S3")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--through", choices=["airflow", "run"], default="airflow", help="who joins (%(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/latency.json")
@@ -229,10 +242,14 @@ def measure(bench: Bench, console: Console) -> dict[str, Any]:
 def main(arguments: list[str]) -> int:
     """Run the benchmark; 1 if anything was lost, doubled or too late."""
     chosen, console, about = options(arguments), Console(), machine()
-    load = Load(chosen.rate, chosen.seconds, chosen.clicks, chosen.warm, chosen.seed, chosen.through, chosen.delay)
-    bench = Bench(ROOT / ".run/benchmarks" / f"{time.strftime('latency-%Y%m%d-%H%M%S')}-{os.getpid()}", load)
+    load = Load(
+        chosen.rate, chosen.seconds, chosen.clicks, chosen.warm, chosen.seed, chosen.through, chosen.delay,
+        chosen.lake, chosen.request_delay,
+    )  # fmt: skip
+    folder = ROOT / ".run/benchmarks" / f"{time.strftime('latency-%Y%m%d-%H%M%S')}-{os.getpid()}"
     try:
-        result = measure(bench, console)
+        with lake_at(load.lake, folder, load.request_delay) as place:
+            result = measure(Bench(folder, load, place), console)
     except Problem as problem:
         print(f"clickjoin: {problem}", file=sys.stderr)
         return 1
