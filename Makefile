@@ -66,7 +66,7 @@ simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a m
 	@$(RUN) -m tests.simulator --seeds 0:$(SEEDS) --jobs 2
 
 matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
-	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/spark/test_matrix.py tests/spark/test_agreement.py tests/spark/test_damage.py tests/spark/test_forget.py tests/spark/test_new_source.py tests/spark/test_joiners.py tests/spark/test_clocks.py
+	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q $(patsubst %,tests/spark/test_%.py,matrix agreement damage forget new_source joiners clocks event_date local upgrade gc) $(patsubst %,tests/faults/test_%.py,zombie clocks)
 
 # A part of Spark's suite whose lakes lie on a real S3 server, which Go builds.
 s3-test: setup s3 ## Run a part of the Spark suite with its lakes on an S3 server

@@ -20,6 +20,7 @@ from clickjoin.schemas import BATCHES, REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 from tests.faults.checks import assert_exactly_once
 from tests.faults.conftest import CONFIG, ROOT, Pipeline
+from tests.sampled import some
 
 LIBRARIES = [
     *Path("/usr/lib").glob("**/faketime/libfaketime.so.1"),
@@ -41,6 +42,7 @@ from clickjoin.config import load
 from clickjoin.model.errors import ClockError
 from clickjoin.lake import DeltaTables
 from clickjoin.gc.compaction import clean
+from tests.sampled import some
 pipeline = load(sys.argv[1])
 print(datetime.datetime.now(), flush=True)
 try:
@@ -72,7 +74,7 @@ def test_a_collector_whose_clock_is_off(tmp_path: Path, off: str) -> None:
     assert DeltaTable(delta.path("registry")).to_pyarrow_table().num_rows == 1
 
 
-@pytest.mark.parametrize("off", ["+2d", "-2d"])
+@pytest.mark.parametrize("off", some(["-2d", "+2d"], 2))
 def test_a_batch_sleeps_while_another_host_collects(make: Make, off: str) -> None:
     pipeline = make(600 + len(off))
     asleep = pipeline.folder / "asleep"
@@ -89,7 +91,7 @@ def test_a_batch_sleeps_while_another_host_collects(make: Make, off: str) -> Non
     assert_exactly_once(pipeline)
 
 
-@pytest.mark.parametrize("off", ["+2d", "-2d"])
+@pytest.mark.parametrize("off", some(["+2d", "-2d"], 2))
 def test_a_replica_whose_clock_is_off(make: Make, off: str) -> None:
     """It takes what is written now for what it is, and puts no retry off to another day."""
     pipeline = make(700 + len(off))

@@ -18,9 +18,9 @@ from clickjoin.rebuild import timeline
 from clickjoin.registry.boundary import advance
 from clickjoin.registry.reshard import reshard
 from clickjoin.registry.shards import fence, load_timeline
+from tests.sampled import some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import stopped
-from tests.spark.whole import some
 
 Q, NEVER, LATER = query("q"), query("never", 2), query("later", 3)
 

@@ -11,10 +11,10 @@ import pytest
 from clickjoin.model.errors import LakeError
 from clickjoin.verification import records, reland
 from clickjoin.verification.findings import Report
+from tests.sampled import some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import found, stopped, verify
 from tests.spark.test_agreement import Q, bench, built, drain, folder, keep, more, newest
-from tests.spark.whole import some
 
 __all__ = ["bench", "built"]
 LATE = query("late", 4)

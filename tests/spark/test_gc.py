@@ -14,6 +14,7 @@ from clickjoin.gc.collector import Collected, Collector
 from clickjoin.gc.compaction import maintain
 from clickjoin.model import failpoint
 from clickjoin.registry.boundary import advance
+from tests.sampled import some
 from tests.spark.bench import NOON, Bench, click, query
 
 HOUR = 3600.0
@@ -318,7 +319,7 @@ def test_an_open_bucket_is_rewritten_once_it_is_crowded(make: Callable[..., Benc
     assert bench.accounts()["agree"]
 
 
-@pytest.mark.parametrize("local", ["0B", "4MB"])
+@pytest.mark.parametrize("local", some(["4MB", "0B"], 2))
 def test_landed_rows_are_rewritten_before_they_are_looked_up(
     make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, local: str
 ) -> None:

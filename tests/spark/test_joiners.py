@@ -18,9 +18,9 @@ from clickjoin.joiner.port import Outcome
 from clickjoin.joiner.publish import output
 from clickjoin.joiner.spark_join import SparkJoin
 from clickjoin.model.ids import moment
+from tests.sampled import some
 from tests.spark.bench import NOON, Bench, click, event_id, query
 from tests.spark.test_local import Near
-from tests.spark.whole import some
 
 SHARDS, SPAN = 4, 7200  # seconds: some buckets of two dates
 MIDNIGHT = 43200

@@ -18,6 +18,7 @@ from clickjoin.kernel.adapter import Adapter, ArrowAdapter
 from clickjoin.model.errors import AdapterError, LakeError
 from clickjoin.registry import commit
 from clickjoin.sources.files.source import FilesSource
+from tests.sampled import some
 from tests.spark.bench import Bench, click, event_id, query
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class Near(ArrowAdapter):
         return rows.select(["event_id", "event_time", "delay", "note"])
 
 
-@pytest.mark.parametrize("adapter", ["clickjoin.joiner.adapter:BothRecords", f"{__name__}:Near"])
+@pytest.mark.parametrize("adapter", some([f"{__name__}:Near", "clickjoin.joiner.adapter:BothRecords"], 2))
 def test_joined_by_arrow_or_by_spark(make: Any, monkeypatch: pytest.MonkeyPatch, adapter: str) -> None:
     """All tables are the same, row by row: repeats, late queries, and what an adapter leaves out."""
     arrow = filled(make, "0B", adapter=adapter)

@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 from clickjoin.lake import DeltaTables, SparkTables
 from clickjoin.schemas import REGISTRY
 from clickjoin.spark.session import configured, tune_codegen
+from tests.sampled import some
 from tests.simulator.cases import CASES, Case
 from tests.simulator.matrix import perform, reason, seen
-from tests.spark.whole import some
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

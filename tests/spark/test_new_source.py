@@ -24,9 +24,9 @@ from clickjoin.model.ids import RecordSpec, embedded_micros
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
 from clickjoin.sources.port import Source
 from clickjoin.verification.verify import Verifier, Wanted
+from tests.sampled import some
 from tests.spark.bench import NOON, Bench, click, counts, query
 from tests.spark.hand import Hand, found, stopped
-from tests.spark.whole import some
 
 Q, LATE = query("q"), query("late", 1)
 _ROW = 100  # bytes, about
