@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -13,6 +14,7 @@ import pyarrow.fs as pafs
 from clickjoin.kernel.filesystem import filesystem
 
 LOG = "_delta_log"
+_AT_ONCE = 16  # looks at an object store
 
 
 class Stored(NamedTuple):
@@ -77,7 +79,11 @@ def remove_markers(root: str) -> None:
 
 def absent(folder: Location, sizes: Mapping[str, int]) -> list[str]:
     """Those of some files (path to bytes) that are not there, or are of another size, each with what is wrong."""
-    files = {path: folder.stored(path) for path in sizes}
+    if isinstance(folder, LocalFolder) or len(sizes) == 1:
+        files = {path: folder.stored(path) for path in sizes}
+    else:  # each look is a request
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            files = dict(zip(sizes, pool.map(folder.stored, sizes), strict=True))
     return [
         path if file is None else f"{path} ({file.size} bytes, not {sizes[path]})"
         for path, file in files.items()
