@@ -93,7 +93,9 @@ class SparkReader:
 
     def _of_files(self, name: str, files: pa.Table) -> DataFrame:
         table = self.delta.table(name)
-        kinds = {column.name: delta_type(column.type) for column in table.columns}
+        # As Spark has them: partitions come last.
+        columns = sorted(table.columns, key=lambda column: column.name in table.partitions)
+        kinds = {column.name: delta_type(column.type) for column in columns}
         few = None if self._unread else small_reads.rows_of_files(self.spark, self.delta.path(name), files, kinds)
         return self._read(name, data_skipping.paths(files)) if few is None else few
 
