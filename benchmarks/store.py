@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -51,11 +52,12 @@ def lake_at(kind: str, folder: Path, delay: float) -> Iterator[Place]:
 
 
 def _serve(server: int, delay: float, asked: Connection) -> None:
-    counts = Counter[str]()
+    counts, lock = Counter[str](), threading.Lock()
 
     def mood(method: str, path: str) -> None:
         listed = method == "GET" and path.count("/") == 1  # of a bucket, not of an object
-        counts["LIST" if listed else method] += 1
+        with lock:
+            counts["LIST" if listed else method] += 1
         time.sleep(delay)
 
     proxy = Proxy(server)

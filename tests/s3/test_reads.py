@@ -8,12 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import Field
+from deltalake.schema import ArrayType
 from pyspark.sql import DataFrame, SparkSession
 
 from clickjoin.lake import DeltaTables, SparkTables, small_reads
 from clickjoin.model.extent import Extent, spanning
 from clickjoin.model.txn import Txn
-from clickjoin.schemas import PENDING, REGISTRY
+from clickjoin.schemas import PENDING, REGISTRY, UNJOINABLE
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.session import in_process
 from stack.gateway import Gateway
@@ -94,6 +96,15 @@ def test_an_extent_reads_as_spark_reads_it(lake: SparkTables, monkeypatch: pytes
     assert few.dtypes == whole.dtypes
     assert [one["event_id"] for one in sorted_rows(few)] == ["e2/1", "e3/1"]
     assert sorted_rows(few) == sorted_rows(whole)
+
+
+def test_a_column_that_this_process_has_no_type_for_is_left_to_spark(lake: SparkTables) -> None:
+    lake.delta.create(UNJOINABLE)
+    lake.delta.append("unjoinable", [row(UNJOINABLE, event_id="u1", event_time=NOON, replica="main")], Txn("p", 1))
+    lake.delta.open("unjoinable").alter.add_columns([Field("tags", ArrayType("string", contains_null=True))])
+    found = lake.read("unjoinable")
+    assert found.inputFiles()
+    assert [(one["event_id"], one["tags"]) for one in found.collect()] == [("u1", None)]
 
 
 def test_of_a_file_that_is_gone_spark_says_so(lake: SparkTables, gateway: Gateway) -> None:
