@@ -130,6 +130,11 @@ def _discriminator(item: Mapping[str, Any]) -> str:
     return str(item.get("ctx", {}).get("discriminator", "")).strip("'")
 
 
+def absolute(path: str, base: Path) -> str:
+    """A path of the file, which may be relative to the file's folder; a place on S3 as it is."""
+    return path if is_on_s3(path) else str(base / Path(path.removeprefix("file://")).expanduser())
+
+
 def clashes(pipeline: Pipeline) -> list[str]:
     """Places that are used for two things, or cannot be used, a line each; all paths absolute."""
     paths = {item.name: os.path.normpath(item.source.path) for item in pipeline.inputs}

@@ -19,6 +19,7 @@ from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake import restored
 from clickjoin.lake.as_made import as_made
 from clickjoin.lake.location import location
+from clickjoin.lake.store_options import store_options
 from clickjoin.lake.table_format import format_of, require_known_format
 from clickjoin.lake.txn_log import TxnLog
 from clickjoin.model.errors import LakeError, TableMissing
@@ -70,9 +71,9 @@ def column_types(table: DeltaTable) -> dict[str, str]:
 class DeltaReader:
     """The tables under one folder, to read. One instance a thread, or threads with a table each."""
 
-    def __init__(self, root: str, storage_options: dict[str, str] | None = None) -> None:
+    def __init__(self, root: str) -> None:
         self._root = root
-        self._options = storage_options
+        self._options = store_options(root)
         self._open: dict[str, DeltaTable] = {}
         self._made: dict[str, Table] = {}
         self._txns: dict[str, TxnLog] = {}  # of tables where each read is a request

@@ -47,6 +47,7 @@ class SparkTables(SparkReader):
     def __init__(self, spark: SparkSession, root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
         if is_on_s3(root):
             require_log_stores(spark, object_store.REQUIRED)
+            object_store.reach(spark, root)
         super().__init__(spark, DeltaTables(root))
         self.delta: DeltaTables
         self.conflict_reruns = 0
