@@ -2,9 +2,9 @@
 
     PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.requests --delay 0.03
 
-A steady pipeline in this process, Spark included: no Airflow, and batches only when asked for. The server's proxy makes
-each request take `--delay` seconds more and notes when it came. `rounds`: the time in which any request was under way, in
-multiples of the delay: what a batch waits for, however many requests it sends side by side.
+A steady pipeline in this process, Spark included: no Airflow, and batches only when asked for. The server's proxy
+makes each request take `--delay` seconds more and notes when it came. A batch waits for a request as often as the time
+in which any was under way holds the delay, however many are sent side by side.
 """
 
 from __future__ import annotations
