@@ -20,6 +20,7 @@ from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake import restored
 from clickjoin.lake.as_made import as_made
 from clickjoin.lake.filtered import filtered_once_read
+from clickjoin.lake.kept_rows import KeptRows
 from clickjoin.lake.location import location
 from clickjoin.lake.s3_table import S3Table
 from clickjoin.lake.side_by_side import together
@@ -59,6 +60,7 @@ class DeltaReader:
         self._made: dict[str, Table] = {}
         self._still: Set[str] = frozenset()  # tables that are not looked at again for now
         self._txns: dict[str, TxnLog] = {}  # of tables where each read is a request
+        self._rows = KeptRows()
         self._mark = restored.mark(root)
         self.noted = SeenCommits()
 
@@ -154,6 +156,7 @@ class DeltaReader:
         self._open.pop(name, None)
         self._made.pop(name, None)
         self._txns.pop(name, None)
+        self._rows.forget(name)
 
     def table(self, name: str) -> Table:
         """A table's own columns, its partitions and statistics, as this lake was made; looked up once."""
@@ -217,10 +220,16 @@ class DeltaReader:
     def read(self, name: str, filters: list[Any] | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows of a table as Arrow; filters as pyarrow's `[(column, op, value)]`, pushed down to files."""
         files, table, wanted = self._files(name), self.open(name), list(columns) if columns else None
-        try:
-            return table.to_pyarrow_table(filters=filters, columns=wanted, filesystem=files)
-        except pa.ArrowNotImplementedError:
-            return filtered_once_read(table, filters or [], wanted, files)
+
+        def rows() -> pa.Table:
+            try:
+                return table.to_pyarrow_table(filters=filters, columns=wanted, filesystem=files)
+            except pa.ArrowNotImplementedError:
+                return filtered_once_read(table, filters or [], wanted, files)
+
+        if not isinstance(table, S3Table):
+            return rows()
+        return self._rows.of(name, int(table.version()), filters, wanted, rows)
 
     def batches(self, name: str, filters: list[Any] | None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Some columns of a table's rows, a few at a time, for tables that may not fit in memory.

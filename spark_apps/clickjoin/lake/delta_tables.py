@@ -160,7 +160,7 @@ class DeltaTables(DeltaReader):
 
     def add(self, name: str, files: Sequence[DataFile], txn: Txn) -> bool:
         """Commit files that lie beside a table's own already; False if the table already holds this txn."""
-        return self._once(name, lambda: files, txn)
+        return self._once(name, tuple, txn, files)
 
     def write(self, name: str, data: pa.Table) -> list[DataFile]:
         """Write rows as data files of a table, in no version of it yet; columns as arrow_schema."""
@@ -183,8 +183,13 @@ class DeltaTables(DeltaReader):
         table = self.open(name)
         committer(table.table_uri).ensure_durable(table)
 
-    def _once(self, name: str, write: Callable[[], Sequence[DataFile]], txn: Txn | None) -> bool:
-        files: Sequence[DataFile] | None = None
+    def _once(
+        self,
+        name: str,
+        write: Callable[[], Sequence[DataFile]],
+        txn: Txn | None,
+        files: Sequence[DataFile] | None = None,
+    ) -> bool:
         for race in range(_RACES):
             table = self._base(name)
             if txn and self._settled(table, name, txn.app_id) >= txn.version:
@@ -192,7 +197,8 @@ class DeltaTables(DeltaReader):
                     table
                 )  # a copy of this batch may have been killed before it could
                 return False
-            files = self._checked(table, write) if files is None else files
+            if files is None:
+                files = self._checked(table, write)
             # Where another writer of this txn came first, the next look will see it.
             if TableVersion(table).commit_next(files, txn):
                 if txn:
