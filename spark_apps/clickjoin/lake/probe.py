@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from clickjoin.lake.objects import make_client
 from clickjoin.model.store_faults import StoreFault, store_fault
 from clickjoin.model.stores import Store, store_of
 
@@ -29,7 +30,7 @@ def fault_on_s3(root: str) -> StoreFault | None:
         return None
     bucket, _, prefix = root.removeprefix("s3://").partition("/")
     try:
-        if not _excludes(client(store), bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
+        if not _excludes(make_client(store), bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
             return _IGNORES
     except (BotoCoreError, ClientError) as error:
         known = store_fault(f"{type(error).__name__}: {error}")
@@ -52,19 +53,3 @@ def _excludes(client: Any, bucket: str, key: str) -> bool:
     finally:
         client.delete_object(Bucket=bucket, Key=key)
     return False
-
-
-def client(store: Store) -> Any:
-    """What speaks S3 to a store."""
-    import boto3
-    from botocore.config import Config
-
-    style = {"addressing_style": "path" if store.path_style else "virtual"} if store.endpoint else None
-    tries = {"max_attempts": 4, "mode": "standard"}
-    # Not the default session, which keeps the credentials that were there first.
-    return boto3.session.Session().client(
-        "s3",
-        endpoint_url=store.endpoint,
-        region_name=store.region,
-        config=Config(s3=style, connect_timeout=5, read_timeout=20, retries=tries),
-    )
