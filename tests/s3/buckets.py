@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ class BucketFeed:
     def __init__(self, gateway: Gateway, bucket: str, pattern: str, **fields: Any) -> None:
         self.name, self.s3 = bucket, client(f"http://127.0.0.1:{gateway.port}", connections=32)
         self.config = Files(kind="files", path=f"s3://{bucket}/{pattern}", **fields)
+        weakref.finalize(self, self.s3.close)
         self.offsets: dict[str, SourceOffset] = {}
         self.restart()
 

@@ -53,8 +53,12 @@ class Files(Strict):
     multiline: bool = Field(False, description="of CSV: whether quoted fields hold line ends")
 
     ordered: bool = Field(False, description="of S3: in each folder a new object's key comes after all others")
-    lookback: Duration = Field(2 * 86400.0, description="of S3: how late an object may show up, by its own time")
-    relist: Duration = Field(600.0, description="of S3: how often folders of older dates are listed too")
+    lookback: Duration | None = Field(
+        None, description="of S3: how late an object may show up, by its own time; default: 2d"
+    )
+    relist: Duration | None = Field(
+        None, description="of S3: how often folders of older dates are listed too; default: 10m"
+    )
 
     @field_validator("separator")
     @classmethod
@@ -72,7 +76,7 @@ class Files(Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> Files:
-        if not is_on_s3(self.path) and {"ordered", "lookback", "relist"} & self.model_fields_set:
+        if not is_on_s3(self.path) and (self.ordered or self.lookback is not None or self.relist is not None):
             raise ValueError("ordered, lookback and relist are for logs on S3; remove them")
         if self.format == "parquet" and not self.path.endswith(".parquet"):
             raise ValueError(

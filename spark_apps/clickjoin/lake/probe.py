@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from contextlib import closing
 from typing import Any
 
 from clickjoin.model.store_faults import StoreFault, store_fault
@@ -29,8 +30,9 @@ def fault_on_s3(root: str) -> StoreFault | None:
         return None
     bucket, _, prefix = root.removeprefix("s3://").partition("/")
     try:
-        if not _excludes(client(endpoint), bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
-            return _IGNORES
+        with closing(client(endpoint)) as made:
+            if not _excludes(made, bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
+                return _IGNORES
     except (BotoCoreError, ClientError) as error:
         known = store_fault(f"{type(error).__name__}: {error}")
         return known or StoreFault(str(error), "Look what the store's own log says of it")
@@ -64,6 +66,7 @@ def client(endpoint: str, *, connections: int = 10, tries: int = 4) -> Any:
     # Not the default session, which keeps the credentials that were there first.
     return boto3.session.Session().client(
         "s3",
+        region_name=os.environ.get("AWS_REGION"),  # boto3 itself looks for AWS_DEFAULT_REGION alone
         config=Config(
             s3=style,
             connect_timeout=5,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
@@ -13,6 +14,7 @@ from clickjoin.lake.probe import client
 from clickjoin.model.errors import ConfigError, SourceMoved, StoreBusy
 from clickjoin.model.places import S3
 from clickjoin.model.store_faults import store_fault
+from clickjoin.sources.s3.signer import Signer
 
 SIGNED_SECONDS = 12 * 3600  # a task that is not done by then fails, and goes again with new addresses
 _AT_ONCE, _TRIES = 32, 6
@@ -43,10 +45,13 @@ class Bucket:
         self.name, self.requests = name, {"LIST": 0, "HEAD": 0}
         self._endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
         self._made: Any = None
+        self._signs: Signer | None = None
 
     @property
     def _client(self) -> Any:
-        self._made = self._made or client(self._endpoint, connections=_AT_ONCE, tries=_TRIES)
+        if self._made is None:
+            self._made = client(self._endpoint, connections=_AT_ONCE, tries=_TRIES)
+            weakref.finalize(self, self._made.close)
         return self._made
 
     def path(self, key: str) -> str:
@@ -87,10 +92,12 @@ class Bucket:
     def signed(self, key: str, etag: str, size: int, *, whole: bool = False) -> Signed:
         """An address to read an object at, without asking the store."""
         with named(self.path(key)):
-            url = self._client.generate_presigned_url(
-                "get_object", Params={"Bucket": self.name, "Key": key}, ExpiresIn=SIGNED_SECONDS
-            )
-        return Signed(url, etag, size, whole)
+            return Signed(self._signer().url(key), etag, size, whole)
+
+    def _signer(self) -> Signer:
+        if self._signs is None:
+            self._signs = Signer(self._client, self.name, SIGNED_SECONDS)
+        return self._signs
 
 
 def opened_object(path: str) -> RemoteFile:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from clickjoin.config import Files
 
 MOST = 100_000  # objects that are held at a time
+_LOOKBACK, _RELIST = 2 * 86400.0, 600.0  # seconds, where the pipeline's file names none
 _AGAIN = 5.0  # seconds, while some wait
 _PACE = 0.1  # seconds between two looks for each request that one takes beyond the first few
 _FEW = 4
@@ -44,6 +45,8 @@ class Waiting:
         self.objects: dict[str, Found] = {}
         self.beyond = Beyond()
         self._bucket, self._name, self._glob, self._source, self._now = bucket, name, glob, source, now
+        self._lookback = _LOOKBACK if source.lookback is None else source.lookback
+        self._relist = _RELIST if source.relist is None else source.relist
         self._full = self._old = self._missed = 0
         self._lock = Lock()
         self._any = False
@@ -66,7 +69,7 @@ class Waiting:
     def _is_full_due(self, ledger: Ledger) -> bool:
         if self.beyond.count and len(self.objects) < MOST // 2:
             return True
-        return self._now() - max(self._full, ledger.cursor.full) >= self._source.relist
+        return self._now() - max(self._full, ledger.cursor.full) >= self._relist
 
     def _everything(self, ledger: Ledger) -> Look:
         old = 0
@@ -123,7 +126,7 @@ class Waiting:
         forgotten = min(before.forgotten, self._old) if checked > before.checked else before.forgotten
         open_ = [one.written for one in left] + [part.found.written for part in parts]
         open_ += [self.beyond.oldest] if self.beyond.count else []
-        horizon = max(before.horizon, min([full, *open_]) - int(self._source.lookback))
+        horizon = max(before.horizon, min([full, *open_]) - int(self._lookback))
         done = not left and not self.beyond.count
         marks = self._kept_marks(before) if self._source.ordered and done else before.marks
         return replace(
@@ -139,7 +142,7 @@ class Waiting:
         }  # fmt: skip
 
     def _since(self) -> date:
-        return datetime.fromtimestamp(self._now() - self._source.lookback, UTC).date()
+        return datetime.fromtimestamp(self._now() - self._lookback, UTC).date()
 
     def problems(self, ledger: Ledger, parts: Sequence[Part]) -> Iterable[Problem]:
         """What people should know of the last looks."""
