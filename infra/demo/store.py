@@ -18,7 +18,8 @@ _BUCKET, _LOGS = "lake", "logs"
 class Store(NamedTuple):
     """The lake as the pipeline's file names it, and the folder that its files are seen in from outside.
 
-    `logs`: where globs of logs begin; empty for the demo's own folder. `put`: writes an object to it; None where logs are files."""
+    `logs`: where globs of logs begin; empty for the demo's own folder. `put`: writes an object there; None: files.
+    """
 
     lake: str
     folder: Path

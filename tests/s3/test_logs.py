@@ -120,7 +120,7 @@ def look_at_everything(cursor: SourceOffset) -> SourceOffset:
     return SourceOffset("cursor", {**cursor.payload, "full": 0})
 
 
-def test_what_shows_up_too_late_is_told_of(gateway: Gateway, feed: BucketFeed, name: str, monkeypatch: Any) -> None:
+def test_what_shows_up_too_late_is_reported(gateway: Gateway, feed: BucketFeed, name: str, monkeypatch: Any) -> None:
     """An object in an old folder is read at the next look at everything; one whose own time is too old is named."""
     monkeypatch.setattr(state, "PAGE", 1)
     for number in range(3):
