@@ -7,6 +7,8 @@ import gzip
 import io
 import os
 import re
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,16 +17,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import cloudpickle
 
-from clickjoin.kernel.read_lines import read_chunk
+from clickjoin.kernel.read_lines import unchanged
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.split import Budget, SourceOffset
+from clickjoin.sources.port import RECORDS_DDL
 from clickjoin.sources.s3 import state
 from clickjoin.sources.s3.source import S3Source
+from clickjoin.spark.ship import ship_kernel
 from stack.gateway import Gateway
 from tests.s3.buckets import BucketFeed, requests
 from tests.s3.proxy import Proxy
 from tests.unit.sources_bench import BASE, PLENTY, events, numbers, spec
+from tests.unit.test_sources_travel import WORKER, Worker
 
 pytestmark = pytest.mark.usefixtures("environment")
 
@@ -216,8 +222,14 @@ def test_a_busy_store_is_asked_again(proxied: Proxy, feed: BucketFeed, name: str
         assert feed.step() == []
 
 
-def test_no_secret_goes_to_who_reads(gateway: Gateway, feed: BucketFeed, name: str) -> None:
-    feed.put(f"{name}/dt=1/a.jsonl", events(0, 5))
-    (chunk,) = feed.source._chunks(feed.plan().splits)
-    assert gateway.environment()["AWS_SECRET_ACCESS_KEY"] not in repr(chunk)
-    assert list(read_chunk(chunk, spec()))
+def test_a_worker_needs_no_credentials_and_no_boto3(gateway: Gateway, feed: BucketFeed, name: str) -> None:
+    feed.put(f"{name}/dt=1/a.jsonl.gz", gzip.compress(events(0, 5)))
+    feed.put(f"{name}/dt=1/b.jsonl", events(5, 7))
+    worker: Any = Worker()
+    work = feed.source.read_through(worker, feed.plan().splits, spec(), unchanged, RECORDS_DDL)
+    ship_kernel()
+    code = cloudpickle.dumps(work)
+    assert gateway.environment()["AWS_SECRET_ACCESS_KEY"].encode() not in code
+    line = [sys.executable, "-c", WORKER.replace('"pandas"', '"pandas", "boto3", "botocore"')]
+    done = subprocess.run(line, input=code, capture_output=True, check=False, cwd="/", env={"PATH": os.environ["PATH"]})
+    assert (done.stderr.decode(), done.stdout.decode().splitlines()[:2]) == ("", ["7", "[]"])
