@@ -23,7 +23,7 @@ from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.dags import Dag
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
-from clickjoin.model.places import is_on_s3
+from clickjoin.model.places import above_globs, is_on_s3
 from clickjoin.model.stores import declare
 
 DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
@@ -221,8 +221,17 @@ def load(file: str | Path) -> Pipeline:
         raise ConfigError(f"{path}:\n{explain(error)}", remedy="See `clickjoin schema --config-file`") from error
     if found := clashes(pipeline):
         raise ConfigError(f"{path}:\n" + "\n".join(f"  {line}" for line in found), remedy="Keep the folders apart")
-    declare(pipeline.root, pipeline.s3.store if pipeline.s3 != S3() else None)
+    _declare_places(pipeline)
     return pipeline
+
+
+def _declare_places(pipeline: Pipeline) -> None:
+    """Have what the file names on S3 lie where its section `s3` says."""
+    store = pipeline.s3.store if pipeline.s3 != S3() else None
+    logs = [above_globs(item.source.path) for item in pipeline.inputs]
+    for place in (pipeline.root, *logs, *(pipeline.backfill.roots or ())):
+        if is_on_s3(place):
+            declare(place, store)
 
 
 def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:

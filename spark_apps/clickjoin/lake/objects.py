@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from clickjoin.model.errors import ConfigError
 from clickjoin.model.stores import Store, store_of
 
-_AT_ONCE = 32  # connections
+_AT_ONCE, _TRIES = 32, 6  # connections; requests until one is given up
 _CONFLICTS = 5  # answers that another conditional write of the same object is under way
 _made: dict[tuple[object, ...], Any] = {}
 _making = threading.Lock()
@@ -30,14 +31,23 @@ def client(store: Store) -> Any:
         return _made[known]
 
 
-def make_client(store: Store) -> Any:
-    """A client of its own."""
-    import boto3
+def make_client(store: Store, *, connections: int = _AT_ONCE, tries: int = _TRIES) -> Any:
+    """A client of its own, with what credentials boto3 finds. Errors: ConfigError where there is no boto3."""
+    try:
+        import boto3
+    except ImportError as error:
+        raise ConfigError("S3 is read by boto3, which is not here", remedy="pip install 'clickjoin[s3]'") from error
     from botocore.config import Config
 
-    style = {"addressing_style": "path" if store.path_style else "virtual"} if store.endpoint else None
-    tries = {"max_attempts": 6, "mode": "standard"}
-    config = Config(s3=style, connect_timeout=5, read_timeout=20, retries=tries, max_pool_connections=_AT_ONCE)
+    config = Config(
+        s3={"addressing_style": "path" if store.path_style else "virtual"} if store.endpoint else None,
+        connect_timeout=5,
+        read_timeout=20,
+        retries={"max_attempts": tries, "mode": "standard"},
+        max_pool_connections=connections,
+        signature_version="s3v4",
+        response_checksum_validation="when_required",
+    )
     # Not the default session, which keeps the credentials that were there first.
     return boto3.session.Session().client("s3", endpoint_url=store.endpoint, region_name=store.region, config=config)
 

@@ -7,6 +7,7 @@ ignores it would lose commits without a word, so one object is written twice bef
 from __future__ import annotations
 
 import uuid
+from contextlib import closing
 from typing import Any
 
 from clickjoin.lake.objects import make_client
@@ -23,20 +24,26 @@ _passed: set[tuple[str, Store]] = set()
 
 def fault_on_s3(root: str) -> StoreFault | None:
     """Why a lake at `s3://BUCKET/PREFIX` cannot be written to; None if it can. What passed is tested once a process."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
     store = store_of(root)
     if (root, store) in _passed:
         return None
     bucket, _, prefix = root.removeprefix("s3://").partition("/")
     try:
-        if not _excludes(make_client(store), bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
-            return _IGNORES
-    except (BotoCoreError, ClientError) as error:
+        with closing(make_client(store)) as made:
+            if not _excludes(made, bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
+                return _IGNORES
+    except refusals() as error:
         known = store_fault(f"{type(error).__name__}: {error}")
         return known or StoreFault(str(error), "Look what the store's own log says of it")
     _passed.add((root, store))
     return None
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """What boto3 raises where a store refuses, or is not there."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    return BotoCoreError, ClientError
 
 
 def _excludes(client: Any, bucket: str, key: str) -> bool:
