@@ -133,6 +133,8 @@ def test_an_executor_that_is_gone(text: str) -> None:
     found = translate(raised(Py4JJavaError(f"Job aborted due to stage failure: {text}")))
     assert isinstance(found, ExecutorLost)
     assert found.retryable
+    over_connect = SparkConnectGrpcException(f"(SparkException) {text}\n\tat Connection refused: /10.0.0.7:38111")
+    assert isinstance(translate(raised(over_connect)), ExecutorLost), "and not the server"
     assert translate(raised(PythonException(f"Traceback ...\nValueError: {text}"))) is None, "an adapter's own words"
 
 

@@ -104,7 +104,7 @@ def test_nor_to_join(tmp_path: Path) -> None:
 
 SHOP = {
     "__init__.py": "CURRENCY = 'EUR'\n",
-    "rates.py": "import shop.deep.numbers\nimport shop.adapters\ndef rate(name): return shop.deep.numbers.RATES[name]\n",
+    "rates.py": "import shop.deep.numbers, shop.adapters\ndef rate(name): return shop.deep.numbers.RATES[name]\n",
     "deep/__init__.py": "",
     "deep/numbers.py": "RATES = {'EUR': 2.5}\n",
     "adapters.py": """

@@ -45,7 +45,7 @@ def translate(error: BaseException) -> ClickjoinError | None:
     if lost_jvm(error):
         return ServerLost("Spark is lost: its process has ended, or was killed (for want of memory?)", remedy=RUN_AGAIN)
     chain = list(_chain(error))
-    known = (kind(one) for kind in (_lost_server, _of_executor, _of_store, _of_lake) for one in chain)
+    known = (kind(one) for kind in (_of_executor, _lost_server, _of_store, _of_lake) for one in chain)
     return next((found for found in known if found), None)
 
 
