@@ -46,8 +46,8 @@ def run(place: Site, clicks: int, batch: str) -> int:
     try:
         killed = half_way(pipeline, process, clicks // 2)
         if killed:
-            place.cluster.kill("worker0")
-            place.cluster.worker("worker2")
+            place.cluster.kill(place.cluster.workers[0])
+            place.cluster.worker()
         out, _ = process.communicate()
     finally:
         process.kill()

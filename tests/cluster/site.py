@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,23 +100,16 @@ def site(folder: Path) -> Iterator[Site]:
         gateway.kill()
 
 
-def while_it_sleeps(site: Site, pipeline: Pipeline, gate: Path, *killed: str, new: str) -> Thread:
-    """When a batch has written its files, and sleeps at a gate: start a worker, kill others, and open the gate."""
+def while_it_sleeps(site: Site, pipeline: Pipeline, gate: Path) -> Thread:
+    """When a batch has written its files, and sleeps at a gate: replace all workers, and open the gate."""
 
     def work() -> None:
         try:
             pipeline.await_files("joined")
-            site.cluster.worker(new)
-            for name in killed:
-                site.cluster.kill(name)
+            site.cluster.replace_workers()
         finally:
             gate.unlink()
 
     thread = Thread(target=work)
     thread.start()
     return thread
-
-
-def environment() -> dict[str, str]:
-    """This process's environment without what leads to another Spark."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("CLICKJOIN_", "SPARK_", "AWS_"))}

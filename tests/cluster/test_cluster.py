@@ -106,11 +106,10 @@ def test_an_adapter_travels_with_its_package_and_a_lost_executor_costs_time(
     gate = tmp_path / "gate"
     gate.touch()
     monkeypatch.setenv("CLICKJOIN_FAULT", f"looked-up:{gate}")
-    killing = while_it_sleeps(place, pipeline, gate, "worker0", "worker1", new="worker2")
+    killing = while_it_sleeps(place, pipeline, gate)
     engine = Engine(spark, load(pipeline.file))
     engine.drain(lambda _: None)
     killing.join()
-    place.cluster.worker("worker3")
     verdict = pipeline.verdict()
     assert verdict.ok, verdict.text()
     assert verdict.joined > 2_900
@@ -128,7 +127,7 @@ def test_connect_on_it(place: Site, tmp_path: Path, spark: SparkSession) -> None
             patch.setenv(name, value)
         patch.setenv("CLICKJOIN_SPARK_MASTER", place.cluster.master)
         with Stack(tmp_path / "stack", airflow=False, env={"CLICKJOIN_DRIVER_MEMORY": "1g"}) as stack:
-            killing = while_it_sleeps(place, pipeline, gate, "worker2", "worker3", new="worker4")
+            killing = while_it_sleeps(place, pipeline, gate)
             patch.setenv("CLICKJOIN_FAULT", f"looked-up:{gate}")
             line = [sys.executable, "-m", "clickjoin.cli", "drain", "--config", str(pipeline.file), "--json"]
             done = subprocess.run(
