@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 
 from clickjoin.kernel.handshake import installed
-from clickjoin.model.errors import ConfigError, ExecutorLost, ServerLost, SourceError, SourceMoved
+from clickjoin.model.errors import (
+    ClickjoinError,
+    ConfigError,
+    ExecutorLost,
+    ServerLost,
+    SourceError,
+    SourceMoved,
+    StoreBusy,
+)
 
 RUN_AGAIN = "Run it again: the batch that was cut short goes first, and nothing is lost or doubled"
 # Of kernel.handshake, and of PySpark for a worker whose Python is another.
@@ -26,7 +34,10 @@ _LOST = (
     "Failed to get block", "Failed to fetch block",
 )  # fmt: skip
 # The last line of a traceback from an executor, where the kernel's errors have lost their type.
-_SOURCE = re.compile(r"\b(SourceMoved|SourceError): ([^\n]*)")
+_SOURCE = re.compile(r"\b(SourceMoved|SourceError|StoreBusy): ([^\n]*)")
+_READERS: dict[str, type[ClickjoinError]] = {
+    "SourceMoved": SourceMoved, "SourceError": SourceError, "StoreBusy": StoreBusy,
+}  # fmt: skip
 _LAST_LINE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Fault|Mismatch)(?:: [^\n]*)?$", re.MULTILINE)
 
 
@@ -51,10 +62,10 @@ def lost(text: str) -> ServerLost | None:
     return None
 
 
-def of_source(text: str) -> SourceError | None:
-    """What a reader said of its file."""
+def of_source(text: str) -> ClickjoinError | None:
+    """What a reader said of its file, or an object store of its object."""
     found = _SOURCE.search(text)
-    return (SourceMoved if found[1] == "SourceMoved" else SourceError)(found[2]) if found else None
+    return _READERS[found[1]](found[2]) if found else None
 
 
 def gist(error: BaseException) -> str:
