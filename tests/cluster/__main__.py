@@ -22,6 +22,9 @@ from clickjoin.generate import Traffic, generate
 from tests.cluster.servers import NoCluster
 from tests.cluster.site import BUCKET, Pipeline, Site, site
 
+# A click that was read before its query is joined by a retry, before the drain ends.
+_SOON = {"first_delay": "500ms", "max_delay": "1s", "max_age": "1h", "max_attempts": 1000}
+
 
 def main() -> int:
     """Run it; 0 if every click was joined exactly once, and a worker was killed on the way."""
@@ -73,9 +76,9 @@ def logged(place: Site, clicks: int, batch: str, logs: str) -> Pipeline:
     folder = place.folder / "big"
     generate(folder, Traffic(clicks=clicks, queries=clicks * 2 // 5, files=8))
     if logs == "local":
-        return place.over("big", str(folder), folder, batch={"max_bytes": batch, "driver_bytes": batch})
+        return place.over("big", str(folder), folder, batch={"max_bytes": batch, "driver_bytes": batch}, retry=_SOON)
     uploaded(place, folder)
-    return place.over("big", f"s3://{BUCKET}/logs", folder, batch={"max_bytes": batch})
+    return place.over("big", f"s3://{BUCKET}/logs", folder, batch={"max_bytes": batch}, retry=_SOON)
 
 
 def uploaded(place: Site, folder: Path) -> None:
