@@ -24,15 +24,18 @@ _FIXED = {
     "spark.hadoop.fs.s3a.connection.establish.timeout": "5s",
     "spark.hadoop.fs.s3a.connection.timeout": "30s",
 }
+# Read by the Python of executors, which may be on other machines. No secret is among them.
+_WHERE = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 def settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings for S3: log stores, where the server is, and whence credentials come.
+    """Spark's settings for S3: log stores, where the server is, for executors too, and whence credentials come.
 
     With an endpoint of one's own (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) a bucket is part of the path.
     """
     store = store_of("", environment)
-    return _FIXED | {f"spark.hadoop.fs.s3a.{name}": value for name, value in _of(store).items()}
+    of_executors = {f"spark.executorEnv.{name}": environment[name] for name in _WHERE if environment.get(name)}
+    return _FIXED | of_executors | {f"spark.hadoop.fs.s3a.{name}": value for name, value in _of(store).items()}
 
 
 def reach(session: SparkSession, root: str) -> None:
