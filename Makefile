@@ -9,7 +9,7 @@ KIND ?= kills
 MINUTES ?= 15
 SEEDS ?= 1000
 RUNS ?= 20
-export SPARK_PORT AIRFLOW_PORT
+export SPARK_PORT AIRFLOW_PORT DATABASE EXECUTOR SCHEDULERS WORKERS BROKER
 export GX_ANALYTICS_ENABLED := false
 
 .PHONY: help python setup doctor lock up down status check format test s3 s3-test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
@@ -33,7 +33,7 @@ s3: python ## Fetch what Spark needs for a lake on S3
 lock: setup ## Resolve packages and JARs again
 	@$(BOOTSTRAP) lock
 
-up: setup ## Start Spark Connect and Airflow
+up: setup ## Start Spark Connect and Airflow; DATABASE=postgres EXECUTOR=celery SCHEDULERS=2: on PostgreSQL and Celery
 	@$(RUN) -m stack up
 
 down: ## Stop them
