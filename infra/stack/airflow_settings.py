@@ -96,7 +96,7 @@ def _storage(home: Home, setup: Setup, ports: Mapping[str, int]) -> dict[str, st
 
 
 def _connection(home: Home, setup: Setup, ports: Mapping[str, int]) -> dict[str, Any]:
-    """Where Spark is: in a file, which says it anew whenever it changes; for Celery all of it, as for other hosts."""
+    """Where Spark is: in a file, which says it again whenever it changes; for Celery all of it, as for other hosts."""
     if setup.executor == "local" or "spark" not in ports:
         return {"conn_type": "clickjoin", "extra": {"mode": "connect", "url_file": str(home.connect_url)}}
     token = home.secret("spark_connect")

@@ -47,7 +47,7 @@ def prepare(home: Home) -> None:
     with _seen(partial) as (place, how):
         _run(home, [programs / "initdb", "-D", place, "--auth=reject", "--username=postgres", "--encoding=UTF8",
                     "--locale=C", "--no-instructions"], how)  # fmt: skip
-        # It is told before it listens, and by its input: nobody sees the password, and no server runs without one.
+        # It is given both before it listens, and by its input: nobody sees the password, and no server runs without one.
         _run(home, [programs / "postgres", "--single", "-D", place, "postgres"], how,
              f"CREATE ROLE {_NAME} LOGIN PASSWORD '{home.secret(NAME)}';\nCREATE DATABASE {_NAME} OWNER {_NAME};\n",
         )  # fmt: skip
@@ -136,10 +136,10 @@ def _user() -> pwd.struct_passwd:
     raise Problem(f"DATABASE=postgres: PostgreSQL does not run as root, and there is no user {' or '.join(_USERS)}")
 
 
-def _run(home: Home, command: list[Path | str], how: dict[str, Any], told: str = "") -> None:
+def _run(home: Home, command: list[Path | str], how: dict[str, Any], given: str = "") -> None:
     home.logs.mkdir(parents=True, exist_ok=True)
     log = home.logs / "postgres-made.log"
-    done = subprocess.run(command, input=told, capture_output=True, text=True, umask=0o077, check=False, **how)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, umask=0o077, check=False, **how)
     with log.open("a") as output:
         output.write(done.stdout + done.stderr)
     if done.returncode or "ERROR:" in done.stderr:

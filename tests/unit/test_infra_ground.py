@@ -57,7 +57,7 @@ def port(start: Start) -> int:
 
 
 @pytest.mark.skipif(not shutil.which("redis-server"), reason="needs Debian's redis-server")
-def test_redis_keeps_what_it_was_told(home: Home, start: Start) -> None:
+def test_redis_keeps_what_it_was_given(home: Home, start: Start) -> None:
     server = start(broker.NAME)
     address = broker.url(home, port(start))
     redis.Redis.from_url(address).lpush("q", "task")
@@ -72,7 +72,7 @@ def test_redis_keeps_what_it_was_told(home: Home, start: Start) -> None:
 
 
 @pytest.mark.skipif(not list(Path("/usr/lib/postgresql").glob("*/bin/initdb")), reason="needs Debian's postgresql")
-def test_postgres_keeps_what_it_was_told(home: Home, start: Start) -> None:
+def test_postgres_keeps_what_it_was_given(home: Home, start: Start) -> None:
     """Also below folders that its user cannot pass, as those of pytest are."""
     server = start(postgres.NAME)
     address = postgres.url(home, port(start))
