@@ -47,7 +47,7 @@ def prepare(home: Home) -> None:
     with _seen(partial) as (place, how):
         _run(home, [programs / "initdb", "-D", place, "--auth=reject", "--username=postgres", "--encoding=UTF8",
                     "--locale=C", "--no-instructions"], how)  # fmt: skip
-        # It is given both before it listens, and by its input: nobody sees the password, and no server runs without one.
+        # Both are given before it listens, by its input: nobody sees the password, and no server runs without one.
         _run(home, [programs / "postgres", "--single", "-D", place, "postgres"], how,
              f"CREATE ROLE {_NAME} LOGIN PASSWORD '{home.secret(NAME)}';\nCREATE DATABASE {_NAME} OWNER {_NAME};\n",
         )  # fmt: skip
