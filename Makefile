@@ -6,15 +6,14 @@ BOOTSTRAP = PYTHONPATH=infra $(PYTHON) -B -m bootstrap
 BRIEF := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 KILLS ?= 100
 CLICKS ?= 1000000
-LOGS ?= s3
 KIND ?= kills
 MINUTES ?= 15
 SEEDS ?= 1000
 RUNS ?= 20
-export SPARK_PORT AIRFLOW_PORT
+export SPARK_PORT AIRFLOW_PORT DATABASE EXECUTOR SCHEDULERS WORKERS BROKER
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
+.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -35,7 +34,7 @@ s3: python ## Fetch what Spark needs for a lake on S3
 lock: setup ## Resolve packages and JARs again
 	@$(BOOTSTRAP) lock
 
-up: setup ## Start Spark Connect and Airflow
+up: setup ## Start Spark Connect and Airflow; DATABASE=postgres EXECUTOR=celery SCHEDULERS=2: on PostgreSQL and Celery
 	@$(RUN) -m stack up
 
 down: ## Stop them
@@ -76,7 +75,10 @@ s3-test: setup s3 ## Run a part of the Spark suite with its lakes on an S3 serve
 
 # A master, two workers without clickjoin or a shared disk, an S3 server: one worker is killed half-way.
 cluster-test: setup s3 ## Join CLICKS=1000000 from LOGS=s3 (or local) on a cluster without a shared disk, and kill a worker half-way
-	$(BRIEF) PYTHONPATH=.:infra:spark_apps $(RUN) -m tests.cluster --clicks $(CLICKS) --logs $(LOGS)
+	$(BRIEF) PYTHONPATH=.:infra:spark_apps $(RUN) -m tests.cluster --clicks $(CLICKS) --logs $(or $(LOGS),s3)
+
+celery-test: setup ## Kill each part of an Airflow on PostgreSQL and Celery while its DAGs join: minutes
+	$(BRIEF) $(RUN) -m pytest -q -s tests/airflow/celery
 
 wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/
 	@$(RUN) -m wheels

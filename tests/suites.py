@@ -18,6 +18,7 @@ SERVERS = (
     "tests/airflow/site",
     "tests/airflow/real",
     "tests/airflow/wheels",
+    "tests/airflow/celery",
     "tests/faults",
     "tests/s3",
     "tests/cluster",

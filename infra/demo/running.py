@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import yaml
 
 from bootstrap import ROOT, Problem
 from stack import Stack
+from stack.setup import Setup
 
 DAG_WAIT, START_WAIT = 300.0, 600.0  # seconds, on a machine that is busy with other things
 HERE = ROOT / "dags/pipelines"
@@ -75,9 +77,11 @@ def running(
 ) -> Iterator[Running]:
     """Start a stack whose only pipelines are those in the folder of this file; everything stops at the end.
 
-    `keep`: it is left up, unless the end is an error.
+    DATABASE, EXECUTOR and so on say what Airflow runs on, as for `make up`. `keep`: it is left up, unless the end is an
+    error.
     """
-    stack = Stack(home, pipelines=pipeline.parent, tick=tick, timeout=START_WAIT)
+    setup = Setup.given(os.environ)
+    stack = Stack(home, pipelines=pipeline.parent, tick=tick, timeout=START_WAIT, setup=setup)
     if not stack.start(tied=not keep):
         raise Problem(f"a stack already runs in {home}")
     try:

@@ -12,15 +12,26 @@ from collections.abc import Callable
 from bootstrap import Problem
 from bootstrap.doctor import DEFAULT_PORTS
 
+from . import airflow_settings
+from .home import Home
+from .setup import Setup, shown
 from .stack import Stack
 
 
 def up(stack: Stack) -> int:
     """Start the stack, or say that it runs."""
+    before = Setup.of(stack.home)
+    if before and before.database != stack.setup.database and not stack.running:
+        print(
+            f"Airflow's database was {shown(before.database)} here and is {shown(stack.setup.database)} now: runs and "
+            f"connections of before stay in {before.rows(stack.home)}"
+        )
     print("starting Spark Connect and Airflow ", end="", flush=True)
     begun = time.monotonic()
     started = stack.start(tied=False)
     print(f" {time.monotonic() - begun:.0f} s" if started else "- already running")
+    if unheeded := airflow_settings.unheeded(stack.env):
+        print(f"not heeded, as the stack itself decides it: {', '.join(unheeded)}")
     return status(stack)
 
 
@@ -41,6 +52,7 @@ def status(stack: Stack) -> int:
             print(f"{server.name} has died: see {server.log}; make up starts it again")
     if "airflow" in stack.ports:
         print(f"Airflow        {stack.airflow_url} (user admin, password in {stack.home.passwords})")
+        print(f"runs with      {stack.setup}")
     print(f"Spark Connect  port {stack.ports['spark']} (address with token in {stack.home.connect_url})")
     print(f"logs           {stack.home.logs}")
     return 0 if stack.running else 1
@@ -87,7 +99,11 @@ def _own(arguments: list[str]) -> int:
         option = f"--{name.lower().replace('_', '-')}"
         parser.add_argument(option, default=os.environ.get(name) or default, help="a number, or auto")
     chosen = parser.parse_args(arguments)
-    stack = Stack(chosen.home, spark_port=chosen.spark_port, airflow_port=chosen.airflow_port, tick=_dots())
+    home = Home(chosen.home)
+    setup = Setup.given(os.environ, Setup.of(home)) if chosen.command == "up" else None
+    stack = Stack(
+        home.folder, spark_port=chosen.spark_port, airflow_port=chosen.airflow_port, tick=_dots(), setup=setup
+    )
     return commands[chosen.command](stack)
 
 

@@ -1,16 +1,13 @@
-"""Airflow's parts: API server, scheduler and DAG processor, on SQLite with LocalExecutor."""
+"""Airflow's parts: API server, DAG processor, schedulers, and Celery's workers where there are some."""
 
 from __future__ import annotations
 
-import base64
 import json
 import secrets
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from datetime import datetime
 from http.client import HTTPException
 from pathlib import Path
@@ -20,80 +17,86 @@ from bootstrap import INFRA, VENV, Problem
 from bootstrap.once import exclusive, fingerprint, stamp, stamped
 
 from . import processes, web
+from .airflow_settings import CONNECTION, DATABASE, POOL, sqlite
 from .home import Home, write_private
+from .setup import Setup, shown
 
-SETTINGS = INFRA / "airflow/airflow.env"
 USER = "admin"
-POOL = "clickjoin_backfill"
-# Seconds that a part waits for another's transaction. After SQLite's own five, a scheduler of 30 pipelines gave up.
-_PATIENCE = 60
 # The API server's: it commits what it logs of a request in its event loop, where other requests' transactions end, and
 # so can wait for itself and answer nobody meanwhile. Whoever asked gets error 500 and asks again, as tasks do.
 _API_PATIENCE = 5
-_DATABASE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 # Who needs no log server of its own has none: logs lie in files that the API server reads.
 PARTS = {
     "scheduler": ["scheduler", "--skip-serve-logs"],
     "dag-processor": ["dag-processor"],
     "api-server": ["api-server", "--host", "127.0.0.1", "--port", "{port}", "--workers", "1"],
-}
+    "worker": ["celery", "worker", "--skip-serve-logs", "--without-gossip", "--without-mingle",
+               "--celery-hostname", "{name}@%h"],
+}  # fmt: skip
 
 
-def environment(env: Mapping[str, str], home: Home, port: int, dags: Path, plugins: Path) -> dict[str, str]:
-    """Airflow's settings as variables, which is also what its command line needs."""
-    url = f"http://127.0.0.1:{port}"
-    connection = {"conn_type": "clickjoin", "extra": {"mode": "connect", "url_file": str(home.connect_url)}}
-    fernet = base64.urlsafe_b64encode(bytes.fromhex(home.secret("fernet"))).decode()
-    lines = [line for line in SETTINGS.read_text().splitlines() if line and not line.startswith("#")]
-    return {
-        **env,
-        **dict(line.split("=", 1) for line in lines),
-        "AIRFLOW_HOME": str(home.folder / "airflow"),
-        _DATABASE: _sqlite(home, _PATIENCE),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(plugins),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home.passwords),
-        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
-        "AIRFLOW__CORE__FERNET_KEY": fernet,
-        "AIRFLOW__API__BASE_URL": url,
-        "AIRFLOW__API__HOST": "127.0.0.1",
-        "AIRFLOW__API__PORT": str(port),
-        "AIRFLOW__API__SECRET_KEY": home.secret("api"),
-        "AIRFLOW__API_AUTH__JWT_SECRET": home.secret("jwt"),
-        "AIRFLOW_CONN_CLICKJOIN_SPARK": json.dumps(connection),
-        "CLICKJOIN_POOL": POOL,
-    }
+def parts(setup: Setup) -> list[str]:
+    """Names of all parts, those of the same kind numbered from the second on."""
+    workers = setup.workers if setup.executor == "celery" else 0
+    return [*_numbered("scheduler", setup.schedulers), "dag-processor", "api-server", *_numbered("worker", workers)]
 
 
-def _sqlite(home: Home, patience: int) -> str:
-    return f"sqlite:///{home.folder / 'airflow/airflow.db'}?timeout={patience}"
+def _numbered(kind: str, count: int) -> list[str]:
+    return [kind if number == 1 else f"{kind}-{number}" for number in range(1, count + 1)]
 
 
-def prepare(home: Home, env: Mapping[str, str]) -> None:
-    """Make the password, the database, and the pool for work on dates, unless they are there."""
-    _prepare(home, env)
-    with closing(sqlite3.connect(home.folder / "airflow/airflow.db")) as database, database:
-        database.execute("PRAGMA journal_mode=WAL")  # who reads and who writes need not wait for each other; it stays
-        # Airflow's own command takes seconds for it. Slots that somebody has set stay as they are.
-        database.execute(
-            "INSERT OR IGNORE INTO slot_pool (pool, slots, description, include_deferred) VALUES (?, 1, ?, 0)",
-            (POOL, "dates that are worked on at a time"),
-        )
-
-
-def _prepare(home: Home, env: Mapping[str, str]) -> None:
+def prepare(home: Home, env: Mapping[str, str], setup: Setup) -> None:
+    """Make the password, the database, and the pool for work on dates, unless they are there. Errors: Problem."""
     if not home.passwords.exists():
         write_private(home.passwords, json.dumps({USER: secrets.token_urlsafe(12)}))
-    folder, version = home.folder / "airflow", fingerprint(INFRA / "requirements.lock")
-    if stamped(folder, version):
+    (home.folder / "airflow").mkdir(parents=True, exist_ok=True)
+    _make_tables(home, env, setup)
+    _make_pool(env[DATABASE])
+
+
+def _make_tables(home: Home, env: Mapping[str, str], setup: Setup) -> None:
+    """Tables of this Airflow. What is done is marked beside the stack's own database; another's is always asked."""
+    version = fingerprint(INFRA / "requirements.lock")
+    folder = {"sqlite": home.folder / "airflow", "postgres": home.folder / "postgres"}.get(setup.database)
+    if folder and stamped(folder, version):
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    if (folder / "airflow.db").exists():
+    if setup.database != "sqlite" or (home.folder / "airflow/airflow.db").exists():
         migrate(home, env)
     else:
-        shutil.copyfile(_empty_database(home, env, version), folder / ".airflow.db")
-        (folder / ".airflow.db").replace(folder / "airflow.db")
-    stamp(folder, version)
+        shutil.copyfile(_empty_database(home, env, version), home.folder / "airflow/.airflow.db")
+        (home.folder / "airflow/.airflow.db").replace(home.folder / "airflow/airflow.db")
+    if folder:
+        stamp(folder, version)
+
+
+def _make_pool(url: str) -> None:
+    """Airflow's own command takes seconds for it. Slots that somebody has set stay as they are."""
+    from sqlalchemy import create_engine, text
+
+    engine = create_engine(url)
+    with engine.begin() as database:
+        if engine.dialect.name == "sqlite":
+            # Who reads and who writes need not wait for each other; it stays.
+            database.exec_driver_sql("PRAGMA journal_mode=WAL")
+        add = "INSERT INTO slot_pool (pool, slots, description, include_deferred) VALUES (:pool, 1, :about, :no)"
+        values = {"pool": POOL, "about": "dates that are worked on at a time", "no": False}
+        database.execute(text(f"{add} ON CONFLICT (pool) DO NOTHING"), values)
+    engine.dispose()
+
+
+def require_database(url: str) -> None:
+    """That a database of the user's answers. Errors: Problem."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import SQLAlchemyError
+
+    engine = create_engine(url)
+    try:
+        engine.connect().close()
+    except SQLAlchemyError as error:
+        said = str(getattr(error, "orig", error)).strip().splitlines()[0]
+        raise Problem(f"DATABASE={shown(url)} cannot be used: {said}") from None
+    finally:
+        engine.dispose()
 
 
 def _empty_database(home: Home, env: Mapping[str, str], version: str) -> Path:
@@ -103,7 +106,7 @@ def _empty_database(home: Home, env: Mapping[str, str], version: str) -> Path:
         if not template.exists():
             partial = template.with_suffix(".new")
             partial.unlink(missing_ok=True)
-            migrate(home, {**env, _DATABASE: f"sqlite:///{partial}"})
+            migrate(home, {**env, DATABASE: f"sqlite:///{partial}"})
             partial.replace(template)
     return template
 
@@ -118,17 +121,20 @@ def migrate(home: Home, env: Mapping[str, str]) -> None:
         raise Problem(f"Airflow could not make its database: see {log}")
 
 
-def start(home: Home, port: int, env: Mapping[str, str]) -> Iterator[processes.Server]:
+def start(home: Home, port: int, env: Mapping[str, str], setup: Setup) -> Iterator[processes.Server]:
     """Start the parts one by one; they are up when `healthy` says so."""
-    for name in PARTS:
+    for name in parts(setup):
         yield start_part(home, port, env, name)
 
 
 def start_part(home: Home, port: int, env: Mapping[str, str], name: str) -> processes.Server:
     """Start one part."""
-    if name == "api-server":
-        env = {**env, _DATABASE: _sqlite(home, _API_PATIENCE)}
-    command = _airflow(*(part.format(port=port) for part in PARTS[name]))
+    env, kind = dict(env), name.rstrip("-0123456789")
+    if kind == "api-server" and env[DATABASE] == sqlite(home):
+        env[DATABASE] = sqlite(home, _API_PATIENCE)
+    if kind != "api-server" and env["AIRFLOW__CORE__EXECUTOR"] == "CeleryExecutor":
+        del env[CONNECTION]  # tasks ask the API server for it, as those on other hosts do
+    command = _airflow(*(part.format(port=port, name=name) for part in PARTS[kind]))
     return processes.start(name, command, env, home.folder / "airflow", home.logs / f"{name}.log")
 
 

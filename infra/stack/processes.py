@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -47,23 +48,20 @@ def born(pid: int) -> str | None:
     return None
 
 
-def start(name: str, command: list[str], env: Mapping[str, str], folder: Path, log: Path) -> Server:
-    """Start a server in a session of its own."""
+def start(name: str, command: list[str], env: Mapping[str, str], folder: Path, log: Path, **more: Any) -> Server:
+    """Start a server in a session of its own, in its folder. `more`: as Popen takes it."""
     folder.mkdir(parents=True, exist_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists():
         log.replace(log.with_name(f"{log.name}.1"))
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            env=env,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            umask=_umask(env),
-        )
+        how: dict[str, Any] = {
+            "cwd": folder,
+            "stdin": subprocess.DEVNULL,
+            "stdout": output,
+            "stderr": subprocess.STDOUT,
+        } | more
+        process = subprocess.Popen(command, env=env, start_new_session=True, umask=_umask(env), **how)
     _children[process.pid] = process
     return Server(name, process.pid, born(process.pid) or "", str(folder), str(log))
 
@@ -80,12 +78,12 @@ def _umask(env: Mapping[str, str]) -> int:
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
-def stop(servers: Iterable[Server], patience: float = 3) -> None:
+def stop(servers: Iterable[Server], patience: float = 3, ask: int = signal.SIGTERM) -> None:
     """Stop the servers and all that they started: ask the servers, then everyone, then ask no more."""
     servers = list(servers)
     leaders = {psutil.Process(server.pid) for server in servers if server.alive()}
     family = {member for server in servers for member in _family(server)}
-    _signal(leaders, signal.SIGTERM)
+    _signal(leaders, ask)
     _wait(servers, family, patience)
     for number in (signal.SIGTERM, signal.SIGKILL):
         family |= {member for server in servers for member in _family(server)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -11,11 +12,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
 from urllib.error import HTTPError
+from urllib.parse import quote
 
 from bootstrap import ROOT, VENV, Problem
 
-from . import airflow, ports, processes, spark, watch, web
+from . import airflow, airflow_settings, ground, ports, processes, spark, watch, web
 from .home import Home, clean_environment
+from .setup import Setup
 
 TAIL = 25
 _TRIES = 6
@@ -40,6 +43,7 @@ class Stack:
         plugins: Path | str | None = None,
         pipelines: Path | str | None = None,
         env: Mapping[str, str] | None = None,
+        setup: Setup | None = None,
         timeout: float = 180,
         tick: Callable[[], None] = lambda: None,
     ) -> None:
@@ -50,6 +54,7 @@ class Stack:
         self._wanted = {spark.NAME: spark_port} if spark_connect else {}
         self._wanted |= {"airflow": airflow_port} if airflow else {}
         self._extra = dict(env or {})
+        self._setup = setup
         self._timeout = timeout
         self._tick = tick
         self.servers, self.ports = self.home.read()
@@ -69,6 +74,11 @@ class Stack:
         return f"http://127.0.0.1:{self.ports['airflow']}"
 
     @property
+    def setup(self) -> Setup:
+        """What Airflow is made of: as asked for, or as it was last in this folder."""
+        return self._setup or Setup.of(self.home) or Setup()
+
+    @property
     def env(self) -> dict[str, str]:
         """Environment for a command that should work with this stack, as `clickjoin` or `airflow`."""
         env = clean_environment()
@@ -76,7 +86,9 @@ class Stack:
         env["CLICKJOIN_HOME"] = str(self.home.folder)
         env["CLICKJOIN_PIPELINES"] = str(self.pipelines)
         if "airflow" in self.ports:
-            env = airflow.environment(env, self.home, self.ports["airflow"], self.dags, self.plugins)
+            env = airflow_settings.environment(
+                env, self.home, self.ports["airflow"], self.dags, self.plugins, setup=self.setup, ports=self.ports
+            )
         return env | self._extra
 
     @property
@@ -87,7 +99,7 @@ class Stack:
     def api(self, method: str, path: str, body: Any = None) -> Any:
         """Call Airflow's REST API, `path` as in `/dags`; an error status is an `OSError`.
 
-        Where its database, SQLite, was locked, Airflow answers 500 and has done nothing: then it is asked again.
+        Where its database was locked (SQLite) or away, Airflow answers 500 and has done nothing: it is asked again.
         """
         password = json.loads(self.home.passwords.read_text())[airflow.USER]
         login = {"username": airflow.USER, "password": password}
@@ -110,6 +122,7 @@ class Stack:
         with self.home.locked():
             self.servers, self.ports = self.home.read()
             if self.running:
+                self._require_same()
                 return False
             self._stop()
             try:
@@ -128,6 +141,8 @@ class Stack:
             self.servers = [server for server in self.servers if server not in dead]
             for server in dead:
                 self._remember(self._start_part(server.name))
+                if server.name in ground.NAMES:  # the others stand on it
+                    self._wait_for_ground(server.name)
             if any(server.name == spark.NAME for server in dead):
                 self._wait("Spark Connect", lambda: spark.healthy(self.ports[spark.NAME]))
         return [server.name for server in dead]
@@ -137,6 +152,8 @@ class Stack:
             return spark.start(self.home, self.ports[name], self.env)
         if name == watch.NAME:
             return watch.start(self.home, self.env)
+        if name in ground.NAMES:
+            return ground.start(self.home, self.ports[name], name)
         return airflow.start_part(self.home, self.ports["airflow"], self.env, name)
 
     def stop(self) -> None:
@@ -147,27 +164,59 @@ class Stack:
 
     def _start(self, tied: bool) -> None:
         self.ports = {name: ports.choose(port, f"{name.upper()}_PORT") for name, port in self._wanted.items()}
+        if "airflow" in self.ports:
+            self.ports |= {name: ports.choose("auto", name) for name in ground.needed(self.setup)}
         since, env = datetime.now(UTC), self.env
         if tied:
             self._remember(watch.start(self.home, env))
         if spark.NAME in self.ports:
             self._remember(spark.start(self.home, self.ports[spark.NAME], env))
         if "airflow" in self.ports:
-            airflow.prepare(self.home, env)
-            for server in airflow.start(self.home, self.ports["airflow"], env):
-                self._remember(server)
+            self._start_airflow(env)
         if spark.NAME in self.ports:
             self._wait("Spark Connect", lambda: spark.healthy(self.ports[spark.NAME]))
             spark.publish(self.home, self.ports[spark.NAME])
         if "airflow" in self.ports:
-            self._wait("Airflow", lambda: airflow.healthy(self.ports["airflow"], since))
+            self._wait("Airflow", lambda: airflow.healthy(self.ports["airflow"], since) and self._all_beat(since))
+
+    def _start_airflow(self, env: Mapping[str, str]) -> None:
+        """Its database and broker, then its parts."""
+        for name in ground.needed(self.setup):
+            self._remember(ground.start(self.home, self.ports[name], name))
+            self._wait_for_ground(name)
+        ground.require_given(self.setup)
+        self.setup.remember(self.home)
+        airflow.prepare(self.home, env, self.setup)
+        for server in airflow.start(self.home, self.ports["airflow"], env, self.setup):
+            self._remember(server)
+
+    def _wait_for_ground(self, name: str) -> None:
+        self._wait(name, lambda: ground.healthy(self.home, self.ports[name], name))
+
+    def _all_beat(self, since: datetime) -> bool:
+        """Whether each scheduler is at work, and each worker of the stack's own broker."""
+        asked = f"/jobs?job_type=SchedulerJob&is_alive=true&start_date_gte={quote(since.isoformat())}"
+        try:
+            beat = self.setup.schedulers == 1 or self.api("GET", asked)["total_entries"] >= self.setup.schedulers
+        except OSError:
+            return False
+        return bool(beat) and ground.workers_wait(self.home, self.ports, self.setup)
+
+    def _require_same(self) -> None:
+        """What runs is left as it is."""
+        runs = Setup.of(self.home)
+        if self._setup and runs and self._setup != runs:
+            raise Problem(f"it runs with {runs}, not {self._setup}: make down first, then make up with the others")
 
     def _remember(self, started: processes.Server) -> None:
         self.servers = [*self.servers, started]
         self.home.write(self.servers, self.ports)
 
     def _stop(self) -> None:
-        processes.stop(self.servers)
+        base = [server for server in self.servers if server.name in ground.NAMES]
+        processes.stop([server for server in self.servers if server not in base])
+        # By SIGTERM, PostgreSQL would wait for whoever is still connected.
+        processes.stop(base, patience=15, ask=signal.SIGINT)
         self.servers = []
         self.home.forget()
 

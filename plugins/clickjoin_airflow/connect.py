@@ -27,12 +27,16 @@ _GRACE = 4.0
 class Connect:
     """`extra`: `url` (sc://…), or `url_file`, which holds it. That is read at each try: a new server has a new one.
 
-    `token` (the connection's password) and `use_ssl` are added to an address that has none.
+    `token` (the connection's password) and `use_ssl` are added to an address that has none. No file is needed, so that
+    a worker on another host has all of it from the connection.
     """
 
     def __init__(self, extra: Mapping[str, Any]) -> None:
         self._url, self._file = extra.get("url"), extra.get("url_file")
-        self._more = {"use_ssl": "true" if extra.get("use_ssl") else "", "token": str(extra.get("token") or "")}
+        self._more = {
+            "use_ssl": "true" if _is_true(extra.get("use_ssl")) else "",
+            "token": str(extra.get("token") or ""),
+        }
 
     def run(self, run: JobRun, report: Reporter) -> dict[str, Any]:
         """Run a job; the session ends with it, and whatever it has under way if it fails."""
@@ -63,6 +67,11 @@ class Connect:
         if not url:
             raise ConfigError("the connection names no server", remedy="Add a host, or url or url_file to its extra")
         return _whole(str(url), self._more)
+
+
+def _is_true(said: Any) -> bool:
+    """What a connection that is written as a URI says as text, too."""
+    return said is True or str(said).lower() in ("true", "1", "yes")
 
 
 def _whole(url: str, more: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from airflow.sdk import Connection
 from airflow.sdk._shared.secrets_masker import redact
 
 from clickjoin.model.errors import ConfigError, ServerLost
+from clickjoin.spark.session import connect
 from clickjoin_airflow.connect import Connect
 from clickjoin_airflow.job import settings
 
@@ -36,6 +38,19 @@ def test_where_the_server_is(fields: dict[str, Any], expected: str) -> None:
     assert url(**fields) == expected
 
 
+@pytest.mark.parametrize(("variable", "expected"), [
+    ('{"conn_type": "clickjoin", "host": "spark", "port": 15443, "password": "t0k/en=+;x", "extra": {"use_ssl": true}}',
+     f"sc://spark:15443/;use_ssl=true;token={WRITTEN}"),
+    (f"clickjoin://:{WRITTEN}@spark:15443/?use_ssl=true", f"sc://spark:15443/;use_ssl=true;token={WRITTEN}"),
+    (f"clickjoin://:{WRITTEN}@localhost/?use_ssl=false", f"sc://localhost:15002/;token={WRITTEN}"),
+    ("clickjoin://localhost:7/?use_ssl=False&mode=connect", "sc://localhost:7"),
+])  # fmt: skip
+def test_a_variable_says_all_that_a_worker_elsewhere_needs(variable: str, expected: str) -> None:
+    """As AIRFLOW_CONN_CLICKJOIN_SPARK has it, or Airflow's database, from where the API server hands it to tasks."""
+    made = Connection.from_json(variable, "c") if variable[0] == "{" else Connection.from_uri(variable, "c")
+    assert Connect(settings(made)).url() == expected
+
+
 def test_spark_reads_the_token_as_it_is() -> None:
     from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
@@ -56,6 +71,16 @@ def test_no_log_shows_a_token() -> None:
     url(host="localhost", password=TOKEN)
     url(extra={"url": "sc://h:1/;token=inside-the-url;use_ssl=true"})
     assert redact(f"{TOKEN} or {WRITTEN} or inside-the-url!") == "*** or *** or ***!"
+
+
+def test_no_error_shows_a_token() -> None:
+    """Not even one that nobody masks: where no server answers, and where the address can only hang."""
+    for host, error in (("localhost", ServerLost), ("elsewhere", ConfigError)):
+        with pytest.raises(error) as caught:
+            connect(url(host=host, port=1, password=TOKEN))
+        said = "".join(traceback.format_exception(caught.value))
+        assert TOKEN not in said
+        assert WRITTEN not in said
 
 
 def test_none_is_named() -> None:

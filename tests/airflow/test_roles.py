@@ -28,7 +28,7 @@ from clickjoin.lake import DeltaTables
 from clickjoin.schemas import ALL
 from clickjoin_airflow.status.access import allowed
 from clickjoin_airflow.status.app import create
-from stack import Stack, airflow
+from stack import Stack, airflow, airflow_settings
 from tests.airflow.roles import FORM, ROLES, ROUTE, table
 
 DOCS = table()
@@ -55,7 +55,7 @@ def app(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., 
         os.mkfifo(pipe)
     stack = Stack(folder / "home", spark_connect=False)
     stack.home.make()
-    env = airflow.environment(stack.env, stack.home, 8080, folder, folder)
+    env = airflow_settings.environment(stack.env, stack.home, 8080, folder, folder)
     empty = airflow._empty_database(stack.home, env, fingerprint(INFRA / "requirements.lock"))
     shutil.copyfile(empty, Path(os.environ["AIRFLOW_HOME"], "airflow.db"))
     create_auth_manager()

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from bootstrap import INFRA, ROOT, Problem
-from stack import Stack, airflow, processes, spark
+from stack import Stack, airflow, airflow_settings, processes, spark
 from stack import __main__ as command
+from stack.airflow_settings import DATABASE
 from stack.home import Home, clean_environment, write_private
+from stack.setup import Setup
 
 
 @pytest.fixture
@@ -98,7 +100,7 @@ def test_servers_listen_on_loopback(home):
     assert airflow.PARTS["api-server"][1:3] == ["--host", "127.0.0.1"]
     # Otherwise it serves logs on all interfaces.
     assert "--skip-serve-logs" in airflow.PARTS["scheduler"]
-    env = airflow.environment({}, home, 8080, ROOT / "dags", ROOT / "plugins")
+    env = airflow_settings.environment({}, home, 8080, ROOT / "dags", ROOT / "plugins")
     assert env["AIRFLOW__API__BASE_URL"] == "http://127.0.0.1:8080"
 
 
@@ -108,17 +110,17 @@ def test_parts_wait_for_each_others_transactions(home, monkeypatch):
     (home.folder / "airflow").mkdir()
     with closing(sqlite3.connect(database)) as made, made:
         made.execute("CREATE TABLE slot_pool (pool UNIQUE, slots, description, include_deferred)")
-    monkeypatch.setattr(airflow, "_prepare", lambda home, env: None)
-    airflow.prepare(home, {})
+    monkeypatch.setattr(airflow, "_make_tables", lambda *_: None)
+    env = airflow_settings.environment({}, home, 8080, ROOT / "dags", ROOT / "plugins")
+    airflow.prepare(home, env, Setup())
     with closing(sqlite3.connect(database)) as opened:
         assert opened.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    env = airflow.environment({}, home, 8080, ROOT / "dags", ROOT / "plugins")
     assert env["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == f"sqlite:///{database}?timeout=60"
     started = dict[str, str]()
     monkeypatch.setattr(
-        airflow.processes, "start", lambda name, command, env, *_: started.update({name: env[airflow._DATABASE]})
+        airflow.processes, "start", lambda name, command, env, *_: started.update({name: env[DATABASE]})
     )
-    assert list(airflow.start(home, 8080, env)) == [None] * 3
+    assert list(airflow.start(home, 8080, env, Setup())) == [None] * 3
     assert {name: url.rpartition("=")[2] for name, url in started.items()} == {
         "scheduler": "60", "dag-processor": "60", "api-server": "5"
     }  # fmt: skip
