@@ -30,6 +30,8 @@ from clickjoin.model.ids import MICROS
 from clickjoin.spark.session import in_process
 from demo.running import write_pipeline
 
+_MILLION = {"PUT": 5.0, "LIST": 5.0, "GET": 0.4, "HEAD": 0.4, "DELETE": 0.0}  # dollars, S3 in us-east-1
+_MONTH = 86_400 * 30.4  # seconds
 _ROWS = 400  # queries of a batch; a fifth as many clicks
 
 
@@ -113,7 +115,9 @@ def report(batches: Sequence[Batch], delay: float, whole: bool) -> None:
     each = ", ".join(f"{kind} {count / len(batches):.1f}" for kind, count in sorted(kinds.items()))
     steps = {name: round(median(batch.steps[name] for batch in batches), 2) for name in last.steps}
     print(f"steps: {steps}")
+    cost = sum(_MILLION[kind] * count for kind, count in kinds.items()) / len(batches) / 1e6
     print(f"requests a batch: {sum(kinds.values()) / len(batches):.1f} ({each})")
+    print(f"at list prices ${cost:.6f} a batch; one a second, day and night: ${cost * _MONTH:.0f} a month")
     print(
         f"seconds a batch: {median(b.seconds for b in batches):.2f}; of them it waits for requests "
         f"{median(b.rounds(delay) for b in batches):.0f} times {delay} s"
