@@ -66,5 +66,5 @@ def client(store: Store) -> Any:
         "s3",
         endpoint_url=store.endpoint,
         region_name=store.region,
-        config=Config(s3=style, connect_timeout=5, read_timeout=20, retries=tries),
+        config=Config(s3=style, connect_timeout=5, read_timeout=20, retries=tries, max_pool_connections=32),
     )
