@@ -70,7 +70,8 @@ matrix: setup ## Force every named interleaving of two writers, every crash befo
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q $(patsubst %,tests/spark/test_%.py,matrix agreement damage forget new_source joiners clocks event_date local upgrade gc) $(patsubst %,tests/faults/test_%.py,zombie clocks)
 
 # A part of Spark's suite whose lakes lie on a real S3 server, which Go builds.
-s3-test: setup s3 ## Run a part of the Spark suite with its lakes on an S3 server
+s3-test: setup s3 ## Run all of tests/s3, and a part of the Spark suite with its lakes on an S3 server
+	$(BRIEF) CLICKJOIN_S3=all AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest -q tests/s3
 	$(BRIEF) $(RUN) -m pytest -q --lake s3 $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality)
 
 # A master, two workers without clickjoin or a shared disk, an S3 server: one worker is killed half-way.

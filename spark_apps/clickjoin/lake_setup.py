@@ -40,7 +40,7 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
     there = list(known)
     missing = [table.name for table in ALL if table.name not in there]
     gone = [name for name in missing if name not in LATER]
-    if gone and (half := half_restored(pipeline.root)):
+    if half := half_restored(pipeline.root):
         raise cut_short(pipeline.root, half)
     if gone and _worked_in(delta, there):
         raise LakeError(

@@ -17,13 +17,19 @@ from clickjoin.model.txn import Txn
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def pipeline(folder: Path, name: str = "p") -> Pipeline:
-    """A pipeline with its lake at `folder/lake`, and logs at `folder/logs`."""
+def pipeline(folder: Path, name: str = "p", lake: str = "") -> Pipeline:
+    """A pipeline with its lake at `folder/lake` or elsewhere, and logs at `folder/logs`."""
     side = {"source": {"kind": "files", "path": f"{folder}/logs/q/*.jsonl"}, "event_id": "id", "event_time": "embedded"}
     other = {"source": {"kind": "files", "path": f"{folder}/logs/c/*.jsonl"}}
     foreign = {**side, **other, "primary_id": "q", "primary_time": "embedded"}
     return Pipeline.model_validate(
-        {"pipeline": name, "lake": f"{folder}/lake", "primary": side, "foreign": foreign, "registry": {"shards": 1}}
+        {
+            "pipeline": name,
+            "lake": lake or f"{folder}/lake",
+            "primary": side,
+            "foreign": foreign,
+            "registry": {"shards": 1},
+        }
     )
 
 

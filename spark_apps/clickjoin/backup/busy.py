@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickjoin.backup.snapshot import under_way
+from clickjoin.lake.location import location
 from clickjoin.lake.snapshot_files import LOG, PinnedTables, look
 from clickjoin.model.errors import BatchError, ClickjoinError
 from clickjoin.schemas import ALL
@@ -34,8 +34,8 @@ def require_idle(pipeline: Pipeline, now: datetime) -> None:
             raise BatchError(
                 f"{pipeline.root}/{table.name}: was committed to {age.total_seconds():.0f} s ago", remedy=remedy
             )
-    seen = look(pipeline.root, "journal")
     try:
+        seen = look(pipeline.root, "journal")
         plans = under_way(PinnedTables(pipeline.root, {"journal": seen.version}), pipeline.pipeline) if seen else []
     except ClickjoinError:
         return
@@ -45,5 +45,5 @@ def require_idle(pipeline: Pipeline, now: datetime) -> None:
 
 def _last_commit(root: str, name: str) -> datetime:
     seen = look(root, name)
-    file = Path(root, name, LOG, f"{seen.version:020}.json") if seen else None
-    return datetime.fromtimestamp(file.stat().st_mtime if file else 0, UTC)
+    file = location(f"{root}/{name}/{LOG}").stored(f"{seen.version:020}.json") if seen else None
+    return datetime.fromtimestamp(file.at if file else 0, UTC)

@@ -36,8 +36,8 @@ class Missing:
     state: str
 
 
-def compare(pipeline: Pipeline, other: Path) -> Iterator[Missing]:
-    """Events in `joined` of the lake or backup in a folder that are not in this lake's, bucket by bucket.
+def compare(pipeline: Pipeline, other: str | Path) -> Iterator[Missing]:
+    """Events in `joined` of the lake or backup at a path or URI that are not in this lake's, bucket by bucket.
 
     Errors: ConfigError where the folder holds no such table, LakeError where one cannot be read.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,13 +10,15 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from clickjoin.lake.tree import Tree, tree
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import EPOCH
 
 NAME = "manifest.json"
 PARTIAL = "partial"
 REMOVING = ".removing"  # ends the name of a backup whose removal has begun
-_LEFT = re.compile(rf"{PARTIAL}|\d{{8}}T\d{{6}}\.\d{{6}}Z{re.escape(REMOVING)}")
+_TIME = r"\d{8}T\d{6}\.\d{6}Z"
+_LEFT = re.compile(rf"{PARTIAL}|{_TIME}{re.escape(REMOVING)}")
 
 
 @dataclass(frozen=True)
@@ -40,21 +41,17 @@ class Manifest:
         """Bytes of all files."""
         return sum(size for size, _ in self.files.values())
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Tree) -> None:
         """Write it into a backup's folder: whole, flushed to disk, or not at all."""
-        beside = folder / f".{NAME}"
-        with beside.open("w", encoding="utf-8") as out:
-            json.dump(asdict(self), out, indent=1)
-            out.flush()
-            os.fsync(out.fileno())
-        beside.replace(folder / NAME)
+        folder.write(NAME, json.dumps(asdict(self), indent=1).encode())
 
 
-def read(folder: Path) -> Manifest:
+def read(folder: Tree | Path) -> Manifest:
     """The manifest of a backup. Errors: LakeError where it is none that this version wrote."""
-    place = folder / NAME
+    folder = _tree(folder)
+    place = f"{folder.root}/{NAME}"
     try:
-        raw: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+        raw: dict[str, Any] = json.loads((folder.read(NAME) or b"").decode())
         raw["files"] = {path: (int(size), str(digest)) for path, (size, digest) in raw["files"].items()}
         found = Manifest(**raw | {"under_way": tuple(raw["under_way"])})
         if datetime.fromisoformat(found.at).tzinfo is None:
@@ -78,21 +75,35 @@ def is_left(name: str) -> bool:
     return bool(_LEFT.fullmatch(name))
 
 
-def dated(home: Path) -> list[tuple[Path, datetime | None]]:
+def left(home: Tree) -> list[Tree]:
+    """Folders of backups that were not finished, or whose removal was not.
+
+    On S3, where a folder gets its name file by file, also those named by a time that have no manifest.
+    """
+    found = [folder for folder in map(home.at, home.children()) if not folder.is_link()]
+    return [
+        folder
+        for folder in found
+        if is_left(folder.name)
+        or (not home.renames_at_once and re.fullmatch(_TIME, folder.name) and folder.size(NAME) is None)
+    ]
+
+
+def dated(home: Tree | Path) -> list[tuple[Tree, datetime | None]]:
     """Folders of the backups of one pipeline, whatever they are called, with their manifests' times, oldest first.
 
     Those whose manifest cannot be read (None) come before all others. A link to a backup is no backup.
     """
-    found = [(place, _at(place)) for place in _whole(home) if not place.is_symlink()]
+    found = [(place, _at(place)) for place in _whole(_tree(home)) if not place.is_link()]
     return sorted(found, key=lambda one: (one[1] is not None, one[1] or EPOCH, one[0].name))
 
 
 def backups(home: Path) -> list[Path]:
-    """Folders of the backups of one pipeline, in the order of `dated`."""
-    return [place for place, _ in dated(home)]
+    """Folders of the backups of one pipeline on a disk, in the order of `dated`."""
+    return [Path(place.root) for place, _ in dated(home)]
 
 
-def find(folder: Path, pipeline: str, at: str) -> tuple[Path, Manifest]:
+def find(folder: Tree, pipeline: str, at: str) -> tuple[Tree, Manifest]:
     """A pipeline's backup in a folder: the newest, or the one called `at`; the folder may be a backup itself.
 
     `at` may also name a link to one. Errors: ConfigError where there is none, LakeError for a manifest that cannot be
@@ -100,38 +111,43 @@ def find(folder: Path, pipeline: str, at: str) -> tuple[Path, Manifest]:
     """
     if not at and _is_whole(folder):
         return folder, _of(folder, pipeline)
-    home = folder / pipeline
-    known = [place.resolve() for place in _whole(home) if place.name == at] if at else backups(home)
+    home = folder.at(pipeline)
+    dates = dated(home)
+    known = [place.resolved() for place in _whole(home) if place.name == at] if at else [place for place, _ in dates]
     if not known:
-        names = ", ".join(place.name for place in backups(home)[-5:])
-        begun = "; one was begun and never finished" if (home / PARTIAL).exists() else ""
+        names = ", ".join(place.name for place, _ in dates[-5:])
+        begun = "; one was begun and never finished" if home.at(PARTIAL).exists() else ""
         raise ConfigError(
-            f"{folder}: holds no backup {f'{at} ' if at else ''}of pipeline {pipeline}{begun}",
+            f"{folder.root}: holds no backup {f'{at} ' if at else ''}of pipeline {pipeline}{begun}",
             remedy=f"Name one of {names}" if names else "Give the folder that `clickjoin backup --to` was given",
         )
     return known[-1], _of(known[-1], pipeline)
 
 
-def _whole(home: Path) -> list[Path]:
-    return [place.parent for place in home.glob(f"*/{NAME}") if _is_whole(place.parent)]
+def _tree(place: Tree | Path) -> Tree:
+    return tree(str(place)) if isinstance(place, Path) else place
 
 
-def _is_whole(folder: Path) -> bool:
-    return (folder / NAME).is_file() and not is_left(folder.resolve().name)
+def _whole(home: Tree) -> list[Tree]:
+    return [place for place in map(home.at, home.children()) if _is_whole(place)]
 
 
-def _at(folder: Path) -> datetime | None:
+def _is_whole(folder: Tree) -> bool:
+    return folder.size(NAME) is not None and not is_left(folder.resolved().name)
+
+
+def _at(folder: Tree) -> datetime | None:
     try:
         return datetime.fromisoformat(read(folder).at)
     except LakeError:
         return None
 
 
-def _of(folder: Path, pipeline: str) -> Manifest:
+def _of(folder: Tree, pipeline: str) -> Manifest:
     found = read(folder)
     if found.pipeline != pipeline:
         raise ConfigError(
-            f"{folder}: is a backup of pipeline {found.pipeline}, not of {pipeline}",
+            f"{folder.root}: is a backup of pipeline {found.pipeline}, not of {pipeline}",
             remedy="Give this pipeline's own backup, or that one's file with --config",
         )
     return found

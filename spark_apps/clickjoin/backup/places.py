@@ -7,8 +7,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clickjoin.config.store import S3
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.places import is_on_s3
+from clickjoin.model.stores import declare
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -16,25 +18,31 @@ if TYPE_CHECKING:
 _GLOB = re.compile(r"[*?[]")
 
 
-def require_apart(pipeline: Pipeline, folder: Path) -> None:
+def absolute(place: str) -> str:
+    """A folder as a command was given it, as an absolute path or a place on S3."""
+    return place.rstrip("/") if is_on_s3(place) else str(Path(place).expanduser().absolute())
+
+
+def reach(pipeline: Pipeline, place: str) -> None:
+    """Have a backup, and what a restore makes beside the lake, lie in the store that the pipeline's file names."""
+    store = pipeline.s3.store if pipeline.s3 != S3() else None
+    for where in filter(is_on_s3, (pipeline.lake, place)):
+        declare(where, store)
+
+
+def require_apart(pipeline: Pipeline, folder: str) -> None:
     """Check that a folder lies neither in the lake nor in a source's folder. Errors: ConfigError."""
-    place = Path(os.path.realpath(folder))
-    taken = {"the lake": Path(pipeline.root)}
+    taken = {"the lake": pipeline.root}
     for name, side in (("primary", pipeline.primary), ("foreign", pipeline.foreign)):
-        if is_on_s3(side.source.path):
-            continue
-        parts = Path(side.source.path).parts
+        parts = side.source.path.split("/")
         fixed = next((at for at, part in enumerate(parts) if _GLOB.search(part)), len(parts) - 1)
-        taken[f"the log folder of {name}.source.path"] = Path(*parts[:fixed])
+        taken[f"the log folder of {name}.source.path"] = "/".join(parts[:fixed]) or "/"
     for what, inside in taken.items():
-        if place.is_relative_to(os.path.realpath(inside)):
+        if _is_inside(folder, inside):
             raise ConfigError(f"{folder}: lies inside {what}, {inside}", remedy="Give a folder apart from it")
 
 
-def require_local(root: str, what: str) -> None:
-    """Check that a lake lies on a disk, where a copy of it can be linked and renamed. Errors: ConfigError."""
-    if is_on_s3(root):
-        raise ConfigError(
-            f"{root}: a lake on S3 is not {what} by this command",
-            remedy="Have the bucket keep versions, or copy the prefix while every DAG and replica is stopped",
-        )
+def _is_inside(place: str, folder: str) -> bool:
+    if is_on_s3(place) or is_on_s3(folder):
+        return f"{place}/".startswith(f"{folder.rstrip('/')}/")
+    return Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))

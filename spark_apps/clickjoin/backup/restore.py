@@ -2,13 +2,15 @@
 
 The lake is made beside the one that is there, which is then given another name. Cut short anywhere it leaves the old
 lake as it was, or none: then no process begins an empty one (see setup.py), and another restore does the rest.
+
+On S3 a rename is a copy of each file. So the lake is first marked as one that is being restored, which nobody reads or
+writes as a lake, and the mark that ends this is the last file that is written.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,11 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.backup.busy import require_idle
-from clickjoin.backup.copying import Vanished, alone, copy, digest, flush, folders, settle, written_to
+from clickjoin.backup.copying import written_to
 from clickjoin.backup.manifest import Manifest, dated, find
-from clickjoin.lake.restored import MARK, STAGING
+from clickjoin.backup.places import reach
+from clickjoin.lake.restored import MARK, STAGING, begin, begun
 from clickjoin.lake.restored_log import UNKNOWN, continue_after
 from clickjoin.lake.snapshot_files import look, require_version
+from clickjoin.lake.tree import Found, Tree, tree
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS
@@ -30,7 +34,7 @@ from clickjoin.model.reporter import Reporter
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
-_WORKERS = 4
+_WORKERS, _REQUESTS = 4, 16  # the last: files at a time where each is a request
 _ROOM = "The lake is as it was; make room or fix permissions beside it, and restore again"
 _AGAIN = "Restore again: until then nothing is joined, so nothing can be joined twice"
 _GAP_TRIES = 20
@@ -38,25 +42,30 @@ _GAP_TRIES = 20
 
 @dataclass(frozen=True)
 class Restored:
-    """What was restored, or would be: the backup, its manifest, where the old lake is now, versions by table."""
+    """What was restored, or would be: where from, its manifest, where the old lake is now, versions by table."""
 
-    backup: Path
+    place: str
     manifest: Manifest
     aside: str | None
     versions: dict[str, int]
+
+    @property
+    def backup(self) -> Path:
+        """The backup's folder, where it lies on a disk."""
+        return Path(self.place)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         held = self.manifest
         return {
-            "backup": str(self.backup), "at": held.at, "under_way": list(held.under_way), "files": len(held.files),
+            "backup": self.place, "at": held.at, "under_way": list(held.under_way), "files": len(held.files),
             "bytes": held.size, "aside": self.aside, "versions": self.versions,
         }  # fmt: skip
 
 
 def restore(
     pipeline: Pipeline,
-    folder: Path,
+    folder: str | Path,
     at: str,
     report_line: Reporter,
     *,
@@ -68,127 +77,159 @@ def restore(
     Errors: ConfigError where there is no such backup, LakeError for one that is damaged, BatchError where a process
     works on the lake as far as is known (unless `force`).
     """
-    place, held = find(folder, pipeline.pipeline, at)
-    if not at and place != folder:
+    reach(pipeline, str(folder))
+    place, held = find(tree(str(folder)), pipeline.pipeline, at)
+    if not at and place.root != str(folder):
         _say_passed_over(place.parent, report_line)
     if dry_run:
         _check(place, held)
-        return Restored(place, held, None, dict(held.tables))
-    root = Path(pipeline.root)
-    with written_to(root, _ROOM):
-        root.parent.mkdir(parents=True, exist_ok=True)
-    with written_to(root, _ROOM), alone(root.with_name(f".{root.name}.restore.lock"), "another restore"):
+        return Restored(place.root, held, None, dict(held.tables))
+    root = tree(pipeline.root)
+    with written_to(root.root, _ROOM):
+        root.parent.make(shared=True)
+    with written_to(root.root, _ROOM), root.parent.alone(f".{root.name}.restore.lock", "another restore"):
         if not force:
             require_idle(pipeline, datetime.now(UTC))
-        staging = Path(f"{root}{STAGING}")
+        staging = root.beside(STAGING)
         _stage(place, held, staging)
         failpoint.reach("restore-copied")
-        return _swap(root, staging, Restored(place, held, None, {}), report_line)
+        return _swap(root, staging, Restored(place.root, held, None, {}), report_line)
 
 
-def _say_passed_over(home: Path, report_line: Reporter) -> None:
+def _say_passed_over(home: Tree, report_line: Reporter) -> None:
     """Name the backups whose age nobody can tell: one of them may be newer than the one that was chosen."""
     for place, at in dated(home):
         if at is None:
-            report_line(f"{place}: its manifest cannot be read; it was passed over")
+            report_line(f"{place.root}: its manifest cannot be read; it was passed over")
 
 
-def _check(place: Path, held: Manifest) -> None:
+def _check(place: Tree, held: Manifest) -> None:
     def one(path: str) -> None:
         try:
-            found = (place / path).stat().st_size, digest(place / path)
+            found = place.digest(path)
         except OSError as error:
-            raise _damaged(place / path, error.strerror or str(error)) from error
-        _require(place / path, found, held.files[path])
+            raise _damaged(place, path, error.strerror or str(error)) from error
+        _require(place, path, found, held.files[path])
 
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(one, held.files))
 
 
-def _stage(place: Path, held: Manifest, staging: Path) -> None:
+def _stage(place: Tree, held: Manifest, staging: Tree) -> None:
     """Copy a backup to beside the lake, each file checked on the way."""
     if staging.exists():  # of a restore that was cut short: a copy, and nothing else
-        shutil.rmtree(staging)
-    staging.mkdir(mode=0o700)
-    folders(staging, held.files)
+        staging.discard()
+    staging.make()
+    staging.prepare(held.files)
 
     def one(path: str) -> None:
         try:
-            found = copy(place / path, staging / path)
-        except Vanished as error:
-            raise _damaged(place / path, "it is gone") from error
-        _require(place / path, found, held.files[path])
+            found = staging.copy(path, place)
+        except FileNotFoundError as error:
+            raise _damaged(place, path, "it is gone") from error
+        _require(place, path, found, held.files[path])
 
-    with ThreadPoolExecutor(_WORKERS) as pool:
+    with ThreadPoolExecutor(_WORKERS if staging.renames_at_once else _REQUESTS) as pool:
         list(pool.map(one, held.files))
-    settle(place, staging)
-    for name, version in held.tables.items():
-        require_version(str(staging), name, version, held.data[name])
-
-
-def _require(file: Path, found: tuple[int, str], wanted: tuple[int, str]) -> None:
-    if found != wanted:
-        raise _damaged(
-            file, f"{found[0]} bytes, SHA-256 {found[1][:12]}…; its manifest says {wanted[0]}, {wanted[1][:12]}…"
+    staging.settle(place)
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        list(
+            pool.map(lambda name: require_version(staging.root, name, held.tables[name], held.data[name]), held.tables)
         )
 
 
-def _damaged(file: Path, why: str) -> LakeError:
-    return LakeError(f"{file}: the backup is damaged ({why})", remedy="The lake is as it was; restore another (--at)")
+def _require(place: Tree, path: str, found: Found, wanted: Found) -> None:
+    if found != wanted:
+        raise _damaged(
+            place, path, f"{found[0]} bytes, SHA-256 {found[1][:12]}…; its manifest says {wanted[0]}, {wanted[1][:12]}…"
+        )
 
 
-def _swap(root: Path, staging: Path, done: Restored, report_line: Reporter) -> Restored:
+def _damaged(place: Tree, path: str, why: str) -> LakeError:
+    return LakeError(
+        f"{place.root}/{path}: the backup is damaged ({why})", remedy="The lake is as it was; restore another (--at)"
+    )
+
+
+def _swap(root: Tree, staging: Tree, done: Restored, report_line: Reporter) -> Restored:
     now = datetime.now(UTC)
-    aside = _put_aside(root, now)
-    if aside:
-        report_line(f"{root}: put aside as {aside}")
-    with written_to(root, _AGAIN):
-        flush(root.parent)
+    with written_to(root.root, _AGAIN):
+        aside = _put_aside(root, now) if root.renames_at_once else _move_aside(root, now)
+        if aside:
+            report_line(f"{root.root}: put aside as {aside}")
         failpoint.reach("restore-put-aside")
         # After it was put aside: from now on no commit can lengthen its logs.
-        versions = {
-            name: continue_after(str(staging), name, _newest(root, name, held), int(now.timestamp() * MICROS))
-            for name, held in done.manifest.tables.items()
-        }
+        at, held, asides = int(now.timestamp() * MICROS), done.manifest.tables, _asides(root)
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            after = pool.map(
+                lambda name: continue_after(staging.root, name, _newest(asides, name, held[name]), at), held
+            )
+            versions = dict(zip(held, after, strict=True))
         note = {
-            "backup": str(done.backup),
+            "backup": done.place,
             "taken": done.manifest.at,
             "restored": now.isoformat(),
             "id": uuid.uuid4().hex,
         }
-        (staging / MARK).write_text(json.dumps(note), encoding="utf-8")
-        os.sync()
+        staging.write(MARK, json.dumps(note).encode())
+        if root.renames_at_once:
+            os.sync()
         failpoint.reach("restore-made")
         _into_place(root, staging)
-    return Restored(done.backup, done.manifest, aside or next(reversed(_asides(root)), None), versions)
+    return Restored(done.place, done.manifest, aside or next(reversed(_asides(root)), None), versions)
 
 
-def _put_aside(root: Path, now: datetime) -> str | None:
+def _put_aside(root: Tree, now: datetime) -> str | None:
     if not root.exists():
         return None
-    aside = f"{root}.put-aside-{now:%Y%m%dT%H%M%S.%fZ}"
+    aside = root.beside(_name_aside(now))
     root.rename(aside)
-    return aside
+    return aside.root
 
 
-def _newest(root: Path, name: str, held: int) -> int:
+def _name_aside(now: datetime) -> str:
+    return f".put-aside-{now:%Y%m%dT%H%M%S.%fZ}"
+
+
+def _move_aside(root: Tree, now: datetime) -> str | None:
+    """The same file by file, under the mark; a restore that was cut short is gone on with.
+
+    Where that had put all of it aside, what is in the lake's place now is a part of its copy, and is removed.
+    """
+    said = begun(root.root)
+    aside = root.parent.at(said["aside"].rpartition("/")[2]) if said else root.beside(_name_aside(now))
+    if not said:
+        if old := root.read(MARK):
+            aside.write(MARK, old)
+        begin(root.root, aside.root, now, placing=False)
+        failpoint.reach("restore-begun")
+    if said and said["placing"]:
+        root.remove(path for path in root.files() if path != MARK)
+    else:
+        root.rename(aside, but=MARK)
+        failpoint.reach("restore-moved")
+        begin(root.root, aside.root, now, placing=True)
+    return aside.root if aside.exists() else None
+
+
+def _newest(asides: list[str], name: str, held: int) -> int:
     """The newest version that a table ever had in this place, from all lakes that were put aside."""
-    known = [seen.version for lake in _asides(root) if (seen := look(lake, name))]
+    known = [seen.version for lake in asides if (seen := look(lake, name))]
     return max(known, default=held + UNKNOWN)
 
 
-def _asides(root: Path) -> list[str]:
-    return sorted(map(str, root.parent.glob(f"{root.name}.put-aside-*")))
+def _asides(root: Tree) -> list[str]:
+    names = [name for name in root.parent.children() if name.startswith(f"{root.name}.put-aside-")]
+    return [root.parent.at(name).root for name in names]
 
 
-def _into_place(root: Path, staging: Path) -> None:
+def _into_place(root: Tree, staging: Tree) -> None:
     """The one step that makes the restored lake the pipeline's."""
     for _ in range(_GAP_TRIES):
         try:
-            staging.rename(root)
-            flush(root.parent)
+            staging.rename(root, last=MARK)
             return
         except OSError:  # a process that slept has made the folder again for a file of its own
-            if _put_aside(root, datetime.now(UTC)) is None:
+            if not root.renames_at_once or _put_aside(root, datetime.now(UTC)) is None:
                 raise
-    raise LakeError(f"{root}: is made again and again by another process", remedy=f"Stop it. {_AGAIN}")
+    raise LakeError(f"{root.root}: is made again and again by another process", remedy=f"Stop it. {_AGAIN}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.backup import manifest
-from clickjoin.backup.copying import Vanished, alone, copy, digest, flush, folders, settle, written_to
+from clickjoin.backup.copying import Vanished, written_to
 from clickjoin.backup.manifest import PARTIAL, REMOVING, Manifest
-from clickjoin.backup.places import require_apart
+from clickjoin.backup.places import reach, require_apart
 from clickjoin.backup.snapshot import Looks, cut, looks, named, under_way
+from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.lake.snapshot_files import LOG, PinnedTables, data_files, log_files, require_version
 from clickjoin.lake.table_format import formats
+from clickjoin.lake.tree import Found, Tree, tree
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import EPOCH
@@ -26,26 +26,31 @@ from clickjoin.model.reporter import Reporter
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
-_TRIES, _WORKERS = 3, 4
+_TRIES, _WORKERS, _REQUESTS = 3, 4, 16  # the last: files at a time where each is a request
 _REPORTS = "_quality"  # pages that stand beside the tables
 _ROOM = "Make room or fix its permissions, then call it again: what is there now is no backup, and it goes on from it"
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A backup that is whole: its folder, what it holds, and how many of its files and bytes had to be copied."""
+    """A backup that is whole: where it lies, what it holds, and how many of its files and bytes had to be copied."""
 
-    folder: Path
+    place: str
     manifest: Manifest
     copied: int
     copied_bytes: int
     removed: tuple[str, ...]
 
+    @property
+    def folder(self) -> Path:
+        """Its folder, where it lies on a disk."""
+        return Path(self.place)
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         held = self.manifest
         return {
-            "backup": str(self.folder), "at": held.at, "tables": dict(held.tables), "under_way": list(held.under_way),
+            "backup": self.place, "at": held.at, "tables": dict(held.tables), "under_way": list(held.under_way),
             "files": len(held.files), "bytes": held.size, "copied": self.copied, "copied_bytes": self.copied_bytes,
             "removed": list(self.removed),
         }  # fmt: skip
@@ -62,40 +67,48 @@ class _Wanted:
     under_way: tuple[str, ...]
 
 
-def take(pipeline: Pipeline, to: Path, report_line: Reporter, *, wait: float, keep: int | None = None) -> Taken:
+def take(pipeline: Pipeline, to: str | Path, report_line: Reporter, *, wait: float, keep: int | None = None) -> Taken:
     """Copy a lake as it stands at one moment to `to/<pipeline>/<time>`; of those so named keep the newest `keep`.
+
+    `to`: a folder of a disk, or a place on S3.
 
     Errors: ConfigError for a folder that will not do, CommitConflict where no quiet moment comes within `wait` seconds,
     LakeError for a lake that is damaged and a disk that is full.
     """
-    require_apart(pipeline, to)
+    require_apart(pipeline, str(to))
+    reach(pipeline, str(to))
+    if half := half_restored(pipeline.root):
+        raise cut_short(pipeline.root, half)
     formats(pipeline.root)  # of a newer lake, who knows what there is to copy
-    home = to / pipeline.pipeline
-    with written_to(home, _ROOM):
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with written_to(home, _ROOM), alone(home / ".lock", "another backup"):
+    home = tree(str(to)).at(pipeline.pipeline)
+    with written_to(home.root, _ROOM):
+        home.make()
+    with written_to(home.root, _ROOM), home.alone(".lock", "another backup"):
         return _take(pipeline, home, report_line, wait, keep)
 
 
-def _take(pipeline: Pipeline, home: Path, report_line: Reporter, wait: float, keep: int | None) -> Taken:
-    known, partial = _newest(home), home / PARTIAL
-    partial.mkdir(mode=0o700, exist_ok=True)
+def _take(pipeline: Pipeline, home: Tree, report_line: Reporter, wait: float, keep: int | None) -> Taken:
+    known, partial = _newest(home), home.at(PARTIAL)
+    partial.make()
     for _ in range(_TRIES):
         seen = cut(pipeline.root, wait)
         at, wanted = max(datetime.now(UTC), known.at + timedelta(microseconds=1)), _wanted(pipeline, seen)
         try:
-            copier = _Copier(Path(pipeline.root), partial, known)
+            copier = _Copier(tree(pipeline.root), partial, known)
             files = copier.all(wanted)
         except Vanished as gone:
-            _require_collected(pipeline.root, Path(str(gone)))
-            report_line(f"{gone}: was collected while it was to be copied; beginning again, with what is there already")
+            _require_collected(pipeline.root, str(gone))
+            report_line(
+                f"{pipeline.root}/{gone}: was collected while it was to be copied; beginning again, with what is "
+                "there already"
+            )
             continue
         if _same_folders(pipeline.root, wanted.looks):
             versions = {name: seen.version for name, seen in wanted.looks.items()}
             whole = Manifest(pipeline.pipeline, pipeline.root, at.isoformat(), versions, wanted.counts,
                              wanted.under_way, files)  # fmt: skip
-            folder = _finish(home, whole, at)
-            return Taken(folder, whole, copier.copied, copier.bytes, _prune(home, keep, folder))
+            name = _finish(home, whole, at)
+            return Taken(home.at(name).root, whole, copier.copied, copier.bytes, _prune(home, keep, name))
         report_line(f"{pipeline.root}: tables were put in the place of others meanwhile; beginning again")
     raise LakeError(
         f"{pipeline.root}: {_TRIES} times in a row files were collected before they could be copied",
@@ -106,7 +119,7 @@ def _take(pipeline: Pipeline, home: Path, report_line: Reporter, wait: float, ke
 def _wanted(pipeline: Pipeline, seen: Looks) -> _Wanted:
     root, versions = pipeline.root, {name: found.version for name, found in seen.items()}
     plans = under_way(PinnedTables(root, versions), pipeline.pipeline)
-    wanted = _Wanted(seen, {}, _reports(root), {}, tuple(plan.token for plan in plans))
+    wanted = _Wanted(seen, {}, list(tree(root).files(_REPORTS)), {}, tuple(plan.token for plan in plans))
     for name, version in versions.items():
         older = {at for table, at in named(plans) if table == name}
         for at in older | {version}:
@@ -116,88 +129,88 @@ def _wanted(pipeline: Pipeline, seen: Looks) -> _Wanted:
     return wanted
 
 
-def _reports(root: str) -> list[str]:
-    return [str(place.relative_to(root)) for place in Path(root, _REPORTS).rglob("*") if place.is_file()]
-
-
 @dataclass(frozen=True)
 class _Known:
     """The backup before this one, whose data files need not be copied again."""
 
-    folder: Path
-    files: Mapping[str, tuple[int, str]]
+    folder: Tree
+    files: Mapping[str, Found]
     at: datetime
 
 
-def _newest(home: Path) -> _Known:
+def _newest(home: Tree) -> _Known:
     folder, at = (manifest.dated(home) or [(home, None)])[-1]
     return _Known(folder, manifest.read(folder).files, at) if at else _Known(home, {}, EPOCH)
 
 
 class _Copier:
-    """Copies files into a backup that is not whole yet; counts what it had to copy."""
+    """Copies files into a backup that is not whole yet; counts what it had to copy from the lake."""
 
-    def __init__(self, root: Path, target: Path, known: _Known) -> None:
+    def __init__(self, root: Tree, target: Tree, known: _Known) -> None:
         self._root, self._target, self._known = root, target, known
+        self._there: dict[str, int] = {}
         self.copied = self.bytes = 0
 
-    def all(self, wanted: _Wanted) -> dict[str, tuple[int, str]]:
+    def all(self, wanted: _Wanted) -> dict[str, Found]:
         """Copy all that is wanted, and remove all else; returns bytes and SHA-256 by path. Errors: Vanished."""
         paths = sorted([*wanted.data, *wanted.other])
         self._clear(wanted)
-        folders(self._target, paths)
-        with ThreadPoolExecutor(_WORKERS) as pool:
+        self._target.prepare(paths)
+        with ThreadPoolExecutor(_WORKERS if self._target.renames_at_once else _REQUESTS) as pool:
             found = dict(zip(paths, pool.map(lambda path: self._one(path, wanted.data.get(path)), paths), strict=True))
-        settle(self._root, self._target)
-        for name, seen in wanted.looks.items():
-            require_version(str(self._target), name, seen.version, wanted.counts[name])
+        self._target.settle(self._root)
+        looks = wanted.looks
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            list(pool.map(lambda n: require_version(self._target.root, n, looks[n].version, wanted.counts[n]), looks))
         return found
 
     def _clear(self, wanted: _Wanted) -> None:
         """Remove what an attempt that was cut short has left and this one does not want."""
-        for place in [place for place in self._target.rglob("*") if place.is_file()]:
-            if str(place.relative_to(self._target)) not in wanted.data:
-                place.unlink()
+        found = self._target.files()
+        self._there = {path: size for path, size in found.items() if path in wanted.data}
+        self._target.remove(path for path in found if path not in self._there)
 
-    def _one(self, path: str, size: int | None) -> tuple[int, str]:
-        target = self._target / path
+    def _one(self, path: str, size: int | None) -> Found:
         if size is None:  # a log's files and reports may be written again under the same name
-            found = copy(self._root / path, target)
-        elif target.is_file() and target.stat().st_size == size:
-            return size, digest(target)
-        elif self._known.files.get(path, (None, ""))[0] == size and self._linked(path):
+            found = self._copy(path)
+        elif self._there.get(path) == size:
+            return self._target.digest(path)
+        elif self._known.files.get(path, (None, ""))[0] == size and self._lent(path):
             return self._known.files[path]
         else:
-            found = copy(self._root / path, target)
+            found = self._copy(path)
             if found[0] != size:
-                target.unlink()
+                self._target.remove([path])
                 raise LakeError(
-                    f"{self._root / path}: is {found[0]} bytes long, and its table's log says {size}",
+                    f"{self._root.root}/{path}: is {found[0]} bytes long, and its table's log says {size}",
                     remedy="Run `clickjoin verify --repair`, then take a backup",
                 )
         failpoint.reach("backup-file")
         self.copied, self.bytes = self.copied + 1, self.bytes + found[0]
         return found
 
-    def _linked(self, path: str) -> bool:
-        """Whether the backup before this one holds the file, whole, and lends it a second name."""
-        held = self._known.folder / path
+    def _copy(self, path: str) -> Found:
         try:
-            if held.stat().st_size == self._known.files[path][0]:
-                os.link(held, self._target / path)
-                return True
-        except OSError:  # gone, or a file system without links
-            pass
-        return False
+            return self._target.copy(path, self._root)
+        except FileNotFoundError as error:
+            raise Vanished(path) from error
+
+    def _lent(self, path: str) -> bool:
+        """Whether the backup before this one holds the file, whole, and it could be had from there unread."""
+        held = self._known.folder
+        try:
+            return held.size(path) == self._known.files[path][0] and self._target.lend(path, held)
+        except FileNotFoundError:
+            return False
 
 
-def _require_collected(root: str, gone: Path) -> None:
+def _require_collected(root: str, gone: str) -> None:
     """Check that the newest version of a table does without a file that is gone. Errors: LakeError."""
-    name, _, path = str(gone.relative_to(root)).partition("/")
+    name, _, path = gone.partition("/")
     seen = looks(root).get(name)
     if seen and path in data_files(root, name, seen.version):
         raise LakeError(
-            f"{gone}: is gone, and version {seen.version} of its table names it",
+            f"{root}/{gone}: is gone, and version {seen.version} of its table names it",
             remedy="Run `clickjoin verify --repair`, then take a backup",
         )
 
@@ -207,24 +220,24 @@ def _same_folders(root: str, before: Looks) -> bool:
     return all(name in now and now[name].log == seen.log for name, seen in before.items())
 
 
-def _finish(home: Path, whole: Manifest, at: datetime) -> Path:
-    whole.write(home / PARTIAL)
-    flush(home / PARTIAL)
+def _finish(home: Tree, whole: Manifest, at: datetime) -> str:
+    partial, name = home.at(PARTIAL), manifest.name_of(at)
+    whole.write(partial)
     failpoint.reach("backup-written")
-    folder = home / manifest.name_of(at)
-    (home / PARTIAL).rename(folder)
-    flush(home)
-    return folder
+    partial.rename(home.at(name), last=manifest.NAME)
+    return name
 
 
-def _prune(home: Path, keep: int | None, taken: Path) -> tuple[str, ...]:
+def _prune(home: Tree, keep: int | None, taken: str) -> tuple[str, ...]:
     """Remove all but the newest `keep` of the backups that are called as they were; nothing that others put there."""
     own = [folder for folder, at in manifest.dated(home) if at and folder.name == manifest.name_of(at)]
-    old = [folder for folder in (own[:-keep] if keep else []) if folder != taken]
+    old = [folder for folder in (own[:-keep] if keep else []) if folder.name != taken]
     for folder in old:
-        left = folder.rename(folder.with_name(f"{folder.name}{REMOVING}"))  # first: from here on it is no backup
-        (left / manifest.NAME).unlink()
-    for folder in home.iterdir():  # also what an earlier removal has left that was cut short
-        if manifest.is_left(folder.name) and folder.is_dir() and not folder.is_symlink():
-            shutil.rmtree(folder)
+        if home.renames_at_once:
+            folder.rename(folder.beside(REMOVING))  # first: from here on it is no backup
+            folder.beside(REMOVING).remove([manifest.NAME])
+        else:
+            folder.discard(first=manifest.NAME)
+    for folder in manifest.left(home):  # also what an earlier removal has left that was cut short
+        folder.discard()
     return tuple(folder.name for folder in old)

@@ -18,25 +18,25 @@ from clickjoin.model.errors import ConfigError
 @app.command()
 def backup(
     config: Config,
-    to: Annotated[Path, typer.Option("--to", help="folder for backups; each is <folder>/<pipeline>/<time>")],
+    to: Annotated[
+        str, typer.Option("--to", help="folder, or s3://BUCKET/PREFIX, for backups; each is <folder>/<pipeline>/<time>")
+    ],
     wait: Annotated[float, typer.Option(min=0, help="seconds to wait for a moment at which nothing is committed")] = 30,
     keep: Annotated[int | None, typer.Option(min=1, help="remove all but the newest so many; default: none")] = None,
     as_json: Json = False,
 ) -> None:
     """Copy the whole lake as it stands at one moment, while joins run."""
-    from clickjoin.backup.places import require_local
+    from clickjoin.backup.places import absolute
     from clickjoin.backup.take import take
 
-    pipeline = load(config)
-    require_local(pipeline.root, "copied")
-    taken = take(pipeline, to.expanduser().absolute(), console.batch_line(as_json), wait=wait, keep=keep)
+    taken = take(load(config), absolute(to), console.batch_line(as_json), wait=wait, keep=keep)
     console_backup.taken(taken.to_dict(), as_json)
 
 
 @app.command()
 def restore(
     config: Config,
-    source: Annotated[Path, typer.Option("--from", help="folder that `clickjoin backup --to` was given")],
+    source: Annotated[str, typer.Option("--from", help="folder that `clickjoin backup --to` was given")],
     at: Annotated[str, typer.Option(help="name of a backup in it; default: the newest")] = "",
     force: Annotated[
         bool, typer.Option("--force", help="although the lake looks as if a process worked on it")
@@ -45,25 +45,23 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Put a backup in the lake's place, and the lake aside. Stop joins first; afterwards drain, and compare."""
-    from clickjoin.backup.places import require_local
+    from clickjoin.backup.places import absolute
     from clickjoin.backup.restore import restore as put_back
 
-    report_line, folder = console.batch_line(as_json), source.expanduser().absolute()
     pipeline = load(config)
-    require_local(pipeline.root, "put back")
-    done = put_back(pipeline, folder, at, report_line, force=force, dry_run=dry_run)
-    before = Path(pipeline.root) if dry_run else done.aside and Path(done.aside)
-    lost = _shards_lost(before, done.backup if dry_run else Path(pipeline.root)) if before else []
+    done = put_back(pipeline, absolute(source), at, console.batch_line(as_json), force=force, dry_run=dry_run)
+    before = pipeline.root if dry_run else done.aside
+    lost = _shards_lost(before, done.place if dry_run else pipeline.root) if before else []
     console_backup.restored(done.to_dict() | {"timeline": lost}, as_json, config=config, dry_run=dry_run)
 
 
-def _shards_lost(before: Path, after: Path) -> list[dict[str, Any]]:
+def _shards_lost(before: str, after: str) -> list[dict[str, Any]]:
     """What the timeline of shards loses by a restore; nothing where the lake before cannot be read any more."""
     from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.report.shards import dropped
 
     try:
-        return dropped(DeltaReader(str(before)), DeltaReader(str(after)))
+        return dropped(DeltaReader(before), DeltaReader(after))
     except Exception as error:  # it is done: a lake that was put aside because it is damaged says no more
         console.report_error(f"{before}: its timeline of shards cannot be read ({type(error).__name__})")
         return []
@@ -72,15 +70,18 @@ def _shards_lost(before: Path, after: Path) -> list[dict[str, Any]]:
 @app.command()
 def compare(
     config: Config,
-    aside: Annotated[Path, typer.Option(help="the lake that a restore has put aside, or another backup")],
+    aside: Annotated[str, typer.Option(help="the lake that a restore has put aside, or another backup")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="a new file for the events, as JSON lines")] = None,
     as_json: Json = False,
 ) -> None:
     """Events that the lake put aside had joined and this one has not; exit code 1 if there are any."""
     from clickjoin.backup.compare import by_state
     from clickjoin.backup.compare import compare as find
+    from clickjoin.backup.places import absolute, reach
 
-    found = list(find(load(config), aside.expanduser().absolute()))
+    pipeline, other = load(config), absolute(aside)
+    reach(pipeline, other)
+    found = list(find(pipeline, other))
     if out:
         try:
             with out.open("x", encoding="utf-8") as lines:

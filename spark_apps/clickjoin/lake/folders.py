@@ -7,7 +7,7 @@ reader finds the whole table or none: never one that ends with an older version.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -101,3 +101,13 @@ def _names(files: pafs.FileSystem, path: str) -> list[str]:
 def _each(do: Callable[[str], object], names: Sequence[str]) -> None:
     with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(do, names))
+
+
+def by_table(paths: Sequence[str], order: Callable[[Sequence[str]], list[list[str]]]) -> Iterator[list[str]]:
+    """Groups of files in which each table's are made or removed, one group after the other."""
+    tables: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _, rest = path.partition("/")
+        tables.setdefault(folder if rest else "", []).append(rest or path)
+    for folder, names in sorted(tables.items()):
+        yield from ([f"{folder}/{name}".lstrip("/") for name in group] for group in order(names) if group)
