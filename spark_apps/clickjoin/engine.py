@@ -21,7 +21,7 @@ from clickjoin.lake.clock import LakeClock
 from clickjoin.lake_setup import initialise
 from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
-from clickjoin.model.errors import DataFileGone, FilesGone, SourceMoved
+from clickjoin.model.errors import DataFileGone, ExecutorLost, FilesGone, SourceMoved
 from clickjoin.model.ids import MICROS
 from clickjoin.model.replica import replica_name
 from clickjoin.model.split import Problem, Split
@@ -31,6 +31,7 @@ from clickjoin.retry.due import Waiting, look_ahead
 from clickjoin.retry.redrive import redrive
 from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Source
+from clickjoin.sources.reach import driver_reads
 from clickjoin.spark.failures import translate
 from clickjoin.spark.session import tune_codegen
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 SETTLING_SECONDS = 15.0
 _MOVES = 3
-_PASSING = (FilesGone, SourceMoved, DataFileGone)
+_PASSING = (FilesGone, SourceMoved, DataFileGone, ExecutorLost)
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,18 @@ class Engine:
         """`agreeing`: refuse tables that do not fit together, as whoever repairs them must not."""
         self.replica = replica_name(replica)
         self.lake = SparkTables(spark, pipeline.root)
+        here = frozenset[str]() if sources else driver_reads(spark, pipeline)
         initialise(pipeline, self.lake.delta, agreeing=agreeing)
         self.pipeline = pipeline = with_types(pipeline, self.lake.delta)  # by now those of the table
         self.adapter = adapter_of(pipeline)
         now = time.time if clock else LakeClock(pipeline.root)  # files' own times are set by no clock that is given
         tasks = pipeline.batch.parallelism
         self.sources: dict[str, Source] = dict(
-            sources or {item.name: open_source(item.source, now=now, tasks=tasks) for item in pipeline.inputs}
+            sources
+            or {
+                item.name: open_source(item.source, now=now, tasks=tasks, here=item.source.path in here)
+                for item in pipeline.inputs
+            }
         )
         self.clock = clock = clock or now
         self.join = Dispatcher(pipeline, self.lake.delta, replica, "join", self.sources, clock)
@@ -261,7 +267,7 @@ class Engine:
         return Settled(plan, row)
 
     def _carry_through(self, ctx: Context) -> dict[str, tuple[Split, ...]]:
-        """Run the batch; again at once where a log was renamed, packed or cut meanwhile, or its own files went."""
+        """Run the batch; again at once where a log was renamed, packed or cut, or files or an executor went."""
         for _ in range(_MOVES):
             try:
                 return run_batch(ctx, self.sources)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,15 +32,22 @@ Joining = Annotated[
 SparkConnect = Annotated[
     str, typer.Option(help="Spark Connect address (sc://…), or a file that holds it", envvar="CLICKJOIN_SPARK_CONNECT")
 ]
+Master = Annotated[
+    str,
+    typer.Option(help="a cluster that this process is the driver of (spark://…)", envvar="CLICKJOIN_SPARK_MASTER"),
+]
 
 
-def connected(spark_connect: str, pipeline: Pipeline) -> Any:
-    """A Spark session for a pipeline: on a server, or in this process.
+def connected(spark: tuple[str, str], pipeline: Pipeline) -> Any:
+    """A Spark session for a pipeline: on a server, or in this process, which may be the driver of a cluster.
 
-    Errors: ConfigError where the address cannot be read.
+    `spark`: the options --spark-connect and --master.
+
+    Errors: ConfigError where both are given, or the address cannot be read.
     """
     from clickjoin.spark import session
 
+    spark_connect, master = _one_of(*spark)
     if spark_connect and not spark_connect.startswith("sc://"):
         try:
             spark_connect = Path(spark_connect).read_text(encoding="utf-8").strip()
@@ -48,16 +56,41 @@ def connected(spark_connect: str, pipeline: Pipeline) -> Any:
                 f"{spark_connect}: cannot be read ({error})", remedy="Give sc://… or a file that holds it"
             ) from error
     with console.starting("starting Spark" if not spark_connect else "connecting to Spark"):
-        return session.connect(spark_connect) if spark_connect else session.in_process(s3=pipeline.needs_s3)
+        if spark_connect:
+            return session.connect(spark_connect)
+        return session.in_process(s3=pipeline.needs_s3, master=master)
+
+
+def _one_of(spark_connect: str, master: str) -> tuple[str, str]:
+    """What is given on the command line goes before the environment. Errors: ConfigError where both are given alike."""
+    of_environment = [
+        os.environ.get("CLICKJOIN_SPARK_CONNECT") == spark_connect,
+        os.environ.get("CLICKJOIN_SPARK_MASTER") == master,
+    ]
+    if not (spark_connect and master):
+        return spark_connect, master
+    if of_environment[0] == of_environment[1]:
+        raise ConfigError(
+            "--spark-connect (CLICKJOIN_SPARK_CONNECT) and --master (CLICKJOIN_SPARK_MASTER) are both given: either a "
+            "server runs the batches, or this process is the driver of a cluster",
+            remedy="Leave one of them out; a server that works on a cluster is started with that master itself",
+        )
+    return ("", master) if of_environment[0] else (spark_connect, "")
 
 
 def run_job(
-    name: str, pipeline: Pipeline, replica: str = "", *, spark_connect: str = "", as_json: bool, **arguments: Any
+    name: str,
+    pipeline: Pipeline,
+    replica: str = "",
+    *,
+    spark: tuple[str, str] = ("", ""),
+    as_json: bool,
+    **arguments: Any,
 ) -> dict[str, Any]:
     """Run a job of the table, on a session of its own if it needs one; returns its summary."""
     job = JOBS[name]
-    spark = connected(spark_connect, pipeline) if job.needs_spark else None
-    return job.run(spark, pipeline, replica, console.batch_line(as_json), **arguments)
+    session = connected(spark, pipeline) if job.needs_spark else None
+    return job.run(session, pipeline, replica, console.batch_line(as_json), **arguments)
 
 
 def writable(config: Path) -> Pipeline:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from clickjoin.cli import console
-from clickjoin.cli.base import Config, Json, Replica, SparkConnect, app, run_job
+from clickjoin.cli.base import Config, Json, Master, Replica, SparkConnect, app, run_job
 from clickjoin.config import load
 from clickjoin.model.times import parse_date
 
@@ -17,6 +17,7 @@ def verify(
     config: Config,
     replica: Replica = "main",
     spark_connect: SparkConnect = "",
+    master: Master = "",
     as_json: Json = False,
     since: Annotated[
         str | None,
@@ -39,7 +40,7 @@ def verify(
         "verify",
         pipeline,
         replica,
-        spark_connect=spark_connect,
+        spark=(spark_connect, master),
         as_json=as_json,
         since=since,
         until=until,
@@ -55,6 +56,7 @@ def quality(
     config: Config,
     replica: Replica = "main",
     spark_connect: SparkConnect = "",
+    master: Master = "",
     as_json: Json = False,
     date: Annotated[str | None, typer.Option(help="date of event time, UTC; default: yesterday")] = None,
 ) -> None:
@@ -62,6 +64,6 @@ def quality(
     pipeline = load(config)
     if date:
         parse_date(date)  # said before Spark takes its time to start
-    result = run_job("quality", pipeline, replica, spark_connect=spark_connect, as_json=as_json, date=date)
+    result = run_job("quality", pipeline, replica, spark=(spark_connect, master), as_json=as_json, date=date)
     console.graded(result, as_json)
     raise typer.Exit(0 if result["ok"] else 1)

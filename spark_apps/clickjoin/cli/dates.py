@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from clickjoin.cli import console, console_dates
-from clickjoin.cli.base import Config, Json, Replica, SparkConnect, app, run_job, small_tables, writable
+from clickjoin.cli.base import Config, Json, Master, Replica, SparkConnect, app, run_job, small_tables, writable
 from clickjoin.config import load
 from clickjoin.model.errors import DateError
 
@@ -22,6 +22,7 @@ def close_date(
     config: Config,
     replica: Replica = "main",
     spark_connect: SparkConnect = "",
+    master: Master = "",
     as_json: Json = False,
     wait: Annotated[bool, typer.Option("--wait", help="wait until it is complete, close.wait at most")] = False,
     force: Annotated[bool, typer.Option("--force", help="close it although something is missing")] = False,
@@ -44,7 +45,13 @@ def close_date(
             raise typer.Exit(1) from error
     forced = "closed by hand" if force else ""
     done = run_job(
-        "close_day", pipeline, replica, spark_connect=spark_connect, as_json=as_json, date=date, forced=forced
+        "close_day",
+        pipeline,
+        replica,
+        spark=(spark_connect, master),
+        as_json=as_json,
+        date=date,
+        forced=forced,
     )
     console_dates.closed([done], as_json, details=False)
     raise typer.Exit(0 if done["ok"] else 1)
@@ -63,6 +70,7 @@ def backfill(
     run: Annotated[str, typer.Option(help="go on with this run: the dates that it has closed are passed over")] = "",
     replica: Replica = "main",
     spark_connect: SparkConnect = "",
+    master: Master = "",
     as_json: Json = False,
 ) -> None:
     """Fill or rebuild the output of some dates, beside joins that run; exit code 1 if one is not closed afterwards."""
@@ -79,7 +87,7 @@ def backfill(
         "backfill",
         pipeline,
         replica,
-        spark_connect=spark_connect,
+        spark=(spark_connect, master),
         as_json=as_json,
         since=since,
         until=until,

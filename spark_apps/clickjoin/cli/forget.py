@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from clickjoin.cli import console_registry
-from clickjoin.cli.base import Config, Json, Replica, SparkConnect, app, run_job, small_tables, writable
+from clickjoin.cli.base import Config, Json, Master, Replica, SparkConnect, app, run_job, small_tables, writable
 from clickjoin.config import load
 from clickjoin.erasure.wanted import parse
 from clickjoin.model.errors import ConfigError
@@ -18,6 +18,7 @@ def forget(
     config: Config,
     replica: Replica = "main",
     spark_connect: SparkConnect = "",
+    master: Master = "",
     as_json: Json = False,
     where: Annotated[
         list[str] | None, typer.Option(help="STREAM.PATH=VALUE, such as foreign.user_id=U17; any of several")
@@ -43,8 +44,8 @@ def forget(
     if any("\n" in one for one in where or ()):
         raise ConfigError("--where: a value with a line end", remedy="Name the events with --ids")
     found = run_job(
-        "forget", writable(config), replica, spark_connect=spark_connect, as_json=as_json, where="\n".join(where or ()),
-        ids=ids, request=request, apply=apply, wait=wait,
+        "forget", writable(config), replica, spark=(spark_connect, master), as_json=as_json,
+        where="\n".join(where or ()), ids=ids, request=request, apply=apply, wait=wait,
     )  # fmt: skip
     console_registry.forgotten(found, as_json)
     raise typer.Exit(1 if found["open"] else 0)

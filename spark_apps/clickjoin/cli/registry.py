@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from clickjoin.cli import console_registry
-from clickjoin.cli.base import Config, Json, Replica, SparkConnect, app, run_job
+from clickjoin.cli.base import Config, Json, Master, Replica, SparkConnect, app, run_job
 from clickjoin.config import load
 
 
@@ -16,13 +16,16 @@ def gc(
     config: Config,
     replica: Replica = "main",
     spark_connect: SparkConnect = "",
+    master: Master = "",
     as_json: Json = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would go, and change nothing")] = False,
     wait: Annotated[float, typer.Option(min=0, help="seconds to wait for batches that are under way")] = 60.0,
 ) -> None:
     """Drop claims older than the retention, and old rows, history and files; rewrite buckets of many files into few."""
     pipeline = load(config)
-    result = run_job("gc", pipeline, replica, spark_connect=spark_connect, as_json=as_json, dry_run=dry_run, wait=wait)
+    result = run_job(
+        "gc", pipeline, replica, spark=(spark_connect, master), as_json=as_json, dry_run=dry_run, wait=wait
+    )
     console_registry.collected(result, as_json)
 
 
@@ -49,13 +52,19 @@ app.add_typer(journal, name="journal")
 def rebuild_registry(
     config: Config,
     spark_connect: SparkConnect = "",
+    master: Master = "",
     as_json: Json = False,
     replace: Annotated[bool, typer.Option("--replace", help="put a registry that is there aside first")] = False,
 ) -> None:
     """Rebuild a lost or damaged registry from the outputs. Stop joins first, and verify after."""
     pipeline = load(config)
     result = run_job(
-        "rebuild", pipeline, spark_connect=spark_connect, as_json=as_json, what="registry", replace=replace
+        "rebuild",
+        pipeline,
+        spark=(spark_connect, master),
+        as_json=as_json,
+        what="registry",
+        replace=replace,
     )
     console_registry.rebuilt("registry", result, as_json)
 
@@ -64,10 +73,18 @@ def rebuild_registry(
 def rebuild_journal(
     config: Config,
     spark_connect: SparkConnect = "",
+    master: Master = "",
     as_json: Json = False,
     replace: Annotated[bool, typer.Option("--replace", help="put a journal that is there aside first")] = False,
 ) -> None:
     """Rebuild a lost journal from outputs and landed tables. Stop joins first, and verify after."""
     pipeline = load(config)
-    result = run_job("rebuild", pipeline, spark_connect=spark_connect, as_json=as_json, what="journal", replace=replace)
+    result = run_job(
+        "rebuild",
+        pipeline,
+        spark=(spark_connect, master),
+        as_json=as_json,
+        what="journal",
+        replace=replace,
+    )
     console_registry.rebuilt("journal", result, as_json)

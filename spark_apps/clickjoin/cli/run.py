@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from clickjoin.cli import console, console_runs
-from clickjoin.cli.base import Config, Joining, Json, Replica, SparkConnect, app, connected, run_job, writable
+from clickjoin.cli.base import Config, Joining, Json, Master, Replica, SparkConnect, app, connected, run_job, writable
 
 
 @app.command()
@@ -15,6 +15,7 @@ def run(
     config: Config,
     replica: Joining = "main",
     spark_connect: SparkConnect = "",
+    master: Master = "",
     as_json: Json = False,
     lease: Annotated[float | None, typer.Option(min=0, help="stop after this many seconds; default: never")] = None,
 ) -> None:
@@ -22,7 +23,9 @@ def run(
     from clickjoin.jobs.run import forever
 
     pipeline = writable(config)
-    summary = forever(connected(spark_connect, pipeline), pipeline, replica, console.batch_line(as_json), lease)
+    summary = forever(
+        connected((spark_connect, master), pipeline), pipeline, replica, console.batch_line(as_json), lease
+    )
     console_runs.summary(summary, as_json)
 
 
@@ -31,6 +34,7 @@ def drain(
     config: Config,
     replica: Joining = "main",
     spark_connect: SparkConnect = "",
+    master: Master = "",
     as_json: Json = False,
     check: Annotated[bool, typer.Option(help="count every id at the end; exit code 1 unless the sums agree")] = True,
 ) -> None:
@@ -38,20 +42,34 @@ def drain(
     from clickjoin.jobs.run import drained
 
     pipeline = writable(config)
-    result = drained(connected(spark_connect, pipeline), pipeline, replica, console.batch_line(as_json), check)
+    result = drained(
+        connected((spark_connect, master), pipeline), pipeline, replica, console.batch_line(as_json), check
+    )
     console_runs.drained(result, as_json)
     raise typer.Exit(0 if result["ok"] else 1)
 
 
 @app.command()
-def retry(config: Config, replica: Replica = "main", spark_connect: SparkConnect = "", as_json: Json = False) -> None:
+def retry(
+    config: Config,
+    replica: Replica = "main",
+    spark_connect: SparkConnect = "",
+    master: Master = "",
+    as_json: Json = False,
+) -> None:
     """Try the pending events that are due once more."""
     pipeline = writable(config)
-    console_runs.summary(run_job("retry", pipeline, replica, spark_connect=spark_connect, as_json=as_json), as_json)
+    console_runs.summary(run_job("retry", pipeline, replica, spark=(spark_connect, master), as_json=as_json), as_json)
 
 
 @app.command()
-def redrive(config: Config, replica: Replica = "main", spark_connect: SparkConnect = "", as_json: Json = False) -> None:
+def redrive(
+    config: Config,
+    replica: Replica = "main",
+    spark_connect: SparkConnect = "",
+    master: Master = "",
+    as_json: Json = False,
+) -> None:
     """Send unjoinable events round again, as if they were new."""
     pipeline = writable(config)
-    console_runs.summary(run_job("redrive", pipeline, replica, spark_connect=spark_connect, as_json=as_json), as_json)
+    console_runs.summary(run_job("redrive", pipeline, replica, spark=(spark_connect, master), as_json=as_json), as_json)

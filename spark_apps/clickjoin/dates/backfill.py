@@ -17,6 +17,7 @@ from clickjoin.model.reporter import Reporter
 from clickjoin.sources.files.allowed_folders import base_of, fence_of
 from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Nothing, Source
+from clickjoin.sources.reach import driver_reads
 from clickjoin.spark.failures import translate
 from clickjoin.spark.session import another, release
 
@@ -55,14 +56,21 @@ class RawLogs:
         What they name is checked when it is listed, and once more when it is opened.
         """
         fence = fence_of(pipeline)
-        for pattern in filter(None, (self.primary, self.foreign)):
+        for pattern in self.globs:
             fence.require(base_of(pattern)[0])
 
-    def sources(self, pipeline: Pipeline) -> dict[str, Source]:
-        """What to read in place of the pipeline's own logs, in the same format."""
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """Those that are given."""
+        return tuple(filter(None, (self.primary, self.foreign)))
+
+    def sources(self, pipeline: Pipeline, here: frozenset[str] = frozenset()) -> dict[str, Source]:
+        """What to read in place of the pipeline's own logs, in the same format. `here`: see driver_reads."""
         fence, given = fence_of(pipeline), {item.name: getattr(self, item.role) for item in pipeline.inputs}
         return {
-            item.name: open_source(item.source.model_copy(update={"path": path}), fence=fence) if path else Nothing()
+            item.name: open_source(item.source.model_copy(update={"path": path}), fence=fence, here=path in here)
+            if path
+            else Nothing()
             for item in pipeline.inputs
             for path in (given[item.name],)
         }
@@ -73,7 +81,8 @@ def land(engine: Engine, logs: RawLogs, done: Callable[[Settled], None]) -> int:
 
     Read to their end once; run again, it takes up what is new. Errors: ConfigError where nothing matches.
     """
-    reader, records = engine.copy(logs.replica, sources=logs.sources(engine.pipeline)), 0
+    here = driver_reads(engine.lake.spark, engine.pipeline, logs.globs)
+    reader, records = engine.copy(logs.replica, sources=logs.sources(engine.pipeline, here)), 0
     first = reader.join_once()
     missing = [problem for problem in reader.problems() if problem.kind == "missing"]
     if missing:

@@ -99,5 +99,9 @@ class ServerLost(ClickjoinError):
     """The Spark server cannot be reached, or went away during a batch; the batch is run again."""
 
 
+class ExecutorLost(ServerLost):
+    """An executor of Spark's ended with what it held of a batch; Spark itself goes on, and the batch is run again."""
+
+
 class WorkInterrupted(ServerLost):
     """The Spark server is there, and somebody has interrupted what it did for this batch; the batch is run again."""

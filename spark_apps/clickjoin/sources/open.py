@@ -22,13 +22,15 @@ def open_source(
     tasks: int = 8,
     fence: AllowedFolders | None = None,
     keep: bool = True,
+    here: bool = False,
 ) -> Source:
     """The source that a stream's `source` names.
 
     `now`: seconds since 1970; `tasks`: how many read a large batch; `fence`: where files may lie, if that is not for
-    the pipeline's file alone to say; without `keep` its plans are only looked at, and so may cost less.
+    the pipeline's file alone to say; without `keep` its plans are only looked at, and so may cost less; `here`: no
+    executor sees its files, so that this process reads them all.
     """
-    return FilesSource(config, now=now, tasks=tasks, fence=fence, keep=keep)
+    return FilesSource(config, now=now, tasks=tasks, fence=fence, keep=keep, here=here)
 
 
 def header_of(config: Files, path: str) -> bytes | None:

@@ -17,14 +17,17 @@ _FIXED = {
     "spark.hadoop.fs.s3a.connection.establish.timeout": "5s",
     "spark.hadoop.fs.s3a.connection.timeout": "30s",
 }
+# Read by the Python of executors, which may be on other machines. No secret is among them.
+_WHERE = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 def settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings for S3: log stores, where the server is, and whence credentials come.
+    """Spark's settings for S3: log stores, where the server is, for executors too, and whence credentials come.
 
     With an endpoint of one's own (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) a bucket is part of the path.
     """
     found = dict(_FIXED)
+    found |= {f"spark.executorEnv.{name}": environment[name] for name in _WHERE if environment.get(name)}
     if region := environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION"):
         found["spark.hadoop.fs.s3a.endpoint.region"] = region
     if endpoint := environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL"):

@@ -53,7 +53,6 @@ DELTA = {
 }
 _IN_PROCESS = {
     **DELTA,
-    **ALONE,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "3g",
@@ -140,18 +139,23 @@ def _address(url: str) -> tuple[str, int]:
     return found.group(1), int(found.group(2) or 15002)
 
 
-def in_process(cores: str = "*", memory: str | None = None, *, s3: bool = False) -> SparkSession:
+def in_process(cores: str = "*", memory: str | None = None, *, s3: bool = False, master: str = "") -> SparkSession:
     """A session in this process, on all cores unless configured otherwise; `s3`: for a lake on S3.
+
+    `master`: a cluster that it is the driver of. What that needs besides is said in Spark's own spark-defaults.conf.
 
     Errors: ConfigError where its JARs have not been fetched.
     """
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or it warns of a host name that means this machine
+    master = master or f"local[{cores}]"
+    if is_alone(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or it warns of a host name that means this machine
     _hush()
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("clickjoin").config("spark.jars", jars(s3))
-    for key, value in {**_IN_PROCESS, **SETTINGS, **(object_store.settings(os.environ) if s3 else {})}.items():
+    builder = SparkSession.builder.master(master).appName("clickjoin").config("spark.jars", jars(s3))
+    more = (ALONE if is_alone(master) else {}) | (object_store.settings(os.environ) if s3 else {})
+    for key, value in {**_IN_PROCESS, **SETTINGS, **more}.items():
         if key.startswith("spark."):  # the others are a session's alone
             builder = builder.config(key, value)
     builder = builder.config("spark.sql.warehouse.dir", _scratch())

@@ -43,6 +43,7 @@ class FilesSource(Source):
     may lie, if that is not for the pipeline's file alone to say.
 
     Without `keep` its plans are only looked at: what they would read is not digested, so that they cost little.
+    `here`: no executor sees the files, so that this process reads them all.
 
     A file that is renamed or packed within its folder is followed wherever the glob reaches; but let the glob cover
     the names of rotated files if one may come and be rotated away between two plans.
@@ -56,9 +57,10 @@ class FilesSource(Source):
         tasks: int = 8,
         fence: AllowedFolders | None = None,
         keep: bool = True,
+        here: bool = False,
     ) -> None:
         self._pattern, self._config, self._fence = source.path, source, fence
-        self._now, self._tasks = now, tasks
+        self._now, self._tasks, self._here = now, tasks, here
         self._keep, self._memory, self._positions = keep, Memory(), KnownPositions()
 
     def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
@@ -93,6 +95,8 @@ class FilesSource(Source):
         self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec, each: RecordFn, ddl: str
     ) -> DataFrame:
         """What `each` makes of the records that a worker reads: the same rows each time, in no order. See Source."""
+        if self._here:
+            return super().read_through(spark, splits, spec, each, ddl)
         chunks, sizes = self._chunks(splits)
         work = spread(chunks, sizes, self._tasks)
         frame = spark.range(0, len(work), 1, len(work))
