@@ -9,13 +9,13 @@ fi
 if [ -n "${CLICKJOIN_TLS_CERTIFICATE:-}" ]; then
   { cat /etc/ssl/certs/ca-certificates.crt; printf '%s' "$CLICKJOIN_TLS_CERTIFICATE" | base64 -d; } > $home/roots.pem
 fi
-if [ -n "${CLICKJOIN_CONNECT_TOKEN:-}" ]; then
-  printf 'sc://spark:15443/;use_ssl=true;token=%s' "$CLICKJOIN_CONNECT_TOKEN" > $home/connect-url
+if [ -n "${CLICKJOIN_SPARK_SECRET:-}" ]; then
+  printf 'spark.authenticate.secret %s\n' "$CLICKJOIN_SPARK_SECRET" > $home/cluster-secret.conf
 fi
 if [ -n "${CLICKJOIN_AIRFLOW_PASSWORD:-}" ]; then
   printf '{"admin": "%s"}' "$CLICKJOIN_AIRFLOW_PASSWORD" > $home/airflow-password.json
 fi
-unset CLICKJOIN_TLS_PEM CLICKJOIN_TLS_CERTIFICATE CLICKJOIN_CONNECT_TOKEN CLICKJOIN_AIRFLOW_PASSWORD
+unset CLICKJOIN_TLS_PEM CLICKJOIN_TLS_CERTIFICATE CLICKJOIN_SPARK_SECRET CLICKJOIN_AIRFLOW_PASSWORD
 # Lake and logs are for this user alone, unless CLICKJOIN_UMASK says otherwise.
 umask "${CLICKJOIN_UMASK:-077}"
 exec "$@"
