@@ -5,6 +5,7 @@ BOOTSTRAP = PYTHONPATH=infra $(PYTHON) -B -m bootstrap
 # Servers that live for minutes: the quick compiler halves what they cost to warm up, given room for all that it makes.
 BRIEF := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 KILLS ?= 100
+CLICKS ?= 1000000
 KIND ?= kills
 MINUTES ?= 15
 SEEDS ?= 1000
@@ -12,7 +13,7 @@ RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test s3 s3-test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
+.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -71,6 +72,10 @@ matrix: setup ## Force every named interleaving of two writers, every crash befo
 # A part of Spark's suite whose lakes lie on a real S3 server, which Go builds.
 s3-test: setup s3 ## Run a part of the Spark suite with its lakes on an S3 server
 	$(BRIEF) $(RUN) -m pytest -q --lake s3 $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality)
+
+# A master, two workers without clickjoin or a shared disk, an S3 server: one worker is killed half-way.
+cluster-test: setup s3 ## Join CLICKS=1000000 on a cluster without a shared disk, and kill a worker half-way
+	$(BRIEF) PYTHONPATH=.:infra:spark_apps $(RUN) -m tests.cluster --clicks $(CLICKS)
 
 wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/
 	@$(RUN) -m wheels

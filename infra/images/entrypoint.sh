@@ -10,7 +10,9 @@ if [ -n "${CLICKJOIN_TLS_CERTIFICATE:-}" ]; then
   { cat /etc/ssl/certs/ca-certificates.crt; printf '%s' "$CLICKJOIN_TLS_CERTIFICATE" | base64 -d; } > $home/roots.pem
 fi
 if [ -n "${CLICKJOIN_SPARK_SECRET:-}" ]; then
-  printf 'spark.authenticate.secret %s\n' "$CLICKJOIN_SPARK_SECRET" > $home/cluster-secret.conf
+  mkdir -p "$SPARK_CONF_DIR"
+  { cat "$CLICKJOIN_SPARK_SETTINGS"; printf 'spark.authenticate.secret %s\n' "$CLICKJOIN_SPARK_SECRET"; } \
+    > "$SPARK_CONF_DIR/spark-defaults.conf"
 fi
 if [ -n "${CLICKJOIN_AIRFLOW_PASSWORD:-}" ]; then
   printf '{"admin": "%s"}' "$CLICKJOIN_AIRFLOW_PASSWORD" > $home/airflow-password.json

@@ -39,7 +39,7 @@ class Submit:
 
     def __init__(self, extra: Mapping[str, Any]) -> None:
         self._extra = extra
-        self._master = str(extra.get("master") or "local[*]")
+        self._master = str(extra.get("master") or os.environ.get("CLICKJOIN_SPARK_MASTER") or "local[*]")
 
     def run(self, run: JobRun, report: Reporter) -> dict[str, Any]:
         """Run a job; its last line is the summary. Its whole process group ends with it."""

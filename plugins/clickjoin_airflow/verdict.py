@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowTaskTimeout
 
-from clickjoin.model.errors import ClickjoinError, ServerLost, WorkInterrupted
+from clickjoin.model.errors import ClickjoinError, ConfigError, ServerLost, WorkInterrupted
+from clickjoin.spark.executor_failures import gist
 from clickjoin.spark.failures import translate
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def judge(error: BaseException) -> Verdict:
     if isinstance(error, ClickjoinError) and not error.retryable:
         return Verdict(False, str(error))
     known = translate(error)
+    if isinstance(known, ConfigError):
+        return Verdict(False, str(known))
     if isinstance(known, WorkInterrupted):
         return Verdict(True, f"its work was interrupted on the Spark server ({text})")
     if isinstance(known, ServerLost):
@@ -54,7 +57,7 @@ def judge(error: BaseException) -> Verdict:
 def _gist(error: BaseException) -> str:
     text = str(error)
     details = _GRPC_DETAILS.search(text)  # else the first line only says that a call failed
-    return details[1] if details else next(iter(text.splitlines()), type(error).__name__)[:300]
+    return details[1] if details else gist(error) or type(error).__name__
 
 
 class RetryByCause(RetryPolicy):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from airflow.sdk.definitions.retry_policy import RetryAction
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowTaskTimeout
-from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
+from pyspark.errors.exceptions.connect import AnalysisException, PythonException, SparkConnectGrpcException
 
 from clickjoin.model import errors
 from clickjoin_airflow.verdict import RetryByCause, Stopped, judge
@@ -66,6 +66,13 @@ def test_unknown_is_tried_a_few_times(error: Exception) -> None:
     assert policy.evaluate(error, 4, 1000).action is RetryAction.RETRY
     assert policy.evaluate(error, 5, 1000).action is RetryAction.FAIL
     assert "5 tries failed" in str(policy.evaluate(error, 5, 1000).reason)
+
+
+def test_executors_that_lack_something_are_never_asked_again() -> None:
+    raised = PythonException("\nTraceback (most recent call last):\nModuleNotFoundError: No module named 'pyarrow'\n")
+    verdict = judge(raised)
+    assert not verdict.again
+    assert verdict.reason.startswith("Spark's executors have no pyarrow. Install the same Python, PyArrow and NumPy")
 
 
 def test_reason_of_a_failed_call() -> None:

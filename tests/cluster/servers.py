@@ -37,6 +37,7 @@ class Cluster:
             raise NoCluster("this user may not make mount namespaces (unshare --mount)")
         self.folder, self._hidden, self._python = folder, hidden, python
         self._more, self._processes = dict(environment), dict[str, subprocess.Popen[bytes]]()
+        self._made = 0
         self.port = choose("auto", "MASTER_PORT")
         self.master = f"spark://127.0.0.1:{self.port}"
         self.conf = folder / "conf"
@@ -61,12 +62,27 @@ class Cluster:
         master = "org.apache.spark.deploy.master.Master --host 127.0.0.1 --webui-port 0"
         self._run("master", f"{_class(master)} --port {self.port}", {})
         self._await(lambda: answers(self.port))
-        for number in range(workers):
-            self.worker(f"worker{number}")
+        for _ in range(workers):
+            self.worker()
         self._await(lambda: self.log("master").count("Registering worker") == workers)
 
-    def worker(self, name: str) -> None:
+    @property
+    def workers(self) -> list[str]:
+        """The workers that were started, and were not killed."""
+        return [name for name in self._processes if name != "master"]
+
+    def replace_workers(self) -> None:
+        """Start as many as there are, then kill those: whatever executors held is lost."""
+        old = self.workers
+        for _ in old:
+            self.worker()
+        for name in old:
+            self.kill(name)
+
+    def worker(self) -> None:
         """Start a worker that sees nothing of what is hidden."""
+        self._made += 1
+        name = f"worker{self._made}"
         work = self.folder / "work" / name
         worker = "org.apache.spark.deploy.worker.Worker --host 127.0.0.1 --cores 1 --memory 900m --webui-port 0"
         mounts = [f"mount -t tmpfs none {shlex.quote(str(place))}" for place in self._hidden]

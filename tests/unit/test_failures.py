@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors.exceptions.connect import PythonException, SparkConnectGrpcException
@@ -14,6 +15,7 @@ from clickjoin.model.errors import (
     CommitRefused,
     CommitStateUnknown,
     ConfigError,
+    ExecutorLost,
     LakeError,
     ServerLost,
     SourceError,
@@ -22,6 +24,7 @@ from clickjoin.model.errors import (
     WorkInterrupted,
 )
 from clickjoin.spark.commit_errors import commit_error
+from clickjoin.spark.executor_failures import gist
 from clickjoin.spark.failures import adapter_fault, lost_jvm, translate
 
 READ_ONLY = (
@@ -86,6 +89,59 @@ def test_executors_that_are_not_like_the_driver() -> None:
         assert words in str(found)
         assert "Install the same Python" in str(found)
     require_same(there, there)
+
+
+NO_PYARROW = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/spark/python/lib/pyspark.zip/pyspark/cloudpickle/cloudpickle.py", line 469, in subimport
+    __import__(name)
+ModuleNotFoundError: No module named 'pyarrow'
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PythonException(NO_PYARROW), "Spark's executors have no pyarrow. Install the same Python, PyArrow and NumPy "),
+        (
+            PythonException("ModuleNotFoundError: No module named 'numpy.core'"),
+            "Spark's executors have no numpy. Install ",
+        ),
+        (
+            RuntimeError('java.io.IOException: Cannot run program "/opt/python": error=2, No such file or directory'),
+            "Spark's executors cannot start '/opt/python' as Python. Install ",
+        ),
+    ],
+)
+def test_executors_that_lack_something(error: Exception, words: str) -> None:
+    found = translate(raised(error))
+    assert isinstance(found, ConfigError)
+    assert str(found).startswith(words)
+    assert f"numpy {numpy.__version__}), and let PYSPARK_PYTHON name" in str(found)
+
+
+LOST = (
+    "ExecutorLostFailure (executor 0 exited unrelated to the running tasks) Reason: Command exited with code 137",
+    "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_12_0 not found!",
+    "org.apache.spark.shuffle.FetchFailedException: Connection refused",
+    "java.io.IOException: org.apache.spark.SparkException: Failed to get broadcast_7_piece0 of broadcast_7",
+)
+
+
+@pytest.mark.parametrize("text", LOST)
+def test_an_executor_that_is_gone(text: str) -> None:
+    found = translate(raised(Py4JJavaError(f"Job aborted due to stage failure: {text}")))
+    assert isinstance(found, ExecutorLost)
+    assert found.retryable
+    over_connect = SparkConnectGrpcException(f"(SparkException) {text}\n\tat Connection refused: /10.0.0.7:38111")
+    assert isinstance(translate(raised(over_connect)), ExecutorLost), "and not the server"
+    assert translate(raised(PythonException(f"Traceback ...\nValueError: {text}"))) is None, "an adapter's own words"
+
+
+def test_an_error_in_a_line() -> None:
+    assert gist(PythonException(NO_PYARROW)) == "ModuleNotFoundError: No module named 'pyarrow'"
+    assert gist(PythonException("\n  An exception was thrown\nTraceback ...")) == "An exception was thrown"
+    assert gist(TimeoutError()) == ""
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyError("UNAVAILABLE"), ConnectionRefusedError("elsewhere")])

@@ -124,6 +124,25 @@ def test_parts_wait_for_each_others_transactions(home, monkeypatch):
     }  # fmt: skip
 
 
+def test_on_a_cluster_address_and_secret_are_the_users(home, monkeypatch):
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    env = {"CLICKJOIN_SPARK_MASTER": "spark://head:7077"}
+    line = spark.command(home, 15002, env)
+    assert line[line.index("--master") + 1] == "spark://head:7077"
+    assert "--load-spark-defaults" in line
+    file = Path(line[line.index("--properties-file") + 1])
+    names = {one.split()[0] for one in file.read_text().splitlines() if one and one[0] != "#"}
+    assert not names & {"spark.authenticate", "spark.driver.host", "spark.driver.bindAddress"}
+    assert {"spark.delta.logStore.file.impl", "spark.connect.grpc.binding.address"} <= names
+    own = spark.environment(env, home)
+    assert (own["SPARK_CONF_DIR"], own["PYSPARK_PYTHON"]) == ("/etc/spark", "/opt/python")
+    alone = spark.environment({}, home)
+    assert "SPARK_CONF_DIR" not in alone
+    assert alone["PYSPARK_PYTHON"] != "/opt/python"
+    assert "--load-spark-defaults" not in spark.command(home, 15002, {})
+
+
 def test_driver_memory_can_be_set(home):
     assert "2g" in spark.command(home, 15002, {"CLICKJOIN_DRIVER_MEMORY": "2g"})
 

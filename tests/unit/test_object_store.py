@@ -36,6 +36,13 @@ def test_no_secret_is_in_a_setting() -> None:
     assert "hush" not in str(settings(ENDPOINT))
 
 
+def test_executors_hear_where_the_server_is() -> None:
+    own = {name: value for name, value in settings(ENDPOINT).items() if name.startswith("spark.executorEnv.")}
+    assert own == {
+        "spark.executorEnv.AWS_ENDPOINT_URL": "http://127.0.0.1:9000", "spark.executorEnv.AWS_REGION": "eu-west-1"
+    }  # fmt: skip
+
+
 def test_both_schemes_commit_by_the_conditional_store() -> None:
     found = settings({})
     stores = {found[f"spark.delta.logStore.{scheme}.impl"] for scheme in ("s3", "s3a")}

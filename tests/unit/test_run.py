@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from pyspark.errors.exceptions.connect import PythonException
 
 from clickjoin.jobs import run
-from clickjoin.model.errors import AdapterError, BatchError
+from clickjoin.model.errors import AdapterError, BatchError, ConfigError
 
 
 class FakeEngine:
@@ -70,6 +71,12 @@ def test_goes_on_after_failures_with_growing_pauses(forever: Any) -> None:
 def test_an_error_without_a_message(forever: Any) -> None:
     said, _ = forever(fail(TimeoutError()))
     assert said == ["batch failed (TimeoutError: ); again in 1 s"]
+
+
+def test_executors_that_lack_something_are_said_once(forever: Any) -> None:
+    with pytest.raises(ConfigError, match="executors have no pyarrow"):
+        forever(fail(PythonException("\nTraceback ...\nModuleNotFoundError: No module named 'pyarrow'\n")))
+    assert FakeEngine.made == 1
 
 
 def test_gives_up_what_stays(forever: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pyspark.cloudpickle
 import pytest
 
+from clickjoin.joiner.adapter import load_adapter
 from clickjoin.kernel import (
     join_task,
     land_task,
@@ -99,3 +100,43 @@ def test_nor_to_join(tmp_path: Path) -> None:
     assert {name: tally["rows"] for name, tally in json.loads(ast.literal_eval(said[2])[0])["tallies"].items()} == {
         "repeat": 0, "joined": 1, "pending": 1, "expired": 0,
     }  # fmt: skip
+
+
+SHOP = {
+    "__init__.py": "CURRENCY = 'EUR'\n",
+    "rates.py": "import shop.deep.numbers, shop.adapters\ndef rate(name): return shop.deep.numbers.RATES[name]\n",
+    "deep/__init__.py": "",
+    "deep/numbers.py": "RATES = {'EUR': 2.5}\n",
+    "adapters.py": """
+import shop
+from clickjoin.joiner.adapter import ArrowAdapter
+from shop import CURRENCY, rates
+
+class Priced(ArrowAdapter):
+    columns = {"price": "DOUBLE"}
+
+    def merge_table(self, joined):
+        return rates.rate(CURRENCY), shop.rates.rate(shop.CURRENCY)
+""",
+}
+ALONE = """
+import sys
+from pyspark import cloudpickle
+adapter = cloudpickle.loads(sys.stdin.buffer.read())
+print(adapter.merge_table(None), [name for name in sys.modules if name.split(".")[0] in ("clickjoin", "shop")])
+"""
+
+
+def test_an_adapter_travels_with_the_modules_of_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules that import each other, by name or from their package, where none of them is installed."""
+    for name, text in SHOP.items():
+        (tmp_path / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shop" / name).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    adapter = load_adapter("shop.adapters:Priced")
+    ship_kernel()
+    ship_adapter(type(adapter))
+    code = pyspark.cloudpickle.dumps(adapter)
+    done = subprocess.run([sys.executable, "-c", ALONE], input=code, capture_output=True, check=False, cwd="/")
+    assert done.stderr.decode() == ""
+    assert done.stdout.decode() == "(2.5, 2.5) []\n"

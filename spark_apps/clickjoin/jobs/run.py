@@ -12,13 +12,14 @@ from clickjoin.dispatcher.unsettled import unsettled
 from clickjoin.engine import Engine, Settled
 from clickjoin.event_store.bad_input import BROKEN, FLOOD
 from clickjoin.jobs.summary import Summary
-from clickjoin.model.errors import ClickjoinError
+from clickjoin.model.errors import ClickjoinError, ConfigError
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
 from clickjoin.report.accounts import Accounts, account, kept_since
 from clickjoin.report.distinct import Batches, distinct
 from clickjoin.report.status import replicas
-from clickjoin.spark.failures import lost_jvm
+from clickjoin.spark.executor_failures import gist
+from clickjoin.spark.failures import lost_jvm, translate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,12 +55,15 @@ def forever(
             )
             failures = 0
         except Exception as error:
+            known = translate(error)
+            if isinstance(known, ConfigError) and known is not error:
+                raise known from error
             if (isinstance(error, ClickjoinError) and not error.retryable) or lost_jvm(error):
                 raise
             failures += 1
             pause = min(0.5 * 2**failures, _MAX_PAUSE)
-            first_line = str(error).partition("\n")[0][:300]
-            report(f"batch failed ({type(error).__name__}: {first_line}); again in {pause:.0f} s")
+            shown = known or error
+            report(f"batch failed ({type(shown).__name__}: {gist(shown)}); again in {pause:.0f} s")
             if failures > 8:
                 raise
             time.sleep(pause)

@@ -42,9 +42,9 @@ class Adapter:
 class ArrowAdapter(Adapter):
     """Base of adapters that need no Spark: `merge_table` is called by the very task that has looked the records up.
 
-    Several times as fast as `merge` of a whole DataFrame. Its module is shipped to the executors; what that
-    imports besides the standard library, NumPy and PyArrow has to be installed there. `reports_misfits`: it also gives
-    column MISFITS, which is counted, and is not in the output.
+    Several times as fast as `merge` of a whole DataFrame. It is shipped to the executors with what it imports of its
+    own package; all else besides the standard library, NumPy and PyArrow has to be installed there.
+    `reports_misfits`: it also gives column MISFITS, which is counted, and is not in the output.
     """
 
     reports_misfits: ClassVar[bool] = False

@@ -33,6 +33,12 @@ def own_versions() -> Versions:
     return Versions(python, pa.__version__.partition(".")[0], np.__version__.partition(".")[0])
 
 
+def installed() -> str:
+    """What an executor has to have, as text: the versions of this process, whole."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    return f"Python {python}, pyarrow {pa.__version__}, numpy {np.__version__}"
+
+
 def checked(task: RecordFn) -> RecordFn:
     """A task that checks first whether its executor is like this process. Errors (there): VersionMismatch."""
     wanted = own_versions()

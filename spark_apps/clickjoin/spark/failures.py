@@ -7,20 +7,16 @@ from collections.abc import Iterator
 
 from clickjoin.model.errors import (
     ClickjoinError,
-    ConfigError,
     DataFileGone,
     LakeError,
     ServerLost,
-    SourceError,
-    SourceMoved,
     StoreBusy,
     VersionGone,
     WorkInterrupted,
 )
 from clickjoin.model.store_faults import store_fault
+from clickjoin.spark.executor_failures import RUN_AGAIN, lost, of_source, unlike
 
-# Of kernel.handshake, and of PySpark for a worker whose Python is another.
-_MISMATCH = re.compile(r"\bVersionMismatch: ([^\n]*)\.|PYTHON_VERSION_MISMATCH\] ([^\n]*)")
 _REFUSED = (
     "Read-only file system", "Permission denied", "PermissionDenied", "Operation not permitted", "Not a directory",
     "NotADirectory", "No space left on device", "Disk quota exceeded", "Could not create local directory",
@@ -38,14 +34,8 @@ _GONE = ("UNAVAILABLE", "UNAUTHENTICATED", "SESSION_NOT_FOUND", "SESSION_CHANGED
          "OPERATION_NOT_FOUND", "OPERATION_ABANDONED", "Connection refused", "Connection reset", "Socket closed",
          "stopped SparkContext")  # fmt: skip
 _INTERRUPTED = "OPERATION_CANCELED"
-# What Spark says when one of its Python workers has been killed: the worker's own end, or a pipe that is closed.
-_WORKER = "org.apache.spark.api.python"
-_ENDED = ("Python worker exited unexpectedly", "Stream closed", "java.io.EOFException", "Broken pipe")
-# The last line of a traceback from an executor, where the kernel's errors have lost their type.
-_SOURCE = re.compile(r"\b(SourceMoved|SourceError): ([^\n]*)")
 _ADAPTER = re.compile(r"\bAdapterFault: ([^\n]*)")
 _TIME_TRAVEL = "TIME_TRAVEL"  # Spark reads no version older than delta.deletedFileRetentionDuration, by its own clock
-_RUN_AGAIN = "Run it again: the batch that was cut short goes first, and nothing is lost or doubled"
 
 
 def translate(error: BaseException) -> ClickjoinError | None:
@@ -53,11 +43,9 @@ def translate(error: BaseException) -> ClickjoinError | None:
     if isinstance(error, ClickjoinError):
         return error
     if lost_jvm(error):
-        return ServerLost(
-            "Spark is lost: its process has ended, or was killed (for want of memory?)", remedy=_RUN_AGAIN
-        )
+        return ServerLost("Spark is lost: its process has ended, or was killed (for want of memory?)", remedy=RUN_AGAIN)
     chain = list(_chain(error))
-    known = (kind(one) for kind in (_lost_server, _of_executor, _of_store, _of_lake) for one in chain)
+    known = (kind(one) for kind in (_of_executor, _lost_server, _of_store, _of_lake) for one in chain)
     return next((found for found in known if found), None)
 
 
@@ -76,23 +64,18 @@ def _lost_server(error: BaseException) -> ClickjoinError | None:
             "the Spark server is lost", remedy="Start it (`make up`) and run this again: nothing is lost or doubled"
         )
     if _INTERRUPTED in text:
-        return WorkInterrupted("its work was interrupted on the Spark server", remedy=_RUN_AGAIN)
+        return WorkInterrupted("its work was interrupted on the Spark server", remedy=RUN_AGAIN)
     return None
 
 
 def _of_executor(error: BaseException) -> ClickjoinError | None:
     text = str(error)
-    if found := _MISMATCH.search(text):
-        return ConfigError(
-            f"Spark's executors are not like the driver: {found[1] or found[2]}",
-            remedy="Install the same Python, PyArrow and NumPy there (infra/requirements.lock names them)",
-        )
-    worker = _module(error) in ("pyspark", "py4j") and _WORKER in text and not _in_python(error)
-    if worker and any(mark in text for mark in _ENDED):
-        return ServerLost("a Python worker of Spark has ended, or was killed (for want of memory?)", remedy=_RUN_AGAIN)
-    if found := _SOURCE.search(text):
-        return (SourceMoved if found[1] == "SourceMoved" else SourceError)(found[2])
-    return None
+    of_spark = _module(error) in ("pyspark", "py4j")
+    if found := unlike(text):
+        return found
+    if of_spark and not _in_python(error) and (gone := lost(text)):
+        return gone
+    return of_source(text)
 
 
 def _of_store(error: BaseException) -> ClickjoinError | None:
