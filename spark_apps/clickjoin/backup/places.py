@@ -21,6 +21,8 @@ def require_apart(pipeline: Pipeline, folder: Path) -> None:
     place = Path(os.path.realpath(folder))
     taken = {"the lake": Path(pipeline.root)}
     for name, side in (("primary", pipeline.primary), ("foreign", pipeline.foreign)):
+        if is_on_s3(side.source.path):
+            continue
         parts = Path(side.source.path).parts
         fixed = next((at for at, part in enumerate(parts) if _GLOB.search(part)), len(parts) - 1)
         taken[f"the log folder of {name}.source.path"] = Path(*parts[:fixed])

@@ -76,8 +76,8 @@ _MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `
 # What people ask for first, and how its records come to be read all the same.
 _NOT_READ = {
     ("kafka", "kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
+    ("s3",): "write `kind: files`, and s3://BUCKET/KEYS in `path`",
     (
-        "s3",
         "gs",
         "gcs",
         "abfs",
@@ -137,7 +137,7 @@ def clashes(pipeline: Pipeline) -> list[str]:
     found = [
         f"lake: {pipeline.lake} lies inside the log folder of {name}.source.path {path}"
         for name, path in paths.items()
-        if not is_on_s3(pipeline.lake)
+        if is_on_s3(pipeline.lake) == path.startswith("s3:")
         if Path(path).parent != Path("/") and _inside(root.parts, Path(path).parent.parts)
     ]
     if set("[]%") & set(pipeline.lake):

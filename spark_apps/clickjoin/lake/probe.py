@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from contextlib import closing
 from typing import Any
 
 from clickjoin.model.store_faults import StoreFault, store_fault
@@ -29,8 +30,9 @@ def fault_on_s3(root: str) -> StoreFault | None:
         return None
     bucket, _, prefix = root.removeprefix("s3://").partition("/")
     try:
-        if not _excludes(_client(endpoint), bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
-            return _IGNORES
+        with closing(client(endpoint)) as made:
+            if not _excludes(made, bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
+                return _IGNORES
     except (BotoCoreError, ClientError) as error:
         known = store_fault(f"{type(error).__name__}: {error}")
         return known or StoreFault(str(error), "Look what the store's own log says of it")
@@ -54,13 +56,24 @@ def _excludes(client: Any, bucket: str, key: str) -> bool:
     return False
 
 
-def _client(endpoint: str) -> Any:
+def client(endpoint: str, *, connections: int = 10, tries: int = 4) -> Any:
+    """boto3's client for the server at an endpoint (empty: Amazon's), with what credentials boto3 finds."""
     import boto3
     from botocore.config import Config
 
     style = {"addressing_style": "path"} if endpoint else None
-    tries = {"max_attempts": 4, "mode": "standard"}
+    retries = {"max_attempts": tries, "mode": "standard"}
     # Not the default session, which keeps the credentials that were there first.
     return boto3.session.Session().client(
-        "s3", config=Config(s3=style, connect_timeout=5, read_timeout=20, retries=tries)
+        "s3",
+        region_name=os.environ.get("AWS_REGION"),  # boto3 itself looks for AWS_DEFAULT_REGION alone
+        config=Config(
+            s3=style,
+            connect_timeout=5,
+            read_timeout=20,
+            retries=retries,
+            max_pool_connections=connections,
+            signature_version="s3v4",
+            response_checksum_validation="when_required",
+        ),
     )
