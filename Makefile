@@ -6,6 +6,7 @@ BOOTSTRAP = PYTHONPATH=infra $(PYTHON) -B -m bootstrap
 BRIEF := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 KILLS ?= 100
 CLICKS ?= 1000000
+LOGS ?= s3
 KIND ?= kills
 MINUTES ?= 15
 SEEDS ?= 1000
@@ -74,8 +75,8 @@ s3-test: setup s3 ## Run a part of the Spark suite with its lakes on an S3 serve
 	$(BRIEF) $(RUN) -m pytest -q --lake s3 $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality)
 
 # A master, two workers without clickjoin or a shared disk, an S3 server: one worker is killed half-way.
-cluster-test: setup s3 ## Join CLICKS=1000000 on a cluster without a shared disk, and kill a worker half-way
-	$(BRIEF) PYTHONPATH=.:infra:spark_apps $(RUN) -m tests.cluster --clicks $(CLICKS)
+cluster-test: setup s3 ## Join CLICKS=1000000 from LOGS=s3 (or local) on a cluster without a shared disk, and kill a worker half-way
+	$(BRIEF) PYTHONPATH=.:infra:spark_apps $(RUN) -m tests.cluster --clicks $(CLICKS) --logs $(LOGS)
 
 wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/
 	@$(RUN) -m wheels

@@ -33,8 +33,7 @@ class Cluster:
     """
 
     def __init__(self, folder: Path, hidden: Sequence[Path], python: Path, environment: Mapping[str, str]) -> None:
-        if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
-            raise NoCluster("this user may not make mount namespaces (unshare --mount)")
+        _require_namespaces()
         self.folder, self._hidden, self._python = folder, hidden, python
         self._more, self._processes = dict(environment), dict[str, subprocess.Popen[bytes]]()
         self._made = 0
@@ -129,6 +128,13 @@ class Cluster:
                 said = {name: self.log(name)[-1500:] for name in self._processes}
                 raise AssertionError(f"the cluster did not start ({ended}): {said}")
             time.sleep(0.1)
+
+
+def _require_namespaces() -> None:
+    if not shutil.which("unshare"):
+        raise NoCluster("no unshare on this machine (Linux's util-linux)")
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
+        raise NoCluster("this user may not make mount namespaces (unshare --mount)")
 
 
 def _class(main: str) -> str:

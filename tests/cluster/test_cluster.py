@@ -112,7 +112,7 @@ def test_an_adapter_travels_with_its_package_and_a_lost_executor_costs_time(
     killing.join()
     verdict = pipeline.verdict()
     assert verdict.ok, verdict.text()
-    assert verdict.joined > 2_900
+    assert (verdict.joined > 2_700, verdict.pending > 50) == (True, True)
     assert [row["price"] for row in engine.lake.read("joined").select("price").distinct().collect()] == [2.5]
 
 
@@ -137,4 +137,4 @@ def test_connect_on_it(place: Site, tmp_path: Path, spark: SparkSession) -> None
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     verdict = pipeline.verdict()
     assert verdict.ok, verdict.text()
-    assert verdict.joined == json.loads(done.stdout)["joined"] > 2_900
+    assert verdict.joined == json.loads(done.stdout)["joined"] > 2_700

@@ -138,6 +138,16 @@ def test_an_executor_that_is_gone(text: str) -> None:
     assert translate(raised(PythonException(f"Traceback ...\nValueError: {text}"))) is None, "an adapter's own words"
 
 
+def test_credentials_that_executors_lack_are_said_to_be_theirs() -> None:
+    text = (
+        "Traceback (most recent call last):\nOSError: When reading 's3://b/k': AWS Error ACCESS_DENIED during GetObject"
+    )
+    found = translate(raised(PythonException(text)))
+    assert isinstance(found, LakeError)
+    assert "access is denied (403), as Spark's executors find it" in str(found)
+    assert "executors" not in str(translate(raised(OSError(text))))
+
+
 def test_an_error_in_a_line() -> None:
     assert gist(PythonException(NO_PYARROW)) == "ModuleNotFoundError: No module named 'pyarrow'"
     assert gist(PythonException("\n  An exception was thrown\nTraceback ...")) == "An exception was thrown"

@@ -85,7 +85,8 @@ def _of_store(error: BaseException) -> ClickjoinError | None:
     if fault is None:
         return None
     place = _URI.search(text)
-    what = f"{place[0] if place else 'the object store'}: {fault.why}"
+    whose = ", as Spark's executors find it, by what they have of AWS_* themselves" if _in_python(error) else ""
+    what = f"{place[0] if place else 'the object store'}: {fault.why}{whose}"
     return (StoreBusy if fault.passes else LakeError)(what, remedy=fault.remedy)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.model.errors import ConfigError, ServerLost
 from clickjoin.spark import object_store
 from clickjoin.spark.jars import CARRIED, jars
+from clickjoin.spark.master import require_answer
 from clickjoin.spark.ship import ship_kernel
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def in_process(cores: str = "*", memory: str | None = None, *, s3: bool = False,
 
     `master`: a cluster that it is the driver of. What that needs besides is said in Spark's own spark-defaults.conf.
 
-    Errors: ConfigError where its JARs have not been fetched.
+    Errors: ConfigError where its JARs have not been fetched, ServerLost where no master answers.
     """
     from pyspark.sql import SparkSession
 
@@ -153,6 +154,7 @@ def in_process(cores: str = "*", memory: str | None = None, *, s3: bool = False,
     if is_alone(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or it warns of a host name that means this machine
     _hush()
+    require_answer(master)
     builder = SparkSession.builder.master(master).appName("clickjoin").config("spark.jars", jars(s3))
     more = (ALONE if is_alone(master) else {}) | (object_store.settings(os.environ) if s3 else {})
     for key, value in {**_IN_PROCESS, **SETTINGS, **more}.items():
