@@ -90,7 +90,7 @@ bench: setup ## Measure it beside its peers
 bench-quick: setup ## The same on small inputs, in under 5 minutes
 	@PYTHONPATH=infra:spark_apps:. $(RUN) -m benchmarks --quick
 
-demo: setup ## Show it at work; KEEP=1 leaves Spark and Airflow up; LAKE=s3 has the lake on an S3 server (built by Go)
+demo: setup ## Show it at work; KEEP=1 leaves Spark and Airflow up; LAKE=s3 has lake and logs on an S3 server (built by Go)
 	@$(BRIEF) $(RUN) -m demo $(if $(KEEP),--keep) $(if $(LAKE),--lake $(LAKE))
 
 docs: python ## Build the documentation as a site that can be searched, and check its links

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+import pytest
+
 from clickjoin.config import Files
 from clickjoin.kernel.chunk import spread
 from clickjoin.kernel.read_lines import read_chunk
@@ -82,3 +84,29 @@ def requests(gateway: Gateway, feed: BucketFeed, monkeypatch: Any) -> Iterator[l
         yield seen
     feed.restart()
     proxy.stop()
+
+
+@pytest.fixture(scope="session")
+def logs(gateway: Gateway) -> str:
+    """The bucket of these tests."""
+    gateway.bucket("logs")
+    return "logs"
+
+
+@pytest.fixture
+def environment(gateway: Gateway, logs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How this process reaches the server."""
+    for name, value in gateway.environment().items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A folder of each test's own."""
+    return request.node.name.replace("[", "-").replace("]", "")
+
+
+@pytest.fixture
+def feed(gateway: Gateway, name: str) -> BucketFeed:
+    """Logs by date in that folder."""
+    return BucketFeed(gateway, "logs", f"{name}/dt=*/*.jsonl*")

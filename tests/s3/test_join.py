@@ -132,7 +132,7 @@ def test_an_object_that_was_written_again_or_deleted(make: Any, local: str) -> N
     assert bench.join() == {"events_in": 2, "joined": 2}
     bench.put("foreign", "c.jsonl", lines(click("c", 2, Q), click("d", 3, R)))
     assert bench.join() == {"events_in": 2, "joined": 1, "repeats": 1}
-    assert bench.hosts("joined") == ["a", "a2", "c", "d"]
+    assert sorted(bench.hosts("joined")) == ["a", "a2", "c", "d"]
     assert found(verify(bench)) == {}
 
 

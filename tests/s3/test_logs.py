@@ -7,6 +7,8 @@ import gzip
 import io
 import os
 import re
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,41 +17,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import cloudpickle
 
-from clickjoin.kernel.read_lines import read_chunk
-from clickjoin.model.errors import ConfigError, SourceError, SourceMoved
+from clickjoin.kernel.read_lines import unchanged
+from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.split import Budget, SourceOffset
+from clickjoin.sources.port import RECORDS_DDL
 from clickjoin.sources.s3 import state
 from clickjoin.sources.s3.source import S3Source
+from clickjoin.spark.ship import ship_kernel
 from stack.gateway import Gateway
 from tests.s3.buckets import BucketFeed, requests
 from tests.s3.proxy import Proxy
 from tests.unit.sources_bench import BASE, PLENTY, events, numbers, spec
+from tests.unit.test_sources_travel import WORKER, Worker
 
-PART = Budget(10**9, 4 << 20)
-
-
-@pytest.fixture(scope="module")
-def logs(gateway: Gateway) -> str:
-    gateway.bucket("logs")
-    return "logs"
-
-
-@pytest.fixture(autouse=True)
-def environment(gateway: Gateway, logs: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in gateway.environment().items():
-        monkeypatch.setenv(name, value)
-
-
-@pytest.fixture
-def name(request: pytest.FixtureRequest) -> str:
-    """A folder of each test's own."""
-    return request.node.name.replace("[", "-").replace("]", "")
-
-
-@pytest.fixture
-def feed(gateway: Gateway, name: str) -> BucketFeed:
-    return BucketFeed(gateway, "logs", f"{name}/dt=*/*.jsonl*")
+pytestmark = pytest.mark.usefixtures("environment")
 
 
 def zstd(data: bytes) -> bytes:
@@ -143,7 +126,7 @@ def look_at_everything(cursor: SourceOffset) -> SourceOffset:
     return SourceOffset("cursor", {**cursor.payload, "full": 0})
 
 
-def test_what_shows_up_too_late_is_told_of(gateway: Gateway, feed: BucketFeed, name: str, monkeypatch: Any) -> None:
+def test_what_shows_up_too_late_is_reported(gateway: Gateway, feed: BucketFeed, name: str, monkeypatch: Any) -> None:
     """An object in an old folder is read at the next look at everything; one whose own time is too old is named."""
     monkeypatch.setattr(state, "PAGE", 1)
     for number in range(3):
@@ -195,71 +178,6 @@ def test_a_backlog_survives_a_restart(feed: BucketFeed, name: str) -> None:
     assert feed.step() == []
 
 
-def test_written_again_between_plan_and_read(feed: BucketFeed, name: str) -> None:
-    key = f"{name}/dt=1/a.jsonl"
-    feed.put(key, events(0, 5))
-    plan = feed.plan()
-    feed.put(key, events(0, 9))
-    assert feed.source.lost(plan.splits) == {}  # nobody has looked
-    with pytest.raises(SourceMoved, match=r"dt=1/a\.jsonl: the object was written again since it was planned"):
-        feed.read(plan.splits)
-    (reason,) = feed.source.lost(plan.splits).values()
-    assert reason.endswith("a.jsonl are gone: the object was written again, and what it holds now is read")
-    (row,) = feed.read(plan.splits)
-    assert (row["reason"], row["offset"], row["length"]) == ("source-lost", 0, len(events(0, 5)))
-    assert feed.step() == list(range(9))
-
-
-def test_deleted_and_put_back(feed: BucketFeed, name: str) -> None:
-    key = f"{name}/dt=1/a.jsonl.gz"
-    feed.put(key, gzip.compress(events(0, 5), mtime=0))
-    plan = feed.plan()
-    feed.delete(key)
-    feed.restart()  # who takes up a plan that it has not made looks first
-    assert feed.source.lost(plan.splits)
-    assert [row["reason"] for row in feed.read(plan.splits)] == ["source-lost"]
-    assert feed.step() == []
-    time.sleep(1.1)  # a store tells times of last write by the second
-    feed.put(key, gzip.compress(events(0, 5), mtime=0))
-    assert feed.step() == list(range(5))
-
-
-def test_large_objects_go_in_parts(feed: BucketFeed, name: str) -> None:
-    feed.put(f"{name}/dt=1/a.jsonl", events(0, 300_000))
-    feed.put(f"{name}/dt=2/b.jsonl", events(300_000, 300_003))
-    found, steps = list[int](), 0
-    while (part := feed.plan(PART)).splits:
-        steps += 1
-        found += numbers(feed.read(part.splits, tasks=3))
-        feed.restart()
-    assert found == list(range(300_003))
-    assert steps == 3
-
-
-def test_written_again_when_half_was_read(feed: BucketFeed, name: str) -> None:
-    feed.put(f"{name}/dt=1/a.jsonl", events(0, 300_000))
-    assert 0 < len(feed.step(PART)) < 200_000
-    feed.put(f"{name}/dt=1/a.jsonl", events(0, 7))
-    feed.restart()
-    plan = feed.plan()
-    assert [problem.kind for problem in plan.problems] == ["rewritten"]
-    assert numbers(feed.read(plan.splits)) == list(range(7))
-    assert feed.step() == []
-
-
-def test_deleted_when_half_was_read(feed: BucketFeed, name: str) -> None:
-    feed.put(f"{name}/dt=1/a.jsonl", events(0, 300_000))
-    first = feed.plan(PART)
-    feed.delete(f"{name}/dt=1/a.jsonl")
-    plan = feed.plan(PART)
-    assert not plan.splits
-    (problem,) = plan.problems
-    left = len(events(0, 300_000)) - first.splits[0].bytes
-    assert (problem.kind, problem.length) == ("lost-tail", left)
-    assert "a.jsonl: the object is gone since it was planned" in problem.detail
-    assert not feed.plan(PART).problems
-
-
 @pytest.fixture
 def proxied(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     proxy = Proxy(gateway.port)
@@ -304,8 +222,14 @@ def test_a_busy_store_is_asked_again(proxied: Proxy, feed: BucketFeed, name: str
         assert feed.step() == []
 
 
-def test_no_secret_goes_to_who_reads(gateway: Gateway, feed: BucketFeed, name: str) -> None:
-    feed.put(f"{name}/dt=1/a.jsonl", events(0, 5))
-    (chunk,) = feed.source._chunks(feed.plan().splits)
-    assert gateway.environment()["AWS_SECRET_ACCESS_KEY"] not in repr(chunk)
-    assert list(read_chunk(chunk, spec()))
+def test_a_worker_needs_no_credentials_and_no_boto3(gateway: Gateway, feed: BucketFeed, name: str) -> None:
+    feed.put(f"{name}/dt=1/a.jsonl.gz", gzip.compress(events(0, 5)))
+    feed.put(f"{name}/dt=1/b.jsonl", events(5, 7))
+    worker: Any = Worker()
+    work = feed.source.read_through(worker, feed.plan().splits, spec(), unchanged, RECORDS_DDL)
+    ship_kernel()
+    code = cloudpickle.dumps(work)
+    assert gateway.environment()["AWS_SECRET_ACCESS_KEY"].encode() not in code
+    line = [sys.executable, "-c", WORKER.replace('"pandas"', '"pandas", "boto3", "botocore"')]
+    done = subprocess.run(line, input=code, capture_output=True, check=False, cwd="/", env={"PATH": os.environ["PATH"]})
+    assert (done.stderr.decode(), done.stdout.decode().splitlines()[:2]) == ("", ["7", "[]"])

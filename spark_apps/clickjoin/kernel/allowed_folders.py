@@ -32,7 +32,7 @@ class AllowedFolders(NamedTuple):
     def require_on_s3(self, pattern: str) -> None:
         """Check where a glob of objects begins. Errors: ConfigError."""
         base = _WILD.split(pattern, maxsplit=1)[0]
-        if not _below(base.rpartition("/")[0], self.prefixes):
+        if ".." in pattern.split("/") or not _below(base.rpartition("/")[0], self.prefixes):
             where = f"only below {', '.join(self.prefixes)}" if self.prefixes else "from no bucket at all"
             raise ConfigError(
                 f"{pattern}: raw logs on S3 are taken {where}",

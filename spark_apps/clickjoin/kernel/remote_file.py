@@ -124,7 +124,8 @@ class RemoteFile:
             with urllib.request.urlopen(asked, timeout=_SECONDS) as answer:
                 data = bytes(answer.read())
         except urllib.error.HTTPError as error:
-            raise self._refused(error) from None  # its text may hold the address
+            with error:  # an answer like any other, to be closed
+                raise self._refused(error) from None  # its text may hold the address
         except (OSError, HTTPException) as error:
             raise StoreBusy(f"{self._path}: the store does not answer ({type(error).__name__})") from None
         if len(data) != length:

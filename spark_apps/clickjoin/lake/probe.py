@@ -11,6 +11,7 @@ import uuid
 from contextlib import closing
 from typing import Any
 
+from clickjoin.model.errors import ConfigError
 from clickjoin.model.store_faults import StoreFault, store_fault
 
 _TAKEN = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
@@ -23,8 +24,6 @@ _passed: set[tuple[str, str]] = set()
 
 def fault_on_s3(root: str) -> StoreFault | None:
     """Why a lake at `s3://BUCKET/PREFIX` cannot be written to; None if it can. What passed is tested once a process."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     if (root, endpoint) in _passed:
         return None
@@ -33,11 +32,18 @@ def fault_on_s3(root: str) -> StoreFault | None:
         with closing(client(endpoint)) as made:
             if not _excludes(made, bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
                 return _IGNORES
-    except (BotoCoreError, ClientError) as error:
+    except refusals() as error:
         known = store_fault(f"{type(error).__name__}: {error}")
         return known or StoreFault(str(error), "Look what the store's own log says of it")
     _passed.add((root, endpoint))
     return None
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """What boto3 raises where a store refuses, or is not there."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    return BotoCoreError, ClientError
 
 
 def _excludes(client: Any, bucket: str, key: str) -> bool:
@@ -57,8 +63,14 @@ def _excludes(client: Any, bucket: str, key: str) -> bool:
 
 
 def client(endpoint: str, *, connections: int = 10, tries: int = 4) -> Any:
-    """boto3's client for the server at an endpoint (empty: Amazon's), with what credentials boto3 finds."""
-    import boto3
+    """boto3's client for the server at an endpoint (empty: Amazon's), with what credentials boto3 finds.
+
+    Errors: ConfigError where there is no boto3.
+    """
+    try:
+        import boto3
+    except ImportError as error:
+        raise ConfigError("S3 is read by boto3, which is not here", remedy="pip install 'clickjoin[s3]'") from error
     from botocore.config import Config
 
     style = {"addressing_style": "path"} if endpoint else None

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from clickjoin.kernel.remote_file import RemoteFile, Signed
-from clickjoin.lake.probe import client
+from clickjoin.lake.probe import client, refusals
 from clickjoin.model.errors import ConfigError, SourceMoved, StoreBusy
 from clickjoin.model.places import S3
 from clickjoin.model.store_faults import store_fault
@@ -77,15 +77,13 @@ class Bucket:
 
     def now(self, key: str) -> tuple[str, int] | None:
         """ETag and bytes of an object as it is now; None where there is none. Errors: ConfigError, StoreBusy."""
-        from botocore.exceptions import ClientError
-
         with named(self.path(key)):
             self.requests["HEAD"] += 1
             try:
                 found = self._client.head_object(Bucket=self.name, Key=key)
                 return found["ETag"], found["ContentLength"]
-            except ClientError as error:
-                if error.response["Error"]["Code"] in _ABSENT:
+            except refusals() as error:
+                if _code(error) in _ABSENT:
                     return None
                 raise
 
@@ -113,17 +111,18 @@ def opened_object(path: str) -> RemoteFile:
 @contextmanager
 def named(place: str) -> Iterator[None]:
     """What a store refuses, as an error that names it. Errors: StoreBusy where that passes, else ConfigError."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
     try:
         yield
-    except (BotoCoreError, ClientError) as error:
-        code = str(getattr(error, "response", {}).get("Error", {}).get("Code", ""))
+    except refusals() as error:
         text = f"{type(error).__name__}: {error}"
-        fault = store_fault(text) or store_fault(f"STATUS CODE: {code}")
+        fault = store_fault(text) or store_fault(f"STATUS CODE: {_code(error)}")
         if fault is None:
             raise ConfigError(f"{place}: {error}", remedy="Look what the store's own log says of it") from error
         raise (StoreBusy if fault.passes else ConfigError)(f"{place}: {fault.why}", remedy=fault.remedy) from error
+
+
+def _code(error: Exception) -> str:
+    return str(getattr(error, "response", {}).get("Error", {}).get("Code", ""))
 
 
 def _found(one: Any) -> Found:
