@@ -91,7 +91,7 @@ def test_scripts_are_sound(script: str) -> None:
 
 
 def test_a_port_that_listens_and_one_that_something_is_linked_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(healthy.socket, "gethostname", lambda: "127.0.0.1")
+    monkeypatch.setattr(socket, "gethostname", lambda: "127.0.0.1")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
         assert [healthy.main("listens", port), healthy.main("linked", port)] == [0, 1]
