@@ -2,7 +2,7 @@
 
     healthy.py connect|api-server|scheduler|dag_processor
     healthy.py listens PORT     whether it takes connections
-    healthy.py linked PORT      whether it has a connection to that port of another: a worker to its broker or its master
+    healthy.py linked PORT      whether it has a connection to that port elsewhere: a worker to its broker or master
 
 Exit code 0 if it works. Standard library alone: Docker asks every few seconds.
 """
