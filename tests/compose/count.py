@@ -1,6 +1,6 @@
 """What the containers have joined, counted from outside: `python -m tests.compose.count [SECONDS]`.
 
-Shares no code with the product: the clicks are those of infra/data/zozo, the lake is read with delta-rs, at the port that
+Shares no code with the product: the clicks are those of infra/data/zozo, the lake is read by delta-rs at the port that
 the S3 server has on this machine. Exit code 0 once each click is joined exactly once; else 1 after so many seconds.
 """
 
