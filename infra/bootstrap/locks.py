@@ -13,7 +13,6 @@ RESOLVED = {
     "infra/uv.in": "infra/uv.lock.txt",
     "infra/requirements.in": "infra/requirements.lock",
     "infra/docs.in": "infra/docs.lock",
-    "infra/images/postgres.in": "infra/images/postgres.lock",
 }
 HEADER = "# What `make lock` found for infra/{}.\n"
 

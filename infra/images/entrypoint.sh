@@ -9,13 +9,15 @@ fi
 if [ -n "${CLICKJOIN_TLS_CERTIFICATE:-}" ]; then
   { cat /etc/ssl/certs/ca-certificates.crt; printf '%s' "$CLICKJOIN_TLS_CERTIFICATE" | base64 -d; } > $home/roots.pem
 fi
-if [ -n "${CLICKJOIN_CONNECT_TOKEN:-}" ]; then
-  printf 'sc://spark:15443/;use_ssl=true;token=%s' "$CLICKJOIN_CONNECT_TOKEN" > $home/connect-url
+if [ -n "${CLICKJOIN_SPARK_SECRET:-}" ]; then
+  mkdir -p "$SPARK_CONF_DIR"
+  { cat "$CLICKJOIN_SPARK_SETTINGS"; printf 'spark.authenticate.secret %s\n' "$CLICKJOIN_SPARK_SECRET"; } \
+    > "$SPARK_CONF_DIR/spark-defaults.conf"
 fi
 if [ -n "${CLICKJOIN_AIRFLOW_PASSWORD:-}" ]; then
   printf '{"admin": "%s"}' "$CLICKJOIN_AIRFLOW_PASSWORD" > $home/airflow-password.json
 fi
-unset CLICKJOIN_TLS_PEM CLICKJOIN_TLS_CERTIFICATE CLICKJOIN_CONNECT_TOKEN CLICKJOIN_AIRFLOW_PASSWORD
+unset CLICKJOIN_TLS_PEM CLICKJOIN_TLS_CERTIFICATE CLICKJOIN_SPARK_SECRET CLICKJOIN_AIRFLOW_PASSWORD
 # Lake and logs are for this user alone, unless CLICKJOIN_UMASK says otherwise.
 umask "${CLICKJOIN_UMASK:-077}"
 exec "$@"

@@ -1,4 +1,8 @@
-"""A container's health, by the part of it that others use: `healthy.py connect|api-server|scheduler|dag_processor`.
+"""A container's health, by the part of it that others use.
+
+    healthy.py connect|api-server|scheduler|dag_processor
+    healthy.py listens PORT     whether it takes connections
+    healthy.py linked PORT      whether it has a connection to that port elsewhere: a worker to its broker or master
 
 Exit code 0 if it works. Standard library alone: Docker asks every few seconds.
 """
@@ -11,12 +15,15 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from urllib.request import urlopen
 
 AIRFLOW = os.environ.get("CLICKJOIN_AIRFLOW_URL", "http://api-server:8080")
 CONNECT = int(os.environ.get("CLICKJOIN_CONNECT_PORT", "15443"))
 SPARK = int(os.environ.get("CLICKJOIN_SPARK_PORT", "15002"))
 _SECONDS = 4
+_CONNECTIONS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_ESTABLISHED = "01"
 
 
 def connect() -> bool:
@@ -39,9 +46,24 @@ def airflow(part: str) -> bool:
     return bool(health[part]["status"] == "healthy")
 
 
-def main(part: str) -> int:
+def listens(port: int) -> bool:
+    """Whether a server of this container takes connections."""
+    socket.create_connection((socket.gethostname(), port), _SECONDS).close()
+    return True
+
+
+def linked(port: int) -> bool:
+    """Whether anything in this container has a connection to that port."""
+    rows = [line.split() for file in _CONNECTIONS if file.exists() for line in file.read_text().splitlines()[1:]]
+    return any(int(row[2].rpartition(":")[2], 16) == port and row[3] == _ESTABLISHED for row in rows)
+
+
+def main(part: str, port: str = "0") -> int:
     """0 if the part works, else 1, with the reason on stderr."""
-    checks: dict[str, Callable[[], bool]] = {"connect": connect, "api-server": lambda: airflow("metadatabase")}
+    checks: dict[str, Callable[[], bool]] = {
+        "connect": connect, "api-server": lambda: airflow("metadatabase"),
+        "listens": lambda: listens(int(port)), "linked": lambda: linked(int(port)),
+    }  # fmt: skip
     try:
         return 0 if checks.get(part, lambda: airflow(part))() else 1
     except (OSError, KeyError, ValueError) as error:
@@ -50,4 +72,4 @@ def main(part: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

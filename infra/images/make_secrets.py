@@ -1,4 +1,7 @@
-"""Write the env files with passwords and keys that docker-compose.yml reads into `.run/compose`, once."""
+"""Write the env files with passwords and keys that docker-compose*.yml read into `.run/compose`, once.
+
+infra/k8s makes its Secrets of the same files.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,37 @@ def of_spark() -> dict[str, dict[str, str]]:
     key, public = certificate("spark")
     return {
         "spark.env": {"SPARK_CONNECT_AUTHENTICATE_TOKEN": token, "CLICKJOIN_TLS_PEM": _line(public + key)},
-        "client.env": {"CLICKJOIN_CONNECT_TOKEN": token, "CLICKJOIN_TLS_CERTIFICATE": _line(public)},
+        "client.env": {
+            "AIRFLOW_CONN_CLICKJOIN_SPARK": f"clickjoin://:{token}@spark:15443/?use_ssl=true",
+            "CLICKJOIN_TLS_CERTIFICATE": _line(public),
+        },
     }
+
+
+def of_broker() -> dict[str, dict[str, str]]:
+    """What Celery and its broker need. Results of tasks go to Airflow's database, whose driver its address names."""
+    password = secrets.token_hex(16)
+    return {
+        "redis.env": {"REDISCLI_AUTH": password},
+        "celery.env": {"AIRFLOW__CELERY__BROKER_URL": f"redis://:{password}@redis:6379/0"},
+    }
+
+
+def of_cluster() -> dict[str, dict[str, str]]:
+    """What Spark's driver, master and workers know each other by."""
+    return {"cluster.env": {"CLICKJOIN_SPARK_SECRET": secrets.token_hex(32)}}
+
+
+def of_store() -> dict[str, dict[str, str]]:
+    """What the S3 server and those who use it need: for a store of your own, write what it gave you into lake.env."""
+    key, secret = f"key{secrets.token_hex(8)}", secrets.token_hex(24)
+    return {
+        "s3.env": {"ROOT_ACCESS_KEY": key, "ROOT_SECRET_KEY": secret},
+        "lake.env": {
+            "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": "http://s3:7070", "AWS_ALLOW_HTTP": "true", "AWS_EC2_METADATA_DISABLED": "true",
+        },
+    }  # fmt: skip
 
 
 def of_airflow() -> dict[str, dict[str, str]]:
@@ -52,7 +84,13 @@ def of_airflow() -> dict[str, dict[str, str]]:
 
 
 # Files that must fit each other, and what makes them.
-TOGETHER = {("spark.env", "client.env"): of_spark, ("postgres.env", "airflow.env"): of_airflow}
+TOGETHER = {
+    ("spark.env", "client.env"): of_spark,
+    ("cluster.env",): of_cluster,
+    ("s3.env", "lake.env"): of_store,
+    ("postgres.env", "airflow.env"): of_airflow,
+    ("redis.env", "celery.env"): of_broker,
+}
 
 
 def _line(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -81,9 +82,19 @@ def test_connect_needs_spark_and_tls(
         assert healthy.main("connect") == code
 
 
-@pytest.mark.parametrize("script", ["entrypoint.sh", "spark-connect.sh"])
+@pytest.mark.parametrize("script", ["entrypoint.sh", "spark-connect.sh", "spark-node.sh", "s3.sh"])
 def test_scripts_are_sound(script: str) -> None:
     file = Path(healthy.__file__).with_name(script)
     shell = file.read_text().splitlines()[0].removeprefix("#!")
     assert subprocess.run([shell, "-n", file]).returncode == 0
     assert file.stat().st_mode & 0o111
+
+
+def test_a_port_that_listens_and_one_that_something_is_linked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "127.0.0.1")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        assert [healthy.main("listens", port), healthy.main("linked", port)] == [0, 1]
+        with socket.create_connection(server.getsockname()):
+            assert healthy.main("linked", port) == 0
+    assert healthy.main("listens", port) == 1
