@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clickjoin.config import Files
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.places import is_on_s3
 
@@ -21,6 +22,8 @@ def require_apart(pipeline: Pipeline, folder: Path) -> None:
     place = Path(os.path.realpath(folder))
     taken = {"the lake": Path(pipeline.root)}
     for name, side in (("primary", pipeline.primary), ("foreign", pipeline.foreign)):
+        if not isinstance(side.source, Files):
+            continue
         parts = Path(side.source.path).parts
         fixed = next((at for at, part in enumerate(parts) if _GLOB.search(part)), len(parts) - 1)
         taken[f"the log folder of {name}.source.path"] = Path(*parts[:fixed])

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from clickjoin.config.kafka import Kafka
 from clickjoin.config.spelling import close_to, fields_at
+from clickjoin.config.streams import Files
 from clickjoin.model.places import is_on_s3
 
 if TYPE_CHECKING:
@@ -72,10 +74,10 @@ def _lines(error: ValidationError) -> Iterator[str]:
         yield f"  {field}: {message}{got}"
 
 
-_MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `path`"
+_MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `path`; or `kind: kafka`"
 # What people ask for first, and how its records come to be read all the same.
 _NOT_READ = {
-    ("kafka", "kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
+    ("kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
     (
         "s3",
         "gs",
@@ -132,7 +134,9 @@ def _discriminator(item: Mapping[str, Any]) -> str:
 
 def clashes(pipeline: Pipeline) -> list[str]:
     """Places that are used for two things, or cannot be used, a line each; all paths absolute."""
-    paths = {item.name: os.path.normpath(item.source.path) for item in pipeline.inputs}
+    paths = {
+        item.name: os.path.normpath(item.source.path) for item in pipeline.inputs if isinstance(item.source, Files)
+    }
     root = Path(os.path.normpath(pipeline.root))
     found = [
         f"lake: {pipeline.lake} lies inside the log folder of {name}.source.path {path}"
@@ -142,8 +146,11 @@ def clashes(pipeline: Pipeline) -> list[str]:
     ]
     if set("[]%") & set(pipeline.lake):
         found.append(f"lake: {pipeline.lake} holds [, ] or %, which Delta's writers misread; name the folder otherwise")
-    if paths["primary"] == paths["foreign"]:
+    if len(paths) == 2 and paths["primary"] == paths["foreign"]:
         found.append(f"foreign.source.path: both streams read {paths['foreign']}; give each its own files")
+    topics = [(item.source.servers, item.source.topic) for item in pipeline.inputs if isinstance(item.source, Kafka)]
+    if len(set(topics)) < len(topics):
+        found.append(f"foreign.source.topic: both streams read {topics[0][1]}; give each a topic of its own")
     return found
 
 

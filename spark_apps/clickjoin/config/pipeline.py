@@ -16,7 +16,7 @@ from clickjoin.config.file import clashes, explain, parse
 from clickjoin.config.inputs import Input
 from clickjoin.config.output import Output
 from clickjoin.config.quality import Quality
-from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
+from clickjoin.config.streams import Files, Foreign, Lookback, Primary, TimeColumn
 from clickjoin.config.types import Duration, Place, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.dags import Dag
@@ -229,6 +229,8 @@ def load(file: str | Path) -> Pipeline:
 
 def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
     def side(stream: Any) -> Any:
+        if not isinstance(stream.source, Files):
+            return stream
         return stream.model_copy(
             update={"source": stream.source.model_copy(update={"path": _absolute(stream.source.path, base)})}
         )

@@ -15,7 +15,7 @@ from clickjoin.model.errors import ClickjoinError, ConfigError
 from clickjoin.model.replica import RAW
 from clickjoin.model.reporter import Reporter
 from clickjoin.sources.files.allowed_folders import base_of, fence_of
-from clickjoin.sources.open import open_source
+from clickjoin.sources.open import in_files, open_source
 from clickjoin.sources.port import Nothing, Source
 from clickjoin.spark.failures import translate
 from clickjoin.spark.session import another, release
@@ -62,7 +62,7 @@ class RawLogs:
         """What to read in place of the pipeline's own logs, in the same format."""
         fence, given = fence_of(pipeline), {item.name: getattr(self, item.role) for item in pipeline.inputs}
         return {
-            item.name: open_source(item.source.model_copy(update={"path": path}), fence=fence) if path else Nothing()
+            item.name: open_source(in_files(item.source, path), fence=fence) if path else Nothing()
             for item in pipeline.inputs
             for path in (given[item.name],)
         }

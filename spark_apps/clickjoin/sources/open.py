@@ -6,32 +6,47 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from clickjoin.config import Files, Kafka
 from clickjoin.sources.files.sample import header
 from clickjoin.sources.files.source import FilesSource, csv_form
 from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
-    from clickjoin.config import Files
+    from clickjoin.config import AnySource
     from clickjoin.kernel.allowed_folders import AllowedFolders
 
 
 def open_source(
-    config: Files,
+    config: AnySource,
     *,
     now: Callable[[], float] = time.time,
     tasks: int = 8,
     fence: AllowedFolders | None = None,
     keep: bool = True,
+    group: str = "",
 ) -> Source:
     """The source that a stream's `source` names.
 
     `now`: seconds since 1970; `tasks`: how many read a large batch; `fence`: where files may lie, if that is not for
-    the pipeline's file alone to say; without `keep` its plans are only looked at, and so may cost less.
+    the pipeline's file alone to say; without `keep` its plans are only looked at, and so may cost less; `group`: as
+    whom it is read, for tools that show how far readers have come.
     """
+    if isinstance(config, Kafka):
+        from clickjoin.sources.kafka.source import KafkaSource
+
+        return KafkaSource(config, now=now, tasks=tasks, keep=keep, group=group)
     return FilesSource(config, now=now, tasks=tasks, fence=fence, keep=keep)
 
 
-def header_of(config: Files, path: str) -> bytes | None:
+def in_files(config: AnySource, path: str) -> Files:
+    """The same records where they lie in files, which a glob names."""
+    if isinstance(config, Files):
+        return config.model_copy(update={"path": path})
+    form = {"separator": config.separator, "columns": config.columns} if config.format == "csv" else {}
+    return Files.model_validate({"kind": "files", "path": path, "format": "csv" if form else "jsonl", **form})
+
+
+def header_of(config: AnySource, path: str) -> bytes | None:
     """What each file of a source begins with, beside its records; empty where it cannot be read; None where nothing."""
-    form = csv_form(config, path)
+    form = csv_form(config, path) if isinstance(config, Files) else None
     return header(path) if form and not form.columns else None

@@ -85,7 +85,8 @@ def _of_executor(error: BaseException) -> ClickjoinError | None:
     if found := _MISMATCH.search(text):
         return ConfigError(
             f"Spark's executors are not like the driver: {found[1] or found[2]}",
-            remedy="Install the same Python, PyArrow and NumPy there (infra/requirements.lock names them)",
+            remedy="Install the same Python, PyArrow and NumPy there, and for Kafka confluent-kafka "
+            "(infra/requirements.lock names them)",
         )
     worker = _module(error) in ("pyspark", "py4j") and _WORKER in text and not _in_python(error)
     if worker and any(mark in text for mark in _ENDED):
