@@ -115,7 +115,9 @@ class Connection:
             asked = self.admin.describe_topics(TopicCollection([name]), request_timeout=ANSWER)
             cluster = self.admin.list_topics(name, timeout=ANSWER).cluster_id
             found = asked[name].result()
-        return Topic(str(cluster), str(found.topic_id), tuple(sorted(part.id for part in found.partitions)))
+        # As Kafka's own tools print it; librdkafka has `+` and `/` in it.
+        topic_id = str(found.topic_id).replace("+", "-").replace("/", "_")
+        return Topic(str(cluster), topic_id, tuple(sorted(part.id for part in found.partitions)))
 
     def ends(self, name: str, partitions: Iterable[int]) -> dict[int, Ends]:
         """Where partitions begin and end. Errors: NoTopic, KafkaAway."""
@@ -148,11 +150,11 @@ class Connection:
 
         self.consumer.assign([TopicPartition(*place) for place in places])
 
-    def pause(self, topic: str, partition: int) -> None:
+    def leave(self, topic: str, partition: int) -> None:
         """Fetch no more of a partition."""
         from confluent_kafka import TopicPartition
 
-        self.consumer.pause([TopicPartition(topic, partition)])
+        self.consumer.incremental_unassign([TopicPartition(topic, partition)])
 
     @property
     def group(self) -> str:

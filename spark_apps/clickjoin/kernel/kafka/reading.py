@@ -140,7 +140,7 @@ class _Turn:
     def _done(self, read: _Read) -> None:
         del self._open[read.key]
         if self._open:
-            self._connection.pause(*read.key)
+            self._connection.leave(*read.key)
 
     def _fault(self, event: Any) -> Iterator[pa.RecordBatch]:
         error, read = event.error(), self._open.get((event.topic(), event.partition()))
@@ -180,7 +180,7 @@ class _Turn:
         batch = lost_batch(read.chunk._replace(start=read.at, end=end, lost=why))
         read.at = end
         if read.at >= read.chunk.end:
-            del self._open[read.key]
+            self._done(read)
         return batch
 
 
