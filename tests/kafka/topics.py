@@ -58,6 +58,7 @@ class Topics:
         self.admin.create_partitions([NewPartitions(self.name(short), partitions)])[self.name(short)].result()
         while len(self._described(short)) < partitions:
             time.sleep(0.02)
+        self._producer = None  # it knows no more partitions than it knew
 
     def forget(self, short: str, before: int, partition: int = 0) -> None:
         """Delete the messages before an offset, as retention does."""
@@ -84,9 +85,7 @@ class Topics:
     @contextmanager
     def transaction(self, short: str, records: Iterable[Any], *, commit: bool, partition: int = 0) -> Any:
         """Inside, the records are written and not committed; afterwards they are, or are aborted."""
-        producer = Producer(
-            {"bootstrap.servers": self.servers, "transactional.id": f"{self._prefix}{time.time_ns()}"}
-        )
+        producer = Producer({"bootstrap.servers": self.servers, "transactional.id": f"{self._prefix}{time.time_ns()}"})
         producer.init_transactions(30)
         producer.begin_transaction()
         self._send(producer, short, records, partition)

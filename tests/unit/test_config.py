@@ -172,7 +172,11 @@ BAD = [
     ("primary.source.kind", "kinesis", "a queue is not read itself; let its connector write files"),
     ("primary.source.kind", "Kafka", "write files or kafka (did you mean `kafka`?)"),
     ("primary.source.kind", "s3", "write files or kafka (a remote store is not read itself; mount it"),
-    ("primary.source.kind", "csv", "write files or kafka (that is a format: write it as `format`, beside `kind: files`)"),
+    (
+        "primary.source.kind",
+        "csv",
+        "write files or kafka (that is a format: write it as `format`, beside `kind: files`)",
+    ),
     ("primary.source.kind", "file", "'file' is unknown here; write files or kafka (did you mean `files`?)"),
     ("primary.source.path", "", "at least 1 character"),
     ("primary.source.format", "xml", "'xml' is unknown here; write jsonl, csv or parquet"),

@@ -72,7 +72,9 @@ def test_every_offset_is_planned_once_or_never_was_there(steps: list[tuple[list[
             planned[part.place.topic_id, part.place.number].append((part.start, part.end))
         assert sum(split.events for split in plan.splits) <= room
         taken(plan, positions)
-        unread = sum(high - max(positions[str(Place("c1", f"t{generation}", n))].next, low) for n, (low, high) in ends.items())
+        unread = sum(
+            high - max(positions[str(Place("c1", f"t{generation}", n))].next, low) for n, (low, high) in ends.items()
+        )
         assert plan.backlog_events == unread
         for number, (low, high) in ends.items():
             seen.setdefault((f"t{generation}", number), low)

@@ -15,7 +15,7 @@ from clickjoin.model.errors import ConfigError, SourceError
 if TYPE_CHECKING:
     from clickjoin.kernel.kafka.chunk import Link
 
-ANSWER = 20.0  # seconds that a broker has for an answer
+ANSWER = 20.0  # seconds that brokers have for an answer
 # Positions are the journal's, the end is what is committed, and an offset that is gone is never passed over.
 _OWN = {
     "enable.auto.commit": "false", "enable.auto.offset.store": "false", "auto.offset.reset": "error",
@@ -68,8 +68,8 @@ def settings(link: Link, environment: Mapping[str, str]) -> dict[str, str]:
 class Connection:
     """Clients of one cluster, made when they are first used. Not for use from several threads at once."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, link: Link, answer: float = ANSWER) -> None:
+        self._link, self._answer = link, answer
         self._admin: Any = None
         self._consumer: Any = None
         self._uncommitted = ""
@@ -112,8 +112,8 @@ class Connection:
         from confluent_kafka import TopicCollection
 
         with self.asking(name):
-            asked = self.admin.describe_topics(TopicCollection([name]), request_timeout=ANSWER)
-            cluster = self.admin.list_topics(name, timeout=ANSWER).cluster_id
+            asked = self.admin.describe_topics(TopicCollection([name]), request_timeout=self._answer)
+            cluster = self.admin.list_topics(name, timeout=self._answer).cluster_id
             found = asked[name].result()
         # As Kafka's own tools print it; librdkafka has `+` and `/` in it.
         topic_id = str(found.topic_id).replace("+", "-").replace("/", "_")
@@ -140,7 +140,7 @@ class Connection:
         with self.asking(name):
             asked = self.admin.list_offsets(
                 {TopicPartition(name, number): spec for number, spec in wanted.items()},
-                isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ANSWER,
+                isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._answer,
             )  # fmt: skip
             return {part.partition: int(answer.result().offset) for part, answer in asked.items()}
 

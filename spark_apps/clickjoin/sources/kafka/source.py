@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.kafka import reading
 from clickjoin.kernel.kafka.chunk import KafkaChunk, spread
-from clickjoin.kernel.kafka.connection import Connection, Ends, KafkaAway, NoTopic, Topic
+from clickjoin.kernel.kafka.connection import ANSWER, Connection, Ends, KafkaAway, NoTopic, Topic
 from clickjoin.kernel.parse.csv_lines import CsvForm
 from clickjoin.kernel.read_lines import SCHEMA
 from clickjoin.kernel.types import RecordFn
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from clickjoin.config import Kafka
     from clickjoin.model.ids import RecordSpec
 
+_LOOK = 5.0  # seconds that somebody waits who only looks
 _CUT_SECONDS = 60.0  # a log that has been too short for so long has lost what it lacks
 _MEAN, _ENOUGH = 500.0, 100  # bytes of a message, until so many were read
 _END = 1 << 62  # an offset behind every end
@@ -60,7 +61,7 @@ class KafkaSource(Source):
     ) -> None:
         self._config, self._now, self._tasks, self._keep = source, now, tasks, keep
         self._link = link_of(source, group)
-        self._connection = Connection(self._link)
+        self._connection = Connection(self._link, ANSWER if keep else _LOOK)
         self._group = Group(self._connection) if keep and group else None
         self._lock = threading.RLock()
         self._form = CsvForm(source.separator, source.columns or ()) if source.format == "csv" else None
