@@ -96,7 +96,9 @@ def test_where_the_first_look_begins(begin: dict[int, int], first: list[tuple[in
     assert taken(make_plan(look({0: (5, 20)}, begin=begin), positions, MUCH), positions) == first
     plan = make_plan(look({0: (5, 21), 1: (0, 3)}), positions, MUCH)
     assert taken(plan, positions) == [(0, 20, 21), (1, 0, 3)]  # a partition that came later is read whole
-    assert make_plan(look({0: (5, 21), 1: (0, 3)}), positions, MUCH) == SourcePlan()
+    assert make_plan(look({0: (5, 21), 1: (0, 3)}), positions, MUCH) == SourcePlan(
+        lag={"kafka:clicks/0": 0, "kafka:clicks/1": 0}
+    )
 
 
 def test_deleted_offsets_are_told_of_and_go_with_the_next_range() -> None:
@@ -126,7 +128,7 @@ def test_a_topic_that_was_made_again_is_another() -> None:
     assert (lost.start, lost.end) == (20, 30)
     assert "made again" in lost.lost
     taken(plan, positions)
-    assert make_plan(look({0: (0, 7)}, "t2"), positions, MUCH) == SourcePlan()  # told once
+    assert make_plan(look({0: (0, 7)}, "t2"), positions, MUCH) == SourcePlan(lag={"kafka:clicks/0": 0})  # told once
 
 
 def test_offsets_of_another_topic_are_left_alone() -> None:

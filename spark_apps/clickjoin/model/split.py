@@ -93,7 +93,8 @@ class SourcePlan:
     """What to read next and what is left. `offsets`: only those that changed. Backlog: what stays unplanned.
 
     `watermark`: the time (microseconds) before which no event is unread once these splits are, from a source that
-    knows it; where it is None it is reckoned (see dispatcher/watermarks.py).
+    knows it; where it is None it is reckoned (see dispatcher/watermarks.py). `lag`: how many records each partition
+    has left, by the path that people know it by, from a source that counts them.
     """
 
     splits: tuple[Split, ...] = ()
@@ -102,3 +103,4 @@ class SourcePlan:
     backlog_events: int = 0
     problems: tuple[Problem, ...] = field(default=())
     watermark: int | None = None
+    lag: Mapping[str, int] = field(default_factory=dict)

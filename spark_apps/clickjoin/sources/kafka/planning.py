@@ -73,6 +73,7 @@ class _Draft:
     changed: dict[str, Position] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     backlog: int = 0
+    lag: dict[str, int] = field(default_factory=dict)
 
     def retire(self, position: Position) -> None:
         """Put on record what was unread of a topic that is gone, where another has its name."""
@@ -128,6 +129,7 @@ class _Draft:
         gone = min(ends.low, ends.high) - position.next
         end = position.next + max(gone, 0) + taken
         self.backlog += unread - taken
+        self.lag[path_of(position.topic, position.place.number)] = unread - taken
         if end == position.next:
             return
         if gone > 0:
@@ -153,4 +155,5 @@ class _Draft:
             backlog_bytes=round(self.backlog * self.look.mean),
             backlog_events=self.backlog,
             problems=tuple(self.problems),
+            lag=self.lag,
         )
