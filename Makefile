@@ -12,7 +12,7 @@ RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test s3 s3-test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
+.PHONY: help python setup doctor lock up down status check format test s3 s3-test kafka-test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -71,6 +71,10 @@ matrix: setup ## Force every named interleaving of two writers, every crash befo
 # A part of Spark's suite whose lakes lie on a real S3 server, which Go builds.
 s3-test: setup s3 ## Run a part of the Spark suite with its lakes on an S3 server
 	$(BRIEF) $(RUN) -m pytest -q --lake s3 $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality)
+
+# What takes longer than `make test` may: the same topics through every crash, and twenty kills of the broker.
+kafka-test: setup ## Run every test of Kafka against a real broker, those that take longer too
+	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/kafka
 
 wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/
 	@$(RUN) -m wheels

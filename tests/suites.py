@@ -14,7 +14,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
-SERVERS = ("tests/airflow/site", "tests/airflow/real", "tests/airflow/wheels", "tests/faults", "tests/s3")
+SERVERS = (
+    "tests/airflow/site",
+    "tests/airflow/real",
+    "tests/airflow/wheels",
+    "tests/faults",
+    "tests/s3",
+    "tests/kafka",
+)
 FIRST = (
     ("tests/unit", "tests/airflow", *(f"--ignore={folder}" for folder in SERVERS)),
     ("tests/airflow/site",),

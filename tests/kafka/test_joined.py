@@ -60,7 +60,7 @@ def through(bench: Bench, topics: Topics) -> None:
 
 
 def everything(bench: Bench) -> dict[str, Any]:
-    """All rows, but of the journal: it names topics by their ids. Of `path` and partition what no run shares is left."""
+    """All rows, but of the journal: it names topics by ids that no other run has."""
     wanted = {"joined": ("event_id", "primary_id", "token"), "registry": ("event_id", "token", "outcome")}
     wanted |= dict.fromkeys(("primary", "foreign"), ("event_id", "offset", "length", "batch", "payload"))
     wanted["quarantine"] = ("stream", "reason", "raw", "offset", "length", "batch")
@@ -115,7 +115,8 @@ def test_offsets_are_told_where_people_look(joined: Made, topics: Topics) -> Non
     (partition,) = {name for name in state.offsets["foreign"] if name.endswith("/1")}
     last = LastRecord(partition, f"{name}/1", 5, 40, "x")
     resumed = open_source(bench.pipeline.foreign.source).resume(last)
-    assert resumed and resumed.payload["next"] == 6
+    assert resumed
+    assert resumed.payload["next"] == 6
 
 
 def test_what_is_in_no_table_is_read_again(joined: Made, topics: Topics) -> None:

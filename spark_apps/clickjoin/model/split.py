@@ -78,7 +78,8 @@ class Budget:
 class Problem:
     """Something about a source that people should know.
 
-    `kind`: unreadable | lost-tail | unfinished-line | unfinished-file | missing | rewritten.
+    `kind`: unreadable | lost-tail | unfinished-line | unfinished-file | missing | rewritten |
+    source-lost | not-committed.
     """
 
     kind: str

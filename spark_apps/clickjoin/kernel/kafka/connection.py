@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clickjoin.model.errors import ConfigError, SourceError
@@ -215,6 +216,15 @@ def is_out_of_range(error: Any) -> bool:
 def is_final(error: Any) -> bool:
     """Whether asking again would not help."""
     return error.name() in (*_GONE, *_REFUSED) or bool(error.fatal())
+
+
+def require_package() -> None:
+    """Check that this process has confluent-kafka. Errors: ConfigError."""
+    if find_spec("confluent_kafka") is None:
+        raise ConfigError(
+            "a source of kind kafka needs confluent-kafka, which is not installed here",
+            remedy="Install clickjoin[kafka], or confluent-kafka, here and on Spark's executors",
+        )
 
 
 def _made(kind: Callable[[dict[str, Any]], Any], options: dict[str, Any]) -> Any:

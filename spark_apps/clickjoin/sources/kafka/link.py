@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from clickjoin.kernel.kafka.chunk import Link
+from clickjoin.kernel.kafka.connection import require_package
 
 if TYPE_CHECKING:
     from clickjoin.config import Kafka
@@ -13,5 +14,6 @@ if TYPE_CHECKING:
 
 def link_of(source: Kafka, reader: str = "") -> Link:
     """Servers, group, options, and names of the variables that hold secrets. `reader`: who reads."""
+    require_package()
     group = f"{source.group}-{reader}" if reader else source.group
     return Link(source.servers, group, tuple(sorted(source.options.items())), source.secrets(os.environ))
