@@ -1,4 +1,4 @@
-"""A Kafka broker, with its controller in the same process, from Maven's JARs: started on loopback, for tests and the demo."""
+"""A Kafka broker with its controller in one process, from Maven's JARs: started on loopback, for tests and the demo."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_joined_once_through_crashes(
     assert bench.rows("quarantine", "stream", "reason", "raw", "offset") == reasons
 
 
-def test_offsets_are_told_where_people_look(joined: Made, topics: Topics) -> None:
+def test_offsets_are_where_people_look(joined: Made, topics: Topics) -> None:
     bench = joined(2, batch={"max_events": 4})
     write_all(topics)
     assert validate(bench.pipeline).problems == []

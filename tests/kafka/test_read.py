@@ -289,7 +289,7 @@ def test_offsets_are_committed_to_a_group_once_they_are_settled(topics: Topics) 
 
 
 def test_a_broker_that_is_killed_while_it_is_read(broker: Broker, topics: Topics) -> None:
-    """Who looks is told that nobody answers; a read goes on by itself when the broker is back, and lacks nothing."""
+    """Who looks hears that nobody answers; a read goes on by itself when the broker is back, and lacks nothing."""
     topics.create("c", 3)
     for number in range(3):
         topics.send("c", map(event, range(2000)), partition=number)

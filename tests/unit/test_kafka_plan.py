@@ -1,4 +1,4 @@
-"""Plans of a topic, from made-up answers of brokers: what is read, in which shares, and what is told of as lost."""
+"""Plans of a topic, from made-up answers of brokers: what is read, in which shares, and what is reported as lost."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_where_the_first_look_begins(begin: dict[int, int], first: list[tuple[in
     )
 
 
-def test_deleted_offsets_are_told_of_and_go_with_the_next_range() -> None:
+def test_deleted_offsets_are_reported_and_go_with_the_next_range() -> None:
     positions: dict[str, Position] = {}
     taken(make_plan(look({0: (0, 40)}), positions, MUCH), positions)
     plan = make_plan(look({0: (50, 60)}), positions, Budget(4, 10**9))
@@ -128,7 +128,7 @@ def test_a_topic_that_was_made_again_is_another() -> None:
     assert (lost.start, lost.end) == (20, 30)
     assert "made again" in lost.lost
     taken(plan, positions)
-    assert make_plan(look({0: (0, 7)}, "t2"), positions, MUCH) == SourcePlan(lag={"kafka:clicks/0": 0})  # told once
+    assert make_plan(look({0: (0, 7)}, "t2"), positions, MUCH) == SourcePlan(lag={"kafka:clicks/0": 0})  # reported once
 
 
 def test_offsets_of_another_topic_are_left_alone() -> None:

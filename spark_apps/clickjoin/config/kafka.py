@@ -27,7 +27,7 @@ _OURS = {
     "bootstrap.servers": "write it as `servers`",
     "metadata.broker.list": "write it as `servers`",
     "group.id": "write it as `group`",
-    "auto.offset.reset": "an offset that is gone is told of, never passed over; where to begin is said by `from`",
+    "auto.offset.reset": "an offset that is gone is reported, never passed over; where to begin is said by `from`",
     "enable.auto.commit": "offsets are the journal's; they are committed once their batch is settled",
     "enable.auto.offset.store": "offsets are the journal's; they are committed once their batch is settled",
     "isolation.level": "what is not committed is never read",

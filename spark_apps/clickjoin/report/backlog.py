@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def backlog(pipeline: Pipeline, delta: DeltaReader, replica: str) -> dict[str, Any]:
     """`backlog_bytes`, `backlog_events` (estimated) and `problems` of all streams, as of now; `inputs`: the first two
-    by stream, and `lag` by partition, of a source that counts it; and the batch that is planned and not settled, if any.
+    by stream, and `lag` by partition, where a source counts it; and the batch that is planned and not settled.
 
     A replica of raw logs has none: its backfill reads them to their end, and nobody else knows where they are.
     """

@@ -74,7 +74,7 @@ class Connection:
         self._admin: Any = None
         self._consumer: Any = None
         self._uncommitted = ""
-        self.trouble = ""  # the last thing that librdkafka told of
+        self.trouble = ""  # the last thing that librdkafka reported
 
     @property
     def admin(self) -> Any:
@@ -186,7 +186,7 @@ class Connection:
             yield
         except KafkaException as error:
             if self._admin is not None:
-                self._admin.poll(0)  # what it has to tell is told here
+                self._admin.poll(0)  # what it has to report is reported here
             raise self.fault(what, error.args[0]) from None
 
     def fault(self, what: str, error: Any) -> SourceError:

@@ -1,6 +1,6 @@
 """What a task does: reads its ranges of offsets and turns messages into records. Runs on executors.
 
-Where a range ends is told by the position alone: control records, aborted transactions and compaction leave gaps, so
+Where a range ends is known by the position alone: control records, aborted transactions and compaction leave gaps, so
 that its last message need not have its last offset.
 """
 

@@ -19,7 +19,7 @@ class Group:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._told: dict[Place, int] = {}
+        self._committed: dict[Place, int] = {}
 
     def tell(self, look: Look, positions: Mapping[str, Position]) -> Problem | None:
         """Commit what has changed, without waiting; what became of the commit before, where it was refused.
@@ -32,10 +32,10 @@ class Group:
             for position in positions.values()
             if (position.place.cluster, position.place.topic_id) == own
         }
-        changed: dict[Place, Any] = dict(now.items() - self._told.items())
+        changed: dict[Place, Any] = dict(now.items() - self._committed.items())
         if changed:
             self._connection.commit([(look.name, place.number, offset) for place, offset in changed.items()])
-            self._told |= changed
+            self._committed |= changed
         why = self._connection.uncommitted()
         detail = f"offsets are not committed to group {self._connection.group}, and tools show no lag: {why}"
         return Problem("not-committed", f"kafka:{look.name}", detail) if why else None

@@ -1,4 +1,4 @@
-"""What a batch reads of a topic, and what is told of offsets that are gone. Pure: no broker is asked here."""
+"""What a batch reads of a topic, and what is reported of offsets that are gone. Pure: no broker is asked here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAST = 4  # no partition gets less than so many parts of an equal share
 
 @dataclass(frozen=True)
 class Look:
-    """What a topic was seen to be: its partitions' ends, where new ones begin, when (seconds since 1970).
+    """A topic as it was found: its partitions' ends, where new ones begin, when (seconds since 1970).
 
     `begin`: where a partition begins that the journal does not know. `mean`: bytes of a message, about.
     `cut`: partitions whose logs have ended before what was planned for so long that it counts.

@@ -83,9 +83,9 @@ class KafkaSource(Source):
                 if self._keep:
                     raise
                 return SourcePlan(problems=(Problem("unreadable", self._config.path, str(error)),))
-            told = self._group.tell(look, positions) if self._group else None
+            refused = self._group.tell(look, positions) if self._group else None
         plan = make_plan(look, positions, budget)
-        return replace(plan, problems=(*plan.problems, told)) if told else plan
+        return replace(plan, problems=(*plan.problems, refused)) if refused else plan
 
     def _look(self, positions: Mapping[str, Position]) -> Look:
         name = self._config.topic
@@ -171,7 +171,7 @@ class KafkaSource(Source):
         return check(self, evidence)
 
     def last_written(self, offsets: Mapping[str, SourceOffset]) -> float:
-        """When the end of a partition was last seen to have moved, in seconds since 1970."""
+        """When the end of a partition was last found to have moved, in seconds since 1970."""
         return max((Position.of(offset).at for offset in offsets.values()), default=inf)
 
     def sample(self, splits: Sequence[Split], spec: RecordSpec, most: int = SAMPLE_RECORDS) -> Sample:
