@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -19,12 +19,24 @@ from tests.s3.proxy import Proxy
 _ENDPOINT = "AWS_ENDPOINT_URL"
 
 
+class Request(NamedTuple):
+    """A request that has come: when (`time.monotonic`), its kind, and what it was for."""
+
+    at: float
+    method: str
+    path: str
+
+
 class Place(NamedTuple):
-    """The lake as a pipeline's file names it, the folder its files are seen in, and requests sent, by their kind."""
+    """The lake as a pipeline's file names it, the folder its files are seen in, and requests sent, by their kind.
+
+    `sent`: the requests themselves, since it was called last.
+    """
 
     lake: str
     folder: Path
     requests: Callable[[], Counter[str]]
+    sent: Callable[[], list[Request]] = list
 
 
 @contextmanager
@@ -42,27 +54,36 @@ def lake_at(kind: str, folder: Path, delay: float) -> Iterator[Place]:
         os.environ[_ENDPOINT] = f"http://127.0.0.1:{ours.recv()}"
 
         def requests() -> Counter[str]:
-            ours.send(None)
+            ours.send("counts")
             return Counter(ours.recv())
 
+        def sent() -> list[Request]:
+            ours.send("sent")
+            return [Request(*one) for one in ours.recv()]
+
         try:
-            yield Place(store.lake, store.folder, requests)
+            yield Place(store.lake, store.folder, requests, sent)
         finally:
             proxy.kill()
 
 
 def _serve(server: int, delay: float, asked: Connection) -> None:
-    counts, lock = Counter[str](), threading.Lock()
+    counts, lock, sent = Counter[str](), threading.Lock(), deque[tuple[float, str, str]](maxlen=10_000)
 
     def mood(method: str, path: str) -> None:
         listed = method == "GET" and path.count("/") == 1  # of a bucket, not of an object
+        kind = "LIST" if listed else method
         with lock:
-            counts["LIST" if listed else method] += 1
+            counts[kind] += 1
+            sent.append((time.monotonic(), kind, path))
         time.sleep(delay)
 
     proxy = Proxy(server)
     proxy.mood = mood
     asked.send(proxy.port)
     while True:
-        asked.recv()
-        asked.send(dict(counts))
+        what = asked.recv()
+        with lock:
+            asked.send(dict(counts) if what == "counts" else list(sent))
+            if what == "sent":
+                sent.clear()

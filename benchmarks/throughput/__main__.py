@@ -1,4 +1,9 @@
-"""Runs the contenders in turns and reports ratios."""
+"""Runs the contenders in turns and reports ratios.
+
+    PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.throughput --lake s3
+
+runs clickjoin alone, with its lake in a folder and on an S3 server beside it, in turns.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +16,18 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import columns, emptied, highest, line, watched
-from benchmarks.throughput.contenders import CONTENDERS, FLOOR, LARGE, held
+from benchmarks.throughput.contenders import CONTENDERS, FLOOR, LARGE, ON_S3, clickjoin, held
 from benchmarks.throughput.work import Work, check, make
 from bootstrap import ROOT
 from clickjoin.spark.session import configured, in_process
+from demo.store import lake_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +62,7 @@ def once(spark: SparkSession, name: str, work: Work, folder: Path, there: Path |
         shutil.copytree(there, out / "joined", copy_function=os.link)
     configured(spark).conf.unset("spark.sql.codegen.wholeStage")
     spark.conf.unset("spark.sql.codegen.factoryMode")
-    if name != PRODUCT:
+    if name not in (PRODUCT, ON_S3):
         spark.conf.unset(ROW_GROUPS)  # they look nothing up by id: Spark's own long ones suit them better
     spark.catalog.clearCache()
     emptied(spark)
@@ -81,6 +88,8 @@ def compared(runs: list[Run], events: int) -> dict[str, Any]:
             "events_a_second": round(events / seconds), "memory_mb": highest(run.memory for run in own),
             "seen": own[-1].seen,
         }  # fmt: skip
+    if ON_S3 in found:
+        found[ON_S3]["of_local"] = round(found[PRODUCT]["median"] / found[ON_S3]["median"], 3)
     for part in found.values():
         part["of_the_floor"] = round(found[FLOOR]["median"] / part["median"], 3) if FLOOR in found else None
     return found
@@ -112,16 +121,27 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--held", type=int, default=0, help="rows of an output that one more contender finds there")
     parser.add_argument("--memory", default="3g", help="heap of Java (default %(default)s)")
     parser.add_argument("--only", choices=sorted(CONTENDERS), action="append", help="these alone")
+    parser.add_argument("--lake", choices=["local", "s3"], default="local", help="s3: clickjoin alone, on both")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/throughput.json")
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str]) -> int:
-    """Make the logs, warm up, run in turns, print; figures as JSON."""
+    """Run them, print; figures as JSON."""
     chosen, about = options(arguments), machine()
     names = chosen.only or [name for name in CONTENDERS if chosen.held or name != LARGE]
     folder = Path(tempfile.mkdtemp(prefix="clickjoin-throughput-"))
-    spark = in_process(cores="2", memory=chosen.memory)
+    with lake_store(chosen.lake, folder / "store") as store:
+        if chosen.lake == "s3":
+            names, CONTENDERS[ON_S3] = [PRODUCT, ON_S3], partial(clickjoin, store=store)
+        result = run(chosen, names, folder)
+    print_out(chosen, result | {"machine": about})
+    return 0
+
+
+def run(chosen: argparse.Namespace, names: list[str], folder: Path) -> dict[str, Any]:
+    """Make the logs, warm up, run in turns; the figures."""
+    spark = in_process(cores="2", memory=chosen.memory, s3=chosen.lake == "s3")
     try:
         warm, work = warming(folder, chosen.warm), make(folder / "logs", chosen.clicks, chosen.queries, 2)
         if LARGE in names:
@@ -137,13 +157,18 @@ def main(arguments: list[str]) -> int:
         spark.stop()
         remove(folder)
     found = compared(runs, work.events)
-    print(
-        f"\n{work.events:,} lines: {chosen.clicks:,} clicks on {chosen.queries:,} queries of one day\n\n{table(found)}"
-    )
+    return {"clicks": chosen.clicks, "queries": chosen.queries, "lines": work.events, "found": found}
+
+
+def print_out(chosen: argparse.Namespace, result: dict[str, Any]) -> None:
+    """Print the figures, and write them as JSON."""
+    found = result["found"]
+    print(f"\n{result['lines']:,} lines: {chosen.clicks:,} clicks on {chosen.queries:,} queries of one day\n")
+    print(table(found))
+    if ON_S3 in found:
+        print(f"\nevents/s with the lake on S3, of those with it in a folder: {found[ON_S3]['of_local']}")
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    result = {"clicks": chosen.clicks, "queries": chosen.queries, "found": found, "machine": about}
     chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return 0
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from benchmarks.throughput.work import HELD, Work
 from clickjoin.config import load
 from clickjoin.engine import Engine, Settled
 from demo.running import write_pipeline
+from demo.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,16 +79,16 @@ def stream_stream(spark: SparkSession, work: Work, out: Path) -> str:
     return path
 
 
-def clickjoin(spark: SparkSession, work: Work, out: Path) -> str:
-    """This project: every event landed, claimed in the registry, published and accounted for."""
-    file = out / "shop.yaml"
+def clickjoin(spark: SparkSession, work: Work, out: Path, store: Store | None = None) -> str:
+    """This project: every event landed, claimed in the registry, published and accounted for. `store`: of its lake."""
+    file, lake = out / "shop.yaml", f"{store.lake}/{out.parent.name}" if store else str(out / "lake")
     write_pipeline(
-        file, out / "lake", Path(work.glob("queries")), Path(work.glob("clicks")),
+        file, lake, Path(work.glob("queries")), Path(work.glob("clicks")),
         registry={"retention": "3d", "bucket": "1h", "shards": 4},
         batch={"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
     )  # fmt: skip
     Engine(spark, load(file)).drain(tell)
-    return str(out / "lake/shop/joined")
+    return str((store.folder / out.parent.name if store else out / "lake") / "shop/joined")
 
 
 def tell(item: Settled) -> None:
@@ -135,3 +136,4 @@ CONTENDERS = {
     "clickjoin": clickjoin,
 }  # fmt: skip
 FLOOR = "plain join and append"
+ON_S3 = "clickjoin, its lake on S3"

@@ -30,6 +30,7 @@ from .report import Tally, latencies, sums, tally, times
 from .running import Running, running, write_pipeline
 from .screen import Screen
 from .script import SEED, script
+from .shipping import ObjectFeeder
 from .store import Store, lake_store
 
 POLL = 1.0
@@ -43,8 +44,11 @@ class Demo:
         self.folder = folder
         self.pipeline = folder / "pipelines/zozo.yaml"
         logs = folder / "logs"
-        write_pipeline(self.pipeline, store.lake, logs / "impressions/*.jsonl", logs / "clicks/*.jsonl")
-        self.feeder = Feeder(script(seconds, seed), logs, folder / "ledger.csv")
+        where = "dt=*/*.jsonl" if store.put else "*.jsonl"
+        globs = (f"{store.logs or logs}/{stream}/{where}" for stream in ("impressions", "clicks"))
+        write_pipeline(self.pipeline, store.lake, *globs)
+        plan, ledger = script(seconds, seed), folder / "ledger.csv"
+        self.feeder = ObjectFeeder(plan, logs, ledger, put=store.put) if store.put else Feeder(plan, logs, ledger)
         self.lake = Lake(store.folder / "zozo")
         self.readable = Readable(self.lake.folder / "joined")
         self._runs = "none"
@@ -188,7 +192,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long to feed (default %(default)s)")
     parser.add_argument("--seed", type=int, default=SEED, help="what goes wrong, and where (default %(default)s)")
     parser.add_argument("--keep", action="store_true", help="leave Spark and Airflow up at the end")
-    parser.add_argument("--lake", choices=("local", "s3"), default="local", help="s3: on an S3 server of its own")
+    parser.add_argument(
+        "--lake", choices=("local", "s3"), default="local", help="s3: on an S3 server of its own, with logs"
+    )
     chosen = parser.parse_args(arguments)
     if chosen.keep and chosen.lake == "s3":
         parser.error("the S3 server ends with the demo, so nothing can be left up")

@@ -63,10 +63,17 @@ class Feeder:
                         begun = self._clock()
                     self._write_due(0.0 if begun is None else self._clock() - begun, book.writerow)
                     handle.flush()
+                    self._tick()
                     self._sleep(TICK)
         finally:
-            for log in self._open.values():
-                log.close()
+            self._close()
+
+    def _tick(self) -> None:
+        """Nothing more to do: what is written is there."""
+
+    def _close(self) -> None:
+        for log in self._open.values():
+            log.close()
 
     def _write_due(self, elapsed: float, note: Callable[[tuple[object, ...]], object]) -> None:
         for line in self.plan.lines[len(self.entries) :]:

@@ -89,7 +89,7 @@ def running(
         stack.stop()
 
 
-def write_pipeline(file: Path, lake: Path | str, primary: Path, foreign: Path, **changes: Any) -> None:
+def write_pipeline(file: Path, lake: Path | str, primary: Path | str, foreign: Path | str, **changes: Any) -> None:
     """Write a pipeline's file: that of the ZOZO logs, with another lake and other globs, and perhaps other fields."""
     pipeline = yaml.safe_load((HERE / "zozo.yaml").read_text(encoding="utf-8")) | changes
     pipeline["pipeline"], pipeline["lake"] = file.stem, str(lake)

@@ -1,27 +1,35 @@
-"""Where the demo's lake lies: in its folder, or on an S3 server of its own."""
+"""Where the demo's lake and logs lie: in its folder, or on an S3 server of its own."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import boto3
+
 from stack.gateway import serving
 
-_BUCKET = "lake"
+_BUCKET, _LOGS = "lake", "logs"
 
 
 class Store(NamedTuple):
     """The lake as the pipeline's file names it, and the folder that its files are seen in from outside.
 
-    `ends_with_us`: nobody can look at it through the product once the demo is over.
+    `logs`: where globs of logs begin; empty for the demo's own folder. `put`: writes an object there; None: files.
     """
 
     lake: str
     folder: Path
-    ends_with_us: bool = False
+    logs: str = ""
+    put: Callable[[str, bytes], object] | None = None
+
+    @property
+    def ends_with_us(self) -> bool:
+        """Whether nobody can look at it through the product once the demo is over."""
+        return self.put is not None
 
 
 @contextmanager
@@ -32,4 +40,10 @@ def lake_store(kind: str, folder: Path) -> Iterator[Store]:
         return
     with serving(folder / "s3", _BUCKET) as server:
         os.environ.update(server.environment())
-        yield Store(f"s3://{_BUCKET}", server.folder / "data" / _BUCKET, ends_with_us=True)
+        server.bucket(_LOGS)
+        s3 = boto3.session.Session().client("s3", endpoint_url=f"http://127.0.0.1:{server.port}")
+
+        def put(key: str, data: bytes) -> None:
+            s3.put_object(Bucket=_LOGS, Key=key, Body=data)
+
+        yield Store(f"s3://{_BUCKET}", server.folder / "data" / _BUCKET, f"s3://{_LOGS}", put)

@@ -17,6 +17,7 @@ from airflow.sdk import Asset
 
 from clickjoin.model.dags import DAGS
 from clickjoin.model.errors import ConfigError
+from clickjoin.model.stores import Store
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*")
@@ -29,6 +30,7 @@ class PipelineFile:
     """A pipeline as far as its DAGs need it; `tables` is the folder or URL of its tables, `lease` in seconds.
 
     `dags`: those that it wants, such as join and gc; None: all. `adapter`: as it is written, or empty.
+    `store`: where S3 is, if the file says so.
     """
 
     name: str
@@ -37,6 +39,7 @@ class PipelineFile:
     lease: float
     dags: frozenset[str] | None = None
     adapter: str = ""
+    store: Store | None = None
 
     @property
     def joined(self) -> Asset:
@@ -131,7 +134,8 @@ def read(path: Path) -> PipelineFile:
     if not isinstance(lake, str) or not lake:
         raise ValueError(f"lake: {lake!r} is no folder or URL; name the one that shall hold the tables")
     tables, lease = f"{_absolute(lake, path)}/{name}", _lease(raw.get("batch"))
-    return PipelineFile(name, path.absolute(), tables, lease, _dags(raw.get("airflow")), str(raw.get("adapter") or ""))
+    adapter, store = str(raw.get("adapter") or ""), _store(raw.get("s3"))
+    return PipelineFile(name, path.absolute(), tables, lease, _dags(raw.get("airflow")), adapter, store)
 
 
 def _dags(airflow: Any) -> frozenset[str] | None:
@@ -149,6 +153,18 @@ def _absolute(lake: str, path: Path) -> str:
     """As `clickjoin.config` reads it: relative to the file."""
     lake = lake.removeprefix("file://").rstrip("/")
     return lake if "://" in lake else str(path.resolve().parent / Path(lake).expanduser())
+
+
+def _store(s3: Any) -> Store | None:
+    """Where S3 is, by the file's section `s3`, as far as it is written as it should be."""
+    if not isinstance(s3, dict):
+        return None
+    endpoint, region, style = s3.get("endpoint"), s3.get("region"), s3.get("path_style")
+    return Store(
+        endpoint.rstrip("/") if isinstance(endpoint, str) else None,
+        region if isinstance(region, str) else None,
+        style if isinstance(style, bool) else None,
+    )
 
 
 def _lease(batch: Any) -> float:

@@ -71,7 +71,7 @@ def _join(ctx: Context, work: JoinInput) -> None:
 
 def _look_up(ctx: Context, work: JoinInput) -> Outcome:
     """What becomes of each event: by its registry's claims alone where they are committed, else by a joiner."""
-    with ctx.step("lookup"):
+    with ctx.step("lookup"), ctx.lake.delta.looked_at("registry", "journal", "primary", "foreign"):
         if is_fixed(ctx):
             return SparkJoin().from_claims(ctx, work)
         await_claims(ctx)

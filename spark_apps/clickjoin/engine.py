@@ -116,6 +116,10 @@ class Engine:
 
     def retry_once(self) -> Settled | None:
         """Try again what is due; None where nothing is."""
+        with self.lake.delta.looked_at("journal", "pending"):
+            return self._retry_once()
+
+    def _retry_once(self) -> Settled | None:
         start = time.perf_counter()
         plan = self.retry.unsettled()
         if plan is None:
@@ -247,7 +251,8 @@ class Engine:
     def _run(self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float) -> Settled:
         delta = self.lake.delta
         # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
-        ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(delta), *load_bounds(delta))
+        with delta.looked_at("shard_timeline", "registry_boundary", "journal"):
+            ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(delta), *load_bounds(delta))
         ctx.seconds["plan"] = plan_seconds
         before = self.lake.conflict_reruns
         tune_codegen(self.lake.spark, sum(split.events for splits in plan.splits.values() for split in splits))

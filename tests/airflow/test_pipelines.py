@@ -21,6 +21,13 @@ def test_as_the_library_reads_it(tmp_path: Path, write_pipeline: Callable[..., P
     assert (cheap.name, cheap.tables, cheap.lease) == (full.pipeline, full.root, full.batch.lease)
 
 
+def test_where_s3_is(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
+    path = write_pipeline(tmp_path, "clicks", lake="s3://bucket/lake")
+    assert pipelines.read(path).store is None
+    path.write_text(f"{path.read_text()}\ns3: {{endpoint: 'http://127.0.0.1:9000/', path_style: true}}\n")
+    assert pipelines.read(path).store == load(path).s3.store == ("http://127.0.0.1:9000", None, True)
+
+
 def test_asset_of_a_bucket(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
     asset = pipelines.read(write_pipeline(tmp_path, "clicks", lake="s3a://bucket/prefix")).joined
     assert (asset.name, asset.uri) == ("clicks/joined", "s3a://bucket/prefix/clicks/joined")

@@ -1,7 +1,8 @@
-"""The S3 server of these tests."""
+"""The S3 server of these tests, and logs on it."""
 
 from __future__ import annotations
 
+from tests.s3.buckets import environment, feed, logs, name
 from tests.s3.fixtures import gateway
 
-__all__ = ["gateway"]
+__all__ = ["environment", "feed", "gateway", "logs", "name"]

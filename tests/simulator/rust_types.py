@@ -77,6 +77,14 @@ class AddAction:
 
 
 @dataclass(frozen=True)
+class PostCommitHookProperties:
+    """What follows a commit to S3; the simulator's lakes lie on a disk."""
+
+    create_checkpoint: bool = True
+    cleanup_expired_logs: bool | None = None
+
+
+@dataclass(frozen=True)
 class CommitProperties:
     """What a commit carries besides its data."""
 

@@ -65,6 +65,7 @@ def test_contract(tmp_path: Path) -> None:
     assert (p.pipeline, p.lake, p.root) == ("zozo", "/var/lake", "/var/lake/zozo")
     assert p.adapter == "clickjoin.joiner.adapter:BothRecords"
     source = {"kind": "files", "format": None, "separator": ",", "columns": None, "multiline": False}
+    source |= {"ordered": False, "lookback": None, "relist": None}
     assert p.primary.model_dump() == {
         "source": source | {"path": "/logs/impressions/*.jsonl"},
         "event_id": ("event_id",),
@@ -171,12 +172,8 @@ BAD = [
     ("primary.source.kind", 3, "primary.source.kind: 3 is unknown here; write files"),
     ("primary.source.kind", "kinesis", "a queue is not read itself; let its connector write files"),
     ("primary.source.kind", "Kafka", "write files or kafka (did you mean `kafka`?)"),
-    ("primary.source.kind", "s3", "write files or kafka (a remote store is not read itself; mount it"),
-    (
-        "primary.source.kind",
-        "csv",
-        "write files or kafka (that is a format: write it as `format`, beside `kind: files`)",
-    ),
+    ("primary.source.kind", "s3", "write files or kafka (write `kind: files`, and s3://BUCKET/KEYS in `path`)"),
+    ("primary.source.kind", "csv", "write files or kafka (that is a format: write it as `format`"),
     ("primary.source.kind", "file", "'file' is unknown here; write files or kafka (did you mean `files`?)"),
     ("primary.source.path", "", "at least 1 character"),
     ("primary.source.format", "xml", "'xml' is unknown here; write jsonl, csv or parquet"),
@@ -206,7 +203,9 @@ BAD = [
     ("lake", "s3a://bucket/lake", "'s3a://bucket/lake' is no place on S3; write s3://BUCKET/PREFIX"),
     ("lake", "s3://Bucket/lake", "is no place on S3"),
     ("lake", "s3:///lake", "is no place on S3"),
-    ("primary.source.path", "s3a://b/logs/*", "is no folder of this machine"),
+    ("primary.source.path", "s3a://b/logs/*", "names no objects on S3; write s3://BUCKET/"),
+    ("primary.source.path", "s3://bucket/", "names no objects on S3"),
+    ("primary.source.path", "gs://bucket/*", "is neither on this machine nor on S3"),
     ("registry.retention", "3 days", "'3 days' is not a duration; write a number and ms, s, m, h, d or w, such as 10s"),
     ("registry.retention", 3, "3 is not a duration; write"),
     ("registry.bucket", "7m", "whole minutes that divide a day, such as 15m, 1h or 1d"),
@@ -238,6 +237,7 @@ BEYOND_SCHEMA = [
     ("primary.event_time", {"column": "t", "format": "%Y %z", "zone": "UTC"}, "names the zone already; remove zone"),
     ("primary.source.separator", "é", "write one ASCII character"),
     ("primary.source.columns", ["a", "a"], "must be names that differ"),
+    ("primary.source", {"kind": "files", "path": "/a/*", "lookback": "1d"}, "are for logs on S3; remove them"),
     (
         "primary.source",
         {"kind": "files", "path": "/a/*", "format": "parquet"},
@@ -283,6 +283,8 @@ def test_merged_keys_may_be_replaced(tmp_path: Path) -> None:
         ("logs/day/lake", "logs/*/clicks.jsonl"),
         ("a/b/lake", "a/**/*.jsonl"),
         ("../x/logs/lake", "../x/./logs/*"),
+        ("s3://bucket/logs/lake", "s3://bucket/logs/**/*"),
+        ("s3://bucket/logs/p", "s3://bucket/*/*/*.jsonl"),
     ],
 )
 def test_a_lake_inside_a_log_folder(tmp_path: Path, lake: str, path: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from demo.feeder import Feeder, main
 from demo.script import BROKEN, BROKEN_TIMES, HELD, ORPHANS, REPEATS, WARM_CLICKS, Script, script
+from demo.shipping import ObjectFeeder
 from tests import oracle
 
 NOW = 1_900_000_000_000_000
@@ -123,3 +124,23 @@ def test_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert f"fed {len(PLAN.lines):,} lines" in capsys.readouterr().out
     assert main(["--to", "/proc/none/logs"]) == 1
     assert "clickjoin: /proc/none/logs" in capsys.readouterr().err
+
+
+def test_as_objects(tmp_path: Path) -> None:
+    """The same lines, each in one object, at most a second after it was written; nothing is held back at the end."""
+    time, objects, at = FakeTime(), dict[str, bytes](), dict[str, float]()
+
+    def put(key: str, data: bytes) -> None:
+        assert key not in objects
+        objects[key], at[key] = data, time.now
+
+    feeder = ObjectFeeder(
+        PLAN, tmp_path / "logs", tmp_path / "ledger.csv", put=put, clock=lambda: time.now, sleep=time.sleep
+    )
+    feeder.feed(ready=lambda: time.now >= 1_800_000_001)
+    for stream in ("impressions", "clicks"):
+        found = Counter(line for key, data in objects.items() if key.startswith(stream) for line in data.splitlines())
+        assert found == Counter(line.data for line in PLAN.lines if line.stream == stream)
+    assert all(key.split("/")[1] == "dt=2027-01-15" for key in objects)
+    written = [entry.written_at / 1e6 for entry in feeder.entries]
+    assert max(min(late - moment for late in at.values() if late >= moment) for moment in written) <= 1.03

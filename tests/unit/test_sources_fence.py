@@ -230,3 +230,32 @@ def test_the_folder_of_a_glob(site: Site) -> None:
     assert fence_of(whole).roots == (str(site.folder / "logs/queries"),)  # not all of the machine
     with pytest.raises(ConfigError, match="is no path"):
         RawLogs(foreign="/a\0b")
+
+
+@pytest.mark.parametrize(
+    ("roots", "pattern", "fine"),
+    [
+        (None, "s3://logs/clicks/dt=2020-01-01/*.gz", True),
+        (None, "s3://logs/clicks/*", True),
+        (None, "s3://logs/clicks-of-others/*", False),
+        (None, "s3://logs/*", False),
+        (None, "s3://other/clicks/*", False),
+        (None, "s3://logs/clicks/../queries/*", False),
+        (["s3://old/logs"], "s3://old/logs/2019/*", True),
+        (["s3://old/logs"], "s3://logs/clicks/*", False),
+        (["/old"], "s3://logs/clicks/*", False),
+        ([], "s3://logs/clicks/*", False),
+    ],
+)
+def test_logs_on_s3_come_from_given_places(site: Site, roots: Any, pattern: str, fine: bool) -> None:
+    source = {"kind": "files", "path": "s3://logs/clicks/dt=*/*.gz"}
+    more = {} if roots is None else {"backfill": {"roots": roots}}
+    foreign = yaml.safe_load(STARTER)["foreign"] | {"source": source}
+    pipeline = site.load(foreign=foreign, **more)
+    if fine:
+        RawLogs(foreign=pattern).require(pipeline)
+        return
+    with pytest.raises(ConfigError, match=r"raw logs on S3 are taken (only below s3://|from no bucket)"):
+        RawLogs(foreign=pattern).require(pipeline)
+    with pytest.raises(ConfigError, match="raw logs on S3"):
+        RawLogs(foreign=pattern).sources(pipeline)

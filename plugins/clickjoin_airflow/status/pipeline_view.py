@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.lake.snapshot_files import identity
 from clickjoin.model.errors import ClickjoinError
+from clickjoin.model.stores import declare
 from clickjoin.report import by_date, checks, overview, registry
 from clickjoin.report.explain import TABLES as EXPLAINED
 from clickjoin.report.explain import explain
@@ -29,6 +30,7 @@ class PipelineView:
     def __init__(self, file: PipelineFile) -> None:
         self.file = file
         self._lock = RLock()
+        declare(file.tables, file.store)
         self._reset()
 
     def _reset(self) -> None:

@@ -24,6 +24,10 @@ def _signs(folder: Path) -> Signs:
     return (str(folder), 0, 0, 0), *((name, stat.st_ino, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
+def _place(file: PipelineFile) -> tuple[object, ...]:
+    return file.path, file.tables, file.store
+
+
 class PipelineViews:
     """The pipelines' files are looked at on every request; a view stays as long as its file names the same tables."""
 
@@ -56,6 +60,6 @@ class PipelineViews:
     def _view(self, file: PipelineFile) -> PipelineView:
         with self._lock:
             known = self._views.get(file.name)
-            if known is None or known.file.tables != file.tables or known.file.path != file.path:
+            if known is None or _place(known.file) != _place(file):
                 known = self._views[file.name] = PipelineView(file)
             return known

@@ -22,7 +22,7 @@ def require_apart(pipeline: Pipeline, folder: Path) -> None:
     place = Path(os.path.realpath(folder))
     taken = {"the lake": Path(pipeline.root)}
     for name, side in (("primary", pipeline.primary), ("foreign", pipeline.foreign)):
-        if not isinstance(side.source, Files):
+        if not isinstance(side.source, Files) or is_on_s3(side.source.path):
             continue
         parts = Path(side.source.path).parts
         fixed = next((at for at, part in enumerate(parts) if _GLOB.search(part)), len(parts) - 1)

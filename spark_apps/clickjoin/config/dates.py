@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from clickjoin.config.types import Duration, Local, Strict
+from clickjoin.config.types import Duration, Place, Strict
 
 
 class Close(Strict):
@@ -28,6 +28,6 @@ class Close(Strict):
 class Backfill(Strict):
     """What a backfill may ask for."""
 
-    roots: tuple[Local, ...] | None = Field(
+    roots: tuple[Place, ...] | None = Field(
         None, description="folders that raw logs are taken below; default: those that the sources' globs start from"
     )

@@ -81,8 +81,8 @@ _MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `
 # What people ask for first, and how its records come to be read all the same.
 _NOT_READ = {
     ("kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
+    ("s3",): "write `kind: files`, and s3://BUCKET/KEYS in `path`",
     (
-        "s3",
         "gs",
         "gcs",
         "abfs",
@@ -144,6 +144,11 @@ def _discriminator(item: Mapping[str, Any]) -> str:
     return str(item.get("ctx", {}).get("discriminator", "")).strip("'")
 
 
+def absolute(path: str, base: Path) -> str:
+    """A path of the file, which may be relative to the file's folder; a place on S3 as it is."""
+    return path if is_on_s3(path) else str(base / Path(path.removeprefix("file://")).expanduser())
+
+
 def clashes(pipeline: Pipeline) -> list[str]:
     """Places that are used for two things, or cannot be used, a line each; all paths absolute."""
     paths = {
@@ -153,7 +158,7 @@ def clashes(pipeline: Pipeline) -> list[str]:
     found = [
         f"lake: {pipeline.lake} lies inside the log folder of {name}.source.path {path}"
         for name, path in paths.items()
-        if not is_on_s3(pipeline.lake)
+        if is_on_s3(pipeline.lake) == path.startswith("s3:")
         if Path(path).parent != Path("/") and _inside(root.parts, Path(path).parent.parts)
     ]
     if set("[]%") & set(pipeline.lake):

@@ -12,17 +12,19 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from clickjoin.config.dates import Backfill, Close
-from clickjoin.config.file import clashes, explain, parse
+from clickjoin.config.file import absolute, clashes, explain, parse
 from clickjoin.config.inputs import Input
 from clickjoin.config.output import Output
 from clickjoin.config.quality import Quality
+from clickjoin.config.store import S3
 from clickjoin.config.streams import Files, Foreign, Lookback, Primary, TimeColumn
 from clickjoin.config.types import Duration, Place, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.dags import Dag
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
-from clickjoin.model.places import is_on_s3
+from clickjoin.model.places import above_globs, is_on_s3
+from clickjoin.model.stores import declare
 
 DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
 
@@ -116,6 +118,7 @@ class Pipeline(_Strict):
     lake: Place = Field(
         description="folder that holds the tables, relative to the pipeline's file, or s3://BUCKET/PREFIX"
     )
+    s3: S3 = S3()
     primary: Primary
     foreign: Foreign
     registry: Registry = Registry()
@@ -194,12 +197,6 @@ def _time(rule: str | TimeColumn | Lookback) -> tuple[str | None, TimeForm | Non
     return (rule if isinstance(rule, str) else None), None
 
 
-def _absolute(path: str, base: Path) -> str:
-    if is_on_s3(path):
-        return path
-    return str(base / Path(path.removeprefix("file://")).expanduser())
-
-
 def load(file: str | Path) -> Pipeline:
     """Read and validate a pipeline's file; relative paths in it become absolute.
 
@@ -224,7 +221,17 @@ def load(file: str | Path) -> Pipeline:
         raise ConfigError(f"{path}:\n{explain(error)}", remedy="See `clickjoin schema --config-file`") from error
     if found := clashes(pipeline):
         raise ConfigError(f"{path}:\n" + "\n".join(f"  {line}" for line in found), remedy="Keep the folders apart")
+    _declare_places(pipeline)
     return pipeline
+
+
+def _declare_places(pipeline: Pipeline) -> None:
+    """Have what the file names on S3 lie where its section `s3` says."""
+    store = pipeline.s3.store if pipeline.s3 != S3() else None
+    logs = [above_globs(item.source.path) for item in pipeline.inputs if isinstance(item.source, Files)]
+    for place in (pipeline.root, *logs, *(pipeline.backfill.roots or ())):
+        if is_on_s3(place):
+            declare(place, store)
 
 
 def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
@@ -232,14 +239,14 @@ def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
         if not isinstance(stream.source, Files):
             return stream
         return stream.model_copy(
-            update={"source": stream.source.model_copy(update={"path": _absolute(stream.source.path, base)})}
+            update={"source": stream.source.model_copy(update={"path": absolute(stream.source.path, base)})}
         )
 
     roots = pipeline.backfill.roots
     return pipeline.model_copy(
         update={
-            "lake": _absolute(pipeline.lake, base),
-            "backfill": Backfill(roots=None if roots is None else tuple(_absolute(root, base) for root in roots)),
+            "lake": absolute(pipeline.lake, base),
+            "backfill": Backfill(roots=None if roots is None else tuple(absolute(root, base) for root in roots)),
             "primary": side(pipeline.primary),
             "foreign": side(pipeline.foreign),
         }

@@ -11,10 +11,11 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 
 from clickjoin.config.csv import distinct, separates
 from clickjoin.config.kafka import Kafka
-from clickjoin.config.types import Duration, Local, Strict
+from clickjoin.config.types import Duration, Logs, Strict
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import parse_path
 from clickjoin.model.ids import TimeForm
+from clickjoin.model.places import is_on_s3
 
 IN_ID = ("embedded", "uuid7")
 
@@ -42,10 +43,10 @@ Ids = Annotated[
 
 
 class Files(Strict):
-    """Growing log files: JSON lines, CSV, or whole Parquet files."""
+    """Log files that grow, or objects on S3: JSON lines, CSV, or whole Parquet files."""
 
-    kind: Literal["files"] = Field(description="growing files in folders")
-    path: Local = Field(description="glob of files; relative to the pipeline's file")
+    kind: Literal["files"] = Field(description="growing files in folders, or objects on S3")
+    path: Logs = Field(description="glob of files; relative to the pipeline's file, or s3://BUCKET/KEYS")
     format: Literal["jsonl", "csv", "parquet"] | None = Field(
         None, description="default: by the name (.csv, .parquet, else jsonl; before .gz, .zst, .bz2)"
     )
@@ -53,11 +54,21 @@ class Files(Strict):
     columns: tuple[str, ...] | None = Field(None, description="of CSV: names of the columns, if no header names them")
     multiline: bool = Field(False, description="of CSV: whether quoted fields hold line ends")
 
+    ordered: bool = Field(False, description="of S3: in each folder a new object's key comes after all others")
+    lookback: Duration | None = Field(
+        None, description="of S3: how late an object may show up, by its own time; default: 2d"
+    )
+    relist: Duration | None = Field(
+        None, description="of S3: how often folders of older dates are listed too; default: 10m"
+    )
+
     _separates = field_validator("separator")(separates)
     _distinct = field_validator("columns")(distinct)
 
     @model_validator(mode="after")
     def _fits(self) -> Files:
+        if not is_on_s3(self.path) and (self.ordered or self.lookback is not None or self.relist is not None):
+            raise ValueError("ordered, lookback and relist are for logs on S3; remove them")
         if self.format == "parquet" and not self.path.endswith(".parquet"):
             raise ValueError(
                 "format parquet is for files named .parquet; let the path end so, such as clicks/*.parquet"

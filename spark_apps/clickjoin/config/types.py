@@ -30,13 +30,6 @@ def _seconds(value: Any) -> Any:
     return seconds
 
 
-def _local(value: str) -> str:
-    """A path on this machine, as `path` or `file:///path`."""
-    if "://" in value and not value.startswith("file:///"):
-        raise ValueError(f"{value!r} is no folder of this machine; write a path, or file:///path")
-    return value
-
-
 def _bytes(value: Any) -> Any:
     """A size such as `256MB`, in bytes."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -71,11 +64,26 @@ def _place(value: str) -> str:
     return value
 
 
+def _logs(value: str) -> str:
+    """A glob of files on this machine, or of objects on S3."""
+    if value.startswith(("s3://", "s3a://", "s3n://")):
+        if not re.fullmatch(rf"{_BUCKET}/.*[^/]", value):
+            raise ValueError(f"{value!r} names no objects on S3; write s3://BUCKET/, and a glob of their keys")
+        return value
+    if "://" in value and not value.startswith("file:///"):
+        raise ValueError(
+            f"{value!r} is neither on this machine nor on S3; write a path, file:///path, or s3://BUCKET/KEYS"
+        )
+    return value
+
+
 Place = Annotated[
     str,
     Field(min_length=1, json_schema_extra={"pattern": f"^(file:///|{_BUCKET}(/|$)|(?!.*://))"}),
     AfterValidator(_place),
 ]
-Local = Annotated[
-    str, Field(min_length=1, json_schema_extra={"pattern": "^(file:///|(?!.*://))"}), AfterValidator(_local)
+Logs = Annotated[
+    str,
+    Field(min_length=1, json_schema_extra={"pattern": f"^(file:///|{_BUCKET}/.|(?!.*://))"}),
+    AfterValidator(_logs),
 ]

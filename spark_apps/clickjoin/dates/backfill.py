@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.dates import ledger
 from clickjoin.dates.closing import Order, close
 from clickjoin.model.errors import ClickjoinError, ConfigError
+from clickjoin.model.places import is_on_s3
 from clickjoin.model.replica import RAW
 from clickjoin.model.reporter import Reporter
 from clickjoin.sources.files.allowed_folders import base_of, fence_of
@@ -38,7 +39,8 @@ class RawLogs:
             if "\0" in (given := getattr(self, stream)):
                 raise ConfigError(f"{given!r} is no path", remedy="Give a glob that names the files")
             # `..` is resolved here, as text: what is checked is what is listed.
-            whole = os.path.abspath(given.removeprefix("file://")) if given else ""  # noqa: PTH100 - with wildcards
+            local = given and not is_on_s3(given)
+            whole = os.path.abspath(given.removeprefix("file://")) if local else given  # noqa: PTH100 - with wildcards
             object.__setattr__(self, stream, whole)
 
     def __bool__(self) -> bool:
@@ -56,7 +58,10 @@ class RawLogs:
         """
         fence = fence_of(pipeline)
         for pattern in filter(None, (self.primary, self.foreign)):
-            fence.require(base_of(pattern)[0])
+            if is_on_s3(pattern):
+                fence.require_on_s3(pattern)
+            else:
+                fence.require(base_of(pattern)[0])
 
     def sources(self, pipeline: Pipeline) -> dict[str, Source]:
         """What to read in place of the pipeline's own logs, in the same format."""

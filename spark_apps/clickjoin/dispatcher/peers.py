@@ -80,7 +80,10 @@ def await_claims(ctx: Context) -> None:
         if (other.planned_at, other.replica) < mine and mine[0] - other.planned_at < _FRESH
     ]
     for _ in range(int(_MOST_SECONDS / _LOOK_SECONDS)):
-        ahead = [other for other in ahead if not has_claimed(delta, plan.pipeline, other)]
+        if not ahead:
+            return
+        with delta.looked_at("registry", "journal"):
+            ahead = [other for other in ahead if not has_claimed(delta, plan.pipeline, other)]
         if not ahead:
             return
         ctx.lake.sleep(_LOOK_SECONDS)

@@ -57,10 +57,10 @@ def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
     """Land all streams of a batch, side by side. Returns what has landed, by stream."""
     streams = [item.name for item in ctx.pipeline.inputs if ctx.plan.splits.get(item.name)]
     # After the plan was written: whoever forgets events later sees this batch as unsettled, and waits.
-    ctx.forgotten = not_to_land(ctx.lake.delta)
-    done = {
-        stream: ctx.lake.delta.latest_txn_version(stream, ctx.plan.txn.app_id) >= ctx.plan.number for stream in streams
-    }
+    with ctx.lake.delta.looked_at("forgotten", *streams):
+        ctx.forgotten = not_to_land(ctx.lake.delta)
+        newest = {stream: ctx.lake.delta.latest_txn_version(stream, ctx.plan.txn.app_id) for stream in streams}
+    done = {stream: version >= ctx.plan.number for stream, version in newest.items()}
     lost = {s: () if done[s] else _lost(sources[s], ctx.plan.splits[s]) for s in streams}
     with ThreadPoolExecutor(max_workers=max(len(streams), 1)) as pool:
         jobs = {s: pool.submit(_append, ctx, s, sources[s], done[s]) for s in streams}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from clickjoin.model.errors import ConfigError
 
 # The local stack's folder of state, wherever it lies: passwords, keys, addresses with their tokens.
 STATE = ".run"
+_WILD = re.compile(r"[*?[]")
 
 
 class Outside(FileNotFoundError):
@@ -18,10 +20,24 @@ class Outside(FileNotFoundError):
 
 
 class AllowedFolders(NamedTuple):
-    """Folders that files may be read below, and folders inside of them that none is read below; links resolved."""
+    """Folders that files may be read below, and folders inside of them that none is read below; links resolved.
+
+    `prefixes`: s3://BUCKET/FOLDER that objects may be read below.
+    """
 
     roots: tuple[str, ...]
     closed: tuple[str, ...]
+    prefixes: tuple[str, ...] = ()
+
+    def require_on_s3(self, pattern: str) -> None:
+        """Check where a glob of objects begins. Errors: ConfigError."""
+        base = _WILD.split(pattern, maxsplit=1)[0]
+        if ".." in pattern.split("/") or not _below(base.rpartition("/")[0], self.prefixes):
+            where = f"only below {', '.join(self.prefixes)}" if self.prefixes else "from no bucket at all"
+            raise ConfigError(
+                f"{pattern}: raw logs on S3 are taken {where}",
+                remedy="Copy the logs there, or name their place in backfill.roots of the pipeline's file",
+            )
 
     def require(self, path: str) -> None:
         """Check where a file or folder, or the folder that a glob starts from, really lies. Errors: ConfigError."""

@@ -10,6 +10,7 @@ from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import Proof
 from clickjoin.kernel.packed import may_be_packed
 from clickjoin.kernel.parse.csv_lines import CsvForm
+from clickjoin.kernel.remote_file import Signed
 
 SMALL = 4 << 20  # up to here one task reads everything: starting another costs more than it saves
 PIECE = 2 << 20  # no chunk of a cut split is smaller
@@ -20,6 +21,7 @@ class Chunk(NamedTuple):
 
     `path` is where it lies now, `name` the path that was planned, which is what records say. `end` -1 is the file's
     end. `csv`: how its CSV is written, None for JSON. A split that is `lost` (why, in a sentence) is not read.
+    `remote`: where an object is read.
     """
 
     path: str
@@ -33,6 +35,7 @@ class Chunk(NamedTuple):
     csv: CsvForm | None
     lost: str = ""
     fence: AllowedFolders | None = None
+    remote: Signed | None = None
 
 
 def spread(chunks: Sequence[Chunk], sizes: Sequence[int], most: int) -> list[tuple[Chunk, ...]]:

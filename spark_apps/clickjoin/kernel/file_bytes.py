@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from clickjoin.kernel.packed import BLOCK, BrokenFile, unpack
+from clickjoin.kernel.remote_file import Handle, RemoteFile, length_of, pread
 from clickjoin.model.errors import SourceMoved
 
 if TYPE_CHECKING:
     from clickjoin.kernel.allowed_folders import AllowedFolders
+    from clickjoin.kernel.chunk import Chunk
 
 HEAD = 1024  # longest fingerprinted head, and anchor
 NO_FILE = (errno.ELOOP, errno.ENXIO)  # links in a circle, a socket: as surely no file as where nothing lies
@@ -57,6 +59,16 @@ def opened(path: str, fence: AllowedFolders | None) -> Iterator[int]:
         os.close(fd)
 
 
+@contextmanager
+def opened_chunk(chunk: Chunk) -> Iterator[Handle]:
+    """Where a chunk lies, for reading. Errors: as `opened`; of an object only as it is read."""
+    if chunk.remote:
+        yield RemoteFile(chunk.remote, chunk.path)
+        return
+    with opened(chunk.path, chunk.fence) as fd:
+        yield fd
+
+
 def _open(path: str) -> int:
     """Open what lies there, without waiting: a FIFO would have it wait for a writer. Errors: as `opened`."""
     try:
@@ -71,18 +83,18 @@ def _no_file(path: str) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, "what lies there is no file", path)
 
 
-def read_at(fd: int, offset: int, length: int) -> bytes:
+def read_at(fd: Handle, offset: int, length: int) -> bytes:
     """Bytes [offset, offset + length); fewer only where the file ends."""
-    data = os.pread(fd, length, offset)
+    data = pread(fd, length, offset)
     while data and len(data) < length:
-        more = os.pread(fd, length - len(data), offset + len(data))
+        more = pread(fd, length - len(data), offset + len(data))
         if not more:
             break
         data += more
     return data
 
 
-def head_of(fd: int, packed: bool, length: int = HEAD) -> bytes:
+def head_of(fd: Handle, packed: bool, length: int = HEAD) -> bytes:
     """The first bytes of the content; fewer where it ends, or where a packed file is not written so far."""
     if not packed:
         return read_at(fd, 0, length)
@@ -108,7 +120,7 @@ def unplaced(path: str) -> SourceMoved:
     return SourceMoved(f"{path}: is not where it was when the batch was planned", remedy=_LOOK_AGAIN)
 
 
-def plain_blocks(fd: int, begin: int, end: int, path: str, size: int = BLOCK) -> Iterator[bytes]:
+def plain_blocks(fd: Handle, begin: int, end: int, path: str, size: int = BLOCK) -> Iterator[bytes]:
     """Bytes [begin, end) of a plain file in blocks. Errors: SourceMoved if the file ends before that."""
     while begin < end:
         block = read_at(fd, begin, min(size, end - begin))
@@ -118,7 +130,7 @@ def plain_blocks(fd: int, begin: int, end: int, path: str, size: int = BLOCK) ->
         begin += len(block)
 
 
-def packed_blocks(fd: int, begin: int, end: int, proof: Proof, path: str, size: int = BLOCK) -> Iterator[bytes]:
+def packed_blocks(fd: Handle, begin: int, end: int, proof: Proof, path: str, size: int = BLOCK) -> Iterator[bytes]:
     """Unpacked bytes [begin, end) in blocks (end -1: to the end); the anchor is checked as it goes by.
 
     Errors: SourceMoved if the content is another or shorter, BrokenFile as in `unpack`.
@@ -141,22 +153,22 @@ def packed_blocks(fd: int, begin: int, end: int, proof: Proof, path: str, size: 
         raise changed(path, max(begin, end, proof.offset))
 
 
-def has_head(fd: int, packed: bool, proof: Proof) -> bool:
+def has_head(fd: Handle, packed: bool, proof: Proof) -> bool:
     """Whether the file's head is the known one."""
     return fingerprint(head_of(fd, packed, proof.head_length) if proof.head_length else b"") == proof.head_hash
 
 
-def holds(fd: int, packed: bool, proof: Proof, path: str) -> bool:
+def holds(fd: Handle, packed: bool, proof: Proof, path: str) -> bool:
     """Whether the file's head, and the bytes before the offset, are the known ones. Errors: BrokenFile."""
     if not has_head(fd, packed, proof):
         return False
     if packed:
         return has_tail(fd, proof, path) is not None
     anchor = read_at(fd, proof.offset - proof.anchor_length, proof.anchor_length) if proof.anchor_length else b""
-    return os.fstat(fd).st_size >= proof.offset and fingerprint(anchor) == proof.anchor_hash
+    return length_of(fd) >= proof.offset and fingerprint(anchor) == proof.anchor_hash
 
 
-def has_tail(fd: int, proof: Proof, path: str) -> bool | None:
+def has_tail(fd: Handle, proof: Proof, path: str) -> bool | None:
     """Whether a packed file goes on after the known content; None if it does not hold that. Errors: BrokenFile."""
     try:
         return next(packed_blocks(fd, proof.offset, -1, proof, path), None) is not None

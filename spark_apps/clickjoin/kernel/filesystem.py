@@ -1,7 +1,7 @@
 """The file system that a table's folder lies on. Runs on executors, which need no clickjoin.
 
-One for a bucket in each process: connections and credentials are kept. Where S3 is, and who asks, is said by the same
-environment as delta-rs reads (`AWS_*`), or whatever else Amazon's own programs look at.
+One for a store in each process: connections and credentials are kept. Where S3 is, model/stores.py says; who asks, what
+Amazon's own programs look at.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from clickjoin.model.places import S3, is_on_s3
+from clickjoin.model.stores import Store, store_of
 
 _SECONDS = 30.0
 _TRIES = 6
@@ -22,7 +23,7 @@ def filesystem(root: str) -> tuple[pafs.FileSystem, str]:
     if not is_on_s3(root):
         system, path = pafs.FileSystem.from_uri(root)
         return system, str(path)
-    return _s3(os.getpid(), *_settings()), root.removeprefix(S3).rstrip("/")
+    return _s3(os.getpid(), *store_of(root)), root.removeprefix(S3).rstrip("/")
 
 
 def make_folder(system: pafs.FileSystem, path: str) -> None:
@@ -31,28 +32,20 @@ def make_folder(system: pafs.FileSystem, path: str) -> None:
         system.create_dir(path, recursive=True)
 
 
-def _settings() -> tuple[str | None, str | None]:
-    known = os.environ
-    return (
-        known.get("AWS_ENDPOINT_URL_S3") or known.get("AWS_ENDPOINT_URL"),
-        known.get("AWS_REGION") or known.get("AWS_DEFAULT_REGION"),
-    )
-
-
 def _s3(*settings: Any) -> pafs.FileSystem:
     """The file system for a process and what it knows of S3; made once."""
     # Kept at Arrow's module: this one travels to executors by value, and what it kept would travel with it.
     made: dict[Any, pafs.FileSystem] = pafs.__dict__.setdefault("_clickjoin_made", {})
     if settings not in made:
-        made[settings] = _made(*settings[1:])
+        made[settings] = _made(Store(*settings[1:]))
     return made[settings]
 
 
-def _made(endpoint: str | None, region: str | None) -> pafs.FileSystem:
-    more: dict[str, Any] = {"region": region} if region else {}
-    if endpoint:
-        scheme, _, address = endpoint.rpartition("://")
-        more |= {"endpoint_override": address, "scheme": scheme or "https"}
+def _made(store: Store) -> pafs.FileSystem:
+    more: dict[str, Any] = {"region": store.region} if store.region else {}
+    if store.endpoint:
+        scheme, address = store.address
+        more |= {"endpoint_override": address, "scheme": scheme, "force_virtual_addressing": not store.path_style}
     return pafs.S3FileSystem(
         connect_timeout=_SECONDS,
         request_timeout=_SECONDS,

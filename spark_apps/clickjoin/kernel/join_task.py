@@ -25,10 +25,11 @@ from clickjoin.kernel.arrays import (
     text_array,
     to_numpy,
 )
-from clickjoin.kernel.data_file import Target, write
+from clickjoin.kernel.data_file import Target, side_by_side, write
 from clickjoin.kernel.event_key import dates_of, first_of, found_among, lie_before, micros
 from clickjoin.kernel.lookup import Files, look_up
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch
+from clickjoin.kernel.short_files import fetch
 
 _TIME = pa.timestamp("us", "UTC")
 _POINTS = 200
@@ -72,6 +73,8 @@ def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
 
     Columns out: those of table `foreign`, and status (pending | expired).
     """
+    own = [(job.foreign, file) for _, files in part.foreign for file in files]
+    fetch([*own, *((held.root, file) for held in (job.primary, part.claims) for file in held.paths)])
     rows = _own(job, part)
     taken = found_among(rows, part.claims.rows(rows["event_id"], TimeRanges(np.unique(micros(rows))), KEYS))
     expired = ~taken & lie_before(rows, job.boundary)
@@ -100,13 +103,15 @@ def _settle(job: Job, joined: pa.Table, found: pa.Table, done: dict[str, Any]) -
     now = number_array([time.time_ns() // 1000], _TIME)[0]
     stamps = {"token": scalar(job.token), "replica": scalar(job.replica), "published_at": now, "at": now}
     own = {"event_date": dates_of(kept)} | {name: made[name] for name in job.made.names[2:]}
-    claims = []
+    claims, files = [], {}
     for status, rows, more in (("joined", kept, own), ("filtered", joined.filter(bool_array(out)), {})):
         if rows.num_rows:
             done["tallies"][status] = _tally(rows, _POINTS)
-            done["files"][status] = write(job.targets[status], _columns(job.targets[status], rows, stamps | more))
+            files[status] = (job.targets[status], _columns(job.targets[status], rows, stamps | more), "")
             claims.append(_columns(job.targets["registry"], rows, stamps | {"outcome": scalar(status)}))
-    done["files"]["registry"] = write(job.targets["registry"], pa.concat_tables(claims), "event_time")
+    files["registry"] = (job.targets["registry"], pa.concat_tables(claims), "event_time")
+    held = side_by_side(job.targets["registry"].root, lambda each: write(*each), list(files.values()))
+    done["files"] |= dict(zip(files, held, strict=True))
 
 
 def _columns(target: Target, rows: pa.Table, more: Mapping[str, Any]) -> pa.Table:

@@ -15,7 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from clickjoin.kernel.parquet_lines import has_footer, json_lines
+from clickjoin.kernel.remote_file import Handle, length_of, pread
 from clickjoin.kernel.zstd_frames import frames_end, is_skipped
+from clickjoin.model.errors import ClickjoinError
 
 BLOCK = 8 << 20
 SUFFIXES = (".gz", ".zst", ".bz2", ".parquet")
@@ -33,17 +35,17 @@ def may_be_packed(path: str) -> bool:
     return path.endswith(SUFFIXES)
 
 
-def is_packed(fd: int, path: str) -> bool:
+def is_packed(fd: Handle, path: str) -> bool:
     """Whether a file is packed: by its name and by its first bytes."""
     return may_be_packed(path) and _kind(fd) is not None
 
 
-def is_parquet(fd: int) -> bool:
+def is_parquet(fd: Handle) -> bool:
     """Whether the first bytes are those of a Parquet file."""
     return _kind(fd) == "parquet"
 
 
-def is_complete(fd: int) -> bool:
+def is_complete(fd: Handle) -> bool:
     """Whether a packed file can be unpacked to its end; of Parquet, whether its footer is there."""
     try:
         return has_footer(_File(fd)) if is_parquet(fd) else all(True for _ in unpack(fd))
@@ -51,7 +53,7 @@ def is_complete(fd: int) -> bool:
         return False
 
 
-def unpack(fd: int, size: int = BLOCK) -> Iterator[bytes]:
+def unpack(fd: Handle, size: int = BLOCK) -> Iterator[bytes]:
     """Content of a packed file (of .gz, .zst, .bz2 all members) in blocks of at most `size` bytes.
 
     Errors: BrokenFile where it ends early or is damaged, after all that could be unpacked; OSError of the disk.
@@ -61,7 +63,7 @@ def unpack(fd: int, size: int = BLOCK) -> Iterator[bytes]:
     return _blocks(_checked(streams.get(_kind(fd) or "", _zstd)(file), file), size)
 
 
-def unpacked_size(fd: int, size: int) -> int:
+def unpacked_size(fd: Handle, size: int) -> int:
     """About how many bytes a packed file of `size` bytes holds.
 
     A .gz has the length in its last four bytes, up to a multiple of 4 GB; of a damaged one they may hold anything, so
@@ -69,21 +71,22 @@ def unpacked_size(fd: int, size: int) -> int:
     """
     if _kind(fd) != "gzip":
         return size * _USUAL
-    return min(int.from_bytes(os.pread(fd, 4, max(size - 4, 0)), "little"), size * _TIGHTEST)
+    return min(int.from_bytes(pread(fd, 4, max(size - 4, 0)), "little"), size * _TIGHTEST)
 
 
-def _kind(fd: int) -> str | None:
-    head = os.pread(fd, 4, 0)
+def _kind(fd: Handle) -> str | None:
+    head = pread(fd, 4, 0)
     if is_skipped(head):
         return "zstd"
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
 class _File(io.RawIOBase):
-    """A descriptor as a file with a place of its own, up to `end` if there is one; `failed`: the disk did."""
+    """A handle as a file with a place of its own, up to `end` if there is one; `failed`: why the disk or store did."""
 
-    def __init__(self, fd: int, end: int | None = None) -> None:
-        self.fd, self.at, self.end, self.failed = fd, 0, end, False
+    def __init__(self, fd: Handle, end: int | None = None) -> None:
+        self.fd, self.at, self.end = fd, 0, end
+        self.failed: Exception | None = None
 
     def readable(self) -> bool:
         return True
@@ -93,7 +96,7 @@ class _File(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self.at, os.SEEK_END: 0}[whence]
-        self.at = offset + (os.fstat(self.fd).st_size if whence == os.SEEK_END else base)
+        self.at = offset + (length_of(self.fd) if whence == os.SEEK_END else base)
         return self.at
 
     def tell(self) -> int:
@@ -102,9 +105,9 @@ class _File(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             length = len(buffer) if self.end is None else max(min(len(buffer), self.end - self.at), 0)
-            data = os.pread(self.fd, length, self.at)
-        except OSError:
-            self.failed = True
+            data = pread(self.fd, length, self.at)
+        except (OSError, ClickjoinError) as error:
+            self.failed = error
             raise
         buffer[: len(data)] = data
         self.at += len(data)
@@ -194,12 +197,12 @@ def _member(file: _File, member: Any, packed: bytes) -> Iterator[bytes]:
 
 
 def _checked(pieces: Iterator[bytes], file: _File) -> Iterator[bytes]:
-    """What the library cannot read is damaged, unless it was the disk that failed."""
+    """What the library cannot read is damaged, unless it was the disk or the store that failed."""
     try:
         yield from pieces
     except Exception as error:  # such as OverflowError, KeyError, TypeError: what libraries raise for odd content
         if file.failed:
-            raise
+            raise file.failed from None
         raise BrokenFile(f"it ends early or is damaged ({str(error).splitlines()[0][:200]})") from error
 
 

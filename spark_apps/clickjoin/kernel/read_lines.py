@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from clickjoin.kernel.allowed_folders import Outside
 from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, text_array
-from clickjoin.kernel.file_bytes import changed, has_head, holds, opened, packed_blocks, plain_blocks, unplaced
+from clickjoin.kernel.file_bytes import changed, has_head, holds, opened_chunk, packed_blocks, plain_blocks, unplaced
 from clickjoin.kernel.packed import BLOCK, BrokenFile, is_packed
 from clickjoin.kernel.parse.csv_lines import HEADER, CsvForm, CsvParser, header_of
 from clickjoin.kernel.parse.fields import needed, understand
@@ -29,6 +28,7 @@ from clickjoin.kernel.parse.lines import (
     whole_lines,
 )
 from clickjoin.kernel.parse.quoted_records import records_of
+from clickjoin.kernel.remote_file import Handle, length_of
 from clickjoin.kernel.typed_columns.check import wrong_values
 from clickjoin.model.errors import SourceError
 
@@ -69,10 +69,10 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
 
 
 @contextmanager
-def _planned(chunk: Chunk) -> Iterator[int]:
+def _planned(chunk: Chunk) -> Iterator[Handle]:
     """The chunk's file, opened. Errors: SourceMoved where none is, SourceError where it may not be read, OSError."""
     try:
-        with opened(chunk.path, chunk.fence) as fd:
+        with opened_chunk(chunk) as fd:
             yield fd
     except Outside:
         raise
@@ -85,7 +85,7 @@ def _planned(chunk: Chunk) -> Iterator[int]:
         ) from error
 
 
-def _verify(fd: int, packed: bool, chunk: Chunk) -> None:
+def _verify(fd: Handle, packed: bool, chunk: Chunk) -> None:
     """That the file holds the planned bytes; of a .gz only its head, the rest is checked while unpacking."""
     if not (has_head(fd, packed, chunk.proof) if packed else holds(fd, packed, chunk.proof, chunk.path)):
         raise changed(chunk.path, chunk.proof.offset)
@@ -195,7 +195,7 @@ class LineReader:
         ], schema=SCHEMA)  # fmt: skip
 
 
-def _header(fd: int, packed: bool, chunk: Chunk) -> bytes:
+def _header(fd: Handle, packed: bool, chunk: Chunk) -> bytes:
     if not chunk.csv or chunk.csv.columns:
         return b""
     if packed:
@@ -203,7 +203,7 @@ def _header(fd: int, packed: bool, chunk: Chunk) -> bytes:
             return header_of(packed_blocks(fd, 0, -1, chunk.proof, chunk.path, 1 << 16))
         except BrokenFile:
             return b""  # who reads on finds the same, and puts it on record
-    return header_of(plain_blocks(fd, 0, min(HEADER + 1, os.fstat(fd).st_size), chunk.path, 1 << 16))
+    return header_of(plain_blocks(fd, 0, min(HEADER + 1, length_of(fd)), chunk.path, 1 << 16))
 
 
 def _parts(block: Block, bad: list[tuple[int, int, str, str]]) -> Iterator[tuple[Any, ...]]:

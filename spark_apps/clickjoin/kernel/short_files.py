@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -15,6 +18,7 @@ from clickjoin.kernel.filesystem import filesystem
 
 _SHORT = 1 << 20  # bytes; longer ones are read by the ranges that are wanted
 _KEPT = 64 << 20  # bytes in all
+_AT_ONCE = 16  # requests
 
 
 class _Kept:
@@ -54,6 +58,25 @@ def open_file(root: str, path: str) -> pa.NativeFile:
             data = file.read_buffer()
         kept.put(place, data)
     return pa.BufferReader(data)
+
+
+def fetch(files: Sequence[tuple[str, str]]) -> None:
+    """Have some files (folder, path below it) that lie on an object store at hand, by requests side by side.
+
+    Where many are not, none is fetched: of those not all may be wanted. What is wrong with one, its reader says.
+    """
+    here = filesystem(files[0][0])[0] if files else None
+    if here is None or isinstance(here, pafs.LocalFileSystem):
+        return
+    missing = [(root, path) for root, path in files if _kept().get(f"{filesystem(root)[1]}/{path}") is None]
+    if 1 < len(missing) <= _AT_ONCE:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(_fetch, missing))
+
+
+def _fetch(file: tuple[str, str]) -> None:
+    with suppress(OSError), open_file(*file):
+        pass
 
 
 def _kept() -> _Kept:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from clickjoin.kernel.remote_file import Handle, length_of, pread
 
 _FRAME = b"\x28\xb5\x2f\xfd"
 _SKIPPED = b"\x2a\x4d\x18"  # after a byte of 0x50 to 0x5f
@@ -14,9 +14,9 @@ def is_skipped(head: bytes) -> bool:
     return head[1:4] == _SKIPPED and head[0] >> 4 == 5
 
 
-def frames_end(fd: int) -> int:
+def frames_end(fd: Handle) -> int:
     """Offset just behind the last frame that is there whole; 0 where none is."""
-    size, at = os.fstat(fd).st_size, 0
+    size, at = length_of(fd), 0
     while True:
         end = _end_of(fd, at)
         if end is None or end > size:
@@ -24,9 +24,9 @@ def frames_end(fd: int) -> int:
         at = end
 
 
-def _end_of(fd: int, at: int) -> int | None:
+def _end_of(fd: Handle, at: int) -> int | None:
     """Where the frame at an offset ends; None where none begins, or its headers are not all there."""
-    head = os.pread(fd, 8, at)
+    head = pread(fd, 8, at)
     if len(head) == 8 and is_skipped(head):
         return at + 8 + int.from_bytes(head[4:8], "little")
     if len(head) < 5 or head[:4] != _FRAME:
@@ -36,7 +36,7 @@ def _end_of(fd: int, at: int) -> int | None:
     content = (single, 2, 4, 8)[descriptor >> 6]
     dictionary = (0, 1, 2, 4)[descriptor & 3]
     at += 5 + (0 if single else 1) + dictionary + content
-    while len(block := os.pread(fd, 3, at)) == 3:
+    while len(block := pread(fd, 3, at)) == 3:
         header = int.from_bytes(block, "little")
         at += 3 + (1 if header >> 1 & 3 == _RLE else header >> 3)
         if header & 1:

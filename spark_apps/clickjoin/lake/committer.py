@@ -10,18 +10,22 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.kernel.fsync import flush_commit, flush_data, flush_recent, local_folder
 from clickjoin.lake.location import absent, location
+from clickjoin.lake.s3_table import S3Table, carrying
+from clickjoin.lake.side_by_side import together
 from clickjoin.model.errors import CommitStateUnknown, FilesGone, LakeError
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from clickjoin.kernel.data_file import DataFile
 
 _NAMED = 3
-_NONCE = "clickjoinNonce"  # a key of commitInfo
 
 
 class Unwritable(LakeError):
@@ -104,11 +107,17 @@ class LocalCommitter:
 
 
 class S3Committer:
-    """Commits of delta-rs to S3, where a conditional PUT creates an entry whole and durable, or is refused."""
+    """Commits to S3, where a conditional PUT creates an entry whole and durable, or is refused (see s3_table)."""
 
     def commit_next(self, table: DeltaTable, files: Sequence[DataFile], txn: Txn | None) -> None:
-        """See Committer."""
-        _commit(table, files, txn)
+        """See Committer. What has to hold before is asked for side by side."""
+        if not isinstance(table, S3Table):
+            raise TypeError(f"{table.table_uri}: a handle that is not by DeltaReader.open")
+        known = table.just_written()
+        looked_for = [file for file in files if file.path not in known]
+        together(*table.before_commit(), partial(_require_there, table.uri, looked_for))
+        with _writable(table.uri):
+            table.commit_next(_adds(files), txn)
 
     def ensure_durable(self, table: DeltaTable) -> None:
         """See Committer: what can be read there is durable."""
@@ -120,18 +129,31 @@ class S3Committer:
 def _commit(table: DeltaTable, files: Sequence[DataFile], txn: Txn | None) -> int:
     """Commit the very next version, and return its number. Errors: as of Committer.commit_next."""
     _require_there(table.table_uri, files)
-    now = int(time.time() * 1000)
-    adds: list[Any] = [AddAction(f.path, f.size, f.values, now, True, f.stats) for f in files]
     nonce, version = uuid.uuid4().hex, int(table.version()) + 1
     try:
-        table.create_write_transaction(adds, "append", table.schema(), commit_properties=_carrying(txn, nonce))
+        with _writable(table.table_uri):
+            table.create_write_transaction(
+                _adds(files), "append", table.schema(), commit_properties=carrying(txn, nonce)
+            )
     except (DeltaError, OSError) as error:
-        if "Unsupported table features" in str(error):
-            remedy = "Take the feature away from the table again"
-            raise Unwritable(f"{table.table_uri}: {error}", remedy=remedy) from error
         if not _landed(table.table_uri, version, nonce, error):
             raise
     return version
+
+
+def _adds(files: Sequence[DataFile]) -> list[Any]:
+    now = int(time.time() * 1000)
+    return [AddAction(f.path, f.size, f.values, now, True, f.stats) for f in files]
+
+
+@contextmanager
+def _writable(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        if "Unsupported table features" in str(error):
+            raise Unwritable(f"{uri}: {error}", remedy="Take the feature away from the table again") from error
+        raise
 
 
 def _require_there(uri: str, files: Sequence[DataFile]) -> None:
@@ -142,11 +164,6 @@ def _require_there(uri: str, files: Sequence[DataFile]) -> None:
             remedy="The batch is run again and writes others; if it happens again, look who removes files there "
             "(a VACUUM by hand? a host whose clock is ahead?)",
         )
-
-
-def _carrying(txn: Txn | None, nonce: str) -> CommitProperties:
-    transactions = [Transaction(txn.app_id, txn.version)] if txn else None
-    return CommitProperties(custom_metadata={_NONCE: nonce}, max_commit_retries=0, app_transactions=transactions)
 
 
 def _landed(uri: str, version: int, nonce: str, error: Exception) -> bool:

@@ -5,7 +5,8 @@ What can be known of any table from its log, and the rows of those that are smal
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,12 @@ from pyarrow.parquet import filters_to_expression
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake import restored
 from clickjoin.lake.as_made import as_made
+from clickjoin.lake.filtered import filtered_once_read
+from clickjoin.lake.kept_rows import KeptRows
 from clickjoin.lake.location import location
+from clickjoin.lake.s3_table import S3Table
+from clickjoin.lake.side_by_side import together
+from clickjoin.lake.store_options import store_options
 from clickjoin.lake.table_format import format_of, require_known_format
 from clickjoin.lake.txn_log import TxnLog
 from clickjoin.model.errors import LakeError, TableMissing
@@ -40,28 +46,6 @@ def require_whole_files(table: DeltaTable, place: str) -> None:
         )
 
 
-def _filtered_once_read(
-    table: DeltaTable, filters: list[Any], columns: list[str] | None, files: pafs.FileSystem
-) -> pa.Table:
-    """The same where a file has texts of another Arrow type than the table, as delta-rs writes what a DELETE keeps.
-
-    Arrow compares them once they have been read as the table's type, not before.
-    """
-    anded = [item for item in filters if isinstance(item, tuple)]  # else the items of a list are lists, or-ed
-    partitions = table.metadata().partition_columns
-    early = [item for item in anded if not _of_texts(item[2]) or item[0] in partitions]
-    late = [item for item in filters if item not in early]
-    named = (term[0] for item in late for term in ([item] if isinstance(item, tuple) else item))
-    names = None if columns is None else list(dict.fromkeys([*columns, *named]))
-    rows = table.to_pyarrow_table(filters=early or None, columns=names, filesystem=files)
-    rows = rows.filter(filters_to_expression(late)) if late else rows
-    return rows if columns is None else rows.select(columns)
-
-
-def _of_texts(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, Collection) and any(isinstance(one, str) for one in value))
-
-
 def column_types(table: DeltaTable) -> dict[str, str]:
     """Column names and their Delta types."""
     return {f.name: str(f.type.type if isinstance(f.type, PrimitiveType) else f.type) for f in table.schema().fields}
@@ -70,12 +54,14 @@ def column_types(table: DeltaTable) -> dict[str, str]:
 class DeltaReader:
     """The tables under one folder, to read. One instance a thread, or threads with a table each."""
 
-    def __init__(self, root: str, storage_options: dict[str, str] | None = None) -> None:
+    def __init__(self, root: str) -> None:
         self._root = root
-        self._options = storage_options
+        self._options = store_options(root)
         self._open: dict[str, DeltaTable] = {}
         self._made: dict[str, Table] = {}
+        self._still: Set[str] = frozenset()  # tables that are not looked at again for now
         self._txns: dict[str, TxnLog] = {}  # of tables where each read is a request
+        self._rows = KeptRows()
         self._mark = restored.mark(root)
         self.noted = SeenCommits()
 
@@ -101,20 +87,57 @@ class DeltaReader:
 
     def open(self, name: str) -> DeltaTable:
         """The table at its newest version. Errors: TableMissing, LakeReplaced, LakeError."""
+        return self._opened(name, name not in self._still)
+
+    def _opened(self, name: str, looks: bool) -> DeltaTable:
         try:
-            if name in self._open:
-                self._open[name].update_incremental()
-            else:
-                self._open[name] = DeltaTable(self.path(name), storage_options=self._options)
+            if looks or not self._bring_forward(name):
+                self._look(name)
         except TableNotFoundError as error:
             raise self._missing(name) from error
         except DeltaError:
             self.require_same()  # what it can make nothing of may be another lake's
             raise
-        self.require_same()
         require_known_format(self._open[name], self.path(name))
         require_whole_files(self._open[name], self.path(name))
         return self._open[name]
+
+    def _look(self, name: str) -> None:
+        table = self._open.get(name)
+        if isinstance(table, S3Table):  # a handle from before a restore cannot get past it: the order is all the same
+            together(table.update_incremental, self.require_same)
+            return
+        if table is not None:
+            table.update_incremental()
+        elif is_on_s3(self._root) and not self._options:
+            self._open[name] = S3Table(self.path(name), lambda: self.require_same())
+        else:
+            self._open[name] = DeltaTable(self.path(name), storage_options=self._options)
+        self.require_same()
+
+    def _bring_forward(self, name: str) -> bool:
+        """Bring a table to the newest version that this process knows; False where it has to look."""
+        table = self._open.get(name)
+        if not isinstance(table, S3Table) or not table.may_be_newest:
+            return False
+        table.bring_forward()
+        return True
+
+    @contextmanager
+    def looked_at(self, *names: str) -> Iterator[None]:
+        """Look at some tables now, side by side, and not again in here: commits of others are seen at the next look.
+
+        On a local disk a look costs little, and each `open` makes its own.
+        """
+        handles = [table for name in names if isinstance(table := self._open.get(name), S3Table)]
+        if handles:
+            together(self.require_same, *(table.update_incremental for table in handles))
+        before = self._still
+        self._still = before | set(names)
+        try:
+            yield
+        finally:
+            self._still = before
 
     def _missing(self, name: str) -> LakeError:
         if half := restored.half_restored(self._root):
@@ -134,6 +157,7 @@ class DeltaReader:
         self._open.pop(name, None)
         self._made.pop(name, None)
         self._txns.pop(name, None)
+        self._rows.forget(name)
 
     def table(self, name: str) -> Table:
         """A table's own columns, its partitions and statistics, as this lake was made; looked up once."""
@@ -162,9 +186,12 @@ class DeltaReader:
         return -1 if found is None else int(found)
 
     def _latest_txn(self, name: str, table: DeltaTable, app_id: str) -> int | None:
-        if not is_on_s3(self._root):
+        if not isinstance(table, S3Table):
             return table.transaction_version(app_id)
-        return self._txns.setdefault(name, TxnLog(self.path(name))).latest(table, app_id)
+        place = str(table.log.folder)
+        if name not in self._txns or self._txns[name].path != place:
+            self._txns[name] = TxnLog(place)
+        return self._txns[name].latest(table, app_id)
 
     def shown(self) -> Shown:
         """Id and version of each table as it was last opened; versions that were lost count."""
@@ -194,10 +221,16 @@ class DeltaReader:
     def read(self, name: str, filters: list[Any] | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows of a table as Arrow; filters as pyarrow's `[(column, op, value)]`, pushed down to files."""
         files, table, wanted = self._files(name), self.open(name), list(columns) if columns else None
-        try:
-            return table.to_pyarrow_table(filters=filters, columns=wanted, filesystem=files)
-        except pa.ArrowNotImplementedError:
-            return _filtered_once_read(table, filters or [], wanted, files)
+
+        def rows() -> pa.Table:
+            try:
+                return table.to_pyarrow_table(filters=filters, columns=wanted, filesystem=files)
+            except pa.ArrowNotImplementedError:
+                return filtered_once_read(table, filters or [], wanted, files)
+
+        if not isinstance(table, S3Table):
+            return rows()
+        return self._rows.of(name, int(table.version()), filters, wanted, rows)
 
     def batches(self, name: str, filters: list[Any] | None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Some columns of a table's rows, a few at a time, for tables that may not fit in memory.

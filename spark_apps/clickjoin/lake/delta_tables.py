@@ -22,7 +22,10 @@ from clickjoin.lake import restored
 from clickjoin.lake.as_made import STATISTICS
 from clickjoin.lake.committer import committer
 from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.s3_table import S3Table
+from clickjoin.lake.side_by_side import together
 from clickjoin.lake.table_format import format_of
+from clickjoin.lake.table_settings import settings
 from clickjoin.lake.table_version import TableVersion
 from clickjoin.model.errors import LakeError
 from clickjoin.model.txn import Txn
@@ -30,27 +33,8 @@ from clickjoin.schemas import Table
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.schemas.format import FIRST, FORMAT, KEY
 
-# A batch every few seconds makes tens of thousands of versions a day: few checkpoints, a short log.
-_SETTINGS = {
-    "delta.checkpointInterval": "50",
-    "delta.logRetentionDuration": "interval 3 days",
-    # Whoever writes a checkpoint would clean up by its own clock, however wrong; GC does it by the lake's.
-    "delta.enableExpiredLogCleanup": "false",
-    # Not longer than the log: time travel needs both.
-    "delta.deletedFileRetentionDuration": "interval 3 days",
-    "delta.enableChangeDataFeed": "false",
-    "delta.enableDeletionVectors": "false",
-}
 _RACES = 100
 _PAUSE = 0.02  # seconds, at most, times the number of lost races
-
-
-def settings(table: Table) -> dict[str, str]:
-    """Delta's settings of a table."""
-    found = dict(_SETTINGS)
-    if table.statistics:
-        found[STATISTICS] = ",".join(table.statistics)
-    return found
 
 
 class DeltaTables(DeltaReader):
@@ -176,13 +160,16 @@ class DeltaTables(DeltaReader):
 
     def add(self, name: str, files: Sequence[DataFile], txn: Txn) -> bool:
         """Commit files that lie beside a table's own already; False if the table already holds this txn."""
-        return self._once(name, lambda: files, txn)
+        return self._once(name, tuple, txn, files)
 
     def write(self, name: str, data: pa.Table) -> list[DataFile]:
         """Write rows as data files of a table, in no version of it yet; columns as arrow_schema."""
         table = self.table(name)
         target = Target(self.path(name), data.schema, table.partitions, table.statistics or tuple(table.names))
-        return data_file.write(target, data)
+        files = data_file.write(target, data)
+        if isinstance(known := self._open.get(name), S3Table):
+            known.wrote(file.path for file in files)
+        return files
 
     def commit_txn_only(self, name: str, txn: Txn) -> bool:
         """Commit a txn without rows, so that no late copy of the same batch can commit rows under it.
@@ -196,16 +183,22 @@ class DeltaTables(DeltaReader):
         table = self.open(name)
         committer(table.table_uri).ensure_durable(table)
 
-    def _once(self, name: str, write: Callable[[], Sequence[DataFile]], txn: Txn | None) -> bool:
-        files: Sequence[DataFile] | None = None
+    def _once(
+        self,
+        name: str,
+        write: Callable[[], Sequence[DataFile]],
+        txn: Txn | None,
+        files: Sequence[DataFile] | None = None,
+    ) -> bool:
         for race in range(_RACES):
-            table = self.open(name)
+            table = self._base(name)
             if txn and self._settled(table, name, txn.app_id) >= txn.version:
                 committer(table.table_uri).ensure_durable(
                     table
                 )  # a copy of this batch may have been killed before it could
                 return False
-            files = write() if files is None else files
+            if files is None:
+                files = self._checked(table, write)
             # Where another writer of this txn came first, the next look will see it.
             if TableVersion(table).commit_next(files, txn):
                 if txn:
@@ -213,6 +206,20 @@ class DeltaTables(DeltaReader):
                 return True
             time.sleep(random.uniform(0, _PAUSE * min(race, 20)))
         raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
+
+    def _base(self, name: str) -> DeltaTable:
+        """The newest version of a table that is known, which a commit of the very next one is worth trying after.
+
+        On S3 that is what this process saw or made last: where another has committed since, the store refuses, and the
+        next look is a new one. Elsewhere a look costs nothing.
+        """
+        return self._opened(name, looks=False)
+
+    def _checked(self, table: DeltaTable, write: Callable[[], Sequence[DataFile]]) -> Sequence[DataFile]:
+        if not isinstance(table, S3Table):
+            return write()
+        files: Sequence[DataFile] = together(write, table.check)[0]
+        return files
 
     def _committed(self, name: str, version: int, txn: Txn) -> None:
         self.noted.saw(name, txn.app_id, txn.version)
@@ -222,6 +229,11 @@ class DeltaTables(DeltaReader):
     def newest(self, name: str) -> TableVersion:
         """The newest version of a table, to commit the very next one after it. Errors: as of `open`."""
         table = self.open(name)
+        return TableVersion(table, partial(self._latest_txn, name, table))
+
+    def known(self, name: str) -> TableVersion:
+        """The same of the newest version that is known: a commit after it finds out whether it is the newest."""
+        table = self._base(name)
         return TableVersion(table, partial(self._latest_txn, name, table))
 
     def commit_next(self, name: str, version: int, txn: Txn) -> bool:

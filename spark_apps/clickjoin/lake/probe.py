@@ -6,36 +6,44 @@ ignores it would lose commits without a word, so one object is written twice bef
 
 from __future__ import annotations
 
-import os
 import uuid
+from contextlib import closing
 from typing import Any
 
+from clickjoin.lake.objects import make_client
 from clickjoin.model.store_faults import StoreFault, store_fault
+from clickjoin.model.stores import Store, store_of
 
 _TAKEN = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
 _IGNORES = StoreFault(
     "the store ignores If-None-Match: two commits of one version would both be taken, and one would be lost",
     "Take a store that honours it, or name another `lake` in the pipeline's file",
 )
-_passed: set[tuple[str, str]] = set()
+_passed: set[tuple[str, Store]] = set()
 
 
 def fault_on_s3(root: str) -> StoreFault | None:
     """Why a lake at `s3://BUCKET/PREFIX` cannot be written to; None if it can. What passed is tested once a process."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    if (root, endpoint) in _passed:
+    store = store_of(root)
+    if (root, store) in _passed:
         return None
     bucket, _, prefix = root.removeprefix("s3://").partition("/")
     try:
-        if not _excludes(_client(endpoint), bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
-            return _IGNORES
-    except (BotoCoreError, ClientError) as error:
+        with closing(make_client(store)) as made:
+            if not _excludes(made, bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
+                return _IGNORES
+    except refusals() as error:
         known = store_fault(f"{type(error).__name__}: {error}")
         return known or StoreFault(str(error), "Look what the store's own log says of it")
-    _passed.add((root, endpoint))
+    _passed.add((root, store))
     return None
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """What boto3 raises where a store refuses, or is not there."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    return BotoCoreError, ClientError
 
 
 def _excludes(client: Any, bucket: str, key: str) -> bool:
@@ -52,15 +60,3 @@ def _excludes(client: Any, bucket: str, key: str) -> bool:
     finally:
         client.delete_object(Bucket=bucket, Key=key)
     return False
-
-
-def _client(endpoint: str) -> Any:
-    import boto3
-    from botocore.config import Config
-
-    style = {"addressing_style": "path"} if endpoint else None
-    tries = {"max_attempts": 4, "mode": "standard"}
-    # Not the default session, which keeps the credentials that were there first.
-    return boto3.session.Session().client(
-        "s3", config=Config(s3=style, connect_timeout=5, read_timeout=20, retries=tries)
-    )

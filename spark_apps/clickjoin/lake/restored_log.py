@@ -24,6 +24,7 @@ from clickjoin.kernel.fsync import local_folder
 from clickjoin.lake.location import Location, location
 from clickjoin.lake.readable import readable
 from clickjoin.lake.snapshot_files import LOG, look
+from clickjoin.lake.store_options import store_options
 from clickjoin.model.ids import MICROS
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def continue_after(root: str, name: str, newest: int, at: int) -> int:
     `at`: microseconds since 1970, when. The versions up to the restored one stay as they are, for plans that name them.
     """
     with readable(root, name):
-        table = DeltaTable(f"{root}/{name}")
+        table = DeltaTable(f"{root}/{name}", storage_options=store_options(root))
         table.create_checkpoint()
     log, held = location(f"{root}/{name}/{LOG}"), int(table.version())
     last = max(newest, held) + 2

@@ -17,6 +17,7 @@ from clickjoin.kernel.fsync import local_folder
 from clickjoin.lake.delta_reader import require_whole_files
 from clickjoin.lake.readable import ReadableTables, readable
 from clickjoin.lake.restored import mark
+from clickjoin.lake.store_options import store_options
 from clickjoin.model.errors import LakeError
 
 LOG = "_delta_log"
@@ -70,7 +71,7 @@ class PinnedTables(ReadableTables):
 
 def _at(root: str, name: str, version: int) -> DeltaTable:
     with readable(root, name):
-        return DeltaTable(f"{root}/{name}", version=version)
+        return DeltaTable(f"{root}/{name}", version=version, storage_options=store_options(root))
 
 
 def data_files(root: str, name: str, version: int) -> dict[str, int]:
@@ -113,7 +114,7 @@ def _parts(files: list[str]) -> int:
 def require_version(root: str, name: str, version: int, files: int) -> None:
     """Check that the newest version of a table is this one, and names so many files. Errors: LakeError."""
     with readable(root, name):
-        table = DeltaTable(f"{root}/{name}")
+        table = DeltaTable(f"{root}/{name}", storage_options=store_options(root))
     found = pa.table(table.get_add_actions(flatten=True)).num_rows
     if (int(table.version()), found) != (version, files):
         raise LakeError(

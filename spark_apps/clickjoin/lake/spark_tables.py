@@ -12,11 +12,12 @@ from pyspark.sql import functions as F
 
 from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.lake.committer import Unwritable, committer
-from clickjoin.lake.delta_tables import DeltaTables, settings
+from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
 from clickjoin.lake.row_groups import short_groups
 from clickjoin.lake.spark_reader import SparkReader
 from clickjoin.lake.table_format import lake_format
+from clickjoin.lake.table_settings import settings
 from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError, TableMissing
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
@@ -47,6 +48,7 @@ class SparkTables(SparkReader):
     def __init__(self, spark: SparkSession, root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
         if is_on_s3(root):
             require_log_stores(spark, object_store.REQUIRED)
+            object_store.reach(spark, root)
         super().__init__(spark, DeltaTables(root))
         self.delta: DeltaTables
         self.conflict_reruns = 0
@@ -181,17 +183,20 @@ class SparkTables(SparkReader):
             return None
         return int(metrics["numFilesRemoved"])
 
-    def rerun(self, name: str, commit: Callable[[], T]) -> T:
+    def rerun(self, name: str, commit: Callable[[], T], *, by_spark: bool = True) -> T:
         """Commit to a table, again where another writer came first or the answer was lost: a rerun finds what landed.
 
-        Errors: CommitConflict after many refusals, CommitStateUnknown after as many lost answers, LakeReplaced.
+        `by_spark`: it opens the table by itself (see docs/backup.md), so that nobody else looks whether it is still the
+        same; on S3 a commit of this process's own does. Errors: CommitConflict after many refusals, CommitStateUnknown
+        after as many lost answers, LakeReplaced.
         """
         unknown: Exception | None = None
+        require_same = self.delta.require_same if by_spark or not is_on_s3(self.delta.root) else lambda: None
         for attempt in range(_RERUNS):
-            self.delta.require_same()
+            require_same()
             try:
                 done = commit()
-                self.delta.require_same()  # Spark opens the table by itself: see docs/backup.md
+                require_same()
                 if unknown:
                     table = self.delta.open(name)
                     committer(table.table_uri).ensure_durable(table)

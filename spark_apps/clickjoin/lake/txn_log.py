@@ -1,4 +1,4 @@
-"""The newest transaction of each application in one table, kept from look to look: for stores where reads are requests.
+"""The newest transaction of each application in one table, kept from look to look.
 
 delta-rs reads every entry since the last checkpoint again at each question; here a new entry is read once.
 """
@@ -18,7 +18,7 @@ class TxnLog:
     """The transactions of the table at a path, up to the newest version that has been asked for."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = path
         self._state, self._version = LogState(), -1
 
     def latest(self, table: DeltaTable, app_id: str) -> int | None:
@@ -39,7 +39,7 @@ class TxnLog:
         """Read the entries that have come; False where one cannot be, or the log has become shorter."""
         if version < self._version:
             return False
-        files, root = filesystem(self._path)
+        files, root = filesystem(self.path)
         for number in range(self._version + 1, version + 1):
             try:
                 if self._state.take_entry(read_entry(files, f"{root}/_delta_log", number)):
@@ -51,7 +51,7 @@ class TxnLog:
 
     def _read(self, version: int) -> bool:
         """Read all of the log; False where it is damaged, or ends before a version."""
-        log = read_log(self._path)
+        log = read_log(self.path)
         self._version = -1
         if log.torn or log.version < version:
             return False

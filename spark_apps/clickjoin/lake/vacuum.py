@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from clickjoin.lake.location import LOG, Stored, location
+from clickjoin.lake.store_options import store_options
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
@@ -85,7 +86,7 @@ def is_whole(delta: DeltaReader, name: str, version: int) -> bool:
     """Whether a version of a table can still be read: its log, and every file that it names."""
     root = delta.path(name)
     try:
-        table = DeltaTable(root, version=version)
+        table = DeltaTable(root, version=version, storage_options=store_options(root))
         return all(location(root).stored(path) for path in _files(table))
     except DeltaError:
         return False
@@ -112,7 +113,7 @@ def _readable(root: str, since: float) -> set[str]:
 
 def _version(root: str, version: int) -> set[str] | None:
     try:
-        return _files(DeltaTable(root, version=version))
+        return _files(DeltaTable(root, version=version, storage_options=store_options(root)))
     except DeltaError:
         return None
 

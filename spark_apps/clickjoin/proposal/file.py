@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from clickjoin.model.places import is_on_s3
 from clickjoin.proposal.guess import Choice, guess
 from clickjoin.proposal.logs import Log, look
 from clickjoin.proposal.output import proposed_columns
@@ -31,8 +32,8 @@ def propose(primary: str, foreign: str, folder: Path) -> Proposal:
     Errors: ConfigError where a glob names no file with a whole record.
     """
     logs = {
-        "primary": look(str(folder / primary), PRIMARY_RECORDS),
-        "foreign": look(str(folder / foreign), FOREIGN_RECORDS),
+        "primary": look(_place(folder, primary), PRIMARY_RECORDS),
+        "foreign": look(_place(folder, foreign), FOREIGN_RECORDS),
     }
     found = guess(logs["primary"], logs["foreign"])
     streams = {"primary": found.primary, "foreign": found.foreign}
@@ -45,6 +46,10 @@ def propose(primary: str, foreign: str, folder: Path) -> Proposal:
         *_output(logs, streams),
     ]
     return Proposal("\n".join(lines) + "\n", choices)
+
+
+def _place(folder: Path, pattern: str) -> str:
+    return pattern if is_on_s3(pattern) else str(folder / pattern)
 
 
 def _stream(name: str, log: Log, fields: dict[str, Choice]) -> Iterator[str]:

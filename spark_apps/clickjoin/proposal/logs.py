@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from clickjoin.config import Files
-from clickjoin.kernel.file_bytes import opened, plain_blocks
+from clickjoin.kernel.file_bytes import plain_blocks
 from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
 from clickjoin.kernel.parse.lines import BOM
+from clickjoin.kernel.remote_file import length_of
 from clickjoin.kernel.typed_columns.derive import leaves
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.field_path import path_text
 from clickjoin.model.split import Budget
-from clickjoin.sources.open import open_source
+from clickjoin.sources.open import open_source, opened_log
 from clickjoin.sources.sample import ELEMENTS
 
 MOST_COLUMNS = 200
@@ -63,8 +63,8 @@ def _lines(path: str, most: int) -> Iterator[str]:
     """The first lines of a file that are not blank; what is broken in a packed file ends it."""
     held, count = b"", 0
     try:
-        with opened(path, None) as fd:
-            size = os.fstat(fd).st_size
+        with opened_log(path) as fd:
+            size = length_of(fd)
             packed = is_packed(fd, path)
             for block in unpack(fd, _BLOCK) if packed else plain_blocks(fd, 0, size, path, _BLOCK):
                 *whole, held = (held + block).split(b"\n")

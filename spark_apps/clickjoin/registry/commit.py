@@ -43,11 +43,11 @@ def commit_claim_rows(lake: SparkTables, rows: pa.Table, txn: Txn) -> int | None
     The commit is the very next version after the one that was read, or none: whoever committed between, be it to
     other buckets, has it look again. So two can never claim the same id.
     """
-    return lake.rerun(REGISTRY.name, lambda: _insert(lake.delta, rows, txn))
+    return lake.rerun(REGISTRY.name, lambda: _insert(lake.delta, rows, txn), by_spark=False)
 
 
 def _insert(delta: DeltaTables, rows: pa.Table, txn: Txn) -> int | None:
-    newest = delta.newest(REGISTRY.name)
+    newest = delta.known(REGISTRY.name)
     if newest.holds(txn):
         return None
     files = data_skipping.holding(newest.files(), rows)
@@ -66,11 +66,11 @@ def commit_claim_files(lake: SparkTables, files: Sequence[DataFile], seen: Set[s
     `seen`: the registry's files that they have been checked against; files committed since are read here.
     Errors: Taken where one of the ids has been claimed meanwhile; then nothing is added.
     """
-    return lake.rerun(REGISTRY.name, lambda: _add(lake.delta, files, seen, txn))
+    return lake.rerun(REGISTRY.name, lambda: _add(lake.delta, files, seen, txn), by_spark=False)
 
 
 def _add(delta: DeltaTables, files: Sequence[DataFile], seen: Set[str], txn: Txn) -> int | None:
-    newest = delta.newest(REGISTRY.name)
+    newest = delta.known(REGISTRY.name)
     if newest.holds(txn):
         return None
     since: dict[tuple[str, ...], list[str]] = defaultdict(list)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from clickjoin.config import Files, Kafka
+from clickjoin.kernel.file_bytes import opened
+from clickjoin.kernel.packed import BrokenFile
+from clickjoin.kernel.remote_file import Handle
+from clickjoin.model.errors import SourceError
+from clickjoin.model.places import is_on_s3
 from clickjoin.sources.files.sample import header
 from clickjoin.sources.files.source import FilesSource, csv_form
 from clickjoin.sources.port import Source
@@ -35,6 +41,10 @@ def open_source(
         from clickjoin.sources.kafka.source import KafkaSource
 
         return KafkaSource(config, now=now, tasks=tasks, keep=keep, group=group)
+    if is_on_s3(config.path):
+        from clickjoin.sources.s3.source import S3Source
+
+        return S3Source(config, now=now, tasks=tasks, fence=fence, keep=keep)
     return FilesSource(config, now=now, tasks=tasks, fence=fence, keep=keep)
 
 
@@ -46,7 +56,25 @@ def in_files(config: AnySource, path: str) -> Files:
     return Files.model_validate({"kind": "files", "path": path, "format": "csv" if form else "jsonl", **form})
 
 
+@contextmanager
+def opened_log(path: str) -> Iterator[Handle]:
+    """A file or an object, for reading. Errors: OSError, SourceError, ConfigError and StoreBusy of the store."""
+    if not is_on_s3(path):
+        with opened(path, None) as fd:
+            yield fd
+        return
+    from clickjoin.sources.s3.bucket import opened_object
+
+    yield opened_object(path)
+
+
 def header_of(config: AnySource, path: str) -> bytes | None:
     """What each file of a source begins with, beside its records; empty where it cannot be read; None where nothing."""
     form = csv_form(config, path) if isinstance(config, Files) else None
-    return header(path) if form and not form.columns else None
+    if not form or form.columns:
+        return None
+    try:
+        with opened_log(path) as file:
+            return header(file, path)
+    except (OSError, SourceError, BrokenFile):
+        return b""

@@ -42,7 +42,7 @@ _INTERRUPTED = "OPERATION_CANCELED"
 _WORKER = "org.apache.spark.api.python"
 _ENDED = ("Python worker exited unexpectedly", "Stream closed", "java.io.EOFException", "Broken pipe")
 # The last line of a traceback from an executor, where the kernel's errors have lost their type.
-_SOURCE = re.compile(r"\b(SourceMoved|SourceError): ([^\n]*)")
+_SOURCE = re.compile(r"\b(SourceMoved|SourceError|StoreBusy): ([^\n]*)")
 _ADAPTER = re.compile(r"\bAdapterFault: ([^\n]*)")
 _TIME_TRAVEL = "TIME_TRAVEL"  # Spark reads no version older than delta.deletedFileRetentionDuration, by its own clock
 _RUN_AGAIN = "Run it again: the batch that was cut short goes first, and nothing is lost or doubled"
@@ -92,7 +92,7 @@ def _of_executor(error: BaseException) -> ClickjoinError | None:
     if worker and any(mark in text for mark in _ENDED):
         return ServerLost("a Python worker of Spark has ended, or was killed (for want of memory?)", remedy=_RUN_AGAIN)
     if found := _SOURCE.search(text):
-        return (SourceMoved if found[1] == "SourceMoved" else SourceError)(found[2])
+        return {"SourceMoved": SourceMoved, "StoreBusy": StoreBusy}.get(found[1], SourceError)(found[2])
     return None
 
 

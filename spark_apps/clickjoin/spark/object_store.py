@@ -1,8 +1,15 @@
-"""What Spark is set to for a lake on S3, by the same environment as delta-rs and Arrow read: `AWS_*`."""
+"""What Spark is set to for a lake on S3: by the environment (`AWS_*`), and for a bucket by a pipeline's file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from clickjoin.model.places import S3
+from clickjoin.model.stores import Store, declared, store_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _STORE = "clickjoin.storage.S3LogStore"
 _CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
@@ -24,11 +31,29 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
 
     With an endpoint of one's own (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) a bucket is part of the path.
     """
-    found = dict(_FIXED)
-    if region := environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION"):
-        found["spark.hadoop.fs.s3a.endpoint.region"] = region
-    if endpoint := environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL"):
-        found["spark.hadoop.fs.s3a.endpoint"] = endpoint
-        found["spark.hadoop.fs.s3a.path.style.access"] = "true"
-        found["spark.hadoop.fs.s3a.connection.ssl.enabled"] = str(endpoint.startswith("https:")).lower()
-    return found
+    store = store_of("", environment)
+    return _FIXED | {f"spark.hadoop.fs.s3a.{name}": value for name, value in _of(store).items()}
+
+
+def reach(session: SparkSession, root: str) -> None:
+    """Have a session find the store that a pipeline's file names for its lake.
+
+    For the lake's bucket alone: a server may serve pipelines of several stores. One Spark knows a bucket's name once.
+    """
+    if declared(root) is None:
+        return
+    bucket = root.removeprefix(S3).partition("/")[0]
+    for name, value in _of(store_of(root)).items():
+        session.conf.set(f"fs.s3a.bucket.{bucket}.{name}", value)
+
+
+def _of(store: Store) -> dict[str, str]:
+    """S3A's settings of a store, by their names without a prefix."""
+    found = {"endpoint.region": store.region} if store.region else {}
+    if not store.endpoint:
+        return found
+    return found | {
+        "endpoint": store.endpoint,
+        "path.style.access": str(bool(store.path_style)).lower(),
+        "connection.ssl.enabled": str(store.has_tls).lower(),
+    }

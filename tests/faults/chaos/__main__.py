@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from stack import Stack
@@ -25,14 +26,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--retention", default="4m", help="of the registry: how soon GC drops claims")
     parser.add_argument("--no-airflow", action="store_true", help="run both replicas from the command line")
     parser.add_argument("--lake", choices=("local", "s3"), default="local", help="s3: a server that is killed too")
+    parser.add_argument("--logs", choices=("local", "s3"), default="local", help="s3: objects of the lake's server")
+    parser.add_argument("--drivers", type=int, choices=(1, 2), default=1, help="2: each replica has a Spark of its own")
     chosen = parser.parse_args(arguments)
+    if chosen.logs == "s3" and chosen.lake != "s3":
+        parser.error("--logs s3 goes with --lake s3")
     return _pauses(chosen) if chosen.kind == "pauses" else _kills(chosen)
 
 
 def _kills(chosen: argparse.Namespace) -> int:
     airflow, folder, pipelines = not chosen.no_airflow, *_folders()
     with (
-        lake_for(chosen.lake, pipelines, chosen.seed) as lake,
+        lake_for(chosen.lake, pipelines, chosen.seed, chosen.logs) as lake,
         Stack(
             folder / "stack",
             airflow=airflow,
@@ -40,11 +45,16 @@ def _kills(chosen: argparse.Namespace) -> int:
             env={"CLICKJOIN_REPLICA": "east", **lake.env},
             timeout=300,
         ) as stack,
+        _second(chosen.drivers, folder, dict(lake.env)) as second,
     ):  # fmt: skip
-        chaos = Chaos(pipelines, stack, chosen.seed, chosen.retention, _say, lake)
+        chaos = Chaos(pipelines, stack, chosen.seed, chosen.retention, _say, lake, second)
         outcome = chaos.run(chosen.kills, airflow)
         moods = f"\nthe proxy before the store: {dict(lake.moods)}" if lake.moods else ""
     return _judged(outcome, outcome.text() + moods, folder)
+
+
+def _second(drivers: int, folder: Path, env: dict[str, str]) -> AbstractContextManager[Stack | None]:
+    return Stack(folder / "second", airflow=False, env=env, timeout=300) if drivers > 1 else nullcontext()
 
 
 def _pauses(chosen: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ from deltalake.exceptions import DeltaError
 from clickjoin.lake import DeltaTables
 from stack import Stack
 from tests.faults.chaos.jobs import ROOT, Job
+from tests.faults.chaos.logs import GrowingFiles
 from tests.faults.chaos.store import Lake
 from tests.faults.chaos.traffic import Traffic
 from tests.oracle import Verdict, examine
@@ -71,11 +72,15 @@ class Chaos:
         retention: str,
         report_line: Callable[[str], None],
         lake: Lake | None = None,
+        second: Stack | None = None,
     ) -> None:
+        """`second`: a Spark of its own for `west`; by default both replicas share one."""
         self.lake = lake or Lake(str(folder / "lake"), folder / "lake")
         self.folder, self.stack, self.report_line = folder, stack, report_line
+        self.second = second or stack
         self.rng = random.Random(seed)
-        self.traffic = Traffic(folder, seed, retention, self.attempts, lake=self.lake.place)
+        logs = self.lake.logs or GrowingFiles(folder)
+        self.traffic = Traffic(folder, seed, retention, self.attempts, lake=self.lake.place, logs=logs)
         self.delta = DeltaTables(f"{self.lake.place}/p")
         self.kills: Counter[str] = Counter()
         self.resumed: list[float] = []
@@ -96,7 +101,7 @@ class Chaos:
         return self._outcome(began)
 
     def _outcome(self, began: float, *, redriven: bool = False) -> Outcome:
-        logs = (str(self.folder / f"logs/{stream}/*") for stream in ("clicks", "queries"))
+        logs = (str(self.traffic.logs.disk / f"{stream}/*") for stream in ("clicks", "queries"))
         verdict = examine(*logs, str(self.lake.disk / "p"), redriven=redriven)
         wrong = [text for job in self.jobs.values() for text in job.wrong]
         return Outcome(
@@ -107,12 +112,14 @@ class Chaos:
         )  # fmt: skip
 
     def _start(self, airflow: bool) -> None:
-        remote = ["--config", str(self.traffic.config), "--spark-connect", str(self.stack.home.connect_url)]
+        config = ["--config", str(self.traffic.config)]
+        remote = [*config, "--spark-connect", str(self.stack.home.connect_url)]
+        west = [*config, "--spark-connect", str(self.second.home.connect_url)]
         commands: dict[str, tuple[Callable[[], list[str]], float, tuple[int, ...]]] = {
-            "west": (lambda: ["run", "--replica", "west", "--lease", "60", *remote], 0, (0, 3, -9)),
+            "west": (lambda: ["run", "--replica", "west", "--lease", "60", *west], 0, (0, 3, -9)),
             "gc": (lambda: ["gc", "--wait", "3", *remote], 10, (0, 3, -9)),
             "verify": (lambda: ["verify", *remote], 12, (0, 3, -9)),
-            "reshard": (lambda: ["reshard", "--shards", str(next(self._shards)), *remote[:2]], 40, (0, 2, 3, -9)),
+            "reshard": (lambda: ["reshard", "--shards", str(next(self._shards)), *config], 40, (0, 2, 3, -9)),
         }
         if airflow:
             self._pause(False)
@@ -140,14 +147,16 @@ class Chaos:
         elif name == "task":
             killed = airflow and self._kill_task()
         else:
-            killed = self._kill_server(name)
+            stack = self.rng.choice([self.stack, self.second]) if name == "spark" else self.stack
+            killed = self._kill_server(stack, name)
         if not killed:
             time.sleep(0.2)
             return
         self.kills[name] += 1
         since = time.time()
-        if any(not server.alive() for server in self.stack.servers):
-            self.stack.revive()
+        for stack in (self.stack, self.second):
+            if any(not server.alive() for server in stack.servers):
+                stack.revive()
         self.resumed.append(self._await_batch(since, RESUME_PATIENCE))
         self.report_line(f"kill {sum(self.kills.values())}: {name}, next batch after {self.resumed[-1]:.1f} s")
 
@@ -175,8 +184,8 @@ class Chaos:
         self.lake.server.start()
         return True
 
-    def _kill_server(self, name: str) -> bool:
-        server = next((server for server in self.stack.servers if server.name == name and server.alive()), None)
+    def _kill_server(self, stack: Stack, name: str) -> bool:
+        server = next((server for server in stack.servers if server.name == name and server.alive()), None)
         if server is None:
             return False
         killed = []

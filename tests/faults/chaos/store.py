@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from stack.gateway import Gateway, serving
+from tests.faults.chaos.logs import Logs, Objects
 from tests.s3.proxy import Proxy, Rule
 
 _BUCKET = "chaos"
@@ -20,7 +21,7 @@ _BUCKET = "chaos"
 class Lake(NamedTuple):
     """The lake as the pipeline's file names it, the folder that its files are seen in, and its server, if any.
 
-    `env`: what leads the programs under test to the server, by the proxy.
+    `env`: what leads the programs under test to the server, by the proxy. `logs`: where the logs lie, if there too.
     """
 
     place: str
@@ -28,11 +29,15 @@ class Lake(NamedTuple):
     server: Gateway | None = None
     moods: Counter[str] | None = None
     env: Mapping[str, str] = MappingProxyType({})
+    logs: Logs | None = None
 
 
 @contextmanager
-def lake_for(kind: str, folder: Path, seed: int) -> Iterator[Lake]:
-    """A place for a lake. This process itself uses no proxy: delta-rs would keep the proxy's threads from running."""
+def lake_for(kind: str, folder: Path, seed: int, logs: str = "local") -> Iterator[Lake]:
+    """A place for a lake, and for the logs if they lie on S3.
+
+    This process itself uses no proxy: delta-rs would keep the proxy's threads from running.
+    """
     if kind == "local":
         yield Lake(str(folder / "lake"), folder / "lake")
         return
@@ -41,7 +46,8 @@ def lake_for(kind: str, folder: Path, seed: int) -> Iterator[Lake]:
         proxy.mood = _Moody(random.Random(seed), moods)
         os.environ.update(server.environment())
         disk = server.folder / "data" / _BUCKET
-        yield Lake(f"s3://{_BUCKET}", disk, server, moods, server.environment(proxy.port))
+        objects = Objects(server, _BUCKET) if logs == "s3" else None
+        yield Lake(f"s3://{_BUCKET}/lake", disk / "lake", server, moods, server.environment(proxy.port), objects)
         proxy.stop()
 
 

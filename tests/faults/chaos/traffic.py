@@ -8,15 +8,17 @@ import threading
 import time
 from pathlib import Path
 
+from tests.faults.chaos.logs import GrowingFiles, Logs
+
 CONFIG = """
 pipeline: p
 lake: {lake}
 primary:
-  source: {{kind: files, path: "{folder}/logs/queries/*.jsonl"}}
+  source: {{kind: files, path: "{logs}/queries/*.jsonl"}}
   event_id: event_id
   event_time: embedded
 foreign:
-  source: {{kind: files, path: "{folder}/logs/clicks/*.jsonl"}}
+  source: {{kind: files, path: "{logs}/clicks/*.jsonl"}}
   event_id: event_id
   event_time: embedded
   primary_id: query_id
@@ -34,21 +36,25 @@ class Traffic:
     """Writes logs until it is stopped; `clicks` good ones so far. `age`: seconds that events are older than now."""
 
     def __init__(
-        self, folder: Path, seed: int, retention: str, attempts: int = 1000, age: float = 0, lake: str = ""
+        self,
+        folder: Path,
+        seed: int,
+        retention: str,
+        attempts: int = 1000,
+        age: float = 0,
+        lake: str = "",
+        logs: Logs | None = None,
     ) -> None:
-        self.folder, self._rng = folder, random.Random(seed)
+        self.logs, self._rng = logs or GrowingFiles(folder), random.Random(seed)
         self.clicks = self._n = 0
         self._age = age
         self._late: list[tuple[float, str]] = []
         self._recent: list[str] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        for stream in ("queries", "clicks"):
-            (folder / "logs" / stream).mkdir(parents=True)
         self.config = folder / "p.yaml"
-        self.config.write_text(
-            CONFIG.format(folder=folder, lake=lake or folder / "lake", retention=retention, attempts=attempts)
-        )
+        where = {"logs": self.logs.place, "lake": lake or folder / "lake"}
+        self.config.write_text(CONFIG.format(**where, retention=retention, attempts=attempts))
 
     def start(self) -> None:
         self._thread.start()
@@ -57,7 +63,7 @@ class Traffic:
         """Write every query that a click still waits for, then no more."""
         self._over.set()
         self._thread.join()
-        self._write("queries", [line for _, line in self._late])
+        self.logs.write("queries", [line for _, line in self._late])
 
     def _run(self) -> None:
         while not self._over.wait(0.4):
@@ -84,10 +90,5 @@ class Traffic:
         self._recent = [*self._recent, *clicks][-500:]
         queries += [line for due, line in self._late if due <= now]
         self._late = [(due, line) for due, line in self._late if due > now]
-        self._write("queries", queries)
-        self._write("clicks", clicks)
-
-    def _write(self, stream: str, lines: list[str]) -> None:
-        path = self.folder / "logs" / stream / f"{int(time.time()) // 60 % 4}.jsonl"
-        with path.open("a") as log:
-            log.write("".join(f"{line}\n" for line in lines))
+        self.logs.write("queries", queries)
+        self.logs.write("clicks", clicks)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from clickjoin.lake import DeltaTables, SparkTables
+from clickjoin.model.errors import CommitRefused
 from clickjoin.model.extent import Extent
 from clickjoin.model.txn import Txn
 from clickjoin.registry import commit
@@ -47,8 +49,10 @@ class DeltaRs:
         return self.delta.append_table("registry", _table(ids, txn.app_id), txn)
 
     def claim(self, ids: str, txn: Txn) -> int | None:
-        """An insert of what is not claimed yet."""
-        return commit._insert(self.delta, _table(ids, txn.app_id), txn)
+        """An insert of what is not claimed yet; where another commit came first, again, as SparkTables.rerun has it."""
+        while True:
+            with suppress(CommitRefused):
+                return commit._insert(self.delta, _table(ids, txn.app_id), txn)
 
     def plain(self, ids: str, txn: Txn) -> bool:
         """An append without a txn."""

@@ -5,7 +5,6 @@ A line ends in a newline; CR before it and space or tab around it belong to no r
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, to_numpy
 from clickjoin.kernel.file_bytes import packed_blocks, plain_blocks, read_at
+from clickjoin.kernel.remote_file import Handle, length_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -55,7 +55,7 @@ class Lines(NamedTuple):
     text: Any
 
 
-def boundary(fd: int, at: int, start: int, end: int) -> int:
+def boundary(fd: Handle, at: int, start: int, end: int) -> int:
     """The first beginning of a line at or after `at`, in lines [start, end)."""
     if at <= start or at >= end:
         return min(max(at, start), end)
@@ -69,12 +69,12 @@ def boundary(fd: int, at: int, start: int, end: int) -> int:
     return end
 
 
-def chunk_blocks(fd: int, packed: bool, chunk: Chunk, first: int, size: int) -> tuple[int, Iterator[bytes]]:
+def chunk_blocks(fd: Handle, packed: bool, chunk: Chunk, first: int, size: int) -> tuple[int, Iterator[bytes]]:
     """Where a chunk's first record begins, and its bytes in blocks. `first`: where the file's header ends."""
     start = max(chunk.start, first)
     if packed:
         return start, packed_blocks(fd, start, chunk.end, chunk.proof, chunk.path, size)
-    end = chunk.end if chunk.end >= 0 else os.fstat(fd).st_size
+    end = chunk.end if chunk.end >= 0 else length_of(fd)
     stop = end if chunk.end < 0 else chunk.stop
     low, high = boundary(fd, chunk.begin, start, end), boundary(fd, stop, start, end)
     return low, plain_blocks(fd, low, high, chunk.path, size)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.config import Files
 from clickjoin.kernel.allowed_folders import AllowedFolders
+from clickjoin.model.places import is_on_s3
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -23,7 +24,8 @@ def fence_of(pipeline: Pipeline) -> AllowedFolders:
         files = [side.source for side in (pipeline.primary, pipeline.foreign) if isinstance(side.source, Files)]
         own = (base_of(source.path)[0] for source in files)
         given = tuple(folder for folder in own if os.path.realpath(folder) != "/")
-    return AllowedFolders(_resolved(given), _resolved(_secret()))
+    on_s3 = tuple(folder.rstrip("/") for folder in given if is_on_s3(folder))
+    return AllowedFolders(_resolved(folder for folder in given if not is_on_s3(folder)), _resolved(_secret()), on_s3)
 
 
 def base_of(pattern: str) -> tuple[str, tuple[str, ...]]:

@@ -23,7 +23,7 @@ from clickjoin.sources.completeness import (
     Fault,
     unproven_notes,
 )
-from clickjoin.sources.files.state import FilePosition, FileSplit
+from clickjoin.sources.files.state import FilePosition, ends_of
 from clickjoin.sources.files.tiling import MAX_GAPS, ByteGap, byte_gaps
 
 _UNIT = "byte ranges"
@@ -63,15 +63,14 @@ def check(source: Bytes, evidence: Evidence) -> Completeness:
 
 def misfits(planned: Iterable[PlannedSplit]) -> list[Fault]:
     """Where splits of one generation leave bytes out, or read some twice. Lost splits are planned again, rightly."""
-    by_file: defaultdict[tuple[str, str, str], list[tuple[FileSplit, PlannedSplit]]] = defaultdict(list)
+    by_file: defaultdict[tuple[str, str, str], list[tuple[int, int, PlannedSplit]]] = defaultdict(list)
     for one in planned:
         if not one.lost:
-            by_file[one.replica, one.stream, one.split.partition].append((FileSplit.of(one.split), one))
+            by_file[one.replica, one.stream, one.split.partition].append((*ends_of(one.split), one))
     faults = []
     for splits in by_file.values():
-        splits.sort(key=lambda pair: pair[0].start)
-        for (left, before), (right, after) in pairwise(splits):
-            end, start = left.end, right.start
+        splits.sort(key=lambda one: one[0])
+        for (_, end, before), (start, _, after) in pairwise(splits):
             if end < 0 or start < end:
                 faults.append(_fault(OVERREAD, after, start, end, f"batch {before.batch} had read this already"))
             elif start > end and after.batch == before.batch + 1:

@@ -11,6 +11,7 @@ from clickjoin.kernel.file_bytes import plain_blocks, read_at
 from clickjoin.kernel.packed import BLOCK
 from clickjoin.kernel.parse.lines import Block, whole_lines
 from clickjoin.kernel.parse.quoted_records import MOST, QuotedRecords
+from clickjoin.kernel.remote_file import Handle
 
 SAMPLE = 1 << 16
 
@@ -30,7 +31,7 @@ class Ending(NamedTuple):
     more: bool
 
 
-def cut(fd: int, start: int, size: int, room: int, limit: int | None, must: bool) -> Ending:
+def cut(fd: Handle, start: int, size: int, room: int, limit: int | None, must: bool) -> Ending:
     """End of the split [start, …) of a file of `size` bytes that takes at most `room` bytes and `limit` records.
 
     Without a limit nothing is counted and only the last bytes are read. With `must`, one record is taken even if it
@@ -46,7 +47,7 @@ def cut(fd: int, start: int, size: int, room: int, limit: int | None, must: bool
     return Ending(start, 0, stop < size)
 
 
-def _backward(fd: int, start: int, stop: int) -> Ending:
+def _backward(fd: Handle, start: int, stop: int) -> Ending:
     high = stop
     while high > start:
         low = max(start, high - SAMPLE)
@@ -57,7 +58,7 @@ def _backward(fd: int, start: int, stop: int) -> Ending:
     return Ending(start, 0, False)
 
 
-def _forward(fd: int, low: int, size: int) -> int:
+def _forward(fd: Handle, low: int, size: int) -> int:
     while low < size:
         block = read_at(fd, low, min(BLOCK, size - low))
         at = block.find(b"\n")
@@ -67,7 +68,7 @@ def _forward(fd: int, low: int, size: int) -> int:
     return 0
 
 
-def _count(fd: int, start: int, stop: int, limit: int) -> Ending:
+def _count(fd: Handle, start: int, stop: int, limit: int) -> Ending:
     end, records = start, 0
     while start < stop:
         block = read_at(fd, start, min(BLOCK, stop - start))
@@ -84,7 +85,7 @@ def _count(fd: int, start: int, stop: int, limit: int) -> Ending:
 
 
 def cut_records(
-    fd: int, start: int, size: int, room: int, limit: int | None, must: bool, quoted: Quoted, path: str
+    fd: Handle, start: int, size: int, room: int, limit: int | None, must: bool, quoted: Quoted, path: str
 ) -> Ending:
     """The same for CSV whose records go over several lines; all is read, and records are counted."""
     lines = _finished(fd, start, size, path)
@@ -107,7 +108,7 @@ def records_in(sample: bytes, separator: str) -> int:
     return sum(len(block.ends) for block in found if block.ends is not None)
 
 
-def _finished(fd: int, start: int, size: int, path: str) -> Iterator[Block]:
+def _finished(fd: Handle, start: int, size: int, path: str) -> Iterator[Block]:
     """Blocks of whole lines in bytes [start, size), without the beginning of a line at the end."""
     for block in whole_lines(plain_blocks(fd, start, size, path), start, MOST):
         if block.part is not None or block.data.endswith(b"\n"):

@@ -76,7 +76,8 @@ def _regex(part: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(part))
 
 
-def _names(part: str, name: str) -> bool:
+def names(part: str, name: str) -> bool:
+    """Whether one part of a glob names a file or folder, as in a shell."""
     return (not name.startswith(".") or part.startswith(".")) and bool(_regex(part).match(name))
 
 
@@ -104,7 +105,7 @@ class _Walk:
             return
         if len(parts) == 1:
             for entry in entries:
-                self._file(entry, _names(parts[0], entry.name))
+                self._file(entry, names(parts[0], entry.name))
         elif parts[0] == "**":
             self.visit(folder, parts[1:])
             self._below(entries, "*", parts, links=False)
@@ -113,7 +114,7 @@ class _Walk:
 
     def _below(self, entries: list[os.DirEntry[str]], name: str, parts: tuple[str, ...], *, links: bool) -> None:
         for entry in entries:
-            if _names(name, entry.name) and self._is_folder(entry, links=links):
+            if names(name, entry.name) and self._is_folder(entry, links=links):
                 self.visit(entry.path, parts)
 
     def _is_folder(self, entry: os.DirEntry[str], *, links: bool) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.file_bytes import opened, plain_blocks
+from clickjoin.kernel.file_bytes import opened_chunk, plain_blocks
 from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
 from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of
 from clickjoin.kernel.read_lines import read_chunk
+from clickjoin.kernel.remote_file import Handle, length_of
 from clickjoin.model.errors import SourceError
 from clickjoin.model.ids import MICROS
 from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample, sample_of
@@ -28,7 +28,7 @@ def sample(chunks: Sequence[Chunk], spec: RecordSpec, most: int) -> Sample:
     headers: dict[str, None] = {}
     for chunk in chunks:
         found = list(_rows(chunk, spec, max(most // len(chunks), 1)))
-        headers |= dict.fromkeys(CsvParser(header(chunk.path), chunk.csv).names if chunk.csv else ())
+        headers |= dict.fromkeys(CsvParser(_header(chunk), chunk.csv).names if chunk.csv else ())
         rows += [row | {"raw": None} for row in found] if chunk.csv else found
     return sample_of(rows, tuple(headers))
 
@@ -69,11 +69,15 @@ def _rows(chunk: Chunk, spec: RecordSpec, most: int) -> Iterator[dict[str, Any]]
         return  # it has just been moved or rewritten
 
 
-def header(path: str) -> bytes:
-    """The header line of a CSV file, empty where it cannot be read."""
+def header(fd: Handle, path: str) -> bytes:
+    """The header line of a CSV file. Errors: OSError, SourceError, BrokenFile."""
+    packed, plain = is_packed(fd, path), min(HEADER + 1, length_of(fd))
+    return header_of(unpack(fd) if packed else plain_blocks(fd, 0, plain, path))
+
+
+def _header(chunk: Chunk) -> bytes:
     try:
-        with opened(path, None) as fd:
-            packed, plain = is_packed(fd, path), min(HEADER + 1, os.fstat(fd).st_size)
-            return header_of(unpack(fd) if packed else plain_blocks(fd, 0, plain, path))
+        with opened_chunk(chunk) as fd:
+            return header(fd, chunk.path)
     except (OSError, SourceError, BrokenFile):
         return b""

@@ -91,6 +91,11 @@ class FileSplit:
         return Split(self.generation, payload, self.path, self.events, max(self.end - self.start, 0))
 
 
+def ends_of(split: Split) -> tuple[int, int]:
+    """The bytes [start, end) of a split of files or objects; `end` -1: to its end."""
+    return split.payload["start"], split.payload["end"]
+
+
 _POSITION = tuple(item.name for item in fields(FilePosition) if item.name != "generation")
 _SPLIT = tuple(item.name for item in fields(FileSplit) if item.name not in ("generation", "path", "events"))
 

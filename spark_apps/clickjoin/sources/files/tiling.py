@@ -12,7 +12,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from clickjoin.model.split import SplitKey
-from clickjoin.sources.files.state import FileSplit
+from clickjoin.sources.files.state import ends_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,8 +65,7 @@ def _goes_on(row: Any) -> bool:
 
 def _odd_splits(evidence: Evidence) -> list[Any]:
     """Splits that are not tiled, or read to the end of a file: their keys, ends, and how far their rows go."""
-    rows = [(*one.key, split.start, split.end) for one in evidence.planned if not one.lost
-            for split in (FileSplit.of(one.split),)]  # fmt: skip
+    rows = [(*one.key, *ends_of(one.split)) for one in evidence.planned if not one.lost]
     planned = evidence.spark.createDataFrame(rows, f"{_KEY_DDL}, `start` BIGINT, `end` BIGINT")
     tiles = evidence.landed.groupBy(*_KEY).agg(
         F.sum("length").alias("bytes"),

@@ -1,0 +1,148 @@
+"""A copy of a table's log in this process's own folder, kept abreast of the log on S3 by a request a look.
+
+delta-rs reads the copy as it reads a log on a disk, so what a table holds is its word and not ours. On S3 itself it
+lists the log, asks for the pointer to a checkpoint, and reads each entry twice, at every look.
+
+Entries of a log have no gaps: where the next one is not there, the copy's newest is the table's. That holds as long as
+entries are not cleaned up, which takes days; a copy that was not looked after for some minutes is made from the start.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+import time
+import weakref
+from pathlib import Path
+from typing import IO
+
+from deltalake.exceptions import TableNotFoundError
+
+from clickjoin.lake.log_entries import COMMIT, POINTER
+from clickjoin.lake.objects import Objects
+from clickjoin.lake.side_by_side import each
+
+LOG = "_delta_log"
+_LONGEST_SECONDS = 600.0  # without a look, by a clock that goes on while a machine sleeps; entries live for days
+_MOST_ENTRIES = 500  # of a copy: delta-rs reads all since its checkpoint for some questions
+_AHEAD = 8  # entries that are asked for at once where a copy is behind
+_PREFIX, _LOCK = "clickjoin-logs-", "lock"
+_home: dict[int, tuple[Path, IO[str]]] = {}
+
+
+def now() -> float:
+    """Seconds, by a clock that goes on while a machine sleeps, and that nobody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class LogCopy:
+    """The log of one table at a URI, as it was at the last look. Errors: OSError, TableNotFoundError."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri, self._objects = uri, Objects(uri)
+        self._looked = -_LONGEST_SECONDS
+        self._load()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether no entry after its newest can have been cleaned up since the last look."""
+        return now() - self._looked < _LONGEST_SECONDS
+
+    def follow(self) -> bool:
+        """Take in the entries that have come; whether the copy was made from the start, in another folder."""
+        if not self.is_fresh or self.newest - self._first > _MOST_ENTRIES:
+            self._load()
+            return True
+        looked, found = now(), self._next(1)
+        while found and None not in found:
+            found = self._next(_AHEAD)
+        self._looked = looked
+        return False
+
+    def _next(self, count: int) -> list[bytes | None]:
+        """Take in some entries that come next, as many as there are; None in the place of one that is not."""
+        wanted = [self.newest + 1 + n for n in range(count)]
+        found = each(self.entry, wanted)
+        for version, data in zip(wanted, found, strict=True):
+            if data is None:
+                break
+            self.take(version, data)
+        return found
+
+    def entry(self, version: int) -> bytes | None:
+        """An entry as it is on S3; None where it is not there."""
+        return self._objects.get(f"{LOG}/{_name(version)}")
+
+    def create(self, version: int, data: bytes) -> bool:
+        """Create an entry on S3; False where it is there."""
+        return self._objects.create(f"{LOG}/{_name(version)}", data)
+
+    def take(self, version: int, data: bytes) -> None:
+        """Add an entry that is on S3 to the copy."""
+        self.place(version).write_bytes(data)
+        self.newest = version
+
+    def place(self, version: int) -> Path:
+        """Where an entry's copy is."""
+        return self.folder / LOG / _name(version)
+
+    def _load(self) -> None:
+        looked, log = now(), dict[str, bytes]()
+        pointer = self._objects.get(f"{LOG}/{POINTER}")
+        begin = _begin(pointer)
+        names = [name for name in self._objects.listed(LOG, f"{begin:020}" if begin else "") if not _is_aside(name)]
+        for name, data in zip(names, each(lambda name: self._objects.get(f"{LOG}/{name}"), names), strict=True):
+            if data is not None:  # else it was cleaned up just now
+                log[name] = data
+        versions = [int(found[1]) for found in map(COMMIT.fullmatch, log) if found]
+        if not versions:
+            raise TableNotFoundError(f"no log at {self._uri}")
+        if pointer is not None:
+            log[POINTER] = pointer
+        self.folder = Path(tempfile.mkdtemp(dir=_folder()))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        for name, data in log.items():
+            file = self.folder / LOG / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        self._first, self.newest, self._looked = min(versions), max(versions), looked
+
+
+def _begin(pointer: bytes | None) -> int:
+    try:
+        return int(json.loads(pointer or b"")["version"])
+    except (ValueError, KeyError, TypeError):
+        return 0  # none, or one that says nothing: engines read all
+
+
+def _is_aside(name: str) -> bool:
+    return name.endswith(".crc") or name == POINTER or name.startswith(".")
+
+
+def _name(version: int) -> str:
+    return f"{version:020}.json"
+
+
+def _folder() -> Path:
+    """This process's folder for copies. Folders of processes that were killed are removed by the next."""
+    if os.getpid() not in _home:
+        _sweep()
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = (folder / _LOCK).open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        weakref.finalize(lock, shutil.rmtree, folder, ignore_errors=True)
+        _home[os.getpid()] = folder, lock
+    return _home[os.getpid()][0]
+
+
+def _sweep() -> None:
+    for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK}"):
+        try:
+            with place.open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # it is alive, or another's
+            continue
+        shutil.rmtree(place.parent, ignore_errors=True)

@@ -1,0 +1,124 @@
+"""What a batch reads of objects that are known to be unread: oldest first, up to its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from clickjoin.kernel.packed import may_be_packed
+from clickjoin.kernel.parse.csv_lines import CsvForm
+from clickjoin.kernel.remote_file import Handle
+from clickjoin.model.errors import SourceMoved
+from clickjoin.model.split import Budget, Problem
+from clickjoin.sources.files.line_end import cut
+from clickjoin.sources.s3.bucket import Found
+from clickjoin.sources.s3.estimate import Kind, Kinds, is_whole
+from clickjoin.sources.s3.state import ObjectSplit, Part, id_of
+
+LEAST_CUT = 8 << 20  # shorter objects are never planned in part
+
+
+@dataclass(frozen=True)
+class Reads:
+    """How a source's objects are read: its bucket, how a path's CSV is written, and an object opened for planning."""
+
+    bucket: str
+    form: Callable[[str], CsvForm | None]
+    opened: Callable[[Found], Handle]
+
+    def path(self, found: Found) -> str:
+        """An object as people name it."""
+        return f"s3://{self.bucket}/{found.key}"
+
+
+@dataclass
+class Taken:
+    """What a batch takes. `begun`: objects that it is the first to take of; `parts`: what goes on in the next one.
+
+    `left`: not begun; `gone`: not there any more.
+    """
+
+    splits: list[ObjectSplit] = field(default_factory=list)
+    begun: list[Found] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    left: list[Found] = field(default_factory=list)
+    gone: list[Found] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    backlog_bytes: int = 0
+    backlog_events: float = 0
+
+
+def take(parts: Iterable[Part], waiting: Iterable[Found], budget: Budget, kinds: Kinds, reads: Reads) -> Taken:
+    """Take of objects begun, then of others in the order of their last write, until one does not fit.
+
+    A batch takes one record, or one object that is not cut, whatever its budget. Errors: those of `opened`'s reads.
+    """
+    taker = _Taker(budget, kinds, reads)
+    oldest = sorted(waiting, key=lambda found: (found.written, found.key))
+    for part in [*parts, *(Part(found) for found in oldest)]:
+        try:
+            taker.take(part)
+        except SourceMoved as error:
+            taker.drop(part, str(error))
+    return taker.taken
+
+
+class _Taker:
+    """Takes objects one after the other while there is room; `full`: nothing more is taken."""
+
+    def __init__(self, budget: Budget, kinds: Kinds, reads: Reads) -> None:
+        self.taken, self.full = Taken(), False
+        self._kinds, self._reads = kinds, reads
+        self._bytes, self._events = float(budget.max_bytes), float(budget.max_events)
+
+    def take(self, part: Part) -> None:
+        """Take what fits of an object, and leave the rest."""
+        path = self._reads.path(part.found)
+        kind = self._kinds.of(path, self._reads.form(path), lambda: self._reads.opened(part.found))
+        end = part.offset if self.full else self._end(part, path, kind)
+        if end > part.offset:
+            self._split(part, path, end, kind)
+        self.full = self.full or end < part.found.size
+        if end < part.found.size:
+            self._leave(Part(part.found, end), kind)
+
+    def drop(self, part: Part, why: str) -> None:
+        """Note that an object is not there any more as it was listed."""
+        path, length = self._reads.path(part.found), part.found.size - part.offset
+        detail = f"{why}: {length} bytes of it were not read"
+        self.taken.problems.append(Problem("lost-tail", path, detail, part.offset, length))
+        self.taken.gone.append(part.found)
+
+    def _end(self, part: Part, path: str, kind: Kind) -> int:
+        """How far an object is read: to its end, to that of a record, or not at all."""
+        found, first = part.found, not self.taken.splits
+        size = (found.size - part.offset) * kind.times
+        uncut = is_whole(path, self._reads.form(path)) or found.size < LEAST_CUT
+        if (size <= self._bytes and size / kind.mean <= self._events) or (first and uncut):
+            return found.size
+        if uncut:
+            return part.offset
+        room = int(min(self._bytes, self._events * kind.mean))
+        ending = cut(self._reads.opened(found), part.offset, found.size, room, None, first)
+        no_end = first and ending.end == part.offset  # the last line is longer than the room, and has no end
+        return found.size if no_end else ending.end
+
+    def _split(self, part: Part, path: str, end: int, kind: Kind) -> None:
+        found, size = part.found, (end - part.offset) * kind.times
+        events = max(round(size / kind.mean), 1)
+        self._bytes, self._events = self._bytes - size, self._events - events
+        self.taken.splits.append(ObjectSplit(
+            id_of(found, self._reads.bucket).hex(), path, found.key, found.etag, found.written, found.size,
+            part.offset, -1 if may_be_packed(path) else end, events, max(int(size), 1),
+        ))  # fmt: skip
+        if not part.offset:
+            self.taken.begun.append(found)
+
+    def _leave(self, part: Part, kind: Kind) -> None:
+        size = (part.found.size - part.offset) * kind.times
+        self.taken.backlog_bytes += int(size)
+        self.taken.backlog_events += size / kind.mean
+        if part.offset:
+            self.taken.parts.append(part)
+        else:
+            self.taken.left.append(part.found)
