@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import secrets
 import subprocess
 import time
 import uuid
@@ -16,13 +17,16 @@ from bootstrap.once import exclusive
 
 from . import ports
 
+USER = "reader"
 _JAVA = ("-Xmx512m", "-Xms128m", "-XX:TieredStopAtLevel=1")
 _SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
     "inter.broker.listener.name": "PLAINTEXT",
     "num.partitions": "1",
+    "sasl.enabled.mechanisms": "PLAIN",
     "auto.create.topics.enable": "false",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
@@ -49,12 +53,12 @@ appender.out.layout.pattern = %d %p %m (%c)%n%throwable
 
 
 class NoBroker(Problem):
-    """Why there is no Kafka broker on this machine."""
+    """Why there can be no Kafka broker on this machine: no Java, or no JARs."""
 
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Broker]:
-    """A broker that runs. Errors: NoBroker."""
+    """A broker that runs. Errors: NoBroker, Problem."""
     broker = Broker(folder)
     broker.start()
     try:
@@ -76,15 +80,23 @@ class Broker:
             raise NoBroker(str(error)) from error
         self.folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        self.port, control = ports.choose("auto", "KAFKA_PORT"), ports.choose("auto", "KAFKA_PORT")
-        here = f"PLAINTEXT://127.0.0.1:{self.port}"
+        self.port, self._secure, control = (ports.choose("auto", "KAFKA_PORT") for _ in range(3))
+        self.password = secrets.token_urlsafe(24)
+        here = f"PLAINTEXT://127.0.0.1:{self.port},SASL_PLAINTEXT://127.0.0.1:{self._secure}"
         more = {name.replace("_", "."): value for name, value in settings.items()}
+        login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        more["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = f'{login} user_{USER}="{self.password}";'
         self._write(_SETTINGS | more | {
             "listeners": f"{here},CONTROLLER://127.0.0.1:{control}", "advertised.listeners": here,
             "controller.quorum.voters": f"1@127.0.0.1:{control}", "log.dirs": str(folder / "data"),
         })  # fmt: skip
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._run("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(folder / "server.properties"))
+
+    @property
+    def secure(self) -> str:
+        """Where clients find it that have to say who they are: by SASL's PLAIN, as USER with its password."""
+        return f"127.0.0.1:{self._secure}"
 
     @property
     def servers(self) -> str:
@@ -104,7 +116,7 @@ class Broker:
     def _run(self, *rest: str) -> None:
         done = subprocess.run(self._line(*rest), capture_output=True, text=True, check=False)
         if done.returncode:
-            raise NoBroker(f"its folder could not be prepared: {(done.stdout + done.stderr)[-300:]}")
+            raise Problem(f"the broker's folder could not be prepared: {(done.stdout + done.stderr)[-2000:]}")
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
@@ -114,7 +126,7 @@ class Broker:
         until = time.monotonic() + 60
         while not ports.answers(self.port):
             if process.poll() is not None or time.monotonic() > until:
-                raise NoBroker(f"it did not start: {(self.folder / 'log').read_text()[-500:]}")
+                raise Problem(f"the broker did not start: {(self.folder / 'log').read_text()[-500:]}")
             time.sleep(0.05)
 
     def kill(self) -> None:

@@ -20,9 +20,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker that runs; where there can be none, the tests say so and are skipped."""
     try:
         server = Broker(tmp_path_factory.mktemp("kafka"))
-        server.start()
     except NoBroker as error:
         pytest.skip(f"no Kafka broker: {error}")
+    server.start()
     yield server
     server.kill()
 

@@ -20,7 +20,7 @@ from clickjoin.model.ids import RecordSpec
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan
 from clickjoin.sources.kafka.source import KafkaSource
 from clickjoin.sources.kafka.state import Range
-from stack.broker import Broker
+from stack.broker import USER, Broker
 from tests.kafka.topics import Topics
 
 NOON = 1_772_366_400_000_000
@@ -309,3 +309,20 @@ def test_a_broker_that_is_killed_while_it_is_read(broker: Broker, topics: Topics
         (row["source_partition"], row["offset"]) for row in rows.select(["source_partition", "offset"]).to_pylist()
     ]
     assert len(found) == len(set(found)) == 6000
+
+
+def test_a_password_from_the_environment(broker: Broker, topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right one reads; a wrong one is named as refused, and shown nowhere."""
+    topics.create("c")
+    topics.send("c", map(event, range(3)))
+    options = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
+    secure = topics.source("c", servers=broker.secure, options=options)
+    monkeypatch.setenv("CLICKJOIN_KAFKA_SASL_PASSWORD", broker.password)
+    reader = Reader(topics, "c", servers=broker.secure, options=options)
+    assert reader.all().num_rows == 3
+    assert broker.password not in repr(reader.source._link)
+    monkeypatch.setenv("CLICKJOIN_KAFKA_SASL_PASSWORD", "not-the-one")
+    (problem,) = KafkaSource(Kafka.model_validate(secure), keep=False).plan({}, MUCH).problems
+    assert problem.kind == "unreadable"
+    assert "uthentication" in problem.detail
+    assert "not-the-one" not in problem.detail

@@ -25,7 +25,7 @@ class Topics:
 
     def source(self, short: str, **more: Any) -> dict[str, Any]:
         """What a pipeline's file says of a topic."""
-        return {"kind": "kafka", "servers": self.servers, "topic": self.name(short), **more}
+        return {"kind": "kafka", "servers": self.servers, "topic": self.name(short)} | more
 
     def create(self, short: str, partitions: int = 1, **settings: str) -> None:
         config = {name.replace("_", "."): value for name, value in settings.items()}
