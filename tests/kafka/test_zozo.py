@@ -31,7 +31,7 @@ def lines(stream: str) -> Iterator[list[bytes]]:
 @pytest.mark.parametrize("local", ["4MB", "0B"])
 def test_207_of_207(joined: Callable[..., Any], topics: Topics, broker: Broker, local: str) -> None:
     """Read by this process, or by Spark's workers."""
-    most = 60_000 // KILLS
+    most = 40_000 // (KILLS + 1)
     bench = joined(
         4, registry={"retention": "36500d", "bucket": "1d"}, batch={"max_events": most, "driver_bytes": local}
     )

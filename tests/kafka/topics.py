@@ -8,8 +8,15 @@ from collections.abc import Iterable
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 
 class Topics:
@@ -53,6 +60,7 @@ class Topics:
         self.admin.delete_topics([self.name(short)])[self.name(short)].result()
         while self._described(short):
             time.sleep(0.02)
+        self._producer = None  # it knows the partitions of the old one
 
     def widen(self, short: str, partitions: int) -> None:
         self.admin.create_partitions([NewPartitions(self.name(short), partitions)])[self.name(short)].result()
@@ -95,6 +103,15 @@ class Topics:
             producer.commit_transaction(30)
         else:
             producer.abort_transaction(30)
+        # Brokers write the mark of a transaction a moment after they have answered.
+        while self._end(short, partition, committed=True) < self._end(short, partition, committed=False):
+            time.sleep(0.02)
+
+    def _end(self, short: str, partition: int, *, committed: bool) -> int:
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        place = TopicPartition(self.name(short), partition)
+        asked = self.admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=level)
+        return asked[place].result().offset
 
     def committed(self, group: str, short: str) -> dict[int, int]:
         """What a group has committed: partition to offset."""
