@@ -72,8 +72,8 @@ matrix: setup ## Force every named interleaving of two writers, every crash befo
 s3-test: setup s3 ## Run a part of the Spark suite with its lakes on an S3 server
 	$(BRIEF) $(RUN) -m pytest -q --lake s3 $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality)
 
-# What takes longer than `make test` may: the same topics through every crash, and twenty kills of the broker.
-kafka-test: setup ## Run every test of Kafka against a real broker, those that take longer too
+# What takes longer than `make test` may: topics through every crash, and kills of the broker.
+kafka-test: setup ## Run every test of Kafka against a real broker (CLICKJOIN_KILLS=30: so many kills of it)
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/kafka
 
 wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/

@@ -27,6 +27,7 @@ FIRST = (
     ("tests/airflow/site",),
     ("tests/faults",),
     ("tests/s3",),
+    ("tests/kafka",),
     ("tests/airflow/real",),
     ("tests/airflow/wheels",),
 )

@@ -18,7 +18,7 @@ from clickjoin.report.explain import explain
 from clickjoin.report.validate import validate
 from clickjoin.sources.open import open_source
 from tests.kafka.topics import Topics
-from tests.sampled import some
+from tests.sampled import in_full, some
 from tests.spark.bench import Bench, click, counts, query
 from tests.spark.hand import Hand, found, stopped, verify
 
@@ -73,7 +73,7 @@ WHOLE: dict[str, Any] = {}
 
 
 @pytest.mark.parametrize("local", some(["0B", "4MB"], 2))
-@pytest.mark.parametrize("point", ["", *failpoint.POINTS])
+@pytest.mark.parametrize("point", some(["", *failpoint.POINTS], 4))
 def test_joined_once_through_crashes(
     joined: Made, topics: Topics, monkeypatch: pytest.MonkeyPatch, point: str, local: str
 ) -> None:
@@ -97,6 +97,7 @@ def test_joined_once_through_crashes(
     assert bench.rows("quarantine", "stream", "reason", "raw", "offset") == reasons
 
 
+@in_full
 def test_offsets_are_where_people_look(joined: Made, topics: Topics) -> None:
     bench = joined(2, batch={"max_events": 4})
     write_all(topics)
@@ -119,6 +120,7 @@ def test_offsets_are_where_people_look(joined: Made, topics: Topics) -> None:
     assert resumed.payload["next"] == 6
 
 
+@in_full
 def test_what_is_in_no_table_is_read_again(joined: Made, topics: Topics) -> None:
     bench = joined(2)
     write_all(topics)
@@ -133,6 +135,7 @@ def test_what_is_in_no_table_is_read_again(joined: Made, topics: Topics) -> None
     assert found(verify(bench)) == {"overread": 1}
 
 
+@in_full
 def test_verification_of_what_retention_took_afterwards(joined: Made, topics: Topics) -> None:
     """Messages that were read are no loss; that they cannot be read again is said, and is no fault."""
     bench = joined(2)
@@ -161,6 +164,7 @@ def test_a_topic_that_is_made_again_under_a_running_join(joined: Made, topics: T
     assert found(verify(bench)) == {}
 
 
+@in_full
 def test_a_planned_batch_whose_topic_is_made_again(
     joined: Made, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +182,7 @@ def test_a_planned_batch_whose_topic_is_made_again(
     assert found(verify(bench)) == {}
 
 
+@in_full
 @pytest.mark.parametrize("local", ["0B", "4MB"])
 def test_offsets_that_were_deleted_before_they_were_read(
     joined: Made, topics: Topics, monkeypatch: pytest.MonkeyPatch, local: str
@@ -206,13 +211,13 @@ def test_two_replicas_new_partitions_and_transactions(joined: Made, topics: Topi
     topics.widen("foreign", 11)
     for number in range(11):
         topics.send("foreign", clicks(2, 100 + 10 * number), partition=number)
-    with topics.transaction("foreign", clicks(5, 900), commit=False, partition=3):
+    with topics.transaction("foreign", clicks(5, 260), commit=False, partition=3):
         assert bench.replica("east").join_once()
-    with topics.transaction("foreign", clicks(3, 950), commit=True, partition=3):
+    with topics.transaction("foreign", clicks(3, 250), commit=True, partition=3):
         drained(bench, "east")
     drained(bench)
     drained(bench, "east")
-    wanted = [*clicks(10), *clicks(3, 950), *(each for number in range(11) for each in clicks(2, 100 + 10 * number))]
+    wanted = [*clicks(10), *clicks(3, 250), *(each for number in range(11) for each in clicks(2, 100 + 10 * number))]
     once(bench, wanted)
     for name in ("main", "east"):
         landed = [row[0] for row in bench.rows("foreign", "event_id", "replica") if row[1] == name]
@@ -221,6 +226,7 @@ def test_two_replicas_new_partitions_and_transactions(joined: Made, topics: Topi
     assert found(verify(bench)) == {}
 
 
+@in_full
 def test_a_lost_journal_goes_on_after_the_last_record(joined: Made, topics: Topics) -> None:
     bench = joined(2)
     write_all(topics)

@@ -22,6 +22,7 @@ from clickjoin.sources.kafka.source import KafkaSource
 from clickjoin.sources.kafka.state import Range
 from stack.broker import USER, Broker
 from tests.kafka.topics import Topics
+from tests.sampled import in_full
 
 NOON = 1_772_366_400_000_000
 SPEC = RecordSpec(("event_id",), "embedded", (), None, 0, 1 << 60, 1 << 20)
@@ -288,6 +289,7 @@ def test_offsets_are_committed_to_a_group_once_they_are_settled(topics: Topics) 
     assert topics.committed("clickjoin", "c") == {}
 
 
+@in_full
 def test_a_broker_that_is_killed_while_it_is_read(broker: Broker, topics: Topics) -> None:
     """Who looks hears that nobody answers; a read goes on by itself when the broker is back, and lacks nothing."""
     topics.create("c", 3)

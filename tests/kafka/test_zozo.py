@@ -15,10 +15,11 @@ import pytest
 from clickjoin.model.errors import SourceError
 from stack.broker import Broker
 from tests.kafka.topics import Topics
+from tests.sampled import in_full
 from tests.spark.hand import found, verify
 
 LOGS = Path(__file__).parents[2] / "infra/data/zozo"
-KILLS = 20 if os.environ.get("CLICKJOIN_MATRIX") == "all" else 3
+KILLS = int(os.environ.get("CLICKJOIN_KILLS", "5"))
 
 
 def lines(stream: str) -> Iterator[list[bytes]]:
@@ -28,6 +29,7 @@ def lines(stream: str) -> Iterator[list[bytes]]:
         yield text.splitlines()
 
 
+@in_full
 @pytest.mark.parametrize("local", ["4MB", "0B"])
 def test_207_of_207(joined: Callable[..., Any], topics: Topics, broker: Broker, local: str) -> None:
     """Read by this process, or by Spark's workers."""
