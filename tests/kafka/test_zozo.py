@@ -29,6 +29,26 @@ def lines(stream: str) -> Iterator[list[bytes]]:
         yield text.splitlines()
 
 
+def drained(engine: Any, broker: Broker) -> int:
+    """Runs all batches, each of the first KILLS with the broker killed at its beginning or within; how many there were."""
+    batches, kills = 0, 0
+    while True:
+        kills += 1
+        back = threading.Timer(0.1 * (kills % 5), lambda: (broker.kill(), broker.start()))
+        if kills <= KILLS:
+            back.start()
+        try:
+            settled = engine.join_once()
+        except SourceError:
+            continue
+        finally:
+            if kills <= KILLS:
+                back.join()
+        if settled is None and kills > KILLS:
+            return batches
+        batches += settled is not None
+
+
 @in_full
 @pytest.mark.parametrize("local", ["4MB", "0B"])
 def test_207_of_207(joined: Callable[..., Any], topics: Topics, broker: Broker, local: str) -> None:
@@ -44,25 +64,8 @@ def test_207_of_207(joined: Callable[..., Any], topics: Topics, broker: Broker, 
     for partition, some in enumerate(lines("impressions")):
         topics.send("primary", some, partition)
     assert len(wanted) == 207
-    kills, batches = 0, 0
     engine = bench.replica("main")
-    while True:
-        back = None
-        if kills < KILLS:
-            # Killed at once, or somewhere within the batch.
-            kills += 1
-            back = threading.Timer(0.1 * (kills % 5), lambda: (broker.kill(), broker.start()))
-            back.start()
-        try:
-            settled = engine.join_once()
-        except SourceError:
-            continue
-        finally:
-            if back:
-                back.join()
-        batches += settled is not None
-        if settled is None and kills >= KILLS:
-            break
+    batches = drained(engine, broker)
     assert batches >= 3
     bench.clock.now += 10  # clicks that were read before their impressions have waited for them
     while engine.retry_once():
