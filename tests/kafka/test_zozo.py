@@ -30,7 +30,7 @@ def lines(stream: str) -> Iterator[list[bytes]]:
 
 
 def drained(engine: Any, broker: Broker) -> int:
-    """Runs all batches, each of the first KILLS with the broker killed at its beginning or within; how many there were."""
+    """Runs all batches, the first KILLS with the broker killed at the beginning or within; how many there were."""
     batches, kills = 0, 0
     while True:
         kills += 1

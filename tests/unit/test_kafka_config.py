@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from clickjoin.config import Files, Kafka, load
+from clickjoin.kernel.handshake import VersionMismatch, checked
 from clickjoin.kernel.kafka.chunk import Link
 from clickjoin.kernel.kafka.connection import settings
 from clickjoin.model.errors import ConfigError, SourceError
@@ -89,3 +90,9 @@ def test_the_same_records_in_files() -> None:
     assert in_files(csv, "/raw/*") == Files(
         kind="files", path="/raw/*", format="csv", separator=";", columns=("a", "b")
     )
+
+
+def test_an_executor_without_the_package_says_so() -> None:
+    with pytest.raises(VersionMismatch, match=r"^no-such-package is not installed there\.$"):
+        list(checked(iter, ["confluent-kafka", "no-such-package"])(iter(())))
+    assert list(checked(iter, ["confluent-kafka"])(iter(()))) == []
