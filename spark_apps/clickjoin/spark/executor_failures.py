@@ -20,8 +20,8 @@ RUN_AGAIN = "Run it again: the batch that was cut short goes first, and nothing 
 _MISMATCH = re.compile(r"\bVersionMismatch: ([^\n]*)\.|PYTHON_VERSION_MISMATCH\] ([^\n]*)")
 _LACKS = re.compile(r"\bNo module named '(pyarrow|numpy)\b|\b(PyArrow|NumPy) >= [\d.]+ must be installed")
 _REMEDY = (
-    "Install the same Python, PyArrow and NumPy there as here ({}), for Kafka confluent-kafka too, and let PYSPARK_PYTHON "
-    "name that Python's path on the executors: in this process's environment, or in that of the Spark Connect server"
+    "Install the same Python, PyArrow and NumPy there as here ({}), for Kafka confluent-kafka too, and let "
+    "PYSPARK_PYTHON name that Python's path on the executors: in this process's environment, or in that of the Spark Connect server"
 )
 _NO_PYTHON = re.compile(r'Cannot run program "([^"\n]*)"')
 # What Spark says when one of its Python workers has been killed: the worker's own end, or a pipe that is closed.
