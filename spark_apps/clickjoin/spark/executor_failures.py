@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from clickjoin.kernel.handshake import installed
 from clickjoin.model.errors import (
     ClickjoinError,
     ConfigError,
@@ -50,7 +49,11 @@ def unlike(text: str) -> ConfigError | None:
         what = f"Spark's executors have no {(found[1] or found[2]).lower()}"
     elif found := _NO_PYTHON.search(text):
         what = f"Spark's executors cannot start {found[1]!r} as Python"
-    return ConfigError(what, remedy=_REMEDY.format(installed())) if what else None
+    if not what:
+        return None
+    from clickjoin.kernel.handshake import installed  # PyArrow is too heavy for whoever only parses a DAG's file
+
+    return ConfigError(what, remedy=_REMEDY.format(installed()))
 
 
 def lost(text: str) -> ServerLost | None:
