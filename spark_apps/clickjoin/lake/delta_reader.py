@@ -177,7 +177,7 @@ class DeltaReader:
         return newest if newest.version() == version else DeltaTable(self.path(name), version, self._options)
 
     def latest_txn_version(self, name: str, app_id: str) -> int:
-        """Highest `txnVersion` that a table holds of one `txnAppId`; -1 if none."""
+        """Newest `txnVersion` that a table holds of one `txnAppId`; -1 if none."""
         return self._settled(self.open(name), name, app_id)
 
     def _settled(self, table: DeltaTable, name: str, app_id: str) -> int:
