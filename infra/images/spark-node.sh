@@ -29,6 +29,11 @@ case "${1:-}" in
       [ -n "${!name+set}" ] || break
       options+=("${!name}")
     done
+    # What `spark.authenticate.secret.file` is to Spark's driver: executors read that setting only after they were let in.
+    if [ -n "${CLICKJOIN_SPARK_SECRET_FILE:-}" ]; then
+      _SPARK_AUTH_SECRET=$(base64 -w 0 "$CLICKJOIN_SPARK_SECRET_FILE")
+      export _SPARK_AUTH_SECRET
+    fi
     # Settings that Spark mounts come first, then what the user names, Spark itself, what is in the image besides.
     path=
     for part in "${SPARK_CONF_DIR:-}" "${HADOOP_CONF_DIR:-}" "${SPARK_CLASSPATH:-}" "$SPARK_HOME/jars/*" \
