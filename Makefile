@@ -16,7 +16,7 @@ export GX_ANALYTICS_ENABLED := false
 .PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test k8s chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
 
 help: ## Say what can be made
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 python:
 	@$(PYTHON) -c '' 2>/dev/null || \

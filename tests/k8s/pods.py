@@ -1,4 +1,4 @@
-"""As much of Kubernetes' API as Spark's driver calls for pods, on loopback: a pod's container is run as a process of this machine.
+"""As much of Kubernetes' API as Spark's driver calls for pods, on loopback: a pod's container is a process of this machine.
 
 There is no cluster in it: no network of pods, no permissions, no mounts. What Spark asks for is kept, to be looked at.
 """
@@ -51,7 +51,7 @@ class Pods:
                 | {"SPARK_HOME": str(_SITE / "pyspark")},
             )  # fmt: skip
         self._processes.append(process)
-        pod["status"] = {"phase": "Running", "containerStatuses": [{"name": container["name"], "state": {"running": {}}}]}
+        pod["status"] = _status("Running", {"running": {}})
         self._put("ADDED", pod)
         Thread(target=self._ended, args=(process, pod), daemon=True).start()
         return pod
@@ -66,8 +66,7 @@ class Pods:
 
     def _ended(self, process: subprocess.Popen[bytes], pod: Pod) -> None:
         code = process.wait()
-        state = {"terminated": {"exitCode": code}}
-        pod["status"] = {"phase": "Succeeded" if code == 0 else "Failed", "containerStatuses": [{"name": "executor", "state": state}]}
+        pod["status"] = _status("Failed" if code else "Succeeded", {"terminated": {"exitCode": code}})
         self._put("MODIFIED", pod)
 
     def _put(self, kind: str, pod: Pod) -> None:
@@ -81,6 +80,10 @@ class Pods:
         for process in self._processes:
             process.kill()
             process.wait()
+
+
+def _status(phase: str, state: dict[str, Any]) -> dict[str, Any]:
+    return {"phase": phase, "containerStatuses": [{"name": "executor", "state": state}]}
 
 
 def _driver() -> Pod:
@@ -124,6 +127,8 @@ class Api(BaseHTTPRequestHandler):
         if name:
             pod = self.pods.pods.get(name)
             self._answer(pod or {"kind": "Status", "code": 404}, 200 if pod else 404)
+        elif self.headers.get("Upgrade"):
+            self._answer({"kind": "Status", "code": 503}, 503)  # no web sockets here: Spark's client then asks plainly
         elif query.get("watch") == ["true"]:
             self._watch(query)
         else:
@@ -168,7 +173,8 @@ class Api(BaseHTTPRequestHandler):
 
 def _matches(pod: Pod, query: Mapping[str, list[str]]) -> bool:
     if "fieldSelector" in query:
-        return all(part in (f"metadata.name={pod['metadata']['name']}", f"status.phase={pod['status']['phase']}") for part in query["fieldSelector"][0].split(","))
+        true = {f"metadata.name={pod['metadata']['name']}", f"status.phase={pod['status']['phase']}"}
+        return set(query["fieldSelector"][0].split(",")) <= true
     wanted = re.findall(r"([\w./-]+)=([\w./-]+)", query.get("labelSelector", [""])[0])
     return all(pod["metadata"]["labels"].get(key) == value for key, value in wanted)
 

@@ -146,7 +146,9 @@ def test_services_lead_to_ports_of_pods() -> None:
         part = parts[service["spec"]["selector"]["app.kubernetes.io/component"]]
         assert part["spec"]["template"]["metadata"]["labels"] == service["spec"]["selector"]
         (container,) = part["spec"]["template"]["spec"]["containers"]
-        assert {port["port"] for port in service["spec"]["ports"]} <= {one["containerPort"] for one in container["ports"]}
+        assert {port["port"] for port in service["spec"]["ports"]} <= {
+            one["containerPort"] for one in container["ports"]
+        }
     for part in parts.values():
         assert part["spec"]["selector"]["matchLabels"] == part["spec"]["template"]["metadata"]["labels"]
         assert part["spec"].get("serviceName") in {None, *named("Service")}
@@ -155,7 +157,10 @@ def test_services_lead_to_ports_of_pods() -> None:
 
 
 def test_policies_name_parts_and_their_ports() -> None:
-    ports = {name: {one["containerPort"] for c in pod["containers"] for one in c.get("ports", [])} for name, pod in PODS.items()}
+    ports = {
+        name: {one["containerPort"] for c in pod["containers"] for one in c.get("ports", [])}
+        for name, pod in PODS.items()
+    }
     ports["executor"] = {int(SPARK["spark.blockManager.port"])}
     closed = {}
     for policy in (one for one in ALL if one["kind"] == "NetworkPolicy" and one["spec"]["podSelector"]):
