@@ -1,4 +1,4 @@
-"""As much of Kubernetes' API as Spark's driver calls for pods, on loopback: a pod's container is a process of this machine.
+"""As much of Kubernetes' API as Spark's driver calls for pods, on loopback: a container is a process of this machine.
 
 There is no cluster in it: no network of pods, no permissions, no mounts. What Spark asks for is kept, to be looked at.
 """
