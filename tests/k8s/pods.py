@@ -1,4 +1,4 @@
-"""As much of Kubernetes' API as Spark's driver calls for pods, on loopback: a pod's container is a process of this machine.
+"""As much of Kubernetes' API as Spark's driver calls for pods, on loopback: a container is a process of this machine.
 
 There is no cluster in it: no network of pods, no permissions, no mounts. What Spark asks for is kept, to be looked at.
 """
@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -145,7 +144,7 @@ class Api(BaseHTTPRequestHandler):
         with suppress(OSError):
             while True:
                 with self.pods.changed:
-                    self.pods.changed.wait_for(lambda: len(self.pods.events) > sent, 1)
+                    self.pods.changed.wait_for(lambda seen=sent: len(self.pods.events) > seen, 1)
                     new = self.pods.events[sent:]
                 sent += len(new)
                 for kind, pod in new:

@@ -1,4 +1,4 @@
-"""Spark's driver with the settings of infra/k8s: the pods that it asks for, and a job on what they start. `make k8s`."""
+"""Spark's driver with the settings of infra/k8s: the pods that it asks for, and a job on them. `make k8s`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""infra/k8s: manifests that Kubernetes' schemas allow, that name nothing which is not there, and confine as compose does."""
+"""infra/k8s: manifests that Kubernetes' schemas allow, name nothing which is not there, and confine as compose does."""
 
 from __future__ import annotations
 
