@@ -13,7 +13,7 @@ RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT DATABASE EXECUTOR SCHEDULERS WORKERS BROKER
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
+.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test compose-test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -80,6 +80,10 @@ cluster-test: setup s3 ## Join CLICKS=1000000 from LOGS=s3 (or local) on a clust
 
 celery-test: setup ## Kill each part of an Airflow on PostgreSQL and Celery while its DAGs join: minutes
 	$(BRIEF) $(RUN) -m pytest -q -s tests/airflow/celery
+
+# On a Docker engine that answers, or, as root, on one of its own; base images come from a registry or are made of Debian's packages.
+compose-test: setup ## Start both sets of containers on a Docker engine, join the shipped logs, kill parts: half an hour
+	$(RUN) -m pytest -q -s tests/compose
 
 wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/
 	@$(RUN) -m wheels
