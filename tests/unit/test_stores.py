@@ -35,9 +35,10 @@ def section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         "foreign": {"source": {"kind": "files", "path": "c/*"}, **stream, "primary_id": "q", "primary_time": "at"},
     }  # fmt: skip
 
-    def write(**fields: Any) -> Path:
+    def write(logs: str = "c/*", **fields: Any) -> Path:
         file = tmp_path / "p.yaml"
-        file.write_text(yaml.safe_dump(whole | ({"s3": fields} if fields else {})))
+        foreign = whole["foreign"] | {"source": {"kind": "files", "path": logs}}
+        file.write_text(yaml.safe_dump(whole | {"foreign": foreign} | ({"s3": fields} if fields else {})))
         return file
 
     return write
@@ -55,6 +56,14 @@ def test_a_file_that_says_it_no_more(section: Any) -> None:
     assert declared("s3://lakes/here/p") == Store(None, "eu-west-3", None)
     load(section())
     assert declared("s3://lakes/here/p") is None
+
+
+def test_logs_lie_where_the_section_says(section: Any) -> None:
+    load(section("s3://logs/clicks/dt=*/*.jsonl", endpoint="http://127.0.0.1:9000", region="us-east-1"))
+    of_pipeline = Store("http://127.0.0.1:9000", "us-east-1", True)
+    for place in ("s3://logs/clicks/dt=*/*.jsonl", "s3://logs/clicks/dt=2026-11-24/a.jsonl"):
+        assert store_of(place, ENVIRONMENT) == of_pipeline
+    assert store_of("s3://logs/others/a.jsonl", ENVIRONMENT) != of_pipeline
 
 
 def test_the_nearest_place_counts() -> None:
