@@ -4,6 +4,20 @@ Imports `model` alone. What a section means is documented on its fields.
 """
 
 from clickjoin.config.pipeline import Batch, Pipeline, Retry, json_schema, load
-from clickjoin.config.streams import Files, Lookback, Primary, columns_of
+from clickjoin.config.streams import AnySource, Files, Lookback, Primary, columns_of
+from clickjoin.config.tables import Delta, OfPipeline
 
-__all__ = ["Batch", "Files", "Lookback", "Pipeline", "Primary", "Retry", "columns_of", "json_schema", "load"]
+__all__ = [
+    "AnySource",
+    "Batch",
+    "Delta",
+    "Files",
+    "Lookback",
+    "OfPipeline",
+    "Pipeline",
+    "Primary",
+    "Retry",
+    "columns_of",
+    "json_schema",
+    "load",
+]

@@ -72,7 +72,7 @@ def _lines(error: ValidationError) -> Iterator[str]:
         yield f"  {field}: {message}{got}"
 
 
-_MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `path`"
+_MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `path` (or delta, or pipeline)"
 # What people ask for first, and how its records come to be read all the same.
 _NOT_READ = {
     ("kafka", "kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
@@ -86,7 +86,6 @@ _NOT_READ = {
         "https",
     ): "a remote store is not read itself; mount it, or copy its files",
     (
-        "delta",
         "iceberg",
         "table",
         "jdbc",
@@ -132,19 +131,30 @@ def _discriminator(item: Mapping[str, Any]) -> str:
 
 def clashes(pipeline: Pipeline) -> list[str]:
     """Places that are used for two things, or cannot be used, a line each; all paths absolute."""
-    paths = {item.name: os.path.normpath(item.source.path) for item in pipeline.inputs}
+    paths = {item.name: _normal(item.source.path) for item in pipeline.inputs}
     root = Path(os.path.normpath(pipeline.root))
     found = [
-        f"lake: {pipeline.lake} lies inside the log folder of {name}.source.path {path}"
-        for name, path in paths.items()
-        if not is_on_s3(pipeline.lake)
+        f"lake: {pipeline.lake} lies inside the log folder of {item.name}.source.path {path}"
+        for item in pipeline.inputs
+        for path in (paths[item.name],)
+        if item.source.kind == "files" and not is_on_s3(pipeline.lake)
         if Path(path).parent != Path("/") and _inside(root.parts, Path(path).parent.parts)
     ]
     if set("[]%") & set(pipeline.lake):
         found.append(f"lake: {pipeline.lake} holds [, ] or %, which Delta's writers misread; name the folder otherwise")
     if paths["primary"] == paths["foreign"]:
         found.append(f"foreign.source.path: both streams read {paths['foreign']}; give each its own files")
+    found += [
+        f"{item.name}.source: is a table of this very pipeline, {path}; name another pipeline, or another table"
+        for item in pipeline.inputs
+        for path in (paths[item.name],)
+        if item.source.kind != "files" and path.startswith(f"{_normal(pipeline.root)}/")
+    ]
     return found
+
+
+def _normal(path: str) -> str:
+    return path.rstrip("/") if is_on_s3(path) else os.path.normpath(path)
 
 
 def _inside(parts: Sequence[str], pattern: Sequence[str]) -> bool:

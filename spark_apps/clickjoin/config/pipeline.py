@@ -17,6 +17,7 @@ from clickjoin.config.inputs import Input
 from clickjoin.config.output import Output
 from clickjoin.config.quality import Quality
 from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
+from clickjoin.config.tables import OfPipeline
 from clickjoin.config.types import Duration, Place, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.dags import Dag
@@ -229,9 +230,12 @@ def load(file: str | Path) -> Pipeline:
 
 def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
     def side(stream: Any) -> Any:
-        return stream.model_copy(
-            update={"source": stream.source.model_copy(update={"path": _absolute(stream.source.path, base)})}
-        )
+        source = stream.source
+        if isinstance(source, OfPipeline):
+            place = {"lake": _absolute(source.lake or pipeline.lake, base)}
+        else:
+            place = {"path": _absolute(source.path, base)}
+        return stream.model_copy(update={"source": source.model_copy(update=place)})
 
     roots = pipeline.backfill.roots
     return pipeline.model_copy(

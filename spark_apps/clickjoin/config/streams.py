@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
+from clickjoin.config.tables import Delta, OfPipeline
 from clickjoin.config.types import Duration, Local, Strict
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import parse_path
@@ -78,6 +79,9 @@ class Files(Strict):
         return self
 
 
+AnySource = Annotated[Files | Delta | OfPipeline, Field(discriminator="kind")]
+
+
 class TimeColumn(Strict):
     """A time's column whose text is not ISO 8601: its form, in strptime's directives, and its time zone."""
 
@@ -140,7 +144,7 @@ TIME_TAGS = ("name", "column", "lookback")
 class Primary(Strict):
     """The stream that is looked up."""
 
-    source: Files
+    source: AnySource
     event_id: Ids = Field(description="column of the id, or the columns that it is made of")
     event_time: EventTime = Field(description="embedded | uuid7 | a column | {column, format, zone}")
 

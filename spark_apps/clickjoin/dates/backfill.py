@@ -61,6 +61,12 @@ class RawLogs:
     def sources(self, pipeline: Pipeline) -> dict[str, Source]:
         """What to read in place of the pipeline's own logs, in the same format."""
         fence, given = fence_of(pipeline), {item.name: getattr(self, item.role) for item in pipeline.inputs}
+        for item in pipeline.inputs:
+            if given[item.name] and item.source.kind != "files":
+                raise ConfigError(
+                    f"{item.name}: reads a table ({item.source.path}), and raw logs are files",
+                    remedy="Backfill the pipeline that reads them; what it adds to its output is read here",
+                )
         return {
             item.name: open_source(item.source.model_copy(update={"path": path}), fence=fence) if path else Nothing()
             for item in pipeline.inputs

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -37,11 +37,34 @@ def json_lines(file: Any) -> Iterator[bytes]:
     """
     with pq.ParquetFile(file, pre_buffer=False, coerce_int96_timestamp_unit="us") as source:
         for batch in source.iter_batches(_ROWS, use_threads=False):
-            rows = pa.table(_readable(batch))
-            try:
-                yield b"".join(map(_line, rows.to_pylist(maps_as_pydicts="lossy")))
-            except Exception:  # of one value: see which
-                yield b"".join(_line_of(rows.slice(at, 1)) for at in range(rows.num_rows))
+            yield b"".join(lines_of(batch))
+
+
+def lines_of(batch: pa.RecordBatch, as_json: Sequence[str] = ()) -> list[bytes]:
+    """Some rows as such lines. `as_json`: columns of text that become the objects which they hold."""
+    rows = pa.table(_readable(batch))
+    try:
+        return [_spliced(row, as_json) for row in rows.to_pylist(maps_as_pydicts="lossy")]
+    except Exception:  # of one value: see which
+        return [_line_of(rows.slice(at, 1)) for at in range(rows.num_rows)]
+
+
+def _spliced(row: dict[str, Any], as_json: Sequence[str]) -> bytes:
+    texts = {name: text for name in as_json if (text := _object(row.get(name)))}
+    if not texts:
+        return _line(row)
+    rest = {name: value for name, value in row.items() if name not in texts}
+    more = ",".join(f"{json.dumps(name, ensure_ascii=False)}:{text}" for name, text in texts.items())
+    return _line(rest)[:-2] + (b"," if rest else b"") + more.encode() + b"}\n"
+
+
+def _object(value: Any) -> str | None:
+    """The text of a JSON object, as it is, on one line; None where it is none."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return value.replace("\n", " ").replace("\r", " ") if isinstance(found, dict) else None
 
 
 def _line_of(row: pa.Table) -> bytes:

@@ -53,18 +53,18 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
     """
     if chunk.lost:
         length = max(chunk.end - chunk.start, 0)
-        yield _bad_batch(chunk, [(chunk.start, length, None, None, "source-lost", chunk.lost)])
+        yield bad_batch(chunk, [(chunk.start, length, None, None, "source-lost", chunk.lost)])
         return
     with _planned(chunk) as fd:
         packed = is_packed(fd, chunk.path)
         _verify(fd, packed, chunk)
-        reader = _Reader(fd, packed, chunk, spec)
+        reader = Reader(fd, packed, chunk, spec)
         start, blocks = chunk_blocks(fd, packed, chunk, reader.first, size)
         for block in reader.blocks(_sound(blocks, reader), start):
             yield from reader.read(block)
         if reader.broken:
             detail = f"{reader.broken}; put the whole file back, and it is read again"
-            yield _bad_batch(chunk, [(reader.at, 0, b"", 0, "broken-file", detail)])
+            yield bad_batch(chunk, [(reader.at, 0, b"", 0, "broken-file", detail)])
         _verify(fd, packed, chunk)
 
 
@@ -91,7 +91,7 @@ def _verify(fd: int, packed: bool, chunk: Chunk) -> None:
         raise changed(chunk.path, chunk.proof.offset)
 
 
-def _sound(blocks: Iterator[bytes], reader: _Reader) -> Iterator[bytes]:
+def _sound(blocks: Iterator[bytes], reader: Reader) -> Iterator[bytes]:
     """Blocks up to where a .gz is damaged."""
     try:
         yield from blocks
@@ -99,7 +99,7 @@ def _sound(blocks: Iterator[bytes], reader: _Reader) -> Iterator[bytes]:
         reader.broken = str(error)
 
 
-class _Reader:
+class Reader:
     """Turns the blocks of one chunk into records. `at` is how far it has come, `broken` what is wrong with a .gz."""
 
     def __init__(self, fd: int, packed: bool, chunk: Chunk, spec: RecordSpec) -> None:
@@ -119,7 +119,7 @@ class _Reader:
         self.at = block.offset + len(block.data)
         if block.part is not None:
             row = (block.offset, len(block.data), block.data, block.part, *too_long(self.spec.max_record))
-            yield _bad_batch(self.chunk, [row])
+            yield bad_batch(self.chunk, [row])
             return
         lines = split(block)
         screened = screen(lines, self.spec.max_record)
@@ -140,7 +140,7 @@ class _Reader:
                 bad += [(int(lines.start[rows[row]]), int(lines.end[rows[row]]), *why) for row, why in misfits.items()]
                 yield good
         if bad:
-            yield _bad_batch(self.chunk, list(_parts(block, sorted(bad))))
+            yield bad_batch(self.chunk, list(_parts(block, sorted(bad))))
 
     def _fitting(self, good: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, tuple[str, str]]]:
         """Records whose values fit the output's columns, and what is wrong with the others, by number."""
@@ -185,7 +185,7 @@ def _parts(block: Block, bad: list[tuple[int, int, str, str]]) -> Iterator[tuple
             yield block.offset + low, len(raw), raw, part, reason, detail
 
 
-def _bad_batch(chunk: Chunk, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+def bad_batch(chunk: Chunk, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     """Rows of (offset, length, raw, part, reason, detail)."""
     offset, length, raw, part, reason, detail = (list(column) for column in zip(*rows, strict=True))
     count = len(rows)

@@ -19,7 +19,7 @@ def fence_of(pipeline: Pipeline) -> AllowedFolders:
     """The pipeline's fence: `backfill.roots` of its file, else the folders that its sources' globs start from."""
     given = pipeline.backfill.roots
     if given is None:
-        own = (base_of(side.source.path)[0] for side in (pipeline.primary, pipeline.foreign))
+        own = (base_of(item.source.path)[0] for item in pipeline.inputs if item.source.kind == "files")
         given = tuple(folder for folder in own if os.path.realpath(folder) != "/")
     return AllowedFolders(_resolved(given), _resolved(_secret()))
 
