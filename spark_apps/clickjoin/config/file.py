@@ -66,13 +66,16 @@ def _lines(error: ValidationError) -> Iterator[str]:
         elif item["type"] == "extra_forbidden":
             message = _no_such_field(place)
         elif item["type"] == "missing":
-            message = _MISSING_KIND if _is_kind(item) else "is missing; add it"
-        field = ".".join(str(part) for part in place) or "(whole file)"
+            message = "is missing; add it"
+        elif item["type"] == "union_tag_not_found":
+            message = _MISSING_KIND
+            place.append(_discriminator(item))
+        field = ".".join(str(part) for part in _without_tag(place)) or "(whole file)"
         got = f" (got {item['input']!r})" if item["type"] not in _PLAIN else ""
         yield f"  {field}: {message}{got}"
 
 
-_MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `path` (or delta, or pipeline)"
+_MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `path`; or `kind: delta`, or `pipeline`"
 # What people ask for first, and how its records come to be read all the same.
 _NOT_READ = {
     ("kafka", "kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
@@ -102,7 +105,16 @@ def _is_kind(item: Mapping[str, Any]) -> bool:
 
 
 _CHOICES = ("literal_error", "enum", "union_tag_invalid")
-_PLAIN = ("missing", "extra_forbidden", "value_error", *_CHOICES)
+_PLAIN = ("missing", "extra_forbidden", "value_error", "union_tag_not_found", *_CHOICES)
+
+
+def _without_tag(place: Sequence[str | int]) -> list[str | int]:
+    """A place without the kind of a source, by which its form was found."""
+    at = place.index("source") + 1 if "source" in place else len(place)
+    return [*place[:at], *place[at + 1 :]] if at < len(place) and place[at] in _KINDS else list(place)
+
+
+_KINDS = ("files", "delta", "pipeline")
 
 
 def _no_such_field(place: Sequence[str | int]) -> str:
@@ -116,7 +128,7 @@ def _no_such_word(item: Mapping[str, Any]) -> str:
     """What to write where only some words are known: the kind of a source, a format."""
     context = item["ctx"]
     known = re.findall(r"'([^']*)'", str(context.get("expected") or context["expected_tags"]))
-    got = context.get("tag", item["input"])
+    got = item["input"].get(_discriminator(item)) if "tag" in context else item["input"]
     meant = close_to(str(got), known)
     words = " or ".join([", ".join(known[:-1]), known[-1]] if known[1:] else known)
     why = next((why for kinds, why in _NOT_READ.items() if str(got).lower() in kinds), "") if _is_kind(item) else ""

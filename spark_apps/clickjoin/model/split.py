@@ -93,7 +93,7 @@ class SourcePlan:
     """What to read next and what is left. `offsets`: only those that changed. Backlog: what stays unplanned.
 
     `watermark`: the time (microseconds) before which no event is unread once these splits are, from a source that
-    knows it; where it is None it is reckoned (see dispatcher/watermarks.py).
+    knows it; where it is None it is reckoned (see dispatcher/watermarks.py), unless it is not to be (`reckoned`).
     """
 
     splits: tuple[Split, ...] = ()
@@ -102,3 +102,4 @@ class SourcePlan:
     backlog_events: int = 0
     problems: tuple[Problem, ...] = field(default=())
     watermark: int | None = None
+    reckoned: bool = True
