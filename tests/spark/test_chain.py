@@ -15,6 +15,8 @@ from clickjoin.dates.closing import Order, close
 from clickjoin.model import failpoint
 from clickjoin.model.ids import MICROS, micros_of, moment
 from clickjoin.model.span import Day
+from clickjoin.report.chain_status import chain_status
+from clickjoin.report.explain_chain import explain_chain
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.sampled import some
 from tests.spark.bench import NOON, Bench, click, event_id, query
@@ -61,6 +63,7 @@ def test_conversions_meet_the_clicks_that_met_their_queries(make: Any) -> None:
     assert clicks.retry(10) == {"events_in": 1, "joined": 1}
     assert sales.join() == {"primary_in": 1}
     assert sales.retry(10) == {"events_in": 1, "joined": 1}
+    _explained(clicks, sales)
     row = json.loads(sales.rows("joined", "primary")[0][0])
     assert (row["event_id"], row["primary"]["event_id"], row["foreign"]["query_id"]) == (
         A["event_id"], Q["event_id"], Q["event_id"],
@@ -68,6 +71,25 @@ def test_conversions_meet_the_clicks_that_met_their_queries(make: Any) -> None:
     assert row["bucket"] == "2026-03-01T1200Z"
     assert sales.accounts()["agree"]
     assert Chain(clicks, sales).verify() == {}
+
+
+def _explained(clicks: Bench, sales: Bench) -> None:
+    """An id is followed through both, whichever is asked, and status shows who reads whom."""
+    both = {"clicks": [clicks.pipeline, sales.pipeline], "sales": [sales.pipeline, clicks.pipeline]}
+    found = explain_chain(both["sales"], event_id("c2", 11))
+    assert (found["state"], [(one["pipeline"], one["state"], one["event_id"]) for one in found["chain"]]) == (
+        "joined", [("bench", "joined", W["event_id"])],
+    )  # fmt: skip
+    found = explain_chain(both["clicks"], W["event_id"])
+    assert [(one["pipeline"], one["state"], one["event_id"].split(":")[0]) for one in found["chain"]] == [
+        ("sales", "primary", "w"), ("sales", "joined", "c2"),
+    ]  # fmt: skip
+    assert explain_chain(both["sales"], "nobody:1:1")["chain"] == []
+    stands = chain_status(both["clicks"])
+    assert [(one["pipeline"], one["reads"], one["joined"], one["unread"]) for one in stands] == [
+        ("bench", {}, 3, {}), ("sales", {"primary": "bench"}, 2, {"primary": 0}),
+    ]  # fmt: skip
+    assert chain_status([clicks.pipeline]) == []
 
 
 def test_nested_fields_of_the_upstream_name_the_events(make: Any) -> None:
