@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import date
+from itertools import product
 from typing import Any, NamedTuple
 
 import pytest
@@ -105,8 +106,7 @@ def test_nested_fields_of_the_upstream_name_the_events(make: Any) -> None:
     assert sorted(pages.hosts("joined")) == ["a", "b"]
 
 
-@pytest.mark.parametrize("local", some(["0B", "4MB"], 1))
-@pytest.mark.parametrize("point", failpoint.POINTS)
+@pytest.mark.parametrize(("point", "local"), some(list(product(failpoint.POINTS, ["0B", "4MB"])), 5))
 def test_joined_once_through_crashes(make: Any, monkeypatch: pytest.MonkeyPatch, point: str, local: str) -> None:
     """A batch of versions is cut short, by this process or Spark's workers: each conversion has its click, once."""
     clicks, sales = chain(make, batch={"driver_bytes": local, "max_events": 2})
@@ -168,11 +168,11 @@ def test_a_date_closes_after_the_upstreams(make: Any) -> None:
     clicks, sales = chain(make)
     clicks.queries(Q)
     clicks.clicks(A)
+    clicks.rest(3600)
     clicks.join()
     sales.clicks(conversion("c1", 10, A))
-    sales.join()
-    clicks.rest(3600)
     sales.rest(3600)
+    sales.join()
     sales.clock.now = clicks.clock.now = time.time()
     first = order(sales.engine)
     assert (first["state"], first["ok"]) == ("open", False)
