@@ -17,6 +17,7 @@ from clickjoin.model import failpoint
 from clickjoin.model.ids import MICROS, micros_of, moment
 from clickjoin.model.span import Day
 from clickjoin.report.chain_status import chain_status
+from clickjoin.report.downstream import downstream
 from clickjoin.report.explain_chain import explain_chain
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.sampled import some
@@ -91,6 +92,9 @@ def _explained(clicks: Bench, sales: Bench) -> None:
         ("bench", {}, 3, {}), ("sales", {"primary": "bench"}, 2, {"primary": 0}),
     ]  # fmt: skip
     assert chain_status([clicks.pipeline]) == []
+    changes = downstream(both["clicks"], TODAY.span)
+    assert [(one["pipeline"], one["stream"], one["records"]) for one in changes] == [("sales", "primary", 3)]
+    assert downstream(both["sales"], TODAY.span) == []
 
 
 def test_nested_fields_of_the_upstream_name_the_events(make: Any) -> None:

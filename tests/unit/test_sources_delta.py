@@ -145,7 +145,7 @@ def test_files_that_only_lie_otherwise_bring_nothing(path: Path) -> None:
     assert reader.problems == []
 
 
-def test_rewritten_rows_are_told_from_new_ones(path: Path) -> None:
+def test_rewritten_rows_are_kept_apart_from_new_ones(path: Path) -> None:
     """MERGE copies rows that it does not change; what it changes comes again, and what it inserts is new."""
     add(path, "a", "b", "c", n=1)
     reader = Reader(path)
@@ -185,7 +185,7 @@ def test_a_new_column_is_no_change(path: Path) -> None:
 
 
 def test_a_rewrite_whose_former_files_are_gone(path: Path) -> None:
-    """Which rows are new cannot be told: all are read, and that is said; verification proves nothing of it."""
+    """Which rows are new cannot be known: all are read, and that is said; verification proves nothing of it."""
     add(path, "a", "b")
     reader = Reader(path)
     reader.next()
@@ -270,7 +270,7 @@ def test_another_table_in_its_place(path: Path) -> None:
 
 
 def test_an_older_state_of_the_table(path: Path, tmp_path: Path) -> None:
-    """Its versions come again with other rows: it is read anew, and no offset is given twice."""
+    """Its versions come again with other rows: it is read again, and no offset is given twice."""
     add(path, "a")
     shutil.copytree(path, tmp_path / "copy")
     add(path, "b")

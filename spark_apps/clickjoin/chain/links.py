@@ -23,7 +23,7 @@ class Link(NamedTuple):
 def beside(file: Path) -> list[Pipeline]:
     """The pipelines of a file and of those in its folder that can be read; the file's own first. Errors: ConfigError.
 
-    A file that is no pipeline's, or is broken, is left out: whoever runs it is told.
+    A file that is no pipeline's, or is broken, is left out: its own run says why.
     """
     found = [load(file)]
     folder = file.resolve().parent

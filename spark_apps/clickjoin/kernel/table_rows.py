@@ -214,7 +214,7 @@ def _unclear(chunk: TableChunk) -> pa.RecordBatch:
     version, rows = chunk.piece.version, sum(file.rows for file in chunk.piece.files)
     why = (
         f"version {version} rewrote {len(chunk.piece.former)} files that were cleaned away since: which of its "
-        f"{rows} rows are new cannot be told. All are read, and those whose ids are known count as repeats"
+        f"{rows} rows are new cannot be known. All are read, and those whose ids are known count as repeats"
     )
     return aside(chunk.root, chunk.source_partition, offset_of(version + 1, 0) - 1, 0, "unclear-rewrite", why)
 

@@ -116,7 +116,8 @@ def _of_source(item: Input, found: Validation) -> bool:
     plan = source.plan({}, Budget(most, size))
     problems = [f"{item.name}.source: {_text(problem)}" for problem in plan.problems]
     if not plan.splits:
-        nothing = "no file with a whole record matches; check folder and pattern"
+        files = item.source.kind == "files"
+        nothing = "no file with a whole record matches; check folder and pattern" if files else "it has no row yet"
         found.problems += problems or [f"{item.name}.source.path {item.source.path}: {nothing}"]
         return False
     sample = source.sample(plan.splits, item.spec(_now()), most)

@@ -1,4 +1,4 @@
-"""What a batch reads of a Delta table: the rows of the versions after the last, told apart from those that were moved.
+"""What a batch reads of a Delta table: the rows of the versions after the last, apart from those that were moved.
 
 An entry that only adds files brings new rows. One that takes files away as well has rewritten them: all that it added
 is one piece, whose reader leaves out the rows that were there before. Files that only lie otherwise (dataChange false)
@@ -102,7 +102,7 @@ class TableDraft:
         why = _ROLLED_BACK if same else _REPLACED
         detail = (
             f"{self.path}: {why} since version {known.read} was read. It is read again from its beginning: rows whose "
-            "ids are known count as repeats. What had been added after that version and is gone cannot be told"
+            "ids are known count as repeats. What had been added after that version and is gone cannot be known"
         )
         self.problems.append(Problem("rewritten", self.path, detail))
         self.passed[known.partition] = known
@@ -137,7 +137,7 @@ class TableDraft:
         return replace(position, version=following, row=0)
 
     def _replaced(self, position: TablePosition, entry: Entry) -> TablePosition:
-        """The table was made anew by this version, in the same log."""
+        """The table was made again by this version, in the same log."""
         detail = f"{self.path}: version {entry.version} replaced the table; its rows are read as those of another one"
         self.problems.append(Problem("rewritten", self.path, detail))
         self.passed[position.partition] = position
@@ -234,7 +234,7 @@ class TableDraft:
             by_partition.setdefault(position.partition, []).append(piece)
         splits = tuple(split_of(positions[name], self.path, some) for name, some in by_partition.items())
         quiet = after.version - before.version <= _QUIET
-        told = known is None or before != known or self.pieces or self.problems or not quiet
-        moved = {**self.passed, after.partition: after} if told else {}
+        worth = known is None or before != known or self.pieces or self.problems or not quiet
+        moved = {**self.passed, after.partition: after} if worth else {}
         offsets = tuple(position.to_offset() for position in moved.values() if position != known)
         return SourcePlan(splits, offsets, self.backlog_bytes, self.backlog_rows, tuple(self.problems))

@@ -60,7 +60,7 @@ class DeltaSource(Source):
         return frame.mapInArrow(checked(table_rows.reader(work, spec, each)), ddl)
 
     def read_again(self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
-        """The same as one table. Errors: SourceError where what was moved cannot be told from what is new any more."""
+        """The same as one table. Errors: SourceError where what was moved cannot be known from what is new any more."""
         if any(self._gone(piece.former) for split in splits for piece in pieces_of(split)):
             raise SourceError(f"{self._path}: the former files of a rewritten version were cleaned away")
         return self.read_here(splits, spec)
