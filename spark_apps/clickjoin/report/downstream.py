@@ -16,10 +16,10 @@ from clickjoin.model.span import Span
 
 
 def downstream(pipelines: Sequence[Pipeline], span: Span) -> list[dict[str, Any]]:
-    """The pipelines that read the output of the first of some: `pipeline`, `stream`, `records`, and a `text` for people.
+    """The pipelines that read the output of the first of some: `pipeline`, `stream`, `records`, and `text`, a sentence.
 
-    `records`: ids of a range of event time that have landed there; None where its records have other times, or no table
-    of it can be read.
+    `records`: ids of a range of event time that have landed there; None where its records have other times, or its
+    tables cannot be read.
     """
     links = [link for link in links_of(pipelines) if link.upstream.root == pipelines[0].root]
     return [
