@@ -12,6 +12,7 @@ from clickjoin.chain.links import beside, chain_of, links_of
 from clickjoin.chain.source import OutputSource, by_its_time, open_input
 from clickjoin.config import Delta, OfPipeline, load
 from clickjoin.model.errors import ConfigError
+from clickjoin.model.split import Budget
 from clickjoin.sources.delta.source import DeltaSource
 from clickjoin.sources.open import open_source
 
@@ -89,6 +90,8 @@ def test_whose_watermark_it_has(tmp_path: Path) -> None:
     assert by_its_time(item)
     assert isinstance(open_input(item, now=lambda: 0, tasks=1), OutputSource)
     assert type(open_source(item.source)) is DeltaSource
+    plan = open_input(item, now=lambda: 0, tasks=1).plan({}, Budget(1, 1))
+    assert ([problem.kind for problem in plan.problems], plan.watermark) == (["not-begun"], None)
     nested = {"source": of("b"), "event_id": "primary.event_id", "event_time": "embedded"}
     other = load(write(tmp_path, "c", of("b"), primary=nested)).inputs[0]
     assert not by_its_time(other)

@@ -216,6 +216,17 @@ def test_files_that_were_cleaned_away_before_they_were_read(path: Path) -> None:
     assert reader.next() == ["e"]
 
 
+def test_a_file_without_statistics_that_is_gone(path: Path) -> None:
+    """How many rows it had is not known; that there were some is, and is said."""
+    add(path, "a")
+    reader = Reader(path)
+    reader.next()
+    file = {"path": "x.parquet", "partitionValues": {}, "size": 1, "dataChange": True, "modificationTime": 1}
+    (path / "_delta_log" / f"{1:020}.json").write_text(json.dumps({"add": file}) + "\n")
+    assert reader.next() == ["!source-lost"]
+    assert reader.next() == []
+
+
 def _ids(file: str) -> list[str]:
     import pyarrow.parquet as pq
 

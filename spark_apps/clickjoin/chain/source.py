@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.chain.output_watermark import Upstream
 from clickjoin.config import OfPipeline
+from clickjoin.dispatcher.watermarks import BLIND
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan
 from clickjoin.sources.delta.source import DeltaSource
 from clickjoin.sources.open import open_source
@@ -21,7 +22,7 @@ class OutputSource(DeltaSource):
     """Rows of an upstream's `joined`, with the upstream's watermark once all of them are planned."""
 
     def __init__(self, source: OfPipeline, upstream: Upstream, tasks: int) -> None:
-        super().__init__(source.path, start=source.start, as_json=source.json_columns, tasks=tasks)
+        super().__init__(source.path, start=source.start, as_json=source.json_columns, tasks=tasks, absent="not-begun")
         self._upstream = upstream
 
     def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
@@ -29,7 +30,7 @@ class OutputSource(DeltaSource):
         # Before the versions are looked at: what it vouches for is in them.
         mark = self._upstream.micros()
         plan = super().plan(offsets, budget)
-        behind = plan.backlog_events or any(problem.kind == "missing" for problem in plan.problems)
+        behind = plan.backlog_events or any(problem.kind in BLIND for problem in plan.problems)
         return replace(plan, watermark=None if behind else mark, reckoned=False)
 
 

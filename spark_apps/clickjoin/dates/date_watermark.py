@@ -17,6 +17,7 @@ from clickjoin.chain.output_watermark import Upstream
 from clickjoin.config import OfPipeline
 from clickjoin.dates import ledger
 from clickjoin.dispatcher.journal import JournalReader
+from clickjoin.dispatcher.watermarks import BLIND
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from clickjoin.model.span import Day
 
 _ALL = Budget(1 << 62, 1 << 62)
-_BLIND = ("unreadable", "missing")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _of_replica(pipeline: Pipeline, delta: DeltaReader, replica: str, now: float
         upstream = _of_upstream(item, day)  # before its versions are looked at: what it has closed is in them
         offsets = state.offsets.get(stream, {})
         plan = source.plan(offsets, _ALL)
-        blind = [problem for problem in plan.problems if problem.kind in _BLIND]
+        blind = [problem for problem in plan.problems if problem.kind in BLIND]
         if blind:
             return Watermark(None, f"{stream}: {blind[0].kind}: {blind[0].path}: {blind[0].detail}")
         under_way = state.unsettled.splits.get(stream, ()) if state.unsettled else ()

@@ -12,7 +12,7 @@ from clickjoin.config.dates import Close
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import SourcePlan
 
-BLIND = ("unreadable", "missing")
+BLIND = ("unreadable", "missing", "not-begun")
 
 
 def stream_watermark(

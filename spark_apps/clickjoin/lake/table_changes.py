@@ -208,9 +208,9 @@ class ChangeLog:
         return RowFile(path, plain, self._rows(path) if rows is None else int(rows), int(size))
 
     def _rows(self, path: str) -> int:
-        """Rows by the file's footer; none where the file is gone: what it had is then unknown."""
+        """Rows by the file's footer; where that is gone or damaged one at least, whose reader says so."""
         try:
             with self._files.open_input_file(f"{self._root}/{path}") as file:
                 return int(pq.read_metadata(file).num_rows)
         except (FileNotFoundError, pa.ArrowException):
-            return 0
+            return 1

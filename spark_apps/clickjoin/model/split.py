@@ -78,7 +78,7 @@ class Budget:
 class Problem:
     """Something about a source that people should know.
 
-    `kind`: unreadable | lost-tail | unfinished-line | unfinished-file | missing | rewritten.
+    `kind`: unreadable | lost-tail | unfinished-line | unfinished-file | missing | not-begun | rewritten.
     """
 
     kind: str

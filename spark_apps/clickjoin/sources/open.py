@@ -30,7 +30,8 @@ def open_source(
     the pipeline's file alone to say; without `keep` its plans are only looked at, and so may cost less.
     """
     if config.kind != "files":
-        return DeltaSource(config.path, start=config.start, as_json=config.json_columns, tasks=tasks)
+        absent = "not-begun" if config.kind == "pipeline" else "missing"
+        return DeltaSource(config.path, start=config.start, as_json=config.json_columns, tasks=tasks, absent=absent)
     return FilesSource(config, now=now, tasks=tasks, fence=fence, keep=keep)
 
 

@@ -52,12 +52,16 @@ class Log(Protocol):
 
 @dataclass
 class TableDraft:
-    """A plan in the making for the table at a path. `start`: earliest, latest or a version, where nothing was read."""
+    """A plan in the making for the table at a path. `start`: earliest, latest or a version, where nothing was read.
+
+    `absent`: the kind of problem that it is if the table was never there.
+    """
 
     path: str
     log: Log
     start: str | int
     budget: Budget
+    absent: str = "missing"
     pieces: list[tuple[TablePosition, TablePiece]] = field(default_factory=list)
     passed: dict[str, TablePosition] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -75,7 +79,8 @@ class TableDraft:
         position = None if facts is None else self._begin(facts) if known is None else self._same(known)
         if position is None:
             self.log.forget()
-            return SourcePlan(problems=(Problem("missing", self.path, f"{self.path}: no Delta table lies there"),))
+            kind = self.absent if known is None else "missing"
+            return SourcePlan(problems=(Problem(kind, self.path, f"{self.path}: no Delta table lies there"),))
         reached = self._walk(position)
         self._ahead(reached)
         return self._plan(known, position, reached)

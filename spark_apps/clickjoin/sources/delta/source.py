@@ -31,20 +31,27 @@ _FEW = 50_000  # rows: one task reads them
 
 
 class DeltaSource(Source):
-    """The rows of the Delta table at a path. `start`: earliest, latest or a version; `as_json`: columns of JSON text.
+    """The rows of the Delta table at a path. `start`: earliest, latest or a version; `as_json`: columns of JSON text;
+    `absent`: the kind of problem that a table is which was never there.
 
     A record's offset is its version times 2^32, and its number among the rows that the version added.
     """
 
     def __init__(
-        self, path: str, *, start: str | int = "earliest", as_json: Sequence[str] = (), tasks: int = 8
+        self,
+        path: str,
+        *,
+        start: str | int = "earliest",
+        as_json: Sequence[str] = (),
+        tasks: int = 8,
+        absent: str = "missing",
     ) -> None:
         self._path, self._start, self._as_json, self._tasks = path, start, tuple(as_json), tasks
-        self._log = ChangeLog(path)
+        self._log, self._absent = ChangeLog(path), absent
 
     def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
         """The rows of the versions after the last that was planned, up to the budget."""
-        return TableDraft(self._path, self._log, self._start, budget).make(newest(offsets))
+        return TableDraft(self._path, self._log, self._start, budget, self._absent).make(newest(offsets))
 
     def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
         """Records of the splits, read by this process. See Source."""
