@@ -162,6 +162,19 @@ def test_rewritten_rows_are_kept_apart_from_new_ones(path: Path) -> None:
     assert reader.next() == ["z"]
 
 
+def test_a_rewritten_version_is_read_whole_and_said_once(path: Path) -> None:
+    """Where the budget has no room for it beside others it is left to the next batch."""
+    add(path, "a", "b", "c")
+    reader = Reader(path)
+    reader.next()
+    add(path, "d", "e")
+    merge(path, {"id": ["b", "x"], "at": [AT + 1, AT + 9]})
+    assert reader.next(Budget(2, 1 << 60)) == ["d", "e"]
+    assert (reader.problems, reader.backlog > 0) == ([], True)
+    assert "x" in reader.next(Budget(2, 1 << 60))
+    assert (reader.problems, reader.backlog) == (["rewritten"], 0)
+
+
 def test_rows_that_are_there_twice_are_counted(path: Path) -> None:
     """Each former row stands for one: a third copy of a row is a new record, which its id makes a repeat."""
     rows = {"id": ["a", "a", "b"], "at": [AT] * 3}

@@ -165,14 +165,14 @@ class TableDraft:
         return position.after(position.version, entry.mark if entry else "", entry.at if entry else 0)
 
     def _take(self, position: TablePosition, entry: Entry) -> TablePosition:
-        if entry.removed and not entry.changes:
+        files = entry.changes or entry.added
+        rows = sum(file.rows for file in files)
+        if entry.rewrites and self._room() < rows and self.pieces:
+            self.full = True
+            return position
+        if entry.removed:
             self._tell(entry)
         if entry.rewrites:
-            files = entry.changes or entry.added
-            rows = sum(file.rows for file in files)
-            if self._room() < rows and self.pieces:
-                self.full = True
-                return position
             former = () if entry.changes else entry.removed
             self._add(position, TablePiece(entry.version, files, 0, 0, rows, former, bool(entry.changes)))
         else:
