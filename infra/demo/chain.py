@@ -138,7 +138,7 @@ def demonstrate(folder: Path, seconds: float, seed: int, console: Console, store
     given_up = demo.sales.rows("unjoinable")
     console.print(
         f"{demo.lake.rows('joined')} clicks met their impressions, and {found} conversions those clicks; {given_up} "
-        f"conversions were given up, whose clicks were; of {len(demo.wanted())} in all",
+        f"given up, whose click was; of {len(demo.wanted())} in all",
         highlight=False,
     )
     sale = min(demo.sales.ids("joined"), default="")
