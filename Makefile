@@ -13,7 +13,7 @@ RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT DATABASE EXECUTOR SCHEDULERS WORKERS BROKER
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test compose-test kafka-test k8s chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
+.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test compose-test kafka-test k8s chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo demo-chain docs secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -106,6 +106,9 @@ bench-quick: setup ## The same on small inputs, in under 5 minutes
 
 demo: setup ## Show it at work; KEEP=1 leaves Spark and Airflow up; LAKE=s3 has lake and logs on an S3 server (built by Go)
 	@$(BRIEF) $(RUN) -m demo $(if $(KEEP),--keep) $(if $(LAKE),--lake $(LAKE))
+
+demo-chain: setup ## Show two pipelines, of which one reads the other's output: impressions, clicks, conversions
+	@$(BRIEF) $(RUN) -m demo.chain
 
 docs: python ## Build the documentation as a site that can be searched, and check its links
 	@$(BOOTSTRAP) docs

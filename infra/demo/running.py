@@ -31,6 +31,10 @@ class Running:
         self.passwords = stack.home.passwords
         self.logs = stack.home.folder / "airflow/logs"
 
+    def beside(self, pipeline: str) -> Running:
+        """Another pipeline on the same stack."""
+        return Running(self._stack, pipeline)
+
     def unpause(self) -> None:
         """Switch on the DAGs that join and retry, once Airflow has found them. Errors: Problem if it does not."""
         deadline = time.monotonic() + DAG_WAIT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -21,14 +21,22 @@ def place(tables: str, name: str) -> tuple[str, str]:
     return f"{parts.scheme}://{parts.netloc}", str(PurePosixPath(parts.path.lstrip("/"), name))
 
 
-def lineage(job: str, tables: str, summary: Mapping[str, Any]) -> OperatorLineage[Any, Any]:
-    """The run's datasets; `joined` with the rows that it was given, once that is known."""
+def lineage(
+    job: str, tables: str, summary: Mapping[str, Any], upstreams: Sequence[str] = ()
+) -> OperatorLineage[Any, Any]:
+    """The run's datasets; `joined` with the rows that it was given, once that is known.
+
+    `upstreams`: URIs of outputs of other pipelines that it reads.
+    """
     from airflow.providers.common.compat.openlineage.facet import Dataset, OutputDataset
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     known = require_job(job)
     return OperatorLineage(
-        inputs=[Dataset(*place(tables, name)) for name in known.reads],
+        inputs=[
+            *(Dataset(*place(tables, name)) for name in known.reads),
+            *(Dataset(*place(*uri.rsplit("/", 1))) for uri in upstreams),
+        ],
         outputs=[OutputDataset(*place(tables, name), outputFacets=_rows(name, summary)) for name in known.writes],
     )
 

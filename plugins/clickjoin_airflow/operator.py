@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator, Connection
+from airflow.sdk import Asset, BaseOperator, Connection
 from airflow.sdk.exceptions import AirflowFailException
 
 from clickjoin.config.umask import keep_private
@@ -92,11 +92,14 @@ class ClickjoinOperator(BaseOperator):
 
     def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
         """The tables that the job reads and writes; OpenLineage's provider asks for them."""
-        return lineage(self.job, self.tables, {})
+        return lineage(self.job, self.tables, {}, self._upstreams())
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         """The same, with the rows that were joined."""
-        return lineage(self.job, self.tables, self._summary)
+        return lineage(self.job, self.tables, self._summary, self._upstreams())
+
+    def _upstreams(self) -> list[str]:
+        return [str(inlet.uri) for inlet in self.inlets if isinstance(inlet, Asset)]
 
     def on_kill(self) -> None:
         """Leave the job from within, so that it cleans up on its way out."""

@@ -30,7 +30,8 @@ class PipelineFile:
     """A pipeline as far as its DAGs need it; `tables` is the folder or URL of its tables, `lease` in seconds.
 
     `dags`: those that it wants, such as join and gc; None: all. `adapter`: as it is written, or empty.
-    `store`: where S3 is, if the file says so.
+    `store`: where S3 is, if the file says so. `upstreams`: folders or URLs of the tables of pipelines whose output it
+    reads.
     """
 
     name: str
@@ -40,20 +41,27 @@ class PipelineFile:
     dags: frozenset[str] | None = None
     adapter: str = ""
     store: Store | None = None
+    upstreams: tuple[str, ...] = ()
 
     @property
     def joined(self) -> Asset:
         """The output table."""
-        return self._asset("joined")
+        return _asset(self.name, self.tables, "joined")
+
+    @property
+    def upstream_outputs(self) -> list[Asset]:
+        """The outputs of other pipelines that it reads."""
+        return [_asset(tables.rsplit("/", 1)[-1], tables, "joined") for tables in self.upstreams]
 
     @property
     def dates(self) -> Asset:
         """Closed dates; an event's partition is the date, such as 2026-03-01."""
-        return self._asset("dates")
+        return _asset(self.name, self.tables, "dates")
 
-    def _asset(self, table: str) -> Asset:
-        uri = f"{self.tables}/{table}"
-        return Asset(name=f"{self.name}/{table}", uri=uri if "://" in uri else Path(uri).as_uri())
+
+def _asset(name: str, tables: str, table: str) -> Asset:
+    uri = f"{tables}/{table}"
+    return Asset(name=f"{name}/{table}", uri=uri if "://" in uri else Path(uri).as_uri())
 
 
 @dataclass(frozen=True)
@@ -134,8 +142,18 @@ def read(path: Path) -> PipelineFile:
     if not isinstance(lake, str) or not lake:
         raise ValueError(f"lake: {lake!r} is no folder or URL; name the one that shall hold the tables")
     tables, lease = f"{_absolute(lake, path)}/{name}", _lease(raw.get("batch"))
-    adapter, store = str(raw.get("adapter") or ""), _store(raw.get("s3"))
-    return PipelineFile(name, path.absolute(), tables, lease, _dags(raw.get("airflow")), adapter, store)
+    dags, adapter, store = _dags(raw.get("airflow")), str(raw.get("adapter") or ""), _store(raw.get("s3"))
+    return PipelineFile(name, path.absolute(), tables, lease, dags, adapter, store, tuple(_upstreams(raw, path)))
+
+
+def _upstreams(raw: Mapping[str, Any], path: Path) -> Iterator[str]:
+    """Where the tables of pipelines lie whose output the streams of a file are, each once."""
+    found = []
+    for stream in (raw.get("primary"), raw.get("foreign")):
+        source = stream.get("source") if isinstance(stream, dict) else None
+        if isinstance(source, dict) and source.get("kind") == "pipeline" and isinstance(source.get("name"), str):
+            found.append(f"{_absolute(str(source.get('lake') or raw['lake']), path)}/{source['name']}")
+    yield from dict.fromkeys(found)
 
 
 def _dags(airflow: Any) -> frozenset[str] | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from clickjoin import batch_metrics
 from clickjoin.batch import run_batch
 from clickjoin.batch_context import Context
+from clickjoin.chain.source import open_input
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, Passes, catch_up_pause, wait
 from clickjoin.dispatcher.peers import any_alive
@@ -29,7 +30,6 @@ from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.due import Waiting, look_ahead
 from clickjoin.retry.redrive import redrive
-from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Source
 from clickjoin.sources.reach import driver_reads
 from clickjoin.spark.failures import translate
@@ -77,10 +77,7 @@ class Engine:
         tasks, group = pipeline.batch.parallelism, f"{pipeline.pipeline}-{self.replica}"
         self.sources: dict[str, Source] = dict(
             sources
-            or {
-                item.name: open_source(item.source, now=now, tasks=tasks, here=here, group=group)
-                for item in pipeline.inputs
-            }
+            or {item.name: open_input(item, now=now, tasks=tasks, here=here, group=group) for item in pipeline.inputs}
         )
         self.clock = clock = clock or now
         self.join = Dispatcher(pipeline, self.lake.delta, replica, "join", self.sources, clock)

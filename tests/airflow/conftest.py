@@ -30,6 +30,20 @@ retry: {{first_delay: 5s, backoff: 1, max_delay: 5s, max_age: 1h, max_attempts: 
 batch: {{lease: {lease}}}
 adapter: {adapter}
 """
+CHAINED = """\
+pipeline: {name}
+lake: ./lake
+primary:
+  source: {{kind: pipeline, name: {upstream}}}
+  event_id: event_id
+  event_time: embedded
+foreign:
+  source: {{kind: files, path: "./{name}-logs/*.jsonl"}}
+  event_id: event_id
+  event_time: embedded
+  primary_id: click_id
+  primary_time: embedded
+"""
 
 WritePipeline = Callable[..., Path]
 

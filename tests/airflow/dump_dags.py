@@ -17,6 +17,12 @@ def job(task: object) -> str | None:
     return getattr(task, "job", None) or getattr(task, "partial_kwargs", {}).get("job")
 
 
+def asset_uris(dag: DAG) -> list[str]:
+    """Assets whose events start a run."""
+    condition = getattr(dag.timetable, "asset_condition", None)
+    return [asset.uri for asset in condition.objects] if condition else []
+
+
 def describe(dag: DAG) -> dict[str, object]:
     task = dag.tasks[0]
     return {
@@ -37,6 +43,8 @@ def describe(dag: DAG) -> dict[str, object]:
         "timeout": task.execution_timeout.total_seconds() if task.execution_timeout else None,
         "retries": task.retries,
         "outlets": [(asset.name, asset.uri) for asset in task.outlets],
+        "inlets": [(asset.name, asset.uri) for asset in task.inlets],
+        "asset_uris": asset_uris(dag),
         "serialized": len(DagSerialization.to_json(dag)),
     }
 

@@ -15,6 +15,7 @@ import pytest
 from clickjoin.jobs.all_jobs import JOBS, entry
 from clickjoin.model.errors import ConfigError
 from clickjoin_airflow import ClickjoinOperator
+from tests.airflow.conftest import CHAINED
 
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = sorted(path.stem for path in (ROOT / "dags").glob("*.py") if path.stem != "broken")
@@ -25,6 +26,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[
     folder = tmp_path_factory.mktemp("pipelines")
     for name in ("clicks", "ads"):
         write_pipeline(folder, name, lease="30s")
+    (folder / "sales.yaml").write_text(CHAINED.format(name="sales", upstream="clicks"))
     for file in ("copy.yaml", "twin.yaml"):
         write_pipeline(folder, "twice", file=file)
     (folder / "half.yaml").write_text("pipeline: [")
@@ -45,7 +47,7 @@ def test_import_takes_under_a_second_and_starts_no_spark(imported: dict[str, Any
 
 
 def test_every_pipeline_has_its_dags(imported: dict[str, Any]) -> None:
-    names = {f"clickjoin_{dag}__{name}" for dag in DAGS for name in ("clicks", "ads")}
+    names = {f"clickjoin_{dag}__{name}" for dag in DAGS for name in ("clicks", "ads", "sales")}
     broken = {name for name, dag in imported["dags"].items() if "broken" in dag["tags"]}
     assert set(imported["dags"]) - broken == names
 
@@ -109,6 +111,16 @@ def test_a_verification_goes_on_whatever_it_finds(imported: dict[str, Any]) -> N
 def test_output_is_an_asset(imported: dict[str, Any], job: str) -> None:
     uri = f"file://{imported['folder']}/lake/clicks/joined"
     assert imported["dags"][f"clickjoin_{job}__clicks"]["outlets"] == [["clicks/joined", uri]]
+
+
+def test_an_upstreams_output_starts_the_next_pipeline(imported: dict[str, Any]) -> None:
+    """And the clock does, for the records of its own logs; what it reads of the other is its lineage."""
+    dag = imported["dags"]["clickjoin_join__sales"]
+    upstream = imported["dags"]["clickjoin_join__clicks"]["outlets"]
+    assert dag["timetable"] == "AssetOrTimeSchedule"
+    assert dag["asset_uris"] == [uri for _, uri in upstream]
+    assert dag["inlets"] == upstream
+    assert imported["dags"]["clickjoin_retry__sales"]["inlets"] == []
 
 
 def test_broken_files_stop_no_other_and_are_seen(imported: dict[str, Any]) -> None:

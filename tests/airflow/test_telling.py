@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.providers.openlineage.extractors import OperatorLineage
+from airflow.sdk import Asset
 
 from clickjoin.jobs.all_jobs import JOBS
 from clickjoin_airflow import ClickjoinOperator, alerts, metrics
@@ -34,6 +35,13 @@ def test_each_job_names_its_tables(job: str) -> None:
     assert [one.name for one in found.inputs] == [f"/lake/shop/{name}" for name in JOBS[job].reads]
     assert [one.name for one in found.outputs] == [f"/lake/shop/{name}" for name in JOBS[job].writes]
     assert not any(output.outputFacets for output in found.outputs)
+
+
+def test_an_upstreams_output_is_an_input() -> None:
+    upstream = Asset(name="shop/joined", uri="file:///lake/shop/joined")
+    task = ClickjoinOperator(task_id="join", job="join", config="x.yaml", tables="/lake/sales", inlets=[upstream])
+    found: OperatorLineage[Any, Any] = task.get_openlineage_facets_on_start()
+    assert [(one.namespace, one.name) for one in found.inputs][-1] == ("file", "/lake/shop/joined")
 
 
 def context(number: int = 1, error: BaseException | None = None) -> dict[str, Any]:

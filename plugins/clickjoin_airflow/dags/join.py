@@ -4,6 +4,9 @@ Each run works through micro-batches for the pipeline's lease (`batch.lease`, 60
 and Airflow starts the next at once: `@continuous`, one run at a time. A batch is planned in the pipeline's journal
 before it starts, so a run that is cut short loses nothing and doubles nothing: the next one takes its batch up again.
 
+A pipeline that reads the output of another one runs when that one's asset `<pipeline>/joined` has an event, at least
+once a minute, for the records of its own logs.
+
 **The task** returns its counts as XCom `return_value` and adds an event with them to asset `<pipeline>/joined` if it
 joined anything. It runs where connection `clickjoin_spark` says: on a Spark Connect server, or through spark-submit.
 
@@ -16,9 +19,9 @@ lines say which it was. Fix the cause, then unpause: it goes on where it stopped
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, AssetAny, AssetOrTimeSchedule, CronTriggerTimetable
 
 from clickjoin_airflow import defaults
 from clickjoin_airflow.operator import ClickjoinOperator
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
 
 def make(pipeline: PipelineFile) -> DAG:
     """The DAG of one pipeline."""
-    with DAG(schedule="@continuous", doc_md=__doc__, **defaults.settings("join", pipeline)) as dag:
-        ClickjoinOperator(**defaults.task("join", pipeline, outlets=[pipeline.joined]))
+    schedule: Any = "@continuous"
+    if upstreams := pipeline.upstream_outputs:
+        minutely = CronTriggerTimetable("* * * * *", timezone="UTC")
+        schedule = AssetOrTimeSchedule(timetable=minutely, assets=AssetAny(*upstreams))
+    with DAG(schedule=schedule, doc_md=__doc__, **defaults.settings("join", pipeline)) as dag:
+        ClickjoinOperator(**defaults.task("join", pipeline, outlets=[pipeline.joined], inlets=upstreams))
     return dag

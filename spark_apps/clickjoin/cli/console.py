@@ -163,7 +163,21 @@ def status(name: str, data: dict[str, Any], as_json: bool) -> None:
         for problem in part["problems"]:
             report_line(problem_text(**problem))
         _batches(part["last"])
+    _chain(data.get("chain", []))
     return None
+
+
+def _chain(parts: list[dict[str, Any]]) -> None:
+    """The pipelines that read one another, a line each."""
+    if parts:
+        _out.print("[bold]chain[/]")
+    for part in parts:
+        reads = ", ".join(
+            f"{stream} from {name} ({part['unread'].get(stream, '?')} unread)" for stream, name in part["reads"].items()
+        )
+        mark = f"{part['watermark']:%Y-%m-%d %H:%M:%S} UTC" if part["watermark"] else "not known"
+        stands = part.get("problem") or f"joined {part['joined']}; output complete up to {mark} ({part['why']})"
+        report_line(f"{part['pipeline']}: {stands}" + (f"; reads {reads}" if reads else ""))
 
 
 def _batches(rows: list[dict[str, Any]]) -> None:
@@ -176,13 +190,20 @@ def explained(data: dict[str, Any], as_json: bool) -> None:
     """Print an event's state and its whole way."""
     if as_json:
         return print_json(data)
-    report_line(f"{data['event_id']}: {data['state']}" + (f". {data['remedy']}" if data["remedy"] else ""))
+    _history(data, f"{data['event_id']}: {data['state']}")
+    for part in data.get("chain", []):
+        report_line("")
+        _history(part, f"pipeline {part['pipeline']}, {part['how']}: {part['event_id']}: {part['state']}")
+    return None
+
+
+def _history(data: dict[str, Any], title: str) -> None:
+    report_line(title + (f". {data['remedy']}" if data["remedy"] else ""))
     for step in data["history"]:
         _out.print(f"[bold]{step['table']}[/]")
         for key, value in step.items():
             if key != "table":
                 report_line(f"  {key.replace('_', ' ')}: {value}")  # whole, however long: it is there to be copied
-    return None
 
 
 def exported(out: Path, data: dict[str, Any], as_json: bool) -> None:

@@ -51,6 +51,13 @@ def backfilled(data: Mapping[str, Any], as_json: bool) -> None:
             table.add_row(*("; ".join(f"{k} {v}" for k, v in value.items()) or "-" if isinstance(value, dict)
                             else str(value) for value in (row.get(name, "") for name in names)))  # fmt: skip
         wide(table)
+        _downstream(data)
         return
     closed(data["dates"], as_json, details=False)
     _out.print(str(data["verdict"]), style="green" if data["ok"] else "red", markup=False, soft_wrap=True)
+    _downstream(data)
+
+
+def _downstream(data: Mapping[str, Any]) -> None:
+    for item in data.get("downstream", ()):
+        _out.print(item["text"], markup=False, soft_wrap=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -98,8 +99,19 @@ def backfill(
         jobs=jobs,
         run=run,
     )
+    if mode == "rebuild":
+        done["downstream"] = _downstream(config, since, until or since)
     console_dates.backfilled(done, as_json)
     raise typer.Exit(0 if done["ok"] else 1)
+
+
+def _downstream(config: Path, since: str, until: str) -> list[dict[str, Any]]:
+    """What it changes for pipelines whose files lie beside this one's."""
+    from clickjoin.chain.links import beside
+    from clickjoin.model.span import Span, parse
+    from clickjoin.report.downstream import downstream
+
+    return downstream(beside(config), Span(parse(since).low, parse(until).high))
 
 
 @app.command()

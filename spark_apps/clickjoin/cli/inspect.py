@@ -29,11 +29,14 @@ def status(
     config: Config, as_json: Json = False, last: Annotated[int, typer.Option(min=1, help="batches to show")] = 10
 ) -> None:
     """Lag, backlog, counts and the last batches of every replica. Starts no Spark."""
+    from clickjoin.chain.links import beside
     from clickjoin.event_store.bad_input import FLOOD
     from clickjoin.report.backlog import backlog
+    from clickjoin.report.chain_status import chain_status
     from clickjoin.report.status import status as find
 
-    pipeline = load(config)
+    pipelines = beside(config)
+    pipeline = pipelines[0]
     delta = small_tables(pipeline)
     found = find(delta, last)
     for name in found["replicas"] or ["main"]:
@@ -41,18 +44,22 @@ def status(
         floods = [problem for problem in part.get("problems", []) if problem["kind"] == FLOOD]
         part.update(backlog(pipeline, delta, name))
         part["problems"] += floods
+    found["chain"] = chain_status(pipelines)
     console.status(pipeline.pipeline, found, as_json)
 
 
 @app.command()
 def explain(event_id: str, config: Config, as_json: Json = False) -> None:
-    """Where an event is, and its whole way: file and offset, batch, claim, attempts, output row. Starts no Spark."""
-    from clickjoin.report.explain import explain as find
+    """Where an event is, and its whole way: file and offset, batch, claim, attempts, output row. Starts no Spark.
+
+    Where pipelines in the same folder read this one's output, or it reads theirs, its way goes on through them.
+    """
+    from clickjoin.chain.links import beside
+    from clickjoin.report.explain_chain import explain_chain
 
     if not event_id.strip():
         raise ConfigError("an empty id names no event", remedy="Give the event's id")
-    pipeline = load(config)
-    found = find(pipeline, small_tables(pipeline), event_id)
+    found = explain_chain(beside(config), event_id)
     console.explained(found, as_json)
     raise typer.Exit(1 if found["state"] == "unknown" else 0)
 

@@ -77,7 +77,9 @@ def _lines(error: ValidationError) -> Iterator[str]:
         yield f"  {field}: {message}{got}"
 
 
-_MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `path`; or `kind: kafka`"
+_MISSING_KIND = (
+    "is missing; write `kind: files`, and the glob of the files in `path`; or `kind: kafka`, `delta` or `pipeline`"
+)
 # What people ask for first, and how its records come to be read all the same.
 _NOT_READ = {
     ("kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
@@ -91,7 +93,6 @@ _NOT_READ = {
         "https",
     ): "a remote store is not read itself; mount it, or copy its files",
     (
-        "delta",
         "iceberg",
         "table",
         "jdbc",
@@ -117,7 +118,7 @@ def _without_tag(place: Sequence[str | int]) -> list[str | int]:
     return [*place[:at], *place[at + 1 :]] if at < len(place) and place[at] in _KINDS else list(place)
 
 
-_KINDS = ("files", "kafka")
+_KINDS = ("files", "kafka", "delta", "pipeline")
 
 
 def _no_such_field(place: Sequence[str | int]) -> str:
@@ -151,13 +152,13 @@ def absolute(path: str, base: Path) -> str:
 
 def clashes(pipeline: Pipeline) -> list[str]:
     """Places that are used for two things, or cannot be used, a line each; all paths absolute."""
-    paths = {
-        item.name: os.path.normpath(item.source.path) for item in pipeline.inputs if isinstance(item.source, Files)
-    }
+    paths = {item.name: _normal(item.source.path) for item in pipeline.inputs if not isinstance(item.source, Kafka)}
     root = Path(os.path.normpath(pipeline.root))
     found = [
-        f"lake: {pipeline.lake} lies inside the log folder of {name}.source.path {path}"
-        for name, path in paths.items()
+        f"lake: {pipeline.lake} lies inside the log folder of {item.name}.source.path {path}"
+        for item in pipeline.inputs
+        if isinstance(item.source, Files)
+        for path in (os.path.normpath(item.source.path),)
         if is_on_s3(pipeline.lake) == path.startswith("s3:")
         if Path(path).parent != Path("/") and _inside(root.parts, Path(path).parent.parts)
     ]
@@ -168,7 +169,18 @@ def clashes(pipeline: Pipeline) -> list[str]:
     topics = [(item.source.servers, item.source.topic) for item in pipeline.inputs if isinstance(item.source, Kafka)]
     if len(set(topics)) < len(topics):
         found.append(f"foreign.source.topic: both streams read {topics[0][1]}; give each a topic of its own")
+    found += [
+        f"{item.name}.source: is a table of this very pipeline, {path}; name another pipeline, or another table"
+        for item in pipeline.inputs
+        if not isinstance(item.source, (Files, Kafka))
+        for path in (paths[item.name],)
+        if path.startswith(f"{_normal(pipeline.root)}/")
+    ]
     return found
+
+
+def _normal(path: str) -> str:
+    return path.rstrip("/") if is_on_s3(path) else os.path.normpath(path)
 
 
 def _inside(parts: Sequence[str], pattern: Sequence[str]) -> bool:

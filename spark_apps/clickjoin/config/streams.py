@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 
 from clickjoin.config.csv import distinct, separates
 from clickjoin.config.kafka import Kafka
+from clickjoin.config.tables import Delta, OfPipeline
 from clickjoin.config.types import Duration, Logs, Strict
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import parse_path
@@ -139,7 +140,7 @@ PrimaryTime = Annotated[
 TIME_TAGS = ("name", "column", "lookback")
 
 
-AnySource = Annotated[Files | Kafka, Field(discriminator="kind")]
+AnySource = Annotated[Files | Kafka | Delta | OfPipeline, Field(discriminator="kind")]
 
 
 class Primary(Strict):

@@ -72,6 +72,12 @@ class RawLogs:
     def sources(self, pipeline: Pipeline, here: frozenset[str] = frozenset()) -> dict[str, Source]:
         """What to read in place of the pipeline's own logs, in the same format. `here`: see driver_reads."""
         fence, given = fence_of(pipeline), {item.name: getattr(self, item.role) for item in pipeline.inputs}
+        for item in pipeline.inputs:
+            if given[item.name] and item.source.kind != "files":
+                raise ConfigError(
+                    f"{item.name}: reads a table ({item.source.path}), and raw logs are files",
+                    remedy="Backfill the pipeline that reads them; what it adds to its output is read here",
+                )
         return {
             item.name: open_source(in_files(item.source, path), fence=fence, here=here) if path else Nothing()
             for item in pipeline.inputs

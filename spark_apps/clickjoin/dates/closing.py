@@ -68,7 +68,7 @@ def close(engine: Engine, day: Day, order: Order, report_line: Reporter) -> dict
         raise DateError(f"{day} lies in the future", remedy="Wait until it has begun")
     with ledger.held(engine.pipeline.root, day, engine.pipeline.close.lease, engine.clock):
         begun, micros = time.perf_counter(), int(engine.clock() * MICROS)
-        done, mark = Done(day), low_watermark(engine.pipeline, delta, min(engine.clock(), time.time()))
+        done, mark = Done(day), low_watermark(engine.pipeline, delta, min(engine.clock(), time.time()), day)
         if order.action == "rebuild":
             report_line(f"{day}: {done.add(rebuild(engine, day.span, micros))}")
         _fill(engine, day, done, report_line)

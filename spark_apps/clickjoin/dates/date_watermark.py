@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from clickjoin.chain.output_watermark import Upstream
+from clickjoin.config import OfPipeline
+from clickjoin.dates import ledger
 from clickjoin.dispatcher.journal import JournalReader
+from clickjoin.dispatcher.watermarks import BLIND
+from clickjoin.lake.readable import ReadableTables
+from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS
 from clickjoin.model.replica import RAW
 from clickjoin.model.split import Budget, Split
@@ -25,9 +31,9 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.config.inputs import Input
     from clickjoin.lake.delta_reader import DeltaReader
+    from clickjoin.model.span import Day
 
 _ALL = Budget(1 << 62, 1 << 62)
-_BLIND = ("unreadable", "missing")
 
 
 @dataclass(frozen=True)
@@ -38,37 +44,63 @@ class Watermark:
     why: str
 
 
-def low_watermark(pipeline: Pipeline, delta: DeltaReader, now: float | None = None) -> Watermark:
-    """The least of all streams', as the replica sees it that has come furthest."""
+def low_watermark(
+    pipeline: Pipeline, delta: DeltaReader, now: float | None = None, day: Day | None = None
+) -> Watermark:
+    """The least of all streams', as the replica sees it that has come furthest.
+
+    `day`: of which it is asked; a stream that is another pipeline's output is complete once that has closed it.
+    """
     now = time.time() if now is None else now
     names = [name for name in replicas(delta) if not name.startswith(RAW)]
     if not names:
         return Watermark(None, "no batch has ever been planned")
-    found = [_of_replica(pipeline, delta, name, now) for name in names]
+    found = [_of_replica(pipeline, delta, name, now, day) for name in names]
     known = [mark for mark in found if mark.time]
     return max(known, key=lambda mark: mark.time or datetime.min) if known else found[0]
 
 
-def _of_replica(pipeline: Pipeline, delta: DeltaReader, replica: str, now: float) -> Watermark:
+def _of_replica(pipeline: Pipeline, delta: DeltaReader, replica: str, now: float, day: Day | None) -> Watermark:
     state = JournalReader(delta, pipeline.pipeline, replica, "join").load()
     marks = []
     for item in pipeline.inputs:
         source, stream = open_source(item.source, keep=False), item.name
+        upstream = _of_upstream(item, day)  # before its versions are looked at: what it has closed is in them
         offsets = state.offsets.get(stream, {})
         plan = source.plan(offsets, _ALL)
-        blind = [problem for problem in plan.problems if problem.kind in _BLIND]
+        blind = [problem for problem in plan.problems if problem.kind in BLIND]
         if blind:
             return Watermark(None, f"{stream}: {blind[0].kind}: {blind[0].path}: {blind[0].detail}")
         under_way = state.unsettled.splits.get(stream, ()) if state.unsettled else ()
         unread = (*under_way, *plan.splits)
         if unread or plan.backlog_bytes:
             mark = _unread(pipeline, source, item, unread, now)
+        elif upstream:
+            mark = upstream
         else:
             touched = source.last_written(offsets)
             mark = _at_rest(pipeline, delta, stream, now, touched)
         marks.append(mark)
     blind_ = [mark for mark in marks if mark.time is None]
     return blind_[0] if blind_ else min(marks, key=lambda mark: mark.time or datetime.max)
+
+
+def _of_upstream(item: Input, day: Day | None) -> Watermark | None:
+    """How far the pipeline has come whose output a stream is: what it has closed is complete. None of other streams."""
+    if not isinstance(item.source, OfPipeline):
+        return None
+    name = item.source.name
+    if day is None:
+        mark = Upstream(item.source.root).watermark()
+        return Watermark(mark.time, f"{item.name}: {mark.why}")
+    try:
+        row = ledger.newest(ReadableTables(item.source.root)).get(day.date)
+    except LakeError as error:
+        return Watermark(None, f"{item.name}: {name}: {error}")
+    if row and row["state"] == "closed":
+        return Watermark(day.high, f"{item.name}: {name} has closed {day}")
+    why = f"there it is {row['state']}: {row['detail']}" if row else "nobody has tried to"
+    return Watermark(None, f"{item.name}: {name} has not closed {day} ({why})")
 
 
 def _unread(pipeline: Pipeline, source: Source, item: Input, splits: Sequence[Split], now: float) -> Watermark:

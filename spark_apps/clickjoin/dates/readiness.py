@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def readiness(pipeline: Pipeline, day: Day) -> dict[str, Any]:
     """Whether a date is complete: `ready`, `why`, and whether `late` (its limit, close.wait, is over). No Spark."""
     delta, now = DeltaReader(pipeline.root), careful_now(pipeline.root)
-    mark = low_watermark(pipeline, delta, now.timestamp())
+    mark = low_watermark(pipeline, delta, now.timestamp(), day)
     why = [] if mark.time and mark.time >= day.high else [f"not all of its input is read: {mark.why}"]
     if not why and pipeline.close.pending == "wait":
         waits = sum(day.low <= row["event_time"] < day.high for row in open_rows(delta))

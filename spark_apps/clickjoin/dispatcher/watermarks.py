@@ -12,7 +12,7 @@ from clickjoin.config.dates import Close
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import SourcePlan
 
-BLIND = ("unreadable", "missing")
+BLIND = ("unreadable", "missing", "not-begun")
 
 
 def stream_watermark(
@@ -30,7 +30,7 @@ def stream_watermark(
     to be read. A source that knows better says so in its plan.
     """
     own = plan.watermark
-    if own is None and not (plan.backlog_events or plan.backlog_bytes or _blind(plan)):
+    if own is None and plan.reckoned and not (plan.backlog_events or plan.backlog_bytes or _blind(plan)):
         at_rest = not plan.splits and now - last_written() >= close.idle_timeout
         reached = int(now * MICROS) if at_rest else newest
         own = None if reached is None else reached - int(close.max_out_of_orderness * MICROS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -17,6 +17,8 @@ from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from clickjoin.kernel.plain_lines import plain_lines
 
 _ROWS = 4096
 _BASE64 = "base64:"
@@ -37,11 +39,55 @@ def json_lines(file: Any) -> Iterator[bytes]:
     """
     with pq.ParquetFile(file, pre_buffer=False, coerce_int96_timestamp_unit="us") as source:
         for batch in source.iter_batches(_ROWS, use_threads=False):
-            rows = pa.table(_readable(batch))
-            try:
-                yield b"".join(map(_line, rows.to_pylist(maps_as_pydicts="lossy")))
-            except Exception:  # of one value: see which
-                yield b"".join(_line_of(rows.slice(at, 1)) for at in range(rows.num_rows))
+            yield b"".join(_row_by_row(batch, ()))  # offsets are bytes: what these are may never change
+
+
+def lines_of(batch: pa.RecordBatch, as_json: Sequence[str] = ()) -> list[bytes]:
+    """Some rows as such lines. `as_json`: columns of text that stand last, as the objects that they hold.
+
+    Text in them that is no object stays text; what only looks like one makes a line that is no JSON.
+    """
+    lines = plain_lines(batch, as_json)
+    return _row_by_row(batch, as_json) if lines is None else lines
+
+
+def _row_by_row(batch: pa.RecordBatch, as_json: Sequence[str]) -> list[bytes]:
+    rows = pa.table(_readable(batch))
+    try:
+        return [_spliced(row, as_json) for row in rows.to_pylist(maps_as_pydicts="lossy")]
+    except Exception:  # of one value: see which
+        return [_line_of(rows.slice(at, 1)) for at in range(rows.num_rows)]
+
+
+def _spliced(row: dict[str, Any], as_json: Sequence[str]) -> bytes:
+    last = {name: row[name] for name in as_json if name in row}
+    if not last:
+        return _line(row)
+    rest = {name: value for name, value in row.items() if name not in last}
+    more = b",".join(
+        json.dumps(name, ensure_ascii=False).encode() + b":" + (text.encode() if text else _value_text(value))
+        for name, value in last.items()
+        for text in (_object(value),)
+    )
+    return (_line(rest)[:-2] + b"," if rest else b"{") + more + b"}\n"
+
+
+def _value_text(value: Any) -> bytes:
+    """A value as it stands in a line."""
+    return _line({"": value})[4:-2]
+
+
+def _object(value: Any) -> str | None:
+    """Text that looks like a JSON object, on one line; None where it does not, or is none on several."""
+    if not isinstance(value, str) or not (value.startswith("{") and value.endswith("}")):
+        return None
+    if "\n" not in value and "\r" not in value:
+        return value
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    return value.replace("\n", " ").replace("\r", " ")  # no string of JSON holds one
 
 
 def _line_of(row: pa.Table) -> bytes:

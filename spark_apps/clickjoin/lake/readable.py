@@ -34,7 +34,7 @@ def readable(root: str, name: str) -> Iterator[None]:
     except ClickjoinError as error:
         raise missing(root, name) if isinstance(error, TableMissing) else error from error
     except (OSError, DeltaError, pa.ArrowException) as error:
-        raise _translated(root, name, _gist(str(error))) from error
+        raise _translated(root, name, gist(str(error))) from error
 
 
 class ReadableTables(DeltaReader):
@@ -73,7 +73,7 @@ def missing(root: str, name: str) -> LakeError:
 _MOUNT = "Mount it where Airflow's API server runs, or fix `lake` in the pipeline's file"
 
 
-def _gist(text: str) -> str:
+def gist(text: str) -> str:
     """What delta-rs or Arrow say, in a line: without colours, and the frames of code that it has no names for."""
     lines = [_COLOUR.sub("", line).strip(" ↳") for line in text.splitlines()]
     return " ".join(line for line in lines if line and not _FRAME.match(line))[:300]

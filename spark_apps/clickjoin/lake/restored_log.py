@@ -66,6 +66,11 @@ def go_on_after(delta: DeltaTables, name: str, old: str | None, now: datetime) -
     delta.forget(name)
 
 
+def is_filler(entry: bytes) -> bool:
+    """Whether an entry of a log stands for a version that a restore took away."""
+    return _FEATURE.encode() in entry[:1000]
+
+
 def _lines(*actions: dict[str, object]) -> bytes:
     return "".join(f"{json.dumps(action)}\n" for action in actions).encode()
 

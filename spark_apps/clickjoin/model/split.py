@@ -78,7 +78,7 @@ class Budget:
 class Problem:
     """Something about a source that people should know.
 
-    `kind`: unreadable | lost-tail | unfinished-line | unfinished-file | missing | rewritten |
+    `kind`: unreadable | lost-tail | unfinished-line | unfinished-file | missing | not-begun | rewritten |
     source-lost | not-committed.
     """
 
@@ -94,8 +94,8 @@ class SourcePlan:
     """What to read next and what is left. `offsets`: only those that changed. Backlog: what stays unplanned.
 
     `watermark`: the time (microseconds) before which no event is unread once these splits are, from a source that
-    knows it; where it is None it is reckoned (see dispatcher/watermarks.py). `lag`: how many records each partition
-    has left, by the path that people know it by, from a source that counts them.
+    knows it; where it is None it is reckoned (see dispatcher/watermarks.py), unless it is not to be (`reckoned`).
+    `lag`: how many records each partition has left, by the path that people know it by, from a source that counts them.
     """
 
     splits: tuple[Split, ...] = ()
@@ -105,3 +105,4 @@ class SourcePlan:
     problems: tuple[Problem, ...] = field(default=())
     watermark: int | None = None
     lag: Mapping[str, int] = field(default_factory=dict)
+    reckoned: bool = True

@@ -94,7 +94,7 @@ def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
 
 def _columns(pipeline: Pipeline) -> str:
     """What an id is made of; the names of CSV that no header gives are part of that."""
-    ids, columns = pipeline.foreign.event_id, pipeline.foreign.source.columns
+    ids, columns = pipeline.foreign.event_id, getattr(pipeline.foreign.source, "columns", None)
     return ", ".join(map(_plain, ids)) + (f" of {', '.join(map(_plain, columns))}" if columns else "")
 
 

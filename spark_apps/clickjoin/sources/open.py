@@ -13,6 +13,7 @@ from clickjoin.kernel.packed import BrokenFile
 from clickjoin.kernel.remote_file import Handle
 from clickjoin.model.errors import SourceError
 from clickjoin.model.places import is_on_s3
+from clickjoin.sources.delta.source import DeltaSource
 from clickjoin.sources.files.sample import header
 from clickjoin.sources.files.source import FilesSource, csv_form
 from clickjoin.sources.port import Source
@@ -43,6 +44,9 @@ def open_source(
         from clickjoin.sources.kafka.source import KafkaSource
 
         return KafkaSource(config, now=now, tasks=tasks, keep=keep, group=group)
+    if not isinstance(config, Files):
+        absent = "not-begun" if config.kind == "pipeline" else "missing"
+        return DeltaSource(config.path, start=config.start, as_json=config.json_columns, tasks=tasks, absent=absent)
     if is_on_s3(config.path):
         from clickjoin.sources.s3.source import S3Source
 
@@ -52,8 +56,8 @@ def open_source(
 
 def in_files(config: AnySource, path: str) -> Files:
     """The same records where they lie in files, which a glob names."""
-    if isinstance(config, Files):
-        return config.model_copy(update={"path": path})
+    if not isinstance(config, Kafka):
+        return config.model_copy(update={"path": path}) if isinstance(config, Files) else Files(kind="files", path=path)
     form = {"separator": config.separator, "columns": config.columns} if config.format == "csv" else {}
     return Files.model_validate({"kind": "files", "path": path, "format": "csv" if form else "jsonl", **form})
 

@@ -1,0 +1,168 @@
+"""A Delta table as a source: what each version of it added, on a local disk or on S3, whoever writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from clickjoin.kernel import table_rows
+from clickjoin.kernel.handshake import checked
+from clickjoin.kernel.read_lines import SCHEMA
+from clickjoin.kernel.table_rows import VERSION_BITS, RowFile, TableChunk, TablePiece, read_piece
+from clickjoin.kernel.types import RecordFn
+from clickjoin.lake.location import location
+from clickjoin.lake.table_changes import ChangeLog
+from clickjoin.model.errors import SourceError
+from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
+from clickjoin.sources.delta.planning import TableDraft
+from clickjoin.sources.delta.state import TablePosition, newest, pieces_of, rows_of
+from clickjoin.sources.port import Source
+from clickjoin.sources.sample import SAMPLE_RECORDS, Sample, sample_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from clickjoin.model.ids import RecordSpec
+
+_FEW = 50_000  # rows: one task reads them
+
+
+class DeltaSource(Source):
+    """The rows of the Delta table at a path. `start`: earliest, latest or a version; `as_json`: columns of JSON text;
+    `absent`: the kind of problem that a table is which was never there.
+
+    A record's offset is its version times 2^32, and its number among the rows that the version added.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        start: str | int = "earliest",
+        as_json: Sequence[str] = (),
+        tasks: int = 8,
+        absent: str = "missing",
+    ) -> None:
+        self._path, self._start, self._as_json, self._tasks = path, start, tuple(as_json), tasks
+        self._log, self._absent = ChangeLog(path), absent
+
+    def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
+        """The rows of the versions after the last that was planned, up to the budget."""
+        return TableDraft(self._path, self._log, self._start, budget, self._absent).make(newest(offsets))
+
+    def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
+        """Records of the splits, read by this process. See Source."""
+        batches = (batch for chunk in self._chunks(splits) for batch in read_piece(chunk, spec))
+        return pa.Table.from_batches(batches, schema=SCHEMA)
+
+    def read_through(
+        self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec, each: RecordFn, ddl: str
+    ) -> DataFrame:
+        """What `each` makes of the records that the workers read. See Source."""
+        work = _spread(self._chunks(splits), self._tasks)
+        frame = spark.range(0, len(work), 1, len(work))
+        return frame.mapInArrow(checked(table_rows.reader(work, spec, each)), ddl)
+
+    def read_again(self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
+        """The same as one table. Errors: SourceError where what was moved cannot be known from what is new any more."""
+        if any(self._gone(piece.former) for split in splits for piece in pieces_of(split)):
+            raise SourceError(f"{self._path}: the former files of a rewritten version were cleaned away")
+        return self.read_here(splits, spec)
+
+    def lost(self, splits: Sequence[Split]) -> dict[str, str]:
+        """Planned splits of which a file, or a version, is gone: partition to reason."""
+        found = {}
+        for split in splits:
+            for piece in pieces_of(split):
+                gone = self._gone(piece.files)
+                if piece.lost or gone:
+                    found[split.partition] = piece.lost or f"{self._path}/{gone[0]} was cleaned away"
+        return found
+
+    def resume(self, last: LastRecord) -> SourceOffset | None:
+        """The offset just after a record that has landed: its version and row are in it."""
+        facts = self._log.facts(again=True)
+        if facts is None or facts.table_id != last.partition:
+            return None
+        version, row = last.offset >> VERSION_BITS, (last.offset & ((1 << VERSION_BITS) - 1)) + 1
+        if (entry := self._log.entry(version)) is None or entry.rewrites or row > sum(f.rows for f in entry.added):
+            return None  # of a first reading of the whole table, or gone: it is read again, and repeats drop out
+        mark = self._log.mark(version - 1) or ""
+        return TablePosition(last.partition, 0, version, row, read=version - 1, mark=mark, at=entry.at).to_offset()
+
+    def last_written(self, offsets: Mapping[str, SourceOffset]) -> float:
+        """When the newest version that was read was committed, in seconds since 1970; 0 where none was."""
+        return max((offset.payload["at"] for offset in offsets.values()), default=0)
+
+    def sample(self, splits: Sequence[Split], spec: RecordSpec, most: int = SAMPLE_RECORDS) -> Sample:
+        """A look at up to `most` records of some splits, here and now."""
+        rows: list[Mapping[str, object]] = []
+        for chunk in self._chunks(splits):
+            if len(rows) < most:
+                some = table_rows.read_piece(_first(chunk, most - len(rows)), spec)
+                rows += [row for batch in some for row in batch.to_pylist()]
+        return sample_of(rows[:most])
+
+    def first_times(self, splits: Sequence[Split], spec: RecordSpec) -> dict[str, int | None]:
+        """The least event time (microseconds) of what is unread, by the split's path; None where there is none."""
+        found: dict[str, int | None] = {}
+        for split in splits:
+            times = self.read_here([split], spec)["event_time"].cast(pa.int64()).drop_null().to_pylist()
+            known = [time for time in (min(times, default=None), found.get(split.path)) if time is not None]
+            found[split.path] = min(known, default=None)
+        return found
+
+    def _gone(self, files: Iterable[RowFile]) -> list[str]:
+        """Files that are not there. Errors: SourceError where the table's folder cannot be seen at all."""
+        folder = location(self._path)
+        gone = [file.path for file in files if folder.stored(file.path) is None]
+        if gone:
+            self._require_seen()
+        return gone
+
+    def _require_seen(self) -> None:
+        if not self._log.is_there():
+            raise SourceError(f"{self._path}: its log cannot be seen", remedy="Mount the folder, or restore the table")
+
+    def _chunks(self, splits: Sequence[Split]) -> list[TableChunk]:
+        if splits:
+            self._require_seen()  # what is not there then has been cleaned away, and is not just out of reach
+        return [
+            TableChunk(self._path, split.partition, piece, self._as_json)
+            for split in splits
+            for piece in pieces_of(split)
+        ]
+
+
+def _first(chunk: TableChunk, most: int) -> TableChunk:
+    piece = chunk.piece
+    if piece.former or piece.changes:
+        return chunk
+    return chunk._replace(piece=piece._replace(end=min(piece.end, piece.begin + most)))
+
+
+def _spread(chunks: Sequence[TableChunk], most: int) -> list[list[TableChunk]]:
+    """At most so many tasks of about equal rows, in order; large files are cut."""
+    total = sum(rows_of(chunk.piece) for chunk in chunks)
+    count = max(min(most, -(-total // _FEW)), 1)
+    target = -(-total // count) or 1
+    tasks: list[list[TableChunk]] = [[] for _ in range(count)]
+    done = 0
+    for chunk in chunks:
+        for part in _parts(chunk, target):
+            tasks[min((done + rows_of(part.piece) // 2) // target, count - 1)].append(part)
+            done += rows_of(part.piece)
+    return [task for task in tasks if task]
+
+
+def _parts(chunk: TableChunk, target: int) -> list[TableChunk]:
+    piece: TablePiece = chunk.piece
+    rows = rows_of(piece)
+    if piece.former or piece.changes or piece.lost or rows <= target:
+        return [chunk]
+    pieces = round(rows / target)
+    edges = [piece.begin + rows * at // pieces for at in range(pieces + 1)]
+    return [chunk._replace(piece=piece._replace(begin=low, end=high)) for low, high in pairwise(edges)]
