@@ -161,7 +161,7 @@ def test_secrets_are_made_once_and_private(made: Path) -> None:
     files = {file.name: file.read_text() for file in made.iterdir()}
     assert set(files) == {
         "postgres.env", "spark.env", "client.env", "airflow.env", "cluster.env", "s3.env", "lake.env",
-        "redis.env", "celery.env",
+        "redis.env", "celery.env", "kustomization.yaml",
     }  # fmt: skip
     assert {stat.S_IMODE(file.stat().st_mode) for file in made.iterdir()} == {0o600}
     assert make_secrets.main(made) == 0

@@ -109,10 +109,10 @@ class DeltaReader:
             return
         if table is not None:
             table.update_incremental()
-        elif is_on_s3(self._root) and not self._options:
+        elif is_on_s3(self._root):
             self._open[name] = S3Table(self.path(name), lambda: self.require_same())
         else:
-            self._open[name] = DeltaTable(self.path(name), storage_options=self._options)
+            self._open[name] = DeltaTable(self.path(name))
         self.require_same()
 
     def _bring_forward(self, name: str) -> bool:
@@ -177,7 +177,7 @@ class DeltaReader:
         return newest if newest.version() == version else DeltaTable(self.path(name), version, self._options)
 
     def latest_txn_version(self, name: str, app_id: str) -> int:
-        """Highest `txnVersion` that a table holds of one `txnAppId`; -1 if none."""
+        """Newest `txnVersion` that a table holds of one `txnAppId`; -1 if none."""
         return self._settled(self.open(name), name, app_id)
 
     def _settled(self, table: DeltaTable, name: str, app_id: str) -> int:

@@ -73,7 +73,7 @@ class LogState:
     def take(self, action: Mapping[str, Any]) -> None:
         """Take in one action of an entry or a checkpoint."""
         if txn := action.get("txn"):
-            self.txns[txn["appId"]] = max(int(txn["version"]), self.txns.get(txn["appId"], -1))
+            self.txns[txn["appId"]] = int(txn["version"])  # the last one holds, as to Delta: dates are released so
         if meta := action.get("metaData"):
             self.table_id, self.settings = meta["id"], dict(meta["configuration"] or ())
 

@@ -22,7 +22,7 @@ class TxnLog:
         self._state, self._version = LogState(), -1
 
     def latest(self, table: DeltaTable, app_id: str) -> int | None:
-        """Highest `txnVersion` of one `txnAppId` at the version of an opened table, or later; None if it has none."""
+        """Newest `txnVersion` of one `txnAppId` at the version of an opened table, or later; None if it has none."""
         version = int(table.version())
         if (self._version < 0 or not self._follow(version)) and not self._read(version):
             found = table.transaction_version(app_id)  # a damaged log: delta-rs says what can be made of it
