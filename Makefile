@@ -81,16 +81,16 @@ cluster-test: setup s3 ## Join CLICKS=1000000 from LOGS=s3 (or local) on a clust
 celery-test: setup ## Kill each part of an Airflow on PostgreSQL and Celery while its DAGs join: minutes
 	$(BRIEF) $(RUN) -m pytest -q -s tests/airflow/celery
 
+# On a Docker engine that answers, or, as root, on one of its own; base images come from a registry or are made of Debian's packages.
+compose-test: setup ## Start both sets of containers on a Docker engine, join the shipped logs, kill parts: half an hour
+	$(RUN) -m pytest -q -s -x tests/compose
+
 # What takes longer than `make test` may: topics through every crash, and kills of the broker.
 kafka-test: setup ## Run every test of Kafka against a real broker (CLICKJOIN_KILLS=30: so many kills of it)
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/kafka
 
 k8s: setup ## Check infra/k8s: schemas, kustomize (built by Go), and Spark's driver with executors by its Kubernetes master
 	$(BRIEF) CLICKJOIN_K8S=all $(RUN) -m pytest -q tests/unit/test_k8s.py tests/unit/test_k8s_built.py tests/k8s
-
-# On a Docker engine that answers, or, as root, on one of its own; base images come from a registry or are made of Debian's packages.
-compose-test: setup ## Start both sets of containers on a Docker engine, join the shipped logs, kill parts: half an hour
-	$(RUN) -m pytest -q -s tests/compose
 
 wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/
 	@$(RUN) -m wheels
