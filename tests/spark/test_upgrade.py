@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -33,11 +34,19 @@ SHARED = {"clicks": 60, "queries": 30, "files": 1, "payload": 0, "duration": 60.
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> Pipeline:
+def old(tmp_path: Path, lakes: Path | None) -> Pipeline:
     """See tests/unit/test_table_format.py. Its logs lie elsewhere now, so all are read once more, as repeats."""
     with tarfile.open(OLD) as archive:
         archive.extractall(tmp_path, filter="data")
-    return load(tmp_path / "clicks.yaml")
+    file = tmp_path / "clicks.yaml"
+    if lakes:
+        shutil.move(tmp_path / "lake", lakes / tmp_path.name)
+        file.write_text(file.read_text().replace("lake: lake", f"lake: s3://{lakes.name}/{tmp_path.name}"))
+    return load(file)
+
+
+def _logs(pipeline: Pipeline) -> Path:
+    return Path(pipeline.foreign.source.path).parents[1]
 
 
 def _wanted(logs: Path) -> set[str]:
@@ -56,7 +65,7 @@ def _joined(pipeline: Pipeline) -> Counter[str]:
 
 def _more(pipeline: Pipeline, name: str, seed: int) -> None:
     """Further traffic, beside the logs that are there."""
-    logs = Path(pipeline.lake).parent / "logs"
+    logs = _logs(pipeline)
     start = parse_moment(f"2026-11-20T1{seed}:00Z")
     generate(logs.parent / name, Traffic(**SHARED, seed=seed, start=start))
     for side in ("queries", "clicks"):
@@ -65,7 +74,7 @@ def _more(pipeline: Pipeline, name: str, seed: int) -> None:
 
 
 def test_joined_on_before_and_after_the_upgrade(spark: SparkSession, old: Pipeline) -> None:
-    logs = Path(old.lake).parent / "logs"
+    logs = _logs(old)
     first = _wanted(logs)
     assert _joined(old) == dict.fromkeys(first, 1)
     _more(old, "second", 1)
@@ -95,4 +104,4 @@ def test_a_registry_that_is_rebuilt_is_of_the_lakes_format(spark: SparkSession, 
     assert set(formats(old.root).values()) == {FORMAT if upgraded else FIRST}
     engine = Engine(spark, old)
     engine.drain(lambda _: None)
-    assert _joined(old) == dict.fromkeys(_wanted(Path(old.lake).parent / "logs"), 1)
+    assert _joined(old) == dict.fromkeys(_wanted(_logs(old)), 1)
