@@ -13,10 +13,10 @@ RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT DATABASE EXECUTOR SCHEDULERS WORKERS BROKER
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
+.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test compose-test kafka-test k8s chaos slow-disk matrix simulate wheels wheels-test bench bench-quick demo docs secrets clean
 
 help: ## Say what can be made
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 python:
 	@$(PYTHON) -c '' 2>/dev/null || \
@@ -88,6 +88,17 @@ cluster-test: setup s3 ## Join CLICKS=1000000 from LOGS=s3 (or local) on a clust
 
 celery-test: setup ## Kill each part of an Airflow on PostgreSQL and Celery while its DAGs join: minutes
 	$(BRIEF) $(RUN) -m pytest -q -s tests/airflow/celery
+
+# On a Docker engine that answers, or, as root, on one of its own; base images come from a registry or are made of Debian's packages.
+compose-test: setup ## Start both sets of containers on a Docker engine, join the shipped logs, kill parts: half an hour
+	$(RUN) -m pytest -q -s -x tests/compose
+
+# What takes longer than `make test` may: topics through every crash, and kills of the broker.
+kafka-test: setup ## Run every test of Kafka against a real broker (CLICKJOIN_KILLS=30: so many kills of it)
+	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/kafka
+
+k8s: setup ## Check infra/k8s: schemas, kustomize (built by Go), and Spark's driver with executors by its Kubernetes master
+	$(BRIEF) CLICKJOIN_K8S=all $(RUN) -m pytest -q tests/unit/test_k8s.py tests/unit/test_k8s_built.py tests/k8s
 
 wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/
 	@$(RUN) -m wheels

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import shutil
 import sys
@@ -20,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from benchmarks.store import Request, lake_at
+from benchmarks.store import Place, Request, lake_at
 from bootstrap import ROOT, Problem
 from clickjoin.config import load
 from clickjoin.engine import Engine
@@ -32,11 +33,12 @@ from demo.running import write_pipeline
 
 _MILLION = {"PUT": 5.0, "LIST": 5.0, "GET": 0.4, "HEAD": 0.4, "DELETE": 0.0}  # dollars, S3 in us-east-1
 _MONTH = 86_400 * 30.4  # seconds
+_PIPELINE = "pipelines/requests.yaml"
 _ROWS = 400  # queries of a batch; a fifth as many clicks
 
 
 class Batch(NamedTuple):
-    """One batch: seconds, those of its steps, and the requests that were sent in it."""
+    """One batch, or part of a start: seconds, those of its steps, and the requests that were sent in it."""
 
     seconds: float
     steps: dict[str, float]
@@ -77,7 +79,7 @@ class Logs:
 @contextmanager
 def steady(folder: Path, lake: str) -> Iterator[tuple[Engine, Logs]]:
     """An engine on a session of its own, and the logs that it reads."""
-    logs, pipeline = Logs(folder / "logs"), folder / "pipelines/requests.yaml"
+    logs, pipeline = Logs(folder / "logs"), folder / _PIPELINE
     write_pipeline(
         pipeline, lake, logs.folder / "queries/*.jsonl", logs.folder / "clicks/*.jsonl",
         registry={"retention": "3d", "bucket": "1h", "shards": 4},
@@ -124,19 +126,66 @@ def report(batches: Sequence[Batch], delay: float, whole: bool) -> None:
     )
 
 
+def begin(folder: Path, spark_is_there: Any, moments: Any) -> None:
+    """Start as a process of the join does, and run a batch; sends when each part was done (`time.monotonic`)."""
+    pipeline = load(folder / _PIPELINE)
+    spark = in_process("2", "1g", s3=True)
+    try:
+        spark.range(1).collect()
+        spark_is_there.set()
+        done = [time.monotonic()]
+        engine = Engine(spark, pipeline)
+        done.append(time.monotonic())
+        if engine.join_once() is None:
+            raise Problem("there was nothing to join")
+        moments.send([*done, time.monotonic()])
+    finally:
+        spark.stop()
+
+
+def start(folder: Path, place: Place, delay: float, whole: bool) -> None:
+    """Print what a new process asks for. Errors: Problem where it fails."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    ready = context.Event()
+    place.slow(delay)
+    process = context.Process(target=begin, args=(folder, ready, theirs))
+    process.start()
+    ready.wait(120)
+    place.sent()
+    process.join(300)
+    if process.exitcode or not ours.poll():
+        raise Problem(f"the new process ended with {process.exitcode}")
+    begun, opened, joined = ours.recv()
+    sent = place.sent()
+    for what, since, until in (("opened", begun, opened), ("first batch", opened, joined)):
+        part = Batch(until - since, {}, [one for one in sent if since <= one.at < until])
+        for request in sorted(part.requests, key=lambda one: one.at) if whole else ():
+            print(f"{1000 * (request.at - since):8.0f} ms  {request.method:5} {request.path}")
+        kinds = ", ".join(f"{k} {n}" for k, n in sorted(Counter(one.method for one in part.requests).items()))
+        print(f"{what}: {part.seconds:.2f} s, {len(part.requests)} requests ({kinds}), it waits "
+              f"{part.rounds(delay):.0f} times {delay} s")  # fmt: skip
+
+
 def main(arguments: list[str]) -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.requests", description="Requests of a batch on S3")
     parser.add_argument("--delay", type=float, default=0.03, help="seconds more for each request (%(default)s)")
     parser.add_argument("--warm", type=int, default=12, help="batches before those that count (%(default)s)")
     parser.add_argument("--batches", type=int, default=10, help="batches that count (%(default)s)")
-    parser.add_argument("--all", action="store_true", help="print each request of the last batch")
+    parser.add_argument("--all", action="store_true", help="print each request of the last batch, or of the start")
+    parser.add_argument("--start", action="store_true", help="those of a new process, in place of a steady one's")
     chosen = parser.parse_args(arguments)
     folder = ROOT / ".run/benchmarks" / f"requests-{os.getpid()}"
     try:
-        with lake_at("s3", folder, chosen.delay) as place, steady(folder, place.lake) as (engine, logs):
-            measure(engine, logs, place.sent, chosen.warm)
-            report(measure(engine, logs, place.sent, chosen.batches), chosen.delay, chosen.all)
+        with lake_at("s3", folder, 0.0 if chosen.start else chosen.delay) as place:
+            with steady(folder, place.lake) as (engine, logs):
+                measure(engine, logs, place.sent, chosen.warm)
+                if not chosen.start:
+                    report(measure(engine, logs, place.sent, chosen.batches), chosen.delay, chosen.all)
+            if chosen.start:
+                logs.grow()
+                start(folder, place, chosen.delay, chosen.all)
     except Problem as problem:
         print(f"clickjoin: {problem}", file=sys.stderr)
         return 1

@@ -30,13 +30,14 @@ class Request(NamedTuple):
 class Place(NamedTuple):
     """The lake as a pipeline's file names it, the folder its files are seen in, and requests sent, by their kind.
 
-    `sent`: the requests themselves, since it was called last.
+    `sent`: the requests themselves, since it was called last; `slow`: have each take so many seconds longer from now.
     """
 
     lake: str
     folder: Path
     requests: Callable[[], Counter[str]]
     sent: Callable[[], list[Request]] = list
+    slow: Callable[[float], None] = lambda _: None
 
 
 @contextmanager
@@ -61,8 +62,12 @@ def lake_at(kind: str, folder: Path, delay: float) -> Iterator[Place]:
             ours.send("sent")
             return [Request(*one) for one in ours.recv()]
 
+        def slow(seconds: float) -> None:
+            ours.send(seconds)
+            ours.recv()
+
         try:
-            yield Place(store.lake, store.folder, requests, sent)
+            yield Place(store.lake, store.folder, requests, sent, slow)
         finally:
             proxy.kill()
 
@@ -76,7 +81,8 @@ def _serve(server: int, delay: float, asked: Connection) -> None:
         with lock:
             counts[kind] += 1
             sent.append((time.monotonic(), kind, path))
-        time.sleep(delay)
+            wait = delay
+        time.sleep(wait)
 
     proxy = Proxy(server)
     proxy.mood = mood
@@ -84,6 +90,8 @@ def _serve(server: int, delay: float, asked: Connection) -> None:
     while True:
         what = asked.recv()
         with lock:
-            asked.send(dict(counts) if what == "counts" else list(sent))
+            if isinstance(what, float):
+                delay = what
+            asked.send({"counts": dict(counts), "sent": list(sent)}.get(what))
             if what == "sent":
                 sent.clear()

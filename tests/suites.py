@@ -21,6 +21,7 @@ SERVERS = (
     "tests/airflow/celery",
     "tests/faults",
     "tests/s3",
+    "tests/kafka",
     "tests/cluster",
 )
 FIRST = (
@@ -28,6 +29,7 @@ FIRST = (
     ("tests/airflow/site",),
     ("tests/faults",),
     ("tests/s3",),
+    ("tests/kafka",),
     ("tests/cluster",),
     ("tests/airflow/real",),
     ("tests/airflow/wheels",),

@@ -18,6 +18,8 @@ from .once import fingerprint, stamp, stamped
 LOCK, IVY = INFRA / "jars.lock", INFRA / "ivy.xml"
 # What a lake on S3 needs besides. In a folder of its own: Spark is given these only where S3 is asked for.
 S3_LOCK, S3_IVY, S3_JARS = INFRA / "jars-s3.lock", INFRA / "ivy-s3.xml", JARS / "s3"
+# A broker for tests and the demo: Spark needs none of these.
+KAFKA_LOCK, KAFKA_IVY, KAFKA_JARS = INFRA / "jars-kafka.lock", INFRA / "ivy-kafka.xml", JARS / "kafka"
 
 
 @dataclass(frozen=True)

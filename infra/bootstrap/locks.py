@@ -24,7 +24,7 @@ def write() -> None:
         raise Problem("make lock needs the uv of .venv: run make setup first")
     for source, lock in RESOLVED.items():
         _resolve(source, lock)
-    for ivy, locked in ((jars.IVY, jars.LOCK), (jars.S3_IVY, jars.S3_LOCK)):
+    for ivy, locked in ((jars.IVY, jars.LOCK), (jars.S3_IVY, jars.S3_LOCK), (jars.KAFKA_IVY, jars.KAFKA_LOCK)):
         with tempfile.TemporaryDirectory() as folder:
             jars.retrieve(Path(folder), ivy)
             files = {name: Path(folder, jars.Jar(name, "").file) for name in coordinates(ivy)}

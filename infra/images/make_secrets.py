@@ -1,6 +1,7 @@
 """Write the env files with passwords and keys that docker-compose*.yml read into `.run/compose`, once.
 
-infra/k8s makes its Secrets of the same files.
+infra/k8s makes its Secrets of the same files, by a kustomization.yaml beside them: kustomize reads no file outside of a
+folder that has one.
 """
 
 from __future__ import annotations
@@ -93,6 +94,16 @@ TOGETHER = {
 }
 
 
+def kustomization() -> str:
+    """For kustomize: a Secret of each file, by the file's name. Spark's settings name two, so names have no hash."""
+    names = [Path(name).stem for together in TOGETHER for name in together]
+    secrets_of = "".join(f"  - {{name: {name}, envs: [{name}.env]}}\n" for name in names)
+    return (
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+        f"generatorOptions: {{disableNameSuffixHash: true}}\nsecretGenerator:\n{secrets_of}"
+    )
+
+
 def _line(text: str) -> str:
     """Text as one line, as env files want it."""
     return base64.b64encode(text.encode()).decode()
@@ -108,10 +119,11 @@ def main(folder: Path = FOLDER) -> int:
         return 1
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
-    for name, values in made:
+    texts = [(name, "".join(f"{key}={value}\n" for key, value in values.items())) for name, values in made]
+    for name, text in [*texts, ("kustomization.yaml", kustomization())]:
         handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
-            file.writelines(f"{key}={value}\n" for key, value in values.items())
+            file.write(text)
     print(f"secrets are in {folder}; the UI's user is admin, its password is in airflow.env")
     return 0
 

@@ -3,11 +3,14 @@
 # Spark's Kubernetes master starts it. CLICKJOIN_SPARK_SECRET: what all parts and the driver know; others are refused.
 set -eu
 umask 077
-export SPARK_CONF_DIR=/run/clickjoin/spark SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-/scratch}"
-export SPARK_DAEMON_MEMORY="${SPARK_DAEMON_MEMORY:-256m}"
-mkdir -p "$SPARK_CONF_DIR"
-if [ -n "${CLICKJOIN_SPARK_SECRET:-}" ]; then
-  printf 'spark.authenticate true\nspark.authenticate.secret %s\n' "$CLICKJOIN_SPARK_SECRET" > "$SPARK_CONF_DIR/spark-defaults.conf"
+settings=/run/clickjoin/spark
+export SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-/scratch}" SPARK_DAEMON_MEMORY="${SPARK_DAEMON_MEMORY:-256m}"
+if [ "${1:-}" != executor ]; then
+  export SPARK_CONF_DIR=$settings
+  mkdir -p $settings
+  if [ -n "${CLICKJOIN_SPARK_SECRET:-}" ]; then
+    printf 'spark.authenticate true\nspark.authenticate.secret %s\n' "$CLICKJOIN_SPARK_SECRET" > $settings/spark-defaults.conf
+  fi
 fi
 unset CLICKJOIN_SPARK_SECRET
 deploy=org.apache.spark.deploy
@@ -19,9 +22,26 @@ case "${1:-}" in
     exec "$SPARK_HOME/bin/spark-class" $deploy.worker.Worker --webui-port 8081 --work-dir /scratch/work \
       --cores "$CLICKJOIN_WORKER_CORES" --memory "$CLICKJOIN_WORKER_MEMORY" "$CLICKJOIN_SPARK_MASTER" ;;
   executor)
-    mapfile -t options < <(env | sed -n 's/^SPARK_JAVA_OPT_[0-9]*=//p')
-    exec java "${options[@]}" -Xms"$SPARK_EXECUTOR_MEMORY" -Xmx"$SPARK_EXECUTOR_MEMORY" \
-      -cp "${SPARK_CLASSPATH:-}:$SPARK_HOME/jars/*:${SPARK_DIST_CLASSPATH:-}" \
+    # Spark numbers the JVM's options from 0; one may hold blanks or line ends.
+    options=()
+    for ((i = 0; ; i++)); do
+      name=SPARK_JAVA_OPT_$i
+      [ -n "${!name+set}" ] || break
+      options+=("${!name}")
+    done
+    # What `spark.authenticate.secret.file` is to Spark's driver: executors read that setting only after they were let in.
+    if [ -n "${CLICKJOIN_SPARK_SECRET_FILE:-}" ]; then
+      _SPARK_AUTH_SECRET=$(base64 -w 0 "$CLICKJOIN_SPARK_SECRET_FILE")
+      export _SPARK_AUTH_SECRET
+    fi
+    # Settings that Spark mounts come first, then what the user names, Spark itself, what is in the image besides.
+    path=
+    for part in "${SPARK_CONF_DIR:-}" "${HADOOP_CONF_DIR:-}" "${SPARK_CLASSPATH:-}" "$SPARK_HOME/jars/*" \
+                "${SPARK_EXTRA_CLASSPATH:-}" "${SPARK_DIST_CLASSPATH:-}"; do
+      [ -z "$part" ] || path=$path${path:+:}$part
+    done
+    exec "${JAVA_HOME:+$JAVA_HOME/bin/}java" "${options[@]}" -Xms"$SPARK_EXECUTOR_MEMORY" -Xmx"$SPARK_EXECUTOR_MEMORY" \
+      -cp "$path" \
       org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend \
       --driver-url "$SPARK_DRIVER_URL" --executor-id "$SPARK_EXECUTOR_ID" --cores "$SPARK_EXECUTOR_CORES" \
       --app-id "$SPARK_APPLICATION_ID" --hostname "$SPARK_EXECUTOR_POD_IP" \

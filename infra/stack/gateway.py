@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -14,11 +13,10 @@ from pathlib import Path
 from bootstrap import Problem, jars
 from bootstrap.once import exclusive
 
-from . import ports
+from . import built, ports
 
 VERSION = "v1.8.0"
-_MODULE = f"github.com/versity/versitygw/cmd/versitygw@{VERSION}"
-_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "clickjoin")
+_PACKAGE = "github.com/versity/versitygw/cmd/versitygw"
 
 
 class NoGateway(Problem):
@@ -27,20 +25,10 @@ class NoGateway(Problem):
 
 def build() -> Path:
     """The program, built by Go where it has not been yet. Errors: NoGateway."""
-    program = _CACHE / f"versitygw-{VERSION}"
-    if program.is_file():
-        return program
-    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
-    if not go:
-        raise NoGateway(f"no Go on this machine, which builds {_MODULE}")
-    beside = _CACHE / f".building-{os.getpid()}"
-    env = os.environ | {"GOBIN": str(beside), "GOFLAGS": "-buildvcs=false -mod=mod"}
-    done = subprocess.run([go, "install", _MODULE], env=env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NoGateway(f"{_MODULE} could not be built: {done.stderr[-300:]}")
-    (beside / "versitygw").replace(program)
-    shutil.rmtree(beside)
-    return program
+    try:
+        return built.program("versitygw", _PACKAGE, VERSION)
+    except Problem as error:
+        raise NoGateway(str(error)) from error
 
 
 @contextmanager

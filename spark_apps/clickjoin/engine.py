@@ -74,11 +74,11 @@ class Engine:
         self.pipeline = pipeline = with_types(pipeline, self.lake.delta)  # by now those of the table
         self.adapter = adapter_of(pipeline)
         now = time.time if clock else LakeClock(pipeline.root)  # files' own times are set by no clock that is given
-        tasks = pipeline.batch.parallelism
+        tasks, group = pipeline.batch.parallelism, f"{pipeline.pipeline}-{self.replica}"
         self.sources: dict[str, Source] = dict(
             sources
             or {
-                item.name: open_source(item.source, now=now, tasks=tasks, here=item.source.path in here)
+                item.name: open_source(item.source, now=now, tasks=tasks, here=here, group=group)
                 for item in pipeline.inputs
             }
         )

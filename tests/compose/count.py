@@ -1,54 +1,61 @@
 """What the containers have joined, counted from outside: `python -m tests.compose.count [SECONDS]`.
 
 Shares no code with the product: the clicks are those of infra/data/zozo, the lake is read by delta-rs at the port that
-the S3 server has on this machine. Exit code 0 once each click is joined exactly once; else 1 after so many seconds.
+the S3 server has on this machine. Exit code 0 once each click is joined exactly once, to the impression that it names;
+else 1 after so many seconds.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from tests.compose.more_logs import shipped
+
 ROOT = Path(__file__).resolve().parents[2]
+Pairs = Counter[tuple[str, str]]
 
 
-def options(port: int = 7070) -> dict[str, str]:
+def options(port: int = 7070, root: Path = ROOT) -> dict[str, str]:
     """How delta-rs reaches the store from this machine."""
-    lines = (ROOT / ".run/compose/lake.env").read_text().splitlines()
+    lines = (root / ".run/compose/lake.env").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines) | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
 
 
-def wanted() -> Counter[str]:
-    """The ids of all clicks."""
-    files = sorted((ROOT / "infra/data/zozo/clicks").iterdir())
-    return Counter(json.loads(line)["event_id"] for file in files for line in file.read_text().splitlines())
-
-
-def joined(store: dict[str, str]) -> Counter[str]:
-    """The ids of the joined rows, as often as they are there; none before there is a table."""
+def joined(table: str, store: dict[str, str] | None = None) -> Pairs:
+    """Click and impression of each joined row, as often as they are there; none before there is a table."""
     try:
-        table = DeltaTable("s3://lake/zozo/joined", storage_options=store)
+        rows = DeltaTable(table, storage_options=store).to_pyarrow_table(columns=["event_id", "primary_id"])
     except (DeltaError, OSError):
         return Counter()
-    return Counter(table.to_pyarrow_table(columns=["event_id"])["event_id"].to_pylist())
+    return Counter(zip(rows["event_id"].to_pylist(), rows["primary_id"].to_pylist(), strict=True))
+
+
+def counted(find: Callable[[], Pairs], wanted: Iterable[tuple[str, str]], seconds: float) -> bool:
+    """Look until each is joined exactly once, in time. What is there twice or should not be there ends it at once."""
+    until, all_of_them, said = time.monotonic() + seconds, Counter(wanted), ""
+    while True:
+        found = find()
+        wrong = (found - all_of_them).total()
+        line = f"{(found & all_of_them).total()} of {all_of_them.total()} clicks joined, {wrong} too many"
+        if line != said:
+            print(line, flush=True)
+        said = line
+        if found == all_of_them or wrong or time.monotonic() > until:
+            return found == all_of_them
+        time.sleep(5)
 
 
 def main(seconds: float) -> int:
     """Look until all is joined."""
-    until, all_of_them, store = time.monotonic() + seconds, wanted(), options()
-    while True:
-        found = joined(store)
-        wrong = sum((found - all_of_them).values())
-        print(f"{sum(found.values())} of {sum(all_of_them.values())} clicks joined, {wrong} too many", flush=True)
-        if found == all_of_them or wrong or time.monotonic() > until:
-            return 0 if found == all_of_them else 1
-        time.sleep(5)
+    store = options()
+    return 0 if counted(lambda: joined("s3://lake/zozo/joined", store), shipped(), seconds) else 1
 
 
 if __name__ == "__main__":

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from clickjoin.config import Pipeline, load
-from clickjoin.lake import DeltaTables
-from clickjoin.lake.probe import fault_on_s3
-from clickjoin.lake.snapshot_files import PinnedTables, look
-from clickjoin.lake_setup import initialise
-from clickjoin.model.ids import moment
-from clickjoin.model.stores import declare
-from clickjoin.schemas.arrow import arrow_schema
-from clickjoin_airflow import pipelines
-from clickjoin_airflow.status.pipeline_view import PipelineView
 from stack.gateway import Gateway
 from tests.oracle import examine
+from tests.s3.sections import read_pages, work_on
 
 ROOT = Path(__file__).parents[2]
 BUCKET = "sections"
@@ -75,38 +67,30 @@ def written(folder: Path, server: Gateway, name: str = "p") -> Path:
 def test_pipelines_of_two_stores_in_one_process(
     stores: tuple[Gateway, Gateway], profile: dict[str, str], tmp_path: Path
 ) -> None:
-    pipelines = [load(written(tmp_path, server, name)) for server, name in zip(stores, ("one", "two"), strict=True)]
-    for pipeline in pipelines:
-        assert fault_on_s3(pipeline.root) is None
-        initialise(pipeline)
-        _log(pipeline)
-    for pipeline, server, other in zip(pipelines, stores, reversed(stores), strict=True):
-        place = pipeline.root.removeprefix("s3://")
-        assert (server.folder / "data" / place / "forgotten/_delta_log").is_dir()
-        assert not (other.folder / "data" / place).exists()
-        assert DeltaTables(pipeline.root).read("forgotten")["event_id"].to_pylist() == [pipeline.pipeline]
-        seen = look(pipeline.root, "forgotten")
-        assert seen
-        assert PinnedTables(pipeline.root, {"forgotten": seen.version - 1}).read("forgotten").num_rows == 0
+    files = [written(tmp_path, server, name) for server, name in zip(stores, ("one", "two"), strict=True)]
+    _apart(work_on, files)
+    for name, server, other in zip(("one", "two"), stores, reversed(stores), strict=True):
+        assert (server.folder / "data" / BUCKET / f"lake/{name}/forgotten/_delta_log").is_dir()
+        assert not (other.folder / "data" / BUCKET / f"lake/{name}").exists()
+
+
+def _apart(work: Callable[[list[Path]], None], files: list[Path]) -> None:
+    """Do it in a process of its own: Arrow reads profiles once in the life of a process, and other tests have none."""
+    process = multiprocessing.get_context("spawn").Process(target=work, args=(files,))
+    process.start()
+    process.join(300)
+    assert process.exitcode == 0
 
 
 def test_the_page_reads_each_pipeline_in_its_own_store(
     stores: tuple[Gateway, Gateway], profile: dict[str, str], tmp_path: Path
 ) -> None:
-    views = []
+    files = []
     for server, shards in zip(stores, (3, 5), strict=True):
         path = written(tmp_path, server, f"page{shards}")
         path.write_text(f"{path.read_text()}registry: {{shards: {shards}}}\n")
-        initialise(load(path))
-        declare(load(path).root, None)  # the page reads no file in full
-        views.append(PipelineView(pipelines.read(path)))
-    assert [view.registry()["timeline"][-1]["shards"] for view in views] == [3, 5]
-
-
-def _log(pipeline: Pipeline) -> None:
-    delta = DeltaTables(pipeline.root)
-    columns = dict.fromkeys(arrow_schema(delta.table("forgotten")).names)
-    delta.append("forgotten", [columns | {"event_id": pipeline.pipeline, "event_time": moment(0), "at": moment(0)}])
+        files.append(path)
+    _apart(read_pages, files)
 
 
 def test_spark_and_all_else_by_a_section_and_a_profile(

@@ -170,10 +170,11 @@ BAD = [
     ("primary", None, "is missing; add it"),
     ("primary.source.kind", "ftp", "'ftp' is unknown here; write files"),
     ("primary.source.kind", 3, "primary.source.kind: 3 is unknown here; write files"),
-    ("primary.source.kind", "Kafka", "write files (a queue is not read itself; let its connector write files"),
-    ("primary.source.kind", "s3", "write files (write `kind: files`, and s3://BUCKET/KEYS in `path`)"),
-    ("primary.source.kind", "csv", "write files (that is a format: write it as `format`, beside `kind: files`)"),
-    ("primary.source.kind", "file", "'file' is unknown here; write files (did you mean `files`?)"),
+    ("primary.source.kind", "kinesis", "a queue is not read itself; let its connector write files"),
+    ("primary.source.kind", "Kafka", "write files or kafka (did you mean `kafka`?)"),
+    ("primary.source.kind", "s3", "write files or kafka (write `kind: files`, and s3://BUCKET/KEYS in `path`)"),
+    ("primary.source.kind", "csv", "write files or kafka (that is a format: write it as `format`"),
+    ("primary.source.kind", "file", "'file' is unknown here; write files or kafka (did you mean `files`?)"),
     ("primary.source.path", "", "at least 1 character"),
     ("primary.source.format", "xml", "'xml' is unknown here; write jsonl, csv or parquet"),
     ("primary.source.format", "json", "'json' is unknown here; write jsonl, csv or parquet (did you mean `jsonl`?)"),
@@ -383,7 +384,7 @@ def test_nothing_but_configuration_errors(value: Any) -> None:
 
 def test_of_a_source_of_an_unknown_kind_nothing_else_is_said(tmp_path: Path) -> None:
     """What it lacks, or has too much, would be that of another kind; what is wrong elsewhere is said."""
-    raw = changed("primary.source", {"kind": "kafka", "topic": "clicks"}) | {"retries": {}}
+    raw = changed("primary.source", {"kind": "pulsar", "topic": "clicks"}) | {"retries": {}}
     with pytest.raises(ConfigError) as caught:
         load(write(tmp_path, raw))
     lines = str(caught.value).splitlines()[1:]

@@ -61,6 +61,16 @@ def test_no_container_may_do_more_than_its_work(kind: str, name: str) -> None:
     assert "network_mode" not in service
 
 
+def test_a_machine_of_16_gb_has_room_for_all_that_stays() -> None:
+    units = {"m": 1, "g": 1024}
+    limits = {
+        name: re.search(r"(\d+)([gm])\}?$", one["mem_limit"]) for name, one in SERVICES.items() if name not in ENDING
+    }
+    each = {name: int(found[1]) * units[found[2]] for name, found in limits.items() if found}
+    together = sum(size * SERVICES[name].get("deploy", {}).get("replicas", 1) for name, size in each.items())
+    assert together <= 12.2 * 1024
+
+
 def test_nothing_is_seen_from_other_machines() -> None:
     published = {
         kind: {name: ALL[kind][name]["ports"] for name in ALL[kind] if "ports" in ALL[kind][name]} for kind in ALL
@@ -151,7 +161,7 @@ def test_secrets_are_made_once_and_private(made: Path) -> None:
     files = {file.name: file.read_text() for file in made.iterdir()}
     assert set(files) == {
         "postgres.env", "spark.env", "client.env", "airflow.env", "cluster.env", "s3.env", "lake.env",
-        "redis.env", "celery.env",
+        "redis.env", "celery.env", "kustomization.yaml",
     }  # fmt: skip
     assert {stat.S_IMODE(file.stat().st_mode) for file in made.iterdir()} == {0o600}
     assert make_secrets.main(made) == 0

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clickjoin.config import Files
 from clickjoin.config.store import S3
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.places import is_on_s3
@@ -34,6 +35,8 @@ def require_apart(pipeline: Pipeline, folder: str) -> None:
     """Check that a folder lies neither in the lake nor in a source's folder. Errors: ConfigError."""
     taken = {"the lake": pipeline.root}
     for name, side in (("primary", pipeline.primary), ("foreign", pipeline.foreign)):
+        if not isinstance(side.source, Files):
+            continue
         parts = side.source.path.split("/")
         fixed = next((at for at, part in enumerate(parts) if _GLOB.search(part)), len(parts) - 1)
         taken[f"the log folder of {name}.source.path"] = "/".join(parts[:fixed]) or "/"

@@ -3,7 +3,20 @@
 Imports `model` alone. What a section means is documented on its fields.
 """
 
+from clickjoin.config.kafka import Kafka
 from clickjoin.config.pipeline import Batch, Pipeline, Retry, json_schema, load
-from clickjoin.config.streams import Files, Lookback, Primary, columns_of
+from clickjoin.config.streams import AnySource, Files, Lookback, Primary, columns_of
 
-__all__ = ["Batch", "Files", "Lookback", "Pipeline", "Primary", "Retry", "columns_of", "json_schema", "load"]
+__all__ = [
+    "AnySource",
+    "Batch",
+    "Files",
+    "Kafka",
+    "Lookback",
+    "Pipeline",
+    "Primary",
+    "Retry",
+    "columns_of",
+    "json_schema",
+    "load",
+]

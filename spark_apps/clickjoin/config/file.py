@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from clickjoin.config.kafka import Kafka
 from clickjoin.config.spelling import close_to, fields_at
+from clickjoin.config.streams import Files
 from clickjoin.model.places import is_on_s3
 
 if TYPE_CHECKING:
@@ -66,16 +68,19 @@ def _lines(error: ValidationError) -> Iterator[str]:
         elif item["type"] == "extra_forbidden":
             message = _no_such_field(place)
         elif item["type"] == "missing":
-            message = _MISSING_KIND if _is_kind(item) else "is missing; add it"
-        field = ".".join(str(part) for part in place) or "(whole file)"
+            message = "is missing; add it"
+        elif item["type"] == "union_tag_not_found":
+            message = _MISSING_KIND
+            place.append(_discriminator(item))
+        field = ".".join(str(part) for part in _without_tag(place)) or "(whole file)"
         got = f" (got {item['input']!r})" if item["type"] not in _PLAIN else ""
         yield f"  {field}: {message}{got}"
 
 
-_MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `path`"
+_MISSING_KIND = "is missing; write `kind: files`, and the glob of the files in `path`; or `kind: kafka`"
 # What people ask for first, and how its records come to be read all the same.
 _NOT_READ = {
-    ("kafka", "kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
+    ("kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
     ("s3",): "write `kind: files`, and s3://BUCKET/KEYS in `path`",
     (
         "gs",
@@ -103,7 +108,16 @@ def _is_kind(item: Mapping[str, Any]) -> bool:
 
 
 _CHOICES = ("literal_error", "enum", "union_tag_invalid")
-_PLAIN = ("missing", "extra_forbidden", "value_error", *_CHOICES)
+_PLAIN = ("missing", "extra_forbidden", "value_error", "union_tag_not_found", *_CHOICES)
+
+
+def _without_tag(place: Sequence[str | int]) -> list[str | int]:
+    """A place without the kind of a source, by which its form was found."""
+    at = place.index("source") + 1 if "source" in place else len(place)
+    return [*place[:at], *place[at + 1 :]] if at < len(place) and place[at] in _KINDS else list(place)
+
+
+_KINDS = ("files", "kafka")
 
 
 def _no_such_field(place: Sequence[str | int]) -> str:
@@ -117,7 +131,7 @@ def _no_such_word(item: Mapping[str, Any]) -> str:
     """What to write where only some words are known: the kind of a source, a format."""
     context = item["ctx"]
     known = re.findall(r"'([^']*)'", str(context.get("expected") or context["expected_tags"]))
-    got = context.get("tag", item["input"])
+    got = item["input"].get(_discriminator(item)) if "tag" in context else item["input"]
     meant = close_to(str(got), known)
     words = " or ".join([", ".join(known[:-1]), known[-1]] if known[1:] else known)
     why = next((why for kinds, why in _NOT_READ.items() if str(got).lower() in kinds), "") if _is_kind(item) else ""
@@ -137,7 +151,9 @@ def absolute(path: str, base: Path) -> str:
 
 def clashes(pipeline: Pipeline) -> list[str]:
     """Places that are used for two things, or cannot be used, a line each; all paths absolute."""
-    paths = {item.name: os.path.normpath(item.source.path) for item in pipeline.inputs}
+    paths = {
+        item.name: os.path.normpath(item.source.path) for item in pipeline.inputs if isinstance(item.source, Files)
+    }
     root = Path(os.path.normpath(pipeline.root))
     found = [
         f"lake: {pipeline.lake} lies inside the log folder of {name}.source.path {path}"
@@ -147,8 +163,11 @@ def clashes(pipeline: Pipeline) -> list[str]:
     ]
     if set("[]%") & set(pipeline.lake):
         found.append(f"lake: {pipeline.lake} holds [, ] or %, which Delta's writers misread; name the folder otherwise")
-    if paths["primary"] == paths["foreign"]:
+    if len(paths) == 2 and paths["primary"] == paths["foreign"]:
         found.append(f"foreign.source.path: both streams read {paths['foreign']}; give each its own files")
+    topics = [(item.source.servers, item.source.topic) for item in pipeline.inputs if isinstance(item.source, Kafka)]
+    if len(set(topics)) < len(topics):
+        found.append(f"foreign.source.topic: both streams read {topics[0][1]}; give each a topic of its own")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from clickjoin.model.ids import RecordSpec
 
 if TYPE_CHECKING:
-    from clickjoin.config.streams import Files, Primary
+    from clickjoin.config.streams import AnySource, Primary
 
 Role = Literal["primary", "foreign"]
 
@@ -28,6 +28,6 @@ class Input:
     spec: Callable[[int], RecordSpec]
 
     @property
-    def source(self) -> Files:
+    def source(self) -> AnySource:
         """Where its records come from."""
         return self.stream.source

@@ -17,7 +17,7 @@ from clickjoin.config.inputs import Input
 from clickjoin.config.output import Output
 from clickjoin.config.quality import Quality
 from clickjoin.config.store import S3
-from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
+from clickjoin.config.streams import Files, Foreign, Lookback, Primary, TimeColumn
 from clickjoin.config.types import Duration, Place, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.dags import Dag
@@ -228,7 +228,7 @@ def load(file: str | Path) -> Pipeline:
 def _declare_places(pipeline: Pipeline) -> None:
     """Have what the file names on S3 lie where its section `s3` says."""
     store = pipeline.s3.store if pipeline.s3 != S3() else None
-    logs = [above_globs(item.source.path) for item in pipeline.inputs]
+    logs = [above_globs(item.source.path) for item in pipeline.inputs if isinstance(item.source, Files)]
     for place in (pipeline.root, *logs, *(pipeline.backfill.roots or ())):
         if is_on_s3(place):
             declare(place, store)
@@ -236,6 +236,8 @@ def _declare_places(pipeline: Pipeline) -> None:
 
 def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
     def side(stream: Any) -> Any:
+        if not isinstance(stream.source, Files):
+            return stream
         return stream.model_copy(
             update={"source": stream.source.model_copy(update={"path": absolute(stream.source.path, base)})}
         )

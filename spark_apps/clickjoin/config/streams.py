@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
+from clickjoin.config.csv import distinct, separates
+from clickjoin.config.kafka import Kafka
 from clickjoin.config.types import Duration, Logs, Strict
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import parse_path
@@ -60,19 +62,8 @@ class Files(Strict):
         None, description="of S3: how often folders of older dates are listed too; default: 10m"
     )
 
-    @field_validator("separator")
-    @classmethod
-    def _separates(cls, value: str) -> str:
-        if not value.isascii() or value in '"\r\n\0':
-            raise ValueError(f'{value!r} separates no fields; write one ASCII character such as ";" or "\\t"')
-        return value
-
-    @field_validator("columns")
-    @classmethod
-    def _distinct(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        if value is not None and (not value or len(set(value)) < len(value) or not all(value)):
-            raise ValueError("columns must be names that differ, one for each field of a line")
-        return value
+    _separates = field_validator("separator")(separates)
+    _distinct = field_validator("columns")(distinct)
 
     @model_validator(mode="after")
     def _fits(self) -> Files:
@@ -148,10 +139,13 @@ PrimaryTime = Annotated[
 TIME_TAGS = ("name", "column", "lookback")
 
 
+AnySource = Annotated[Files | Kafka, Field(discriminator="kind")]
+
+
 class Primary(Strict):
     """The stream that is looked up."""
 
-    source: Files
+    source: AnySource
     event_id: Ids = Field(description="column of the id, or the columns that it is made of")
     event_time: EventTime = Field(description="embedded | uuid7 | a column | {column, format, zone}")
 

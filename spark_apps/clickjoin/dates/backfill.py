@@ -16,7 +16,7 @@ from clickjoin.model.places import is_on_s3
 from clickjoin.model.replica import RAW
 from clickjoin.model.reporter import Reporter
 from clickjoin.sources.files.allowed_folders import base_of, fence_of
-from clickjoin.sources.open import open_source
+from clickjoin.sources.open import in_files, open_source
 from clickjoin.sources.port import Nothing, Source
 from clickjoin.sources.reach import driver_reads
 from clickjoin.spark.failures import translate
@@ -73,9 +73,7 @@ class RawLogs:
         """What to read in place of the pipeline's own logs, in the same format. `here`: see driver_reads."""
         fence, given = fence_of(pipeline), {item.name: getattr(self, item.role) for item in pipeline.inputs}
         return {
-            item.name: open_source(item.source.model_copy(update={"path": path}), fence=fence, here=path in here)
-            if path
-            else Nothing()
+            item.name: open_source(in_files(item.source, path), fence=fence, here=here) if path else Nothing()
             for item in pipeline.inputs
             for path in (given[item.name],)
         }

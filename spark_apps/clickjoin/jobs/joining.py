@@ -89,5 +89,5 @@ def _require_sources(problems: Sequence[Problem]) -> None:
             detail = problem.detail
             raise SourceError(
                 detail if problem.path in detail else f"{problem.path}: {detail}",
-                remedy="Mount the folder, or fix source.path in the pipeline's file",
+                remedy="Mount the folder or create the topic, or fix source in the pipeline's file",
             )

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 
 _MAX_PAUSE = 30.0
 PATIENCE, _LOOK_SECONDS = 120.0, 0.5
-_ONCE = (FLOOD, BROKEN, "lost-tail", "rewritten")  # problems that only the look which finds them tells of
+_ONCE = (
+    FLOOD,
+    BROKEN,
+    "lost-tail",
+    "rewritten",
+    "source-lost",
+)  # problems that only the look which finds them tells of
+
+_BLOCKING = ("missing", "unreadable", "lost-tail", "source-lost", FLOOD, BROKEN)
 
 
 def forever(
@@ -95,7 +103,7 @@ def drained(spark: SparkSession, pipeline: Pipeline, replica: str, report: Repor
     result |= {"seconds": round(seconds, 3), "waiting": left.all, "due": left.due, "next_due": next_due}
     if check:
         result["accounts"] = counted(engine, report).to_dict()
-    blocking = [p for p in result["problems"] if p["kind"] in ("missing", "unreadable", "lost-tail", FLOOD, BROKEN)]
+    blocking = [p for p in result["problems"] if p["kind"] in _BLOCKING]
     result["ok"] = not blocking and (not check or result["accounts"]["agree"])
     return result
 

@@ -6,7 +6,8 @@ The kernel itself travels with the plan, so that there is no version of it to di
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,12 +40,16 @@ def installed() -> str:
     return f"Python {python}, pyarrow {pa.__version__}, numpy {np.__version__}"
 
 
-def checked(task: RecordFn) -> RecordFn:
-    """A task that checks first whether its executor is like this process. Errors (there): VersionMismatch."""
+def checked(task: RecordFn, needs: Sequence[str] = ()) -> RecordFn:
+    """A task that checks first whether its executor is like this process. Errors (there): VersionMismatch.
+
+    `needs`: packages, by the names that pip knows, that the task imports besides.
+    """
     wanted = own_versions()
 
     def checking(batches: Iterator[Any]) -> Iterator[Any]:
         require_same(wanted, own_versions())
+        require_there(needs)
         return task(batches)
 
     return checking
@@ -59,3 +64,10 @@ def require_same(driver: Versions, executor: Versions) -> None:
     ]
     if differs:
         raise VersionMismatch("; ".join(differs) + ".")
+
+
+def require_there(packages: Sequence[str]) -> None:
+    """Check that packages are installed. Errors: VersionMismatch, which names those that are not."""
+    lacking = [name for name in packages if find_spec(name.replace("-", "_")) is None]
+    if lacking:
+        raise VersionMismatch("; ".join(f"{name} is not installed there" for name in lacking) + ".")

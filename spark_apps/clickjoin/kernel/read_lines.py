@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from clickjoin.kernel.allowed_folders import Outside
 from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, text_array
 from clickjoin.kernel.file_bytes import changed, has_head, holds, opened_chunk, packed_blocks, plain_blocks, unplaced
 from clickjoin.kernel.packed import BLOCK, BrokenFile, is_packed
-from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of
+from clickjoin.kernel.parse.csv_lines import HEADER, CsvForm, CsvParser, header_of
 from clickjoin.kernel.parse.fields import needed, understand
 from clickjoin.kernel.parse.json_lines import JsonParser
 from clickjoin.kernel.parse.lines import (
@@ -53,18 +53,18 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
     """
     if chunk.lost:
         length = max(chunk.end - chunk.start, 0)
-        yield _bad_batch(chunk, [(chunk.start, length, None, None, "source-lost", chunk.lost)])
+        yield bad_batch(chunk, [(chunk.start, length, None, None, "source-lost", chunk.lost)])
         return
     with _planned(chunk) as fd:
         packed = is_packed(fd, chunk.path)
         _verify(fd, packed, chunk)
-        reader = _Reader(fd, packed, chunk, spec)
+        reader = LineReader(chunk, spec, _header(fd, packed, chunk))
         start, blocks = chunk_blocks(fd, packed, chunk, reader.first, size)
         for block in reader.blocks(_sound(blocks, reader), start):
             yield from reader.read(block)
         if reader.broken:
             detail = f"{reader.broken}; put the whole file back, and it is read again"
-            yield _bad_batch(chunk, [(reader.at, 0, b"", 0, "broken-file", detail)])
+            yield bad_batch(chunk, [(reader.at, 0, b"", 0, "broken-file", detail)])
         _verify(fd, packed, chunk)
 
 
@@ -91,7 +91,7 @@ def _verify(fd: Handle, packed: bool, chunk: Chunk) -> None:
         raise changed(chunk.path, chunk.proof.offset)
 
 
-def _sound(blocks: Iterator[bytes], reader: _Reader) -> Iterator[bytes]:
+def _sound(blocks: Iterator[bytes], reader: LineReader) -> Iterator[bytes]:
     """Blocks up to where a .gz is damaged."""
     try:
         yield from blocks
@@ -99,12 +99,41 @@ def _sound(blocks: Iterator[bytes], reader: _Reader) -> Iterator[bytes]:
         reader.broken = str(error)
 
 
-class _Reader:
-    """Turns the blocks of one chunk into records. `at` is how far it has come, `broken` what is wrong with a .gz."""
+class Piece(Protocol):
+    """What a reader has to know of a part of a split."""
 
-    def __init__(self, fd: Handle, packed: bool, chunk: Chunk, spec: RecordSpec) -> None:
+    @property
+    def name(self) -> str:
+        """Where it lies, for people: what records say."""
+        ...
+
+    @property
+    def source_partition(self) -> str:
+        """The partition that it is a part of."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """Where its split begins."""
+        ...
+
+    @property
+    def csv(self) -> CsvForm | None:
+        """How its CSV is written, None for JSON."""
+        ...
+
+    @property
+    def lost(self) -> str:
+        """Why it cannot be read, if it cannot."""
+        ...
+
+
+class LineReader:
+    """Turns blocks of one chunk into records. `at` is how far it has come, `broken` what is wrong with a .gz."""
+
+    def __init__(self, chunk: Piece, spec: RecordSpec, header: bytes = b"") -> None:
         self.chunk, self.spec, self.broken, self.at = chunk, spec, "", chunk.start
-        self.csv = CsvParser(_header(fd, packed, chunk), chunk.csv) if chunk.csv else None
+        self.csv = CsvParser(header, chunk.csv) if chunk.csv else None
         self.json = JsonParser(needed(spec))
         self.first = len(self.csv.header) if self.csv else 0
 
@@ -119,7 +148,7 @@ class _Reader:
         self.at = block.offset + len(block.data)
         if block.part is not None:
             row = (block.offset, len(block.data), block.data, block.part, *too_long(self.spec.max_record))
-            yield _bad_batch(self.chunk, [row])
+            yield bad_batch(self.chunk, [row])
             return
         lines = split(block)
         screened = screen(lines, self.spec.max_record)
@@ -140,7 +169,7 @@ class _Reader:
                 bad += [(int(lines.start[rows[row]]), int(lines.end[rows[row]]), *why) for row, why in misfits.items()]
                 yield good
         if bad:
-            yield _bad_batch(self.chunk, list(_parts(block, sorted(bad))))
+            yield bad_batch(self.chunk, list(_parts(block, sorted(bad))))
 
     def _fitting(self, good: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, tuple[str, str]]]:
         """Records whose values fit the output's columns, and what is wrong with the others, by number."""
@@ -167,7 +196,7 @@ class _Reader:
 
 
 def _header(fd: Handle, packed: bool, chunk: Chunk) -> bytes:
-    if chunk.csv and chunk.csv.columns:
+    if not chunk.csv or chunk.csv.columns:
         return b""
     if packed:
         try:
@@ -185,7 +214,7 @@ def _parts(block: Block, bad: list[tuple[int, int, str, str]]) -> Iterator[tuple
             yield block.offset + low, len(raw), raw, part, reason, detail
 
 
-def _bad_batch(chunk: Chunk, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+def bad_batch(chunk: Piece, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     """Rows of (offset, length, raw, part, reason, detail)."""
     offset, length, raw, part, reason, detail = (list(column) for column in zip(*rows, strict=True))
     count = len(rows)
@@ -197,7 +226,7 @@ def _bad_batch(chunk: Chunk, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*empty, *columns, *where], schema=SCHEMA)
 
 
-def _place(chunk: Chunk, count: int) -> list[Any]:
+def _place(chunk: Piece, count: int) -> list[Any]:
     name = chunk.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return [pa.repeat(scalar(text), count) for text in (name, chunk.source_partition)]
 

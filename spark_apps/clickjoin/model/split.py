@@ -78,7 +78,8 @@ class Budget:
 class Problem:
     """Something about a source that people should know.
 
-    `kind`: unreadable | lost-tail | unfinished-line | unfinished-file | missing | rewritten.
+    `kind`: unreadable | lost-tail | unfinished-line | unfinished-file | missing | rewritten |
+    source-lost | not-committed.
     """
 
     kind: str
@@ -93,7 +94,8 @@ class SourcePlan:
     """What to read next and what is left. `offsets`: only those that changed. Backlog: what stays unplanned.
 
     `watermark`: the time (microseconds) before which no event is unread once these splits are, from a source that
-    knows it; where it is None it is reckoned (see dispatcher/watermarks.py).
+    knows it; where it is None it is reckoned (see dispatcher/watermarks.py). `lag`: how many records each partition
+    has left, by the path that people know it by, from a source that counts them.
     """
 
     splits: tuple[Split, ...] = ()
@@ -102,3 +104,4 @@ class SourcePlan:
     backlog_events: int = 0
     problems: tuple[Problem, ...] = field(default=())
     watermark: int | None = None
+    lag: Mapping[str, int] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.dispatcher.journal import JournalReader
 from clickjoin.model.replica import RAW
-from clickjoin.model.split import Budget
+from clickjoin.model.split import Budget, SourcePlan
 from clickjoin.retry.pending import open_pending
 from clickjoin.sources.open import open_source
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def backlog(pipeline: Pipeline, delta: DeltaReader, replica: str) -> dict[str, Any]:
     """`backlog_bytes`, `backlog_events` (estimated) and `problems` of all streams, as of now; `inputs`: the first two
-    by stream; and the batch that is planned and not settled, if there is one.
+    by stream, and `lag` by partition, where a source counts it; and the batch that is planned and not settled.
 
     A replica of raw logs has none: its backfill reads them to their end, and nobody else knows where they are.
     """
@@ -32,10 +32,16 @@ def backlog(pipeline: Pipeline, delta: DeltaReader, replica: str) -> dict[str, A
             "backlog_events": plan.backlog_events + sum(split.events for split in plan.splits),
             "backlog_bytes": plan.backlog_bytes + sum(split.bytes for split in plan.splits),
         }
-        whole["inputs"][item.name] = found
+        whole["inputs"][item.name] = found | ({"lag": _lag(plan)} if plan.lag else {})
         whole |= {name: whole[name] + count for name, count in found.items()}
         whole["problems"] += [asdict(problem) for problem in plan.problems]
     return whole
+
+
+def _lag(plan: SourcePlan) -> dict[str, int]:
+    """How many records of each partition are not planned yet, those of this look among them."""
+    looked = {split.path: split.events for split in plan.splits}
+    return {path: left + looked.get(path, 0) for path, left in sorted(plan.lag.items())}
 
 
 def waiting(delta: DeltaReader) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clickjoin.config import columns_of
+from clickjoin.config import Files, columns_of
 from clickjoin.event_store.bad_input import FEWEST, SHARE
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import require_as_made
@@ -116,8 +116,11 @@ def _of_source(item: Input, found: Validation) -> bool:
     plan = source.plan({}, Budget(most, size))
     problems = [f"{item.name}.source: {_text(problem)}" for problem in plan.problems]
     if not plan.splits:
-        nothing = "no file with a whole record matches; check folder and pattern"
-        found.problems += problems or [f"{item.name}.source.path {item.source.path}: {nothing}"]
+        if isinstance(item.source, Files):
+            nothing = f"path {item.source.path}: no file with a whole record matches; check folder and pattern"
+        else:
+            nothing = f"topic {item.source.topic}: it holds no message from `from` on; check topic and servers"
+        found.problems += problems or [f"{item.name}.source.{nothing}"]
         return False
     sample = source.sample(plan.splits, item.spec(_now()), most)
     found.samples[item.name] = sample

@@ -98,7 +98,7 @@ def by_reading_again(source: Readable, evidence: Evidence) -> Completeness:
     For any source whose splits hold the same records each time they are read. It reads up to `evidence.most` bytes;
     what it cannot read is reported as unproven.
     """
-    there = _offsets(evidence)
+    there = row_offsets(evidence)
     faults: list[Fault] = []
     left = evidence.most
     for planned in sorted(evidence.planned, key=lambda planned: -planned.planned):
@@ -118,7 +118,7 @@ def by_reading_again(source: Readable, evidence: Evidence) -> Completeness:
     return Completeness(faults, unproven_notes(faults, "splits"))
 
 
-def _offsets(evidence: Evidence) -> dict[Any, Counter[int]]:
+def row_offsets(evidence: Evidence) -> dict[Any, Counter[int]]:
     """How often each record is in a row, by split; a record that is too long for one row of quarantine counts once."""
     keys = ["stream", "replica", "batch", "source_partition"]
     wanted = evidence.spark.createDataFrame(

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clickjoin.config import Files
 from clickjoin.kernel.fsync import local_folder
 from clickjoin.kernel.seen import Mark
 from clickjoin.model.errors import ConfigError
@@ -35,7 +36,7 @@ def driver_reads(spark: SparkSession, pipeline: Pipeline, patterns: Sequence[str
     master = cluster_of(spark)
     if not master:
         return frozenset()
-    patterns = patterns or [item.source.path for item in pipeline.inputs]
+    patterns = patterns or [item.source.path for item in pipeline.inputs if isinstance(item.source, Files)]
     with _marked(pipeline.root) as of_lake:
         hidden = _hidden(spark, of_lake, patterns)
         if hidden - {_LAKE}:  # a file may have been renamed between the two looks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from clickjoin.kernel.handshake import installed
 from clickjoin.model.errors import (
     ClickjoinError,
     ConfigError,
@@ -21,7 +20,8 @@ _MISMATCH = re.compile(r"\bVersionMismatch: ([^\n]*)\.|PYTHON_VERSION_MISMATCH\]
 _LACKS = re.compile(r"\bNo module named '(pyarrow|numpy)\b|\b(PyArrow|NumPy) >= [\d.]+ must be installed")
 _REMEDY = (
     "Install the same Python, PyArrow and NumPy there as here ({}), and let PYSPARK_PYTHON name that Python's path on "
-    "the executors: in this process's environment, or in that of the Spark Connect server"
+    "the executors: in this process's environment, or in that of the Spark Connect server. Kafka needs confluent-kafka "
+    "there too"
 )
 _NO_PYTHON = re.compile(r'Cannot run program "([^"\n]*)"')
 # What Spark says when one of its Python workers has been killed: the worker's own end, or a pipe that is closed.
@@ -50,7 +50,11 @@ def unlike(text: str) -> ConfigError | None:
         what = f"Spark's executors have no {(found[1] or found[2]).lower()}"
     elif found := _NO_PYTHON.search(text):
         what = f"Spark's executors cannot start {found[1]!r} as Python"
-    return ConfigError(what, remedy=_REMEDY.format(installed())) if what else None
+    if not what:
+        return None
+    from clickjoin.kernel.handshake import installed  # PyArrow is too heavy for whoever only parses a DAG's file
+
+    return ConfigError(what, remedy=_REMEDY.format(installed()))
 
 
 def lost(text: str) -> ServerLost | None:

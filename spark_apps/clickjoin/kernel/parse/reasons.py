@@ -16,8 +16,10 @@ REASONS = {
     "impossible-time": "a time is before limits.earliest or after now plus limits.max_skew; fix the clock",
     "bad-primary-id": "the primary event's id is missing, empty, too long, or its time cannot be derived; fix it",
     "bad-csv": "the line has another number of fields than the header, unbalanced quotes or a lone CR; fix the line",
+    "tombstone": "the message has no value: it deletes its key in a compacted topic; write a value, or leave it",
+    "empty-value": "the value of the message is empty; write a record",
     "wrong-value": "a value does not fit its column, and output.strict is set; fix the record, or output.columns",
     "settings-changed": "it was bad by limits or output.strict as they were before; export it as a new file",
     "broken-file": "the packed file ends early or is damaged; put the whole file back, it is then read again",
-    "source-lost": "the planned bytes are in no file any more; put the file back, it is then read",
+    "source-lost": "what was planned is in no file or topic any more; a file that is put back is read then",
 }

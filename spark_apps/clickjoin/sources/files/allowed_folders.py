@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from clickjoin.config import Files
 from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.model.places import is_on_s3
 
@@ -20,7 +21,8 @@ def fence_of(pipeline: Pipeline) -> AllowedFolders:
     """The pipeline's fence: `backfill.roots` of its file, else the folders that its sources' globs start from."""
     given = pipeline.backfill.roots
     if given is None:
-        own = (base_of(side.source.path)[0] for side in (pipeline.primary, pipeline.foreign))
+        files = [side.source for side in (pipeline.primary, pipeline.foreign) if isinstance(side.source, Files)]
+        own = (base_of(source.path)[0] for source in files)
         given = tuple(folder for folder in own if os.path.realpath(folder) != "/")
     on_s3 = tuple(folder.rstrip("/") for folder in given if is_on_s3(folder))
     return AllowedFolders(_resolved(folder for folder in given if not is_on_s3(folder)), _resolved(_secret()), on_s3)
