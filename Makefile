@@ -69,10 +69,18 @@ simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a m
 matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q $(patsubst %,tests/spark/test_%.py,matrix agreement damage forget new_source joiners clocks event_date local upgrade gc) $(patsubst %,tests/faults/test_%.py,zombie clocks)
 
-# A part of Spark's suite whose lakes lie on a real S3 server, which Go builds.
-s3-test: setup s3 ## Run all of tests/s3, and a part of the Spark suite with its lakes on an S3 server
+# The part of the Spark and fault suites that runs with its lakes on the disk and on a real S3 server, which Go builds.
+ON_BOTH := $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality dates) \
+	$(patsubst %,tests/spark/test_%,jobs.py::test_drained jobs.py::test_redriven_and_retried replay.py::test_two_replicas \
+	side_outputs.py::test_only_expired_ones_are_left recover.py::test_deletions_by_hand_are_repaired \
+	forget.py::test_they_leave_every_table_and_all_else_stays forget.py::test_the_bytes_go_with_gc \
+	upgrade.py::test_joined_on_before_and_after_the_upgrade)
+FAULTS_ON_BOTH := tests/faults/test_kill.py::test_killed_at_a_step_and_again_on_replay[claimed] \
+	tests/faults/test_backfill.py::test_a_rebuild_and_a_fill_on_a_server tests/faults/test_zombie.py::test_two_replicas_share_one_registry
+s3-test: setup s3 ## Run all of tests/s3, and the stated part of the Spark and fault suites with its lakes on an S3 server
 	$(BRIEF) CLICKJOIN_S3=all AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest -q tests/s3
-	$(BRIEF) $(RUN) -m pytest -q --lake s3 $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality)
+	$(BRIEF) $(RUN) -m pytest -q --lake s3 $(ON_BOTH)
+	$(BRIEF) $(RUN) -m pytest -q --lake s3 $(foreach one,$(FAULTS_ON_BOTH),'$(one)')
 
 # A master, two workers without clickjoin or a shared disk, an S3 server: one worker is killed half-way.
 cluster-test: setup s3 ## Join CLICKS=1000000 from LOGS=s3 (or local) on a cluster without a shared disk, and kill a worker half-way

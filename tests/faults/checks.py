@@ -17,7 +17,7 @@ def assert_exactly_once(pipeline: Pipeline, *, whole: bool = True, replicas: int
 
     Each replica lands its own copy of the logs, so lines can be counted against one alone.
     """
-    tables = pipeline.folder / "lake" / "p"
+    tables = pipeline.tables
     if missing := [name for name in TABLES if not (tables / name / "_delta_log").exists()]:
         # Killed while it made them: no batch begins before all are there.
         assert not whole, missing

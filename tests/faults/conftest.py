@@ -16,6 +16,8 @@ import pytest
 from deltalake import DeltaTable
 
 from stack import Stack
+from tests.s3.fixtures import gateway as gateway
+from tests.s3.fixtures import lakes as lakes
 
 ROOT = Path(__file__).resolve().parents[2]
 START = 1_700_000_000_000_000
@@ -33,15 +35,25 @@ batch: {max_events: 40, max_bytes: 1MB, lease: 10s, driver_bytes: %s}
 
 @dataclass
 class Pipeline:
-    """A pipeline in a folder: 60 clicks on 50 queries, some twice, some broken, some before their query."""
+    """A pipeline in a folder: 60 clicks on 50 queries, some twice, some broken, some before their query.
+
+    `lake`: as its file names it; `disk`: the folder that its files are seen in.
+    """
 
     folder: Path
     remote: str
+    lake: str
+    disk: Path
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def log(self) -> Path:
         return self.folder / "processes.log"
+
+    @property
+    def tables(self) -> Path:
+        """The folder of its tables."""
+        return self.disk / "p"
 
     @property
     def config(self) -> Path:
@@ -61,7 +73,7 @@ class Pipeline:
         self.append("clicks/a.jsonl", lines[:40])
         self.append("clicks/b.jsonl", lines[40:])
         # Every other pipeline's logs are parsed by Spark's workers, those of the rest by the process that is killed.
-        self.config.write_text(CONFIG % ("0B" if seed % 2 else "4MB"))
+        self.config.write_text(CONFIG.replace("./lake", self.lake) % ("0B" if seed % 2 else "4MB"))
 
     def append(self, name: str, lines: list[str]) -> None:
         path = self.folder / "logs" / name
@@ -95,7 +107,7 @@ class Pipeline:
         self._until(name, lambda table: table.to_pyarrow_dataset().count_rows() > 0)
 
     def _until(self, name: str, what: Callable[[DeltaTable], bool]) -> None:
-        path, end = str(self.folder / "lake/p" / name), time.monotonic() + 90
+        path, end = str(self.tables / name), time.monotonic() + 90
         while not (DeltaTable.is_deltatable(path) and what(DeltaTable(path))):
             assert time.monotonic() < end, f"nothing in {name}\n{self.log.read_text()[-6000:]}"
             time.sleep(0.2)
@@ -111,19 +123,24 @@ class Pipeline:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A Spark Connect server of this folder's own."""
+def server(tmp_path_factory: pytest.TempPathFactory, lakes: Path | None) -> Iterator[Stack]:
+    """A Spark Connect server of this folder's own, which finds the lakes' S3 server in its environment."""
     with Stack(tmp_path_factory.mktemp("stack"), airflow=False) as stack:
         yield stack
 
 
 @pytest.fixture
-def make(tmp_path: Path, server: Stack) -> Iterator[Callable[[int], Pipeline]]:
+def make(tmp_path: Path, server: Stack, lakes: Path | None) -> Iterator[Callable[[int], Pipeline]]:
     """Makes pipelines, and leaves no process of theirs behind."""
     made: list[Pipeline] = []
 
     def build(seed: int) -> Pipeline:
-        made.append(Pipeline(tmp_path / str(seed), server.connect_url))
+        folder = tmp_path / str(seed)
+        place, disk = str(folder / "lake"), folder / "lake"
+        if lakes:
+            disk = lakes / tmp_path.name / str(seed)
+            place = f"s3://{disk.relative_to(lakes.parent)}"
+        made.append(Pipeline(folder, server.connect_url, place, disk))
         made[-1].write(seed)
         return made[-1]
 

@@ -54,7 +54,7 @@ def test_a_rebuild_is_killed_at_any_moment(make: Callable[[int], Pipeline]) -> N
 
 def run(pipeline: Pipeline) -> tuple[str, ...]:
     """The option by which a run goes on that has finished a date, if there is one."""
-    rows = DeltaTable(str(pipeline.folder / "lake/p/dates")).to_pyarrow_table(columns=["run"]).to_pylist()
+    rows = DeltaTable(str(pipeline.tables / "dates")).to_pyarrow_table(columns=["run"]).to_pylist()
     return ("--run", rows[0]["run"]) if rows else ()
 
 
@@ -73,4 +73,4 @@ def by_day(pipeline: Pipeline) -> dict[str, set[bool]]:
 
 def output(pipeline: Pipeline) -> list[dict[str, Any]]:
     """Rows of the output."""
-    return DeltaTable(str(pipeline.folder / "lake/p/joined")).to_pyarrow_table().to_pylist()
+    return DeltaTable(str(pipeline.tables / "joined")).to_pyarrow_table().to_pylist()

@@ -68,5 +68,5 @@ def test_two_replicas_join_while_backups_are_taken(make: Make) -> None:
     for name in ("east", "west"):
         pipeline.end(pipeline.start("drain", "--no-check", "--replica", name), 0)
     assert_exactly_once(pipeline, replicas=2)
-    aside = next((pipeline.folder / "lake").glob("p.put-aside-*"))
-    pipeline.end(pipeline.start("compare", "--aside", str(aside)), 0)
+    aside = next(pipeline.disk.glob("p.put-aside-*"))
+    pipeline.end(pipeline.start("compare", "--aside", f"{pipeline.lake}/{aside.name}"), 0)

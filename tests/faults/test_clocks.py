@@ -98,7 +98,7 @@ def test_a_replica_whose_clock_is_off(make: Make, off: str) -> None:
     now = int(time.time() * 1e6)
     pipeline.end(pipeline.start("run", "--lease", "8", environment=faked(off)), 0)
     assert_exactly_once(pipeline, whole=False)
-    planned = DeltaTable(str(pipeline.folder / "lake/p/journal")).to_pyarrow_table(columns=["at"])["at"].to_pylist()
+    planned = DeltaTable(str(pipeline.tables / "journal")).to_pyarrow_table(columns=["at"])["at"].to_pylist()
     assert all(abs(at.timestamp() - now / 1e6) < 600 for at in planned)
     pipeline.come_late()
     pipeline.finish()

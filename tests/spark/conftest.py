@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clickjoin.spark.session import in_process
-from stack.gateway import Gateway
 from tests.s3.fixtures import gateway as gateway
+from tests.s3.fixtures import lakes as lakes
 from tests.spark.bench import Bench, Lake
 from tests.spark.hand import Hand
 from tests.spark.worn import worn
-
-BUCKET = "benches"
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,20 +25,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.spark)
-
-
-@pytest.fixture(scope="session")
-def lakes(request: pytest.FixtureRequest) -> Iterator[Path | None]:
-    """With `--lake s3` the folder of the bucket that all lakes lie in, served by a real S3 server; else None."""
-    if request.config.getoption("--lake") != "s3":
-        yield None
-        return
-    server: Gateway = request.getfixturevalue("gateway")
-    server.bucket(BUCKET)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in server.environment().items():
-            patch.setenv(name, value)
-        yield server.folder / "data" / BUCKET
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +42,7 @@ def make(spark: SparkSession, lakes: Path | None, tmp_path_factory: pytest.TempP
 
     def build(**fields: Any) -> Bench:
         folder = tmp_path_factory.mktemp("bench")
-        place = Lake(f"s3://{BUCKET}/{folder.name}", lakes / folder.name) if lakes else None
+        place = Lake(f"s3://{lakes.name}/{folder.name}", lakes / folder.name) if lakes else None
         return Bench(spark, folder, fields, place)
 
     return build
