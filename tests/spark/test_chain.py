@@ -110,7 +110,7 @@ def test_nested_fields_of_the_upstream_name_the_events(make: Any) -> None:
     assert sorted(pages.hosts("joined")) == ["a", "b"]
 
 
-@pytest.mark.parametrize(("point", "local"), some(list(product(failpoint.POINTS, ["0B", "4MB"])), 5))
+@pytest.mark.parametrize(("point", "local"), some(list(product(failpoint.POINTS, ["0B", "4MB"])), 7))
 def test_joined_once_through_crashes(make: Any, monkeypatch: pytest.MonkeyPatch, point: str, local: str) -> None:
     """A batch of versions is cut short, by this process or Spark's workers: each conversion has its click, once."""
     clicks, sales = chain(make, batch={"driver_bytes": local, "max_events": 2})

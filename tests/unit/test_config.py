@@ -175,13 +175,17 @@ BAD = [
     (
         "primary.source.kind",
         "s3",
-        "delta or pipeline (write `kind: files`, and s3://BUCKET/KEYS in `path`)",
+        "write files, kafka, delta or pipeline (write `kind: files`, and s3://BUCKET/KEYS in `path`)",
     ),
-    ("primary.source.kind", "csv", "write files, kafka, delta or pipeline (that is a format: write it as `format`"),
+    (
+        "primary.source.kind",
+        "csv",
+        "write files, kafka, delta or pipeline (that is a format: write it as `format`, beside `kind: files`)",
+    ),
     (
         "primary.source.kind",
         "file",
-        "'file' is unknown here; write files, kafka, delta or pipeline (did you mean",
+        "'file' is unknown here; write files, kafka, delta or pipeline (did you mean `files`?)",
     ),
     ("primary.source.path", "", "at least 1 character"),
     ("primary.source.format", "xml", "'xml' is unknown here; write jsonl, csv or parquet"),

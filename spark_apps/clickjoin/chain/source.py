@@ -45,7 +45,7 @@ def by_its_time(item: Input) -> bool:
 def open_input(
     item: Input, *, now: Callable[[], float], tasks: int, here: Set[str] = frozenset(), group: str = ""
 ) -> Source:
-    """The source of a pipeline's stream, for who plans batches of it; see open_source."""
+    """The source of a pipeline's stream, for who plans batches of it; see `open_source`."""
     if isinstance(item.source, OfPipeline) and by_its_time(item):
         return OutputSource(item.source, Upstream(item.source.root), tasks)
     return open_source(item.source, now=now, tasks=tasks, here=here, group=group)

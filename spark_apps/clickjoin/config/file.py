@@ -14,6 +14,7 @@ import yaml
 from clickjoin.config.kafka import Kafka
 from clickjoin.config.spelling import close_to, fields_at
 from clickjoin.config.streams import Files
+from clickjoin.config.tables import Delta, OfPipeline
 from clickjoin.model.places import is_on_s3
 
 if TYPE_CHECKING:
@@ -157,9 +158,8 @@ def clashes(pipeline: Pipeline) -> list[str]:
     found = [
         f"lake: {pipeline.lake} lies inside the log folder of {item.name}.source.path {path}"
         for item in pipeline.inputs
-        if isinstance(item.source, Files)
-        for path in (os.path.normpath(item.source.path),)
-        if is_on_s3(pipeline.lake) == path.startswith("s3:")
+        for path in ((paths[item.name],) if isinstance(item.source, Files) else ())
+        if is_on_s3(pipeline.lake) == is_on_s3(path)
         if Path(path).parent != Path("/") and _inside(root.parts, Path(path).parent.parts)
     ]
     if set("[]%") & set(pipeline.lake):
@@ -172,8 +172,7 @@ def clashes(pipeline: Pipeline) -> list[str]:
     found += [
         f"{item.name}.source: is a table of this very pipeline, {path}; name another pipeline, or another table"
         for item in pipeline.inputs
-        if not isinstance(item.source, (Files, Kafka))
-        for path in (paths[item.name],)
+        for path in ((paths[item.name],) if isinstance(item.source, Delta | OfPipeline) else ())
         if path.startswith(f"{_normal(pipeline.root)}/")
     ]
     return found

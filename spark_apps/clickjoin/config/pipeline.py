@@ -14,10 +14,11 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from clickjoin.config.dates import Backfill, Close
 from clickjoin.config.file import absolute, clashes, explain, parse
 from clickjoin.config.inputs import Input
+from clickjoin.config.kafka import Kafka
 from clickjoin.config.output import Output
 from clickjoin.config.quality import Quality
 from clickjoin.config.store import S3
-from clickjoin.config.streams import Foreign, Kafka, Lookback, Primary, TimeColumn
+from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
 from clickjoin.config.tables import OfPipeline
 from clickjoin.config.types import Duration, Place, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
@@ -229,10 +230,16 @@ def load(file: str | Path) -> Pipeline:
 def _declare_places(pipeline: Pipeline) -> None:
     """Have what the file names on S3 lie where its section `s3` says."""
     store = pipeline.s3.store if pipeline.s3 != S3() else None
-    logs = [above_globs(item.source.path) for item in pipeline.inputs if not isinstance(item.source, Kafka)]
-    for place in (pipeline.root, *logs, *(pipeline.backfill.roots or ())):
+    sources = [_place_of(item) for item in pipeline.inputs if not isinstance(item.source, Kafka)]
+    for place in (pipeline.root, *sources, *(pipeline.backfill.roots or ())):
         if is_on_s3(place):
             declare(place, store)
+
+
+def _place_of(item: Input) -> str:
+    """The folder that holds a stream's records; of another pipeline's output its tables, whose state is read too."""
+    source = item.source
+    return source.root if isinstance(source, OfPipeline) else above_globs(source.path)
 
 
 def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clickjoin.config import Delta, Files, OfPipeline
 from clickjoin.dates import ledger
 from clickjoin.dates.closing import Order, close
 from clickjoin.model.errors import ClickjoinError, ConfigError
@@ -24,6 +25,7 @@ from clickjoin.spark.session import another, release
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
+    from clickjoin.config.inputs import Input
     from clickjoin.engine import Engine, Settled
     from clickjoin.model.span import Day
 
@@ -72,17 +74,21 @@ class RawLogs:
     def sources(self, pipeline: Pipeline, here: frozenset[str] = frozenset()) -> dict[str, Source]:
         """What to read in place of the pipeline's own logs, in the same format. `here`: see driver_reads."""
         fence, given = fence_of(pipeline), {item.name: getattr(self, item.role) for item in pipeline.inputs}
-        for item in pipeline.inputs:
-            if given[item.name] and item.source.kind != "files":
-                raise ConfigError(
-                    f"{item.name}: reads a table ({item.source.path}), and raw logs are files",
-                    remedy="Backfill the pipeline that reads them; what it adds to its output is read here",
-                )
         return {
-            item.name: open_source(in_files(item.source, path), fence=fence, here=here) if path else Nothing()
+            item.name: open_source(_files_of(item, path), fence=fence, here=here) if path else Nothing()
             for item in pipeline.inputs
             for path in (given[item.name],)
         }
+
+
+def _files_of(item: Input, path: str) -> Files:
+    """A stream's records where they lie in files. Errors: ConfigError for rows of a table."""
+    if isinstance(item.source, Delta | OfPipeline):
+        raise ConfigError(
+            f"{item.name}: reads a table ({item.source.path}), and raw logs are files",
+            remedy="Backfill the pipeline that reads them; what it adds to its output is read here",
+        )
+    return in_files(item.source, path)
 
 
 def land(engine: Engine, logs: RawLogs, done: Callable[[Settled], None]) -> int:

@@ -34,7 +34,7 @@ from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clickjoin.config import Pipeline
+    from clickjoin.config import AnySource, Pipeline
     from clickjoin.config.inputs import Input
     from clickjoin.model.typed_column import TypedColumn
 
@@ -109,6 +109,15 @@ def _of_column(pipeline: Pipeline, column: TypedColumn, texts: Sequence[str]) ->
     return f"{name}: {len(wrong)} of {len(texts)} values do not fit, such as: {next(iter(wrong.values()))[1]}"
 
 
+def _nothing(source: AnySource) -> str:
+    """What to say of a source that holds no record."""
+    if isinstance(source, Files):
+        return f"path {source.path}: no file with a whole record matches; check folder and pattern"
+    if isinstance(source, Kafka):
+        return f"topic {source.topic}: it holds no message from `from` on; check topic and servers"
+    return f"path {source.path}: it has no row yet"
+
+
 def _of_source(item: Input, found: Validation) -> bool:
     """Note what a look at a stream shows; whether all of its records were read."""
     most, size = _MOST[item.role]
@@ -116,13 +125,7 @@ def _of_source(item: Input, found: Validation) -> bool:
     plan = source.plan({}, Budget(most, size))
     problems = [f"{item.name}.source: {_text(problem)}" for problem in plan.problems]
     if not plan.splits:
-        if isinstance(item.source, Kafka):
-            nothing = f"topic {item.source.topic}: it holds no message from `from` on; check topic and servers"
-        elif isinstance(item.source, Files):
-            nothing = f"path {item.source.path}: no file with a whole record matches; check folder and pattern"
-        else:
-            nothing = f"path {item.source.path}: it has no row yet"
-        found.problems += problems or [f"{item.name}.source.{nothing}"]
+        found.problems += problems or [f"{item.name}.source.{_nothing(item.source)}"]
         return False
     sample = source.sample(plan.splits, item.spec(_now()), most)
     found.samples[item.name] = sample

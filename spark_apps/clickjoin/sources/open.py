@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from clickjoin.config import Files, Kafka
+from clickjoin.config import Delta, Files, Kafka, OfPipeline
 from clickjoin.kernel.file_bytes import opened
 from clickjoin.kernel.packed import BrokenFile
 from clickjoin.kernel.remote_file import Handle
@@ -44,8 +44,8 @@ def open_source(
         from clickjoin.sources.kafka.source import KafkaSource
 
         return KafkaSource(config, now=now, tasks=tasks, keep=keep, group=group)
-    if not isinstance(config, Files):
-        absent = "not-begun" if config.kind == "pipeline" else "missing"
+    if isinstance(config, Delta | OfPipeline):
+        absent = "not-begun" if isinstance(config, OfPipeline) else "missing"
         return DeltaSource(config.path, start=config.start, as_json=config.json_columns, tasks=tasks, absent=absent)
     if is_on_s3(config.path):
         from clickjoin.sources.s3.source import S3Source
@@ -54,10 +54,10 @@ def open_source(
     return FilesSource(config, now=now, tasks=tasks, fence=fence, keep=keep, here=config.path in here)
 
 
-def in_files(config: AnySource, path: str) -> Files:
+def in_files(config: Files | Kafka, path: str) -> Files:
     """The same records where they lie in files, which a glob names."""
-    if not isinstance(config, Kafka):
-        return config.model_copy(update={"path": path}) if isinstance(config, Files) else Files(kind="files", path=path)
+    if isinstance(config, Files):
+        return config.model_copy(update={"path": path})
     form = {"separator": config.separator, "columns": config.columns} if config.format == "csv" else {}
     return Files.model_validate({"kind": "files", "path": path, "format": "csv" if form else "jsonl", **form})
 

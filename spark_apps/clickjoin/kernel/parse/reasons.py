@@ -22,5 +22,5 @@ REASONS = {
     "settings-changed": "it was bad by limits or output.strict as they were before; export it as a new file",
     "broken-file": "the packed file ends early or is damaged; put the whole file back, it is then read again",
     "unclear-rewrite": "a version of a table rewrote rows whose former files are gone; those known count as repeats",
-    "source-lost": "what was planned is in no file or topic any more; a file that is put back is read then",
+    "source-lost": "what was planned is in no file, table or topic any more; a file that is put back is read then",
 }
