@@ -91,18 +91,18 @@ def _spark(lake: SparkTables, other: SparkTables, case: Case, folder: Path, refu
 def _light(lake: SparkTables, other: SparkTables, case: Case, patch: pytest.MonkeyPatch, refused: list[str]) -> Any:
     """`first` by delta-rs, held by its handle; `second` from within."""
     left = [case.second] if case.second else []
-    opened = DeltaTables.open
+    opened = DeltaTables._opened  # by which reads and commits alike come to a handle
 
     def before() -> None:
         if left:
             perform(other, left.pop())
 
-    def held(self: DeltaTables, name: str) -> Any:
-        table = opened(self, name)
+    def held(self: DeltaTables, name: str, looks: bool) -> Any:
+        table = opened(self, name, looks)
         return _Held(table, before, refused) if self is lake.delta else table
 
     with patch.context() as inside:
-        inside.setattr(DeltaTables, "open", held)
+        inside.setattr(DeltaTables, "_opened", held)
         return perform(lake, case.first)
 
 
