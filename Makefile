@@ -57,7 +57,7 @@ format: setup ## Format the code
 test: check ## Check, then run all tests
 	$(BRIEF) AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m tests.suites
 
-chaos: setup ## Kill everything at random while two replicas run: make KILLS=100 chaos (LAKE=s3 LOGS=s3 DRIVERS=2: an S3 server too); or stop it: KIND=pauses MINUTES=15
+chaos: setup ## Kill everything at random while two replicas run: make KILLS=100 chaos (LAKE=s3 LOGS=s3 DRIVERS=2: an S3 server too; LOGS=kafka: a broker); or stop it: KIND=pauses MINUTES=15
 	$(BRIEF) PYTHONPATH=.:infra:spark_apps AIRFLOW_HOME=$(CURDIR)/.run/chaos $(RUN) -m tests.faults.chaos --kind $(KIND) --kills $(KILLS) --minutes $(MINUTES) $(if $(LAKE),--lake $(LAKE)) $(if $(LOGS),--logs $(LOGS)) $(if $(DRIVERS),--drivers $(DRIVERS))
 
 slow-disk: setup ## Two replicas and gc on a disk whose commits take 0.3 s, RUNS=20 times
@@ -112,8 +112,8 @@ bench: setup ## Measure it beside its peers
 bench-quick: setup ## The same on small inputs, in under 5 minutes
 	@PYTHONPATH=infra:spark_apps:. $(RUN) -m benchmarks --quick
 
-demo: setup ## Show it at work; KEEP=1 leaves Spark and Airflow up; LAKE=s3 has lake and logs on an S3 server (built by Go)
-	@$(BRIEF) $(RUN) -m demo $(if $(KEEP),--keep) $(if $(LAKE),--lake $(LAKE))
+demo: setup ## Show it at work; KEEP=1 leaves Spark and Airflow up; LAKE=s3 has lake and logs on an S3 server (built by Go), SOURCE=kafka the logs in topics
+	@$(BRIEF) $(RUN) -m demo $(if $(KEEP),--keep) $(if $(LAKE),--lake $(LAKE)) $(if $(SOURCE),--source $(SOURCE))
 
 demo-chain: setup ## Show two pipelines, of which one reads the other's output: impressions, clicks, conversions
 	@$(BRIEF) $(RUN) -m demo.chain

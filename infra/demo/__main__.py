@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -21,6 +22,7 @@ from rich.console import Console
 
 from bootstrap import ROOT, Problem
 
+from . import topics
 from .after import next_steps, shown
 from .feeder import SECONDS, Feeder
 from .lake import OUTCOMES, Lake
@@ -29,7 +31,7 @@ from .progress import GIVE_UP, Progress
 from .report import Tally, latencies, sums, tally, times
 from .running import Running, running, write_pipeline
 from .screen import Screen
-from .script import SEED, script
+from .script import SEED, Script, script
 from .shipping import ObjectFeeder
 from .store import Store, lake_store
 
@@ -44,11 +46,8 @@ class Demo:
         self.folder = folder
         self.pipeline = folder / "pipelines/zozo.yaml"
         logs = folder / "logs"
-        where = "dt=*/*.jsonl" if store.put else "*.jsonl"
-        globs = (f"{store.logs or logs}/{stream}/{where}" for stream in ("impressions", "clicks"))
-        write_pipeline(self.pipeline, store.lake, *globs)
-        plan, ledger = script(seconds, seed), folder / "ledger.csv"
-        self.feeder = ObjectFeeder(plan, logs, ledger, put=store.put) if store.put else Feeder(plan, logs, ledger)
+        write_pipeline(self.pipeline, store.lake, _source(store, logs, "impressions"), _source(store, logs, "clicks"))
+        self.feeder = _feeder(store, script(seconds, seed), logs, folder / "ledger.csv")
         self.lake = Lake(store.folder / "zozo")
         self.readable = Readable(self.lake.folder / "joined")
         self._runs = "none"
@@ -125,6 +124,18 @@ class Demo:
         return ", ".join(text for text, number in wanting.items() if number)
 
 
+def _source(store: Store, logs: Path, stream: str) -> str | dict[str, str]:
+    if store.servers:
+        return topics.source(store.servers, stream)
+    return f"{store.logs or logs}/{stream}/{'dt=*/*.jsonl' if store.put else '*.jsonl'}"
+
+
+def _feeder(store: Store, plan: Script, logs: Path, ledger: Path) -> Feeder:
+    if store.servers:
+        return topics.TopicFeeder(plan, logs, ledger, servers=store.servers)
+    return ObjectFeeder(plan, logs, ledger, put=store.put) if store.put else Feeder(plan, logs, ledger)
+
+
 def _caught(work: Callable[[], None], failed: list[BaseException]) -> None:
     try:
         work()
@@ -171,6 +182,10 @@ def _left_up(stack: Running) -> str:
     return f"Airflow is up at {stack.url} (user admin, password in {stack.passwords}); `{stop}` stops it"
 
 
+def _servers(source: str, folder: Path) -> AbstractContextManager[str]:
+    return topics.broker(folder) if source == "kafka" else nullcontext("")
+
+
 def fresh_folder() -> Path:
     """A new folder under `.run/demo`, or under the folder that CLICKJOIN_HOME names."""
     base = Path(os.environ.get("CLICKJOIN_HOME") or ROOT / ".run").absolute() / "demo"
@@ -195,14 +210,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--lake", choices=("local", "s3"), default="local", help="s3: on an S3 server of its own, with logs"
     )
+    parser.add_argument("--source", choices=("files", "kafka"), default="files", help="kafka: topics of its own broker")
     chosen = parser.parse_args(arguments)
-    if chosen.keep and chosen.lake == "s3":
-        parser.error("the S3 server ends with the demo, so nothing can be left up")
+    if chosen.keep and (chosen.lake, chosen.source) != ("local", "files"):
+        parser.error("the S3 server, or the broker, ends with the demo, so nothing can be left up")
     # A plain kill must stop the servers as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         folder = fresh_folder()
-        with lake_store(chosen.lake, folder) as store:
+        with lake_store(chosen.lake, folder) as store, _servers(chosen.source, folder) as servers:
+            store = store._replace(servers=servers)
             found = demonstrate(folder, chosen.seconds, chosen.seed, Console(), store, keep=chosen.keep)
     except Problem as problem:
         print(f"clickjoin: {problem}", file=sys.stderr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -97,10 +97,15 @@ def running(
         stack.stop()
 
 
-def write_pipeline(file: Path, lake: Path | str, primary: Path | str, foreign: Path | str, **changes: Any) -> None:
-    """Write a pipeline's file: that of the ZOZO logs, with another lake and other globs, and perhaps other fields."""
+Source = Path | str | Mapping[str, Any]  # a glob, or a source as a pipeline's file has it
+
+
+def write_pipeline(file: Path, lake: Path | str, primary: Source, foreign: Source, **changes: Any) -> None:
+    """Write a pipeline's file: that of the ZOZO logs, with another lake and other sources, and perhaps other fields."""
     pipeline = yaml.safe_load((HERE / "zozo.yaml").read_text(encoding="utf-8")) | changes
     pipeline["pipeline"], pipeline["lake"] = file.stem, str(lake)
-    pipeline["primary"]["source"]["path"], pipeline["foreign"]["source"]["path"] = str(primary), str(foreign)
+    for stream, source in (("primary", primary), ("foreign", foreign)):
+        whole = isinstance(source, Mapping)
+        pipeline[stream]["source"] = dict(source) if whole else {"kind": "files", "path": str(source)}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(yaml.safe_dump(pipeline, sort_keys=False), encoding="utf-8")

@@ -19,17 +19,19 @@ class Store(NamedTuple):
     """The lake as the pipeline's file names it, and the folder that its files are seen in from outside.
 
     `logs`: where globs of logs begin; empty for the demo's own folder. `put`: writes an object there; None: files.
+    `servers`: the broker whose topics the logs are; empty where they are files or objects.
     """
 
     lake: str
     folder: Path
     logs: str = ""
     put: Callable[[str, bytes], object] | None = None
+    servers: str = ""
 
     @property
     def ends_with_us(self) -> bool:
         """Whether nobody can look at it through the product once the demo is over."""
-        return self.put is not None
+        return self.put is not None or bool(self.servers)
 
 
 @contextmanager

@@ -26,7 +26,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--retention", default="4m", help="of the registry: how soon GC drops claims")
     parser.add_argument("--no-airflow", action="store_true", help="run both replicas from the command line")
     parser.add_argument("--lake", choices=("local", "s3"), default="local", help="s3: a server that is killed too")
-    parser.add_argument("--logs", choices=("local", "s3"), default="local", help="s3: objects of the lake's server")
+    parser.add_argument(
+        "--logs", choices=("local", "s3", "kafka"), default="local", help="s3: the lake's server; kafka: a broker"
+    )
     parser.add_argument("--drivers", type=int, choices=(1, 2), default=1, help="2: each replica has a Spark of its own")
     chosen = parser.parse_args(arguments)
     if chosen.logs == "s3" and chosen.lake != "s3":

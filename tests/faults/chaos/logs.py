@@ -1,27 +1,34 @@
-"""Where the logs of a chaos run lie: files in a folder that grow, or objects in a bucket, of which each is new."""
+"""Where the logs of a chaos run lie: files that grow, objects of which each is new, or topics of a Kafka broker."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from stack.gateway import Gateway
+from stack.kafka_broker import Broker
 
 STREAMS = ("queries", "clicks")
 _TRIES = 240  # half a second apart: the server is killed now and then
 
 
 class Logs(Protocol):
-    """`place`: what the pipeline's file names; `disk`: the folder in which the oracle sees every line."""
+    """`disk`: the folder in which the oracle sees every line."""
 
-    place: str
     disk: Path
+
+    def source(self, stream: str) -> str:
+        """What the pipeline's file says of a stream, as JSON."""
+        ...
 
     def write(self, stream: str, lines: list[str]) -> None:
         """Add lines to a stream's logs, each once."""
@@ -33,9 +40,12 @@ class GrowingFiles:
 
     def __init__(self, folder: Path) -> None:
         self.disk = folder / "logs"
-        self.place = str(self.disk)
         for stream in STREAMS:
             (self.disk / stream).mkdir(parents=True)
+
+    def source(self, stream: str) -> str:
+        """Files."""
+        return json.dumps({"kind": "files", "path": f"{self.disk}/{stream}/*.jsonl"})
 
     def write(self, stream: str, lines: list[str]) -> None:
         """Append."""
@@ -47,7 +57,7 @@ class Objects:
     """An object for each call. The server is asked without the proxy, until it has taken the object."""
 
     def __init__(self, server: Gateway, bucket: str) -> None:
-        self.place, self.disk = f"s3://{bucket}/logs", server.folder / "data" / bucket / "logs"
+        self.disk = server.folder / "data" / bucket / "logs"
         self._bucket, self._numbers = bucket, itertools.count(1)
         known = server.environment()
         self._s3 = boto3.client(
@@ -58,6 +68,10 @@ class Objects:
             region_name=known["AWS_REGION"],
             config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
         )
+
+    def source(self, stream: str) -> str:
+        """Objects."""
+        return json.dumps({"kind": "files", "path": f"s3://{self._bucket}/logs/{stream}/*.jsonl"})
 
     def write(self, stream: str, lines: list[str]) -> None:
         """Put one object. Errors: AssertionError if the server stays away."""
@@ -72,3 +86,31 @@ class Objects:
             except (BotoCoreError, ClientError):
                 time.sleep(0.5)
         raise AssertionError(f"{key}: the store took it in none of {_TRIES} tries")
+
+
+class Topics:
+    """A topic of four partitions for each stream; on the disk is what the broker has acknowledged, or will."""
+
+    def __init__(self, broker: Broker, folder: Path) -> None:
+        self.broker, self.disk = broker, folder / "logs"
+        clients: dict[str, Any] = {"bootstrap.servers": broker.servers}
+        made = AdminClient(clients).create_topics([NewTopic(stream, 4, 1) for stream in STREAMS])
+        for done in made.values():
+            done.result(60)
+        # Idempotent, so that a try whose answer was lost adds no message of its own.
+        self._producer = Producer(clients | {"enable.idempotence": True, "linger.ms": 5, "message.timeout.ms": 300_000})
+        for stream in STREAMS:
+            (self.disk / stream).mkdir(parents=True)
+
+    def source(self, stream: str) -> str:
+        """A topic."""
+        return json.dumps({"kind": "kafka", "servers": self.broker.servers, "topic": stream})
+
+    def write(self, stream: str, lines: list[str]) -> None:
+        """Send, and wait until all is acknowledged. Errors: AssertionError if the broker stays away."""
+        for line in lines:
+            self._producer.produce(stream, line)
+        left = self._producer.flush(_TRIES / 2)
+        assert not left, f"{stream}: the broker has not acknowledged {left} messages in {_TRIES / 2:g} s"
+        with (self.disk / stream / "0.jsonl").open("a") as log:
+            log.write("".join(f"{line}\n" for line in lines))

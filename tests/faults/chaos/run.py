@@ -20,8 +20,10 @@ from deltalake.exceptions import DeltaError
 
 from clickjoin.lake import DeltaTables
 from stack import Stack
+from stack.gateway import Gateway
+from stack.kafka_broker import Broker
 from tests.faults.chaos.jobs import ROOT, Job
-from tests.faults.chaos.logs import GrowingFiles
+from tests.faults.chaos.logs import GrowingFiles, Topics
 from tests.faults.chaos.store import Lake
 from tests.faults.chaos.traffic import Traffic
 from tests.oracle import Verdict, examine
@@ -138,12 +140,12 @@ class Chaos:
                 time.sleep(1)
 
     def _kill_one(self, airflow: bool) -> None:
-        weights = WEIGHTS | ({"store": 4} if self.lake.server else {})
+        weights = WEIGHTS | ({"store": 4} if self.lake.server else {}) | ({"broker": 6} if self.broker else {})
         name = self.rng.choices(list(weights), list(weights.values()))[0]
         if name in self.jobs:
             killed = self.jobs[name].kill()
-        elif name == "store":
-            killed = self._kill_store()
+        elif name in ("store", "broker"):
+            killed = self._kill_store(self.broker if name == "broker" else self.lake.server)
         elif name == "task":
             killed = airflow and self._kill_task()
         else:
@@ -176,12 +178,17 @@ class Chaos:
             self.rng.choice(alive).kill()
         return True
 
-    def _kill_store(self) -> bool:
-        """Kill the S3 server, and start it again where it was."""
-        assert self.lake.server
-        self.lake.server.kill()
+    @property
+    def broker(self) -> Broker | None:
+        """The broker of the logs, if they are topics."""
+        return self.traffic.logs.broker if isinstance(self.traffic.logs, Topics) else None
+
+    def _kill_store(self, server: Gateway | Broker | None) -> bool:
+        """Kill the S3 server or the broker, and start it again where it was."""
+        assert server
+        server.kill()
         time.sleep(self.rng.uniform(0, 3))
-        self.lake.server.start()
+        server.start()
         return True
 
     def _kill_server(self, stack: Stack, name: str) -> bool:

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from stack.gateway import Gateway, serving
-from tests.faults.chaos.logs import Logs, Objects
+from stack.kafka_broker import serving as broker
+from tests.faults.chaos.logs import Logs, Objects, Topics
 from tests.s3.proxy import Proxy, Rule
 
 _BUCKET = "chaos"
@@ -21,7 +22,7 @@ _BUCKET = "chaos"
 class Lake(NamedTuple):
     """The lake as the pipeline's file names it, the folder that its files are seen in, and its server, if any.
 
-    `env`: what leads the programs under test to the server, by the proxy. `logs`: where the logs lie, if there too.
+    `env`: what leads the programs under test to the server, by the proxy. `logs`: where they lie, if not in a folder.
     """
 
     place: str
@@ -34,10 +35,14 @@ class Lake(NamedTuple):
 
 @contextmanager
 def lake_for(kind: str, folder: Path, seed: int, logs: str = "local") -> Iterator[Lake]:
-    """A place for a lake, and for the logs if they lie on S3.
+    """A place for a lake, and for the logs if they lie on S3 or are topics.
 
     This process itself uses no proxy: delta-rs would keep the proxy's threads from running.
     """
+    if logs == "kafka":
+        with broker(folder / "kafka") as server, lake_for(kind, folder, seed) as lake:
+            yield lake._replace(logs=Topics(server, folder))
+        return
     if kind == "local":
         yield Lake(str(folder / "lake"), folder / "lake")
         return

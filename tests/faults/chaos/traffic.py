@@ -8,17 +8,17 @@ import threading
 import time
 from pathlib import Path
 
-from tests.faults.chaos.logs import GrowingFiles, Logs
+from tests.faults.chaos.logs import STREAMS, GrowingFiles, Logs
 
 CONFIG = """
 pipeline: p
 lake: {lake}
 primary:
-  source: {{kind: files, path: "{logs}/queries/*.jsonl"}}
+  source: {queries}
   event_id: event_id
   event_time: embedded
 foreign:
-  source: {{kind: files, path: "{logs}/clicks/*.jsonl"}}
+  source: {clicks}
   event_id: event_id
   event_time: embedded
   primary_id: query_id
@@ -53,7 +53,7 @@ class Traffic:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.config = folder / "p.yaml"
-        where = {"logs": self.logs.place, "lake": lake or folder / "lake"}
+        where = {stream: self.logs.source(stream) for stream in STREAMS} | {"lake": lake or folder / "lake"}
         self.config.write_text(CONFIG.format(**where, retention=retention, attempts=attempts))
 
     def start(self) -> None:
