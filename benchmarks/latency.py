@@ -3,6 +3,7 @@
     .venv/bin/python -m benchmarks.latency --rate 1000 --seconds 180
     .venv/bin/python -m benchmarks.latency --rate 5000 --seconds 300 --through run
     .venv/bin/python -m benchmarks.latency --lake s3 --request-delay 0.03
+    .venv/bin/python -m benchmarks.latency --source kafka
 
 A generator writes queries and clicks; an id's time is the moment of its writing. A click is readable once the commit
 that added its joined row is in the table's log. Before a figure is printed, the oracle of the tests has counted every
@@ -18,7 +19,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from rich.console import Console
 from benchmarks.latency_machine import machine
 from benchmarks.live import Alone, alone
 from benchmarks.memory import Memory, line, watched
+from benchmarks.shipper import STREAMS, shipping
 from benchmarks.store import Place, lake_at
 from bootstrap import ROOT, Problem
 from clickjoin.generate import Traffic, generate
@@ -37,6 +39,7 @@ from demo.lake import Lake
 from demo.latency import Readable, spread
 from demo.running import Running, running, write_pipeline
 from demo.screen import Screen
+from demo.topics import source
 from tests import oracle
 
 POLL = 2.0
@@ -56,6 +59,7 @@ class Load:
     delay: float
     lake: str = "local"
     request_delay: float = 0.0
+    source: str = "files"
 
     def traffic(self, seconds: float, seed: int) -> Traffic:
         """Live traffic of so many seconds. Clicks follow soon, so their rate is steady after the first seconds."""
@@ -68,16 +72,15 @@ class Load:
 
 
 class Bench:
-    """One benchmark in a folder of its own."""
+    """One benchmark in a folder of its own. `servers`: the broker that a shipper sends the logs to, if any."""
 
-    def __init__(self, folder: Path, load: Load, place: Place) -> None:
+    def __init__(self, folder: Path, load: Load, place: Place, servers: str = "") -> None:
         self.folder, self.load, self.place = folder, load, place
         self.pipeline = folder / "pipelines/latency.yaml"
         self.logs = folder / "logs"
-        write_pipeline(
-            self.pipeline, place.lake, self.logs / "*/queries/*.jsonl", self.logs / "*/clicks/*.jsonl",
-            registry={"retention": "3d", "bucket": "1h", "shards": 4},
-        )  # fmt: skip
+        sources = (source(servers, name) if servers else self.logs / f"*/{name}/*.jsonl" for name in STREAMS)
+        registry = {"retention": "3d", "bucket": "1h", "shards": 4}
+        write_pipeline(self.pipeline, place.lake, *sources, registry=registry)
         self.lake = Lake(place.folder / "latency")
         self.readable = Readable(self.lake.folder / "joined")
         self.memory, self.requests = Memory(), dict[str, float]()
@@ -205,6 +208,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--delay", type=float, default=2, help="median seconds from a query to its click (%(default)s)")
     parser.add_argument("--lake", choices=["local", "s3"], default="local", help="where the lake lies (%(default)s)")
     parser.add_argument("--request-delay", type=float, default=0.0, help="seconds more for each request to S3")
+    parser.add_argument("--source", choices=["files", "kafka"], default="files", help="what is read (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--through", choices=["airflow", "run"], default="airflow", help="who joins (%(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/latency.json")
@@ -244,12 +248,13 @@ def main(arguments: list[str]) -> int:
     chosen, console, about = options(arguments), Console(), machine()
     load = Load(
         chosen.rate, chosen.seconds, chosen.clicks, chosen.warm, chosen.seed, chosen.through, chosen.delay,
-        chosen.lake, chosen.request_delay,
+        chosen.lake, chosen.request_delay, chosen.source,
     )  # fmt: skip
     folder = ROOT / ".run/benchmarks" / f"{time.strftime('latency-%Y%m%d-%H%M%S')}-{os.getpid()}"
     try:
-        with lake_at(load.lake, folder, load.request_delay) as place:
-            result = measure(Bench(folder, load, place), console)
+        broker = shipping(folder / "logs", folder / "kafka") if load.source == "kafka" else nullcontext("")
+        with lake_at(load.lake, folder, load.request_delay) as place, broker as servers:
+            result = measure(Bench(folder, load, place, servers), console)
     except Problem as problem:
         print(f"clickjoin: {problem}", file=sys.stderr)
         return 1
