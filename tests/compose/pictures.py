@@ -21,9 +21,10 @@ def take(url: str, password: str, pipeline: str, out: Path) -> None:
         _log_in(page, url, password)
         page.goto(f"{url}/dags?name_pattern=clickjoin_")  # Airflow looks at how names begin
         expect(page.get_by_text(f"clickjoin_join__{pipeline}").first).to_be_visible(timeout=WAIT)
+        page.get_by_role("button", name="Show table view").click()
         _shot(page, out / "containers-airflow.png")
-        page.goto(f"{url}/dags/clickjoin_join__{pipeline}")
-        expect(page.get_by_text(re.compile("success", re.IGNORECASE)).first).to_be_visible(timeout=WAIT)
+        page.goto(f"{url}/dags/clickjoin_join__{pipeline}/runs")
+        expect(page.get_by_text(re.compile("^success$", re.IGNORECASE)).first).to_be_visible(timeout=WAIT)
         _shot(page, out / "containers-runs.png")
         page.goto(f"{url}/clickjoin/#pipeline={pipeline}")
         expect(page.locator("[data-replica=main] dd").first).not_to_have_text("", timeout=WAIT)

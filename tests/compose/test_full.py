@@ -51,11 +51,6 @@ def test_the_shipped_pipeline_joins_all_clicks(full: Containers, wanted: set[tup
     print(full.memory())
 
 
-def test_its_pages_are_seen(full: Containers, tmp_path: Path) -> None:
-    out = Path(os.environ.get("CLICKJOIN_PICTURES") or tmp_path)
-    pictures.take(f"http://127.0.0.1:{full.airflow}", full.password, "zozo", out)
-
-
 @pytest.mark.parametrize(("number", "name"), [(1, "scheduler-1"), (2, "spark-worker-1"), (3, "worker-1")])
 def test_a_part_is_killed_and_all_is_joined_once(
     full: Containers, wanted: set[tuple[str, str]], number: int, name: str
@@ -70,3 +65,8 @@ def test_a_part_is_killed_and_all_is_joined_once(
             full.kill(name)
     assert all_joined(full, wanted), full("logs", "--tail", "30")[-20_000:]
     full.until(full.well, f"not all is healthy again after {name} was killed")
+
+
+def test_its_pages_are_seen(full: Containers, tmp_path: Path) -> None:
+    out = Path(os.environ.get("CLICKJOIN_PICTURES") or tmp_path)
+    pictures.take(f"http://127.0.0.1:{full.airflow}", full.password, "zozo", out)
