@@ -15,6 +15,7 @@ from clickjoin.chain.source import open_input
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, Passes, catch_up_pause, wait
 from clickjoin.dispatcher.peers import any_alive
+from clickjoin.dispatcher.unread import ReadUntil
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import SparkTables
@@ -30,6 +31,7 @@ from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.due import Waiting, look_ahead
 from clickjoin.retry.redrive import redrive
+from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Source
 from clickjoin.sources.reach import driver_reads
 from clickjoin.spark.failures import translate
@@ -83,6 +85,10 @@ class Engine:
         self.join = Dispatcher(pipeline, self.lake.delta, replica, "join", self.sources, clock)
         self.retry = Dispatcher(pipeline, self.lake.delta, replica, "retry", clock=clock)
         self.redriver = Dispatcher(pipeline, self.lake.delta, replica, "redrive", clock=clock)
+        self.read_until = ReadUntil(
+            pipeline, self.lake.delta, self.replica,
+            lambda item: sources[item.name] if sources else open_source(item.source, keep=False),
+        )  # fmt: skip
         self._looked: tuple[int, Waiting] | None = None
         self._half = DutyCycle()
         self._floods: dict[str, Problem | None] = {}
@@ -112,7 +118,8 @@ class Engine:
         if known and known[0] == version and not (known[1].next_due and known[1].next_due <= now):
             return known[1]
         some = self.lake.delta.rows("pending")
-        found = look_ahead(self.lake, self.replica, version, now, self._far(now)) if some else Waiting(0, 0, None)
+        most = self.pipeline.retry.max_attempts
+        found = look_ahead(self.lake, self.replica, version, now, self._far(now), most) if some else Waiting(0, 0, None)
         self._looked = (version, found)
         return self._looked[1]
 
@@ -129,7 +136,8 @@ class Engine:
             if not self.waiting().due or self._looked is None:
                 return None
             due, far = (int(at.timestamp() * MICROS) for at in (now, self._far(now)))
-            part = TableSplit("pending", self._looked[0], due, self.pipeline.batch.max_events, far=far)
+            read = self.read_until(due) if self._looked[1].ending else None
+            part = TableSplit("pending", self._looked[0], due, self.pipeline.batch.max_events, far=far, read_until=read)
             plan = self.retry.next_of_table(part)
         return self._run(plan, self.retry, time.perf_counter() - start) if plan else None
 

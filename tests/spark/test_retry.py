@@ -71,6 +71,20 @@ def test_redriven_and_joined(given_up: tuple[Bench, list[Any]]) -> None:
     assert bench.accounts()["agree"]
 
 
+def test_none_is_given_up_whose_query_may_be_unread(make: Any) -> None:
+    """A join that is down lets no click run out of its attempts; nor does traffic that never ends keep them all."""
+    bench: Bench = make(retry={"max_attempts": 1, "max_age": "1s", "first_delay": "1s", "max_delay": "1s"})
+    bench.clicks(click("x", 1, LATE), click("never", 1, EARLY))
+    bench.join()
+    bench.queries(LATE)
+    assert bench.retry(after=5) == {"events_in": 2, "pending": 2}
+    assert bench.replica("main").join_once()  # by now all that was written in these five seconds is read
+    bench.queries(query("other", 0))
+    bench.engine = bench.replica("main")
+    assert bench.retry(after=1) == {"events_in": 2, "joined": 1, "unjoinable": 1}
+    assert bench.places() == {"joined": ["x"], "unjoinable": ["never"]}
+
+
 @pytest.fixture(scope="module")
 def lonely(make: Any) -> Bench:
     return _lonely(make)

@@ -7,7 +7,7 @@ tries, because both rows are committed under a Delta transaction of that number.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ class JournalState:
     """Last batch planned (0 if none), that batch if it is not settled yet, and how far each stream has been planned.
 
     `held`: what its batches have seen committed. `newest`: the newest event time (microseconds) that has landed of each
-    stream. `watermarks`: those of the last plan.
+    stream. `watermarks`: those of the last plan. `read_until` (microseconds): all that was written before has landed.
     """
 
     last: int = 0
@@ -42,6 +42,7 @@ class JournalState:
     held: CommittedTxns = field(default_factory=CommittedTxns)
     newest: Mapping[str, int] = field(default_factory=dict)
     watermarks: Mapping[str, int] = field(default_factory=dict)
+    read_until: int = 0
 
 
 def fold(offsets: OffsetsByStream, changed: Mapping[str, Sequence[SourceOffset]]) -> None:
@@ -133,11 +134,23 @@ class JournalReader:
             if number in settled:
                 give_back(offsets, _lost_of(settled[number]))
         unsettled = plan if self.settled() < last else None
-        return JournalState(last, unsettled, offsets, held, latest.get("newest", {}), plan.watermarks if plan else {})
+        done = (plans[number]["plan"] for number in sorted(settled.keys() & plans, reverse=True)
+                if not _lost_of(settled[number]))  # fmt: skip
+        marks = plan.watermarks if plan else {}
+        return JournalState(last, unsettled, offsets, held, latest.get("newest", {}), marks, _read_until(done))
 
     def _rows(self, more: list[Any]) -> list[dict[str, Any]]:
         filters = [(name, "=", value) for name, value in self._key.items()]
         return list(self._small.read("journal", filters=filters + more).to_pylist())
+
+
+def _read_until(done: Iterable[str]) -> int:
+    """When the newest of these plans was made that left nothing unread; 0 where none did."""
+    for plan in map(BatchPlan.from_json, done):
+        unread = plan.backlog_events or plan.backlog_bytes
+        if not unread and all(problem.kind != "unreadable" for problem in plan.problems):
+            return plan.planned
+    return 0
 
 
 class Journal(JournalReader):

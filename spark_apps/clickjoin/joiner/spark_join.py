@@ -176,7 +176,7 @@ def _checked(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> Dat
 
 def _first_status(ctx: Context) -> Any:
     retry = ctx.pipeline.retry
-    oldest = ctx.plan.planned_at - timedelta(seconds=retry.max_age)
+    oldest = _read_until(ctx) - timedelta(seconds=retry.max_age)
     given_up = (F.col("attempt") + 1 >= retry.max_attempts) & (F.col("first_seen") <= F.lit(oldest))
     if ctx.plan.sequence == "join":
         given_up = F.lit(False)
@@ -187,6 +187,12 @@ def _first_status(ctx: Context) -> Any:
         .when(given_up, "unjoinable")
         .otherwise("pending")
     )
+
+
+def _read_until(ctx: Context) -> datetime:
+    """A click waits for its time as long as its primary event may be written and unread: an outage is no waiting."""
+    read = ctx.plan.table.read_until if ctx.plan.table else None
+    return ctx.plan.planned_at if read is None else min(ctx.plan.planned_at, moment(read))
 
 
 def _claimed_status() -> Any:

@@ -19,6 +19,7 @@ class TableSplit:
     `due` in microseconds since 1970: rows due by then. At most `limit` rows, oldest due first. `since` and `until`
     (microseconds): only events from `since` to before `until`. `primary`: only events whose primary event is in this
     version of table `primary`. `far`: rows due after it are taken up too (a clock that was ahead has put them off).
+    `read_until` (microseconds): primary events written before that had landed when it was planned; None: all of them.
     """
 
     table: str
@@ -29,6 +30,7 @@ class TableSplit:
     until: int | None = None
     primary: int | None = None
     far: int | None = None
+    read_until: int | None = None
 
     @property
     def versions(self) -> dict[str, int]:
@@ -82,7 +84,7 @@ class BatchPlan:
 
     def to_json(self) -> str:
         """The plan as JSON text, for the journal."""
-        return json.dumps(self, default=vars, separators=(",", ":"))
+        return json.dumps(self, default=_plain, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> BatchPlan:
@@ -93,3 +95,8 @@ class BatchPlan:
         raw["problems"] = tuple(Problem(**item) for item in raw["problems"])
         raw["table"] = TableSplit(**raw["table"]) if raw["table"] else None
         return cls(**raw)
+
+
+def _plain(part: object) -> dict[str, object]:
+    """The fields of a part of a plan; one that came later only where it says something: older versions know it not."""
+    return {name: value for name, value in vars(part).items() if name != "read_until" or value is not None}

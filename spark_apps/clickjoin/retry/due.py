@@ -25,20 +25,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Waiting:
-    """How many events wait in all, how many are due now, and when the next falls due."""
+    """How many events wait in all, how many are due now, and when the next falls due.
+
+    `ending`: whether the next try of one may be its last.
+    """
 
     all: int
     due: int
     next_due: datetime | None
+    ending: bool = False
 
 
-def look_ahead(lake: SparkReader, replica: str, version: int, now: datetime, far: datetime | None = None) -> Waiting:
+def look_ahead(
+    lake: SparkReader, replica: str, version: int, now: datetime, far: datetime | None = None, most: int = 0
+) -> Waiting:
     """What there is to retry, as of one version of the table: derived from the columns of a state, without records.
 
-    `far`: what falls due after it is due now.
+    `far`: what falls due after it is due now; `most`: tries after which an event may be given up.
     """
     rows = lake.read("pending", version).where(F.col("replica") == replica)
-    states = rows.groupBy(*EVENT_KEY).agg(F.max_by(F.struct("state", "due_at"), newest()).alias("newest"))
+    states = rows.groupBy(*EVENT_KEY).agg(F.max_by(F.struct("state", "due_at", "attempt"), newest()).alias("newest"))
     put_off = (
         F.col("due_at") if far is None else F.when(F.col("due_at") > F.lit(far), F.lit(now)).otherwise(F.col("due_at"))
     )
@@ -49,10 +55,12 @@ def look_ahead(lake: SparkReader, replica: str, version: int, now: datetime, far
             F.count(F.lit(1)).alias("n"),
             F.expr(f"count_if({_due_sql(now, far)})").alias("due"),
             F.min(F.unix_micros(put_off)).alias("next"),
+            F.max("attempt").alias("attempt"),
         )
         .collect()[0]
     )
-    return Waiting(row["n"], row["due"], moment(row["next"]) if row["next"] else None)
+    ending = row["n"] > 0 and row["attempt"] + 1 >= most
+    return Waiting(row["n"], row["due"], moment(row["next"]) if row["next"] else None, ending)
 
 
 def _due_sql(now: datetime, far: datetime | None) -> str:
