@@ -12,9 +12,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from bootstrap import ROOT
-from stack import ports
+from stack import ports, web
 from tests.compose.images import Docker, compose_tool
 
 PATIENCE = 1200.0  # seconds: a busy machine starts ten servers in minutes
@@ -101,6 +102,23 @@ class Containers:
             return bool(now["State"]["StartedAt"] != before["State"]["StartedAt"] and now["State"]["Running"])
 
         self.until(again, f"{name} was not started again", 120)
+
+    def failures(self) -> list[str]:
+        """What the tasks of failed DAG runs said last."""
+        login = {"username": "admin", "password": self.password}
+        url = f"http://127.0.0.1:{self.airflow}"
+        token = web.request(f"{url}/auth/token", "POST", login)["access_token"]
+
+        def get(path: str) -> Any:
+            return web.request(f"{url}/api/v2/dags/{path}", token=token)
+
+        said = []
+        for run in get("~/dagRuns?state=failed&limit=20")["dag_runs"]:
+            place = f"{run['dag_id']}/dagRuns/{quote(run['dag_run_id'])}/taskInstances"
+            for one in get(place)["task_instances"]:
+                logs = get(f"{place}/{one['task_id']}/logs/{max(one['try_number'], 1)}")
+                said.append(f"{run['dag_id']}.{one['task_id']} {one['state']}: {json.dumps(logs)[-4000:]}")
+        return said
 
     def memory(self) -> str:
         """What each container uses, of its limit."""

@@ -70,3 +70,8 @@ def test_a_part_is_killed_and_all_is_joined_once(
 def test_its_pages_are_seen(full: Containers, tmp_path: Path) -> None:
     out = Path(os.environ.get("CLICKJOIN_PICTURES") or tmp_path)
     pictures.take(f"http://127.0.0.1:{full.airflow}", full.password, "zozo", out)
+
+
+def test_all_is_proven_and_no_run_has_failed(full: Containers) -> None:
+    full("exec", "worker", "clickjoin", "verify", "--config", "/pipelines/zozo.yaml")
+    assert not full.failures()
