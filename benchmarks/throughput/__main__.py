@@ -2,7 +2,8 @@
 
     PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.throughput --lake s3
 
-runs clickjoin alone, with its lake in a folder and on an S3 server beside it, in turns.
+runs clickjoin alone, with its lake in a folder and on an S3 server beside it, in turns; `--source kafka` the same from
+files and from topics of a broker beside it, which hold the same lines.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -23,11 +25,13 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import columns, emptied, highest, line, watched
-from benchmarks.throughput.contenders import CONTENDERS, FLOOR, LARGE, ON_S3, clickjoin, held
+from benchmarks.throughput import topics
+from benchmarks.throughput.contenders import CONTENDERS, FLOOR, FROM_KAFKA, LARGE, ON_S3, clickjoin, held
 from benchmarks.throughput.work import Work, check, make
 from bootstrap import ROOT
 from clickjoin.spark.session import configured, in_process
 from demo.store import lake_store
+from stack.kafka_broker import serving
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +66,7 @@ def once(spark: SparkSession, name: str, work: Work, folder: Path, there: Path |
         shutil.copytree(there, out / "joined", copy_function=os.link)
     configured(spark).conf.unset("spark.sql.codegen.wholeStage")
     spark.conf.unset("spark.sql.codegen.factoryMode")
-    if name not in (PRODUCT, ON_S3):
+    if name not in (PRODUCT, ON_S3, FROM_KAFKA):
         spark.conf.unset(ROW_GROUPS)  # they look nothing up by id: Spark's own long ones suit them better
     spark.catalog.clearCache()
     emptied(spark)
@@ -88,8 +92,8 @@ def compared(runs: list[Run], events: int) -> dict[str, Any]:
             "events_a_second": round(events / seconds), "memory_mb": highest(run.memory for run in own),
             "seen": own[-1].seen,
         }  # fmt: skip
-    if ON_S3 in found:
-        found[ON_S3]["of_local"] = round(found[PRODUCT]["median"] / found[ON_S3]["median"], 3)
+    for name in {ON_S3, FROM_KAFKA} & found.keys():
+        found[name]["of_local"] = round(found[PRODUCT]["median"] / found[name]["median"], 3)
     for part in found.values():
         part["of_the_floor"] = round(found[FLOOR]["median"] / part["median"], 3) if FLOOR in found else None
     return found
@@ -122,6 +126,9 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--memory", default="3g", help="heap of Java (default %(default)s)")
     parser.add_argument("--only", choices=sorted(CONTENDERS), action="append", help="these alone")
     parser.add_argument("--lake", choices=["local", "s3"], default="local", help="s3: clickjoin alone, on both")
+    parser.add_argument(
+        "--source", choices=["files", "kafka"], default="files", help="kafka: clickjoin alone, from both"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/throughput.json")
     return parser.parse_args(arguments)
 
@@ -131,19 +138,24 @@ def main(arguments: list[str]) -> int:
     chosen, about = options(arguments), machine()
     names = chosen.only or [name for name in CONTENDERS if chosen.held or name != LARGE]
     folder = Path(tempfile.mkdtemp(prefix="clickjoin-throughput-"))
-    with lake_store(chosen.lake, folder / "store") as store:
+    broker = serving(folder / "kafka") if chosen.source == "kafka" else nullcontext()
+    with lake_store(chosen.lake, folder / "store") as store, broker as kafka:
         if chosen.lake == "s3":
             names, CONTENDERS[ON_S3] = [PRODUCT, ON_S3], partial(clickjoin, store=store)
-        result = run(chosen, names, folder)
+        if kafka:
+            names, CONTENDERS[FROM_KAFKA] = [PRODUCT, FROM_KAFKA], partial(clickjoin, servers=kafka.servers)
+        result = run(chosen, names, folder, kafka.servers if kafka else "")
     print_out(chosen, result | {"machine": about})
     return 0
 
 
-def run(chosen: argparse.Namespace, names: list[str], folder: Path) -> dict[str, Any]:
-    """Make the logs, warm up, run in turns; the figures."""
+def run(chosen: argparse.Namespace, names: list[str], folder: Path, servers: str) -> dict[str, Any]:
+    """Make the logs, and topics of the same lines where there is a broker; warm up, run in turns; the figures."""
     spark = in_process(cores="2", memory=chosen.memory, s3=chosen.lake == "s3")
     try:
         warm, work = warming(folder, chosen.warm), make(folder / "logs", chosen.clicks, chosen.queries, 2)
+        for logs in (warm, work) if servers else ():
+            topics.fill(servers, logs)
         if LARGE in names:
             held(spark, folder / "held", chosen.held)
         for name in (name for name in names if name != LARGE):
@@ -167,6 +179,8 @@ def print_out(chosen: argparse.Namespace, result: dict[str, Any]) -> None:
     print(table(found))
     if ON_S3 in found:
         print(f"\nevents/s with the lake on S3, of those with it in a folder: {found[ON_S3]['of_local']}")
+    if FROM_KAFKA in found:
+        print(f"\nevents/s from topics of Kafka, of those from files: {found[FROM_KAFKA]['of_local']}")
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 

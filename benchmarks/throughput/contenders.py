@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from benchmarks.throughput.work import HELD, Work
+from benchmarks.throughput import topics
+from benchmarks.throughput.work import HELD, STREAMS, Work
 from clickjoin.config import load
 from clickjoin.engine import Engine, Settled
 from demo.running import write_pipeline
@@ -79,11 +80,16 @@ def stream_stream(spark: SparkSession, work: Work, out: Path) -> str:
     return path
 
 
-def clickjoin(spark: SparkSession, work: Work, out: Path, store: Store | None = None) -> str:
-    """This project: every event landed, claimed in the registry, published and accounted for. `store`: of its lake."""
+def clickjoin(
+    spark: SparkSession, work: Work, out: Path, store: Store | None = None, servers: str | None = None
+) -> str:
+    """This project: every event landed, claimed in the registry, published and accounted for.
+
+    `store`: of its lake; `servers`: the broker whose topics hold the same lines (see topics.fill).
+    """
     file, lake = out / "shop.yaml", f"{store.lake}/{out.parent.name}" if store else str(out / "lake")
     write_pipeline(
-        file, lake, Path(work.glob("queries")), Path(work.glob("clicks")),
+        file, lake, *(topics.source(servers, work, name) if servers else work.glob(name) for name in STREAMS),
         registry={"retention": "3d", "bucket": "1h", "shards": 4},
         batch={"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
     )  # fmt: skip
@@ -137,3 +143,4 @@ CONTENDERS = {
 }  # fmt: skip
 FLOOR = "plain join and append"
 ON_S3 = "clickjoin, its lake on S3"
+FROM_KAFKA = "clickjoin, from topics of Kafka"
