@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
-from stack.kafka_broker import serving
+from stack.kafka_broker import make_topics, serving
 
 STREAMS = ("queries", "clicks")
 _POLL = 0.01  # seconds between two looks at the files
@@ -21,9 +20,7 @@ _POLL = 0.01  # seconds between two looks at the files
 def shipping(logs: Path, folder: Path, partitions: int = 4) -> Iterator[str]:
     """A broker with a topic a stream, which gets what is appended to LOGS/*/STREAM/*.jsonl: where clients find it."""
     with serving(folder) as broker:
-        topics = [NewTopic(stream, partitions, 1) for stream in STREAMS]
-        for done in AdminClient({"bootstrap.servers": broker.servers}).create_topics(topics).values():
-            done.result(60)
+        make_topics(broker.servers, STREAMS, partitions)
         work = (logs, broker.servers)
         shipper = multiprocessing.get_context("spawn").Process(target=ship, args=work, daemon=True)
         shipper.start()

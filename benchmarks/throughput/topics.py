@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.throughput.work import PARTS, STREAMS, Work
+from stack.kafka_broker import make_topics
 
 
 def source(servers: str, work: Work, stream: str) -> dict[str, str]:
@@ -19,9 +19,7 @@ def _topic(work: Work, stream: str) -> str:
 
 def fill(servers: str, work: Work) -> None:
     """Send all lines; parts follow one another in event time, so each is dealt out over all partitions."""
-    names = [NewTopic(_topic(work, stream), PARTS, 1) for stream in STREAMS]
-    for made in AdminClient({"bootstrap.servers": servers}).create_topics(names).values():
-        made.result(60)
+    make_topics(servers, (_topic(work, stream) for stream in STREAMS), PARTS)
     settings = {"bootstrap.servers": servers, "linger.ms": 50, "queue.buffering.max.messages": 3_000_000}
     producer = Producer({**settings, "acks": "all", "compression.type": "none"})
     for stream in STREAMS:

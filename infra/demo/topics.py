@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaError, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from bootstrap import Problem
-from stack.kafka_broker import serving
+from stack.kafka_broker import make_topics, serving
 
 from .feeder import Feeder
 from .script import STREAMS
@@ -24,10 +23,7 @@ _SECONDS = 60.0  # that the broker may take to acknowledge what is left
 def broker(folder: Path) -> Iterator[str]:
     """A broker of the demo's own, with a topic for each stream: where clients find it. Errors: Problem."""
     with serving(folder / "kafka") as server:
-        topics = [NewTopic(stream, PARTITIONS, 1) for stream in STREAMS]
-        made = AdminClient({"bootstrap.servers": server.servers}).create_topics(topics)
-        for done in made.values():
-            done.result(_SECONDS)
+        make_topics(server.servers, STREAMS, PARTITIONS)
         yield server.servers
 
 

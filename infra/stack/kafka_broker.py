@@ -7,7 +7,7 @@ import secrets
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -65,6 +65,15 @@ def serving(folder: Path) -> Iterator[Broker]:
         yield broker
     finally:
         broker.kill()
+
+
+def make_topics(servers: str, names: Iterable[str], partitions: int) -> None:
+    """Create topics, and wait until they are there. Errors: KafkaException."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": servers})  # kept until the last answer: what it asks ends with it
+    for made in admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
+        made.result(60)
 
 
 class Broker:

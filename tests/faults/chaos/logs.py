@@ -12,10 +12,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from stack.gateway import Gateway
-from stack.kafka_broker import Broker
+from stack.kafka_broker import Broker, make_topics
 
 STREAMS = ("queries", "clicks")
 _TRIES = 240  # half a second apart: the server is killed now and then
@@ -94,9 +93,7 @@ class Topics:
     def __init__(self, broker: Broker, folder: Path) -> None:
         self.broker, self.disk = broker, folder / "logs"
         clients: dict[str, Any] = {"bootstrap.servers": broker.servers}
-        made = AdminClient(clients).create_topics([NewTopic(stream, 4, 1) for stream in STREAMS])
-        for done in made.values():
-            done.result(60)
+        make_topics(broker.servers, STREAMS, 4)
         # Idempotent, so that a try whose answer was lost adds no message of its own.
         self._producer = Producer(clients | {"enable.idempotence": True, "linger.ms": 5, "message.timeout.ms": 300_000})
         for stream in STREAMS:
