@@ -103,20 +103,31 @@ class Containers:
 
         self.until(again, f"{name} was not started again", 120)
 
+    def _api(self, path: str, method: str = "GET", body: Any = None) -> Any:
+        url = f"http://127.0.0.1:{self.airflow}"
+        login = {"username": "admin", "password": self.password}
+        token = web.request(f"{url}/auth/token", "POST", login, timeout=60)["access_token"]
+        return web.request(f"{url}/api/v2/dags/{path}", method, body, token, timeout=60)
+
+    def run_dag(self, name: str) -> str:
+        """Run a DAG once; the state that the run ends in."""
+        begun = self._api(f"{name}/dagRuns", "POST", {"logical_date": None})
+        place, states = f"{name}/dagRuns/{quote(begun['dag_run_id'])}", set[str]()
+
+        def ended() -> bool:
+            states.add(str(self._api(place)["state"]))
+            return bool(states & {"success", "failed"})
+
+        self.until(ended, f"a run of {name} has not ended")
+        return "failed" if "failed" in states else "success"
+
     def failures(self) -> list[str]:
         """What the tasks of failed DAG runs said last."""
-        login = {"username": "admin", "password": self.password}
-        url = f"http://127.0.0.1:{self.airflow}"
-        token = web.request(f"{url}/auth/token", "POST", login)["access_token"]
-
-        def get(path: str) -> Any:
-            return web.request(f"{url}/api/v2/dags/{path}", token=token)
-
         said = []
-        for run in get("~/dagRuns?state=failed&limit=20")["dag_runs"]:
+        for run in self._api("~/dagRuns?state=failed&limit=20")["dag_runs"]:
             place = f"{run['dag_id']}/dagRuns/{quote(run['dag_run_id'])}/taskInstances"
-            for one in get(place)["task_instances"]:
-                logs = get(f"{place}/{one['task_id']}/logs/{max(one['try_number'], 1)}")
+            for one in self._api(place)["task_instances"]:
+                logs = self._api(f"{place}/{one['task_id']}/logs/{max(one['try_number'], 1)}")
                 said.append(f"{run['dag_id']}.{one['task_id']} {one['state']}: {json.dumps(logs)[-4000:]}")
         return said
 
