@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from clickjoin.lake.log_copy import LogCopy, now
+from clickjoin.lake.log_copy import LogCopy
+from clickjoin.lake.log_load import LoadedLog, now
 from clickjoin.lake.store_options import store_options
 from clickjoin.model.errors import CommitStateUnknown
 
@@ -40,8 +41,8 @@ class S3Table(DeltaTable):
     `check`: what has to hold right before a commit, asked for side by side with its other requests.
     """
 
-    def __init__(self, uri: str, check: Callable[[], None] = lambda: None) -> None:
-        self.uri, self.log, self._check = uri, LogCopy(uri), check
+    def __init__(self, uri: str, check: Callable[[], None] = lambda: None, loaded: LoadedLog | None = None) -> None:
+        self.uri, self.log, self._check = uri, LogCopy(uri, loaded), check
         self._is_behind, self._is_checked = False, False
         self._written: dict[str, float] = {}
         super().__init__(self.log.folder)
