@@ -105,8 +105,7 @@ class DeltaReader:
         On a local disk a look costs little, and each `open` makes its own.
         """
         self.look_at(names)
-        before = self._still
-        self._still = before | set(names)
+        before, self._still = self._still, self._still | set(names)
         try:
             yield
         finally:
@@ -116,9 +115,8 @@ class DeltaReader:
         """Look at some tables on S3 side by side; those that were not opened yet still are not."""
         if not is_on_s3(self._root):
             return
-        known = [table for name in names if isinstance(table := self._known(name), S3Table)]
         new = [name for name in names if self._known(name) is None]
-        looks = [table.update_incremental for table in known]
+        looks = [table.update_incremental for name in names if isinstance(table := self._known(name), S3Table)]
         if new:
             together(lambda: self._ahead.load(self._root, new, lambda: self.require_same()), *looks)
             self.require_same()
@@ -126,7 +124,7 @@ class DeltaReader:
             together(self.require_same, *looks)
 
     def _known(self, name: str) -> DeltaTable | None:
-        return self._open.get(name) or self._ahead.get(name)
+        return self._open[name] if name in self._open else self._ahead.get(name)
 
     @property
     def is_blank(self) -> bool:

@@ -17,6 +17,7 @@ import weakref
 from pathlib import Path
 from typing import IO
 
+from clickjoin.lake.log_entries import POINTER
 from clickjoin.lake.log_load import LOG, LoadedLog, load_one, now
 from clickjoin.lake.objects import Objects
 from clickjoin.lake.side_by_side import each
@@ -73,6 +74,13 @@ class LogCopy:
         """Add an entry that is on S3 to the copy."""
         self.place(version).write_bytes(data)
         self.newest = version
+
+    def send_checkpoint(self, version: int) -> None:
+        """Put a checkpoint that was made of the copy beside the entries on S3, and then the pointer to it."""
+        folder = self.folder / LOG
+        for file in folder.glob(f"{version:020}.checkpoint*.parquet"):
+            self._objects.create(f"{LOG}/{file.name}", file.read_bytes())
+        self._objects.put(f"{LOG}/{POINTER}", (folder / POINTER).read_bytes())
 
     def place(self, version: int) -> Path:
         """Where an entry's copy is."""

@@ -80,6 +80,11 @@ class Objects:
             raise OSError(f"S3 {self._uri}/{key}: {_CONFLICTS} conflicts in a row (ServiceUnavailable)")
         return bool(done)
 
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object, over the one that is there."""
+        with self._said(key):
+            self._client().put_object(Bucket=self._bucket, Key=self._prefix + key, Body=data)
+
     def listed(self, folder: str, after: str = "") -> list[str]:
         """Keys below a folder, sorted, relative to it; those that sort after one."""
         start, found = f"{self._prefix}{folder}/", list[str]()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NONCE = "clickjoinNonce"  # a key of commitInfo
 _JUST_NOW = 10.0  # seconds since a file was written, in which nobody has taken it away
-_INTERVAL, _EVERY = "delta.checkpointInterval", 50
+_INTERVAL, _EVERY = "delta.checkpointInterval", 25  # commits: a new process reads each since the last
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 # What writes to a table by delta-rs itself, or reads more of it than its log: by a handle on the table on S3.
 _BY_STORE = (
@@ -143,12 +143,14 @@ class S3Table(DeltaTable):
     def _checkpoint(self, version: int) -> None:
         """Now and then a checkpoint, by delta-rs, beside whatever goes on: a log can be read without it."""
         if (version + 1) % int((self.metadata().configuration or {}).get(_INTERVAL, _EVERY)) == 0:
-            _checkpoints.submit(_write_checkpoint, self.uri, version)
+            _checkpoints.submit(_write_checkpoint, self.uri, self.log, version)
 
 
-def _write_checkpoint(uri: str, version: int) -> None:
+def _write_checkpoint(uri: str, log: LogCopy, version: int) -> None:
+    """Made of the copy, without a request but for what is sent; a process that ends waits for it."""
     try:
-        DeltaTable(uri, version=version, storage_options=store_options(uri)).create_checkpoint()
+        DeltaTable(log.folder, version=version).create_checkpoint()
+        log.send_checkpoint(version)
     except (DeltaError, OSError) as error:
         _log.warning("%s: no checkpoint of version %s (%s); the next one, or gc, makes up for it", uri, version, error)
 
