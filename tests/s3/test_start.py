@@ -116,8 +116,10 @@ def test_a_copy_from_ahead_is_looked_at_when_it_is_opened(pipeline: Pipeline) ->
     delta, other = DeltaTables(pipeline.root), Batches(pipeline)
     delta.look_at(NAMES)
     other.run(4, 4)
-    assert delta.version("joined") == 5
-    assert delta.latest_txn_version("registry", "p/main/join") == 4
+    assert logs(delta, ["foreign", "registry"])["registry"].txns["p/main/join"] == 4
+    other.run(5, 5)
+    assert delta.version("joined") == 6
+    assert delta.latest_txn_version("registry", "p/main/join") == 5
     with delta.looked_at(*NAMES):
         assert delta.is_ahead("primary")
 
