@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from clickjoin.lake.log_entries import POINTER
-from clickjoin.lake.log_load import LOG, LoadedLog, load_one, now
+from clickjoin.lake.log_load import LOG, LoadedLog, begin_of, load_one, now
 from clickjoin.lake.objects import Objects
 from clickjoin.lake.side_by_side import each
 
@@ -75,12 +75,15 @@ class LogCopy:
         self.place(version).write_bytes(data)
         self.newest = version
 
-    def send_checkpoint(self, version: int) -> None:
-        """Put a checkpoint that was made of the copy beside the entries on S3, and then the pointer to it."""
-        folder = self.folder / LOG
-        for file in folder.glob(f"{version:020}.checkpoint*.parquet"):
+    def send_checkpoint(self, folder: Path, version: int) -> None:
+        """Put a checkpoint that was made of a copy beside the entries on S3, and then the pointer to it."""
+        pointer = (folder / LOG / POINTER).read_bytes()
+        made = list((folder / LOG).glob(f"{version:020}.checkpoint*.parquet"))
+        if not made or begin_of(pointer) != version:
+            raise FileNotFoundError(f"{folder}: holds no checkpoint of version {version}")
+        for file in made:
             self._objects.create(f"{LOG}/{file.name}", file.read_bytes())
-        self._objects.put(f"{LOG}/{POINTER}", (folder / POINTER).read_bytes())
+        self._objects.put(f"{LOG}/{POINTER}", pointer)
 
     def place(self, version: int) -> Path:
         """Where an entry's copy is."""

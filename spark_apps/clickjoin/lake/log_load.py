@@ -63,11 +63,12 @@ def load(uris: Sequence[str]) -> list[LoadedLog | None]:
 
 
 def _names(log: Objects, pointer: bytes | None) -> list[str]:
-    begin = _begin(pointer)
+    begin = begin_of(pointer)
     return [name for name in log.listed(LOG, f"{begin:020}" if begin else "") if not _is_aside(name)]
 
 
-def _begin(pointer: bytes | None) -> int:
+def begin_of(pointer: bytes | None) -> int:
+    """The version of the checkpoint that a pointer names; 0 where it names none."""
     try:
         return int(json.loads(pointer or b"")["version"])
     except (ValueError, KeyError, TypeError):

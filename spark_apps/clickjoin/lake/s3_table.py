@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 NONCE = "clickjoinNonce"  # a key of commitInfo
 _JUST_NOW = 10.0  # seconds since a file was written, in which nobody has taken it away
-_INTERVAL, _EVERY = "delta.checkpointInterval", 25  # commits: a new process reads each since the last
+_INTERVAL, _EVERY = "delta.checkpointInterval", 25  # commits at most: a new process reads each
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 # What writes to a table by delta-rs itself, or reads more of it than its log: by a handle on the table on S3.
 _BY_STORE = (
@@ -142,15 +143,15 @@ class S3Table(DeltaTable):
 
     def _checkpoint(self, version: int) -> None:
         """Now and then a checkpoint, by delta-rs, beside whatever goes on: a log can be read without it."""
-        if (version + 1) % int((self.metadata().configuration or {}).get(_INTERVAL, _EVERY)) == 0:
-            _checkpoints.submit(_write_checkpoint, self.uri, self.log, version)
+        if (version + 1) % min(int((self.metadata().configuration or {}).get(_INTERVAL, _EVERY)), _EVERY) == 0:
+            _checkpoints.submit(_write_checkpoint, self.uri, self.log, self.log.folder, version)
 
 
-def _write_checkpoint(uri: str, log: LogCopy, version: int) -> None:
-    """Made of the copy, without a request but for what is sent; a process that ends waits for it."""
+def _write_checkpoint(uri: str, log: LogCopy, folder: Path, version: int) -> None:
+    """Made of the copy in a folder, which the log may have left for another meanwhile: a request for what is sent."""
     try:
-        DeltaTable(log.folder, version=version).create_checkpoint()
-        log.send_checkpoint(version)
+        DeltaTable(folder, version=version).create_checkpoint()
+        log.send_checkpoint(folder, version)
     except (DeltaError, OSError) as error:
         _log.warning("%s: no checkpoint of version %s (%s); the next one, or gc, makes up for it", uri, version, error)
 
