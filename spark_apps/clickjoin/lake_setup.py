@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from clickjoin.agreement.check import require_agreement
@@ -14,10 +16,11 @@ from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import DeltaTables
 from clickjoin.lake.requirements import require_writable
 from clickjoin.lake.restored import cut_short, half_restored
+from clickjoin.lake.side_by_side import alongside
 from clickjoin.lake.table_format import formats
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
-from clickjoin.schemas import ALL, DATES, FORGOTTEN, JOINED, LATER, METRICS, TIMELINE, Table
+from clickjoin.schemas import ALL, BY_NAME, DATES, FORGOTTEN, JOINED, LATER, METRICS, TIMELINE, Table
 from clickjoin.schemas.format import FORMAT
 
 if TYPE_CHECKING:
@@ -32,10 +35,17 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
     cut short, where a table's format is newer than this program's, or where the adapter's columns do not fit `joined`;
     ConfigError where a column's type is not known, or where the lake was begun with another partition of the output.
     """
-    if pipeline.needs_s3:
-        require_writable(pipeline.root)
     delta = delta or DeltaTables(pipeline.root)
-    known = formats(pipeline.root)
+    fresh = delta if pipeline.needs_s3 and delta.is_blank else None
+    with ExitStack() as looked:
+        if pipeline.needs_s3:  # many looks take as long as one, and the probe is made beside them
+            with alongside(partial(require_writable, pipeline.root)):
+                looked.enter_context(delta.looked_at(*BY_NAME))
+        return _initialise(pipeline, delta, fresh, agreeing=agreeing)
+
+
+def _initialise(pipeline: Pipeline, delta: DeltaTables, fresh: DeltaTables | None, *, agreeing: bool) -> list[str]:
+    known = formats(pipeline.root, fresh)
     require_as_made(delta, pipeline, adapter_of(with_types(pipeline, delta)).columns)  # before anything is made
     there = list(known)
     missing = [table.name for table in ALL if table.name not in there]
@@ -48,9 +58,9 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
             remedy=_remedy(gone),
         )
     if FORGOTTEN.name in missing and there:
-        _require_nothing_forgotten(delta, pipeline)
+        _require_nothing_forgotten(delta, pipeline, fresh)
     if agreeing and there:
-        require_agreement(delta, pipeline)
+        require_agreement(delta, pipeline, fresh)
     # A table that comes to an older lake is of its format: older programs go on working in it until the upgrade.
     number = min(filter(None, known.values()), default=FORMAT)
     made = [table.name for table in ALL if table.name in missing and delta.create(_wanted(pipeline, table), number)]
@@ -60,11 +70,10 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
     return made
 
 
-def _require_nothing_forgotten(delta: DeltaTables, pipeline: Pipeline) -> None:
+def _require_nothing_forgotten(delta: DeltaTables, pipeline: Pipeline, fresh: DeltaTables | None) -> None:
     """A lake from before has no table `forgotten`; of one that is lost, settled batches have seen versions."""
-    seen = [
-        known.held.tables.get(FORGOTTEN.name, ("", 0)) for known in gather(delta, pipeline.pipeline).sequences.values()
-    ]
+    facts = gather(delta, pipeline.pipeline, fresh)
+    seen = [known.held.tables.get(FORGOTTEN.name, ("", 0)) for known in facts.sequences.values()]
     if any(version > 0 for _, version in seen):
         raise LakeError(
             f"{delta.path(FORGOTTEN.name)}: the table is missing, and events had been forgotten",

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.lake import DeltaTables, log_copy, s3_table
+from clickjoin.lake import DeltaTables, log_copy, log_load, s3_table
 from clickjoin.lake.committer import Unwritable
 from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.objects import Objects
 from clickjoin.lake.s3_table import S3Table
 from clickjoin.model.errors import CommitStateUnknown, FilesGone, LakeReplaced
 from clickjoin.model.txn import Txn
@@ -199,6 +200,28 @@ def test_nothing_is_committed_to_a_lake_that_was_replaced(root: str, way: str) -
     assert DeltaTable(f"{root}/registry").version() == 1
 
 
+def test_a_checkpoint_is_made_of_the_copy(root: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two requests, and what delta-rs reads there is the table; of a copy that has gone none is sent."""
+    monkeypatch.setattr(s3_table, "_EVERY", 4)
+    delta = DeltaTables(root)
+    for number in range(1, 3):
+        assert delta.append("registry", claims(f"e{number}"), Txn(APP, number))
+    with counted(proxy) as sent:
+        assert delta.append("registry", claims("e3"), Txn(APP, 3))
+        s3_table._checkpoints.submit(int).result()
+        assert sent() == {"PUT": 4, "HEAD": 1}
+    table = delta.open("registry")
+    assert isinstance(table, S3Table)
+    assert delta.append("registry", claims("e4"), Txn(APP, 4))
+    assert {f"{3:020d}.checkpoint.parquet", "_last_checkpoint"} <= set(Objects(f"{root}/registry").listed("_delta_log"))
+    fresh = DeltaReader(root).open("registry")
+    assert isinstance(fresh, S3Table)
+    assert fresh.log.newest - fresh.log._first == 1
+    assert same(fresh, f"{root}/registry")
+    with pytest.raises(FileNotFoundError, match="holds no checkpoint of version 2"):
+        table.log.send_checkpoint(table.log.folder, 2)
+
+
 def test_whoever_slept_commits_into_no_hole(root: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """The entries that came while it slept have been cleaned up by now: the next one of its own is not there."""
     one, two = DeltaTables(root), DeltaTables(root)
@@ -209,7 +232,8 @@ def test_whoever_slept_commits_into_no_hole(root: str, gateway: Gateway, monkeyp
     for version in range(5):
         (gateway.folder / "data" / root.removeprefix("s3://") / f"registry/_delta_log/{version:020}.json").unlink()
     slept = log_copy.now() + 3 * 86400
-    monkeypatch.setattr(log_copy, "now", lambda: slept)
+    for module in (log_copy, log_load):
+        monkeypatch.setattr(module, "now", lambda: slept)
     assert one.append("registry", claims("c"), Txn(APP, 2))
     assert DeltaTable(f"{root}/registry").version() == 6
     assert there(root) == ["a", "b2", "b3", "b4", "b5", "c"]

@@ -85,11 +85,16 @@ def test_no_such_bucket(proxy: Proxy) -> None:
         require_writable("s3://nowhere/p")
 
 
-def test_one_that_is_busy_or_away_passes(proxy: Proxy, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
+def test_one_that_is_busy_or_away_passes(
+    proxy: Proxy, gateway: Gateway, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with proxy.rule("refuse", "PUT", "*"), pytest.raises(StoreBusy, match="asks for fewer requests"):
         require_writable(root)
-    proxy.stop()
+    away = Proxy(gateway.port)
+    away.stop()
+    for name, value in gateway.environment(away.port).items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(StoreBusy, match="does not answer"):
         require_writable(root)
     assert StoreBusy("x").retryable

@@ -24,7 +24,7 @@ def install() -> None:
     committer.LocalCommitter.ensure_rewritten = lambda _, table: workers.flush(table.table_uri, table.version())
     for module in ("lake.clock", "lake.vacuum", "lake.committer"):
         _replace(f"clickjoin.{module}", location=Folder)
-    for module in ("lake.log_entries", "lake.log_repair", "agreement.facts", "rebuild.journal"):
+    for module in ("lake.log_entries", "lake.log_repair", "lake.log_looks", "rebuild.journal"):
         _replace(f"clickjoin.{module}", read_log=read_log)
     for module in ("lake.lost_files", "verification.damage"):
         _replace(f"clickjoin.{module}", bad_files=bad_files)

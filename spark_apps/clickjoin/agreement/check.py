@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 _SHOWN = 3
 
 
-def require_agreement(delta: DeltaReader, pipeline: Pipeline) -> None:
-    """Check that every table holds what the journal says, and no more. Errors: LakeError, which names what does not."""
-    facts = gather(delta, pipeline.pipeline)
+def require_agreement(delta: DeltaReader, pipeline: Pipeline, fresh: DeltaReader | None = None) -> None:
+    """Check that every table holds what the journal says, and no more. `fresh`: as of `gather`.
+
+    Errors: LakeError, which names what does not.
+    """
+    facts = gather(delta, pipeline.pipeline, fresh)
     found = disagreements(facts)
     if found:
         raise refusal(found)

@@ -6,19 +6,18 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from clickjoin.agreement.noted import noted
 from clickjoin.dispatcher.committed import CommittedTxns
-from clickjoin.lake.log_entries import TableLog, read_log
+from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.log_entries import TableLog
+from clickjoin.lake.log_looks import logs
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.seen_commits import Shown
-from clickjoin.schemas import ALL
-
-if TYPE_CHECKING:
-    from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.schemas import ALL, REGISTRY
 
 Key = tuple[str, str]  # replica, sequence
 JOURNAL = "journal"
@@ -66,23 +65,26 @@ class Facts:
         return log.version + max(log.txns.get(ACCOUNTED, 0), 0)
 
 
-def gather(delta: DeltaReader, pipeline: str) -> Facts:
+def gather(delta: DeltaReader, pipeline: str, fresh: DeltaReader | None = None) -> Facts:
     """Take the facts. Joins may run, so what must be there is read after what says so.
 
     The journal's rows first, the tables that they speak of next, the registry after the outputs; and last once more
-    the journal, for what has been planned.
+    the journal, for what has been planned. `fresh`: a reader whose copies of logs were made just now, if there is one:
+    an older one does not tell of a log that has become shorter.
     """
-    before = read_log(delta.path(JOURNAL))
+    fresh = fresh or DeltaReader(delta.root)
+    before = logs(fresh, [JOURNAL]).get(JOURNAL, TableLog())
     said, blind = _said(delta, pipeline, before) if not before.torn else ({}, "")
-    names = [table.name for table in reversed(ALL) if table.name != JOURNAL]  # the registry last: claims come first
-    logs = {name: log for name in names if (log := read_log(delta.path(name))).version >= 0}
-    after = read_log(delta.path(JOURNAL))
-    apps = {app for log in (after, *logs.values()) for app in log.txns}
+    # The registry last: claims come first.
+    others = [table.name for table in reversed(ALL) if table.name not in (JOURNAL, REGISTRY.name)]
+    found = {**logs(fresh, others), **logs(fresh, [REGISTRY.name])}
+    after = logs(fresh, [JOURNAL]).get(JOURNAL, TableLog())
+    apps = {app for log in (after, *found.values()) for app in log.txns}
     sequences = {
         key: replace(said.get(key, Sequence()), planned=max(after.txns.get(_app(pipeline, key, "planned"), 0), 0))
         for key in keys(apps, pipeline)
     }
-    return Facts(pipeline, delta.path("").rstrip("/"), {JOURNAL: after, **logs}, sequences, blind, noted(before.txns))
+    return Facts(pipeline, delta.path("").rstrip("/"), {JOURNAL: after, **found}, sequences, blind, noted(before.txns))
 
 
 def keys(apps: Iterable[str], pipeline: str) -> list[Key]:

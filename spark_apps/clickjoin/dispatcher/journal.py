@@ -113,14 +113,15 @@ class JournalReader:
         last = self.planned()
         if not last:
             return JournalState()
-        since = max(1, last - 2 * SNAPSHOT_EVERY)
-        rows = self._rows([("batch", ">=", since)])
+        rows = list[dict[str, Any]]()
+        # A plan of a table's rows is whole in itself; of a join's, each of a hundred; the last look finds any.
+        for since in (last - 1, (last - 1) // SNAPSHOT_EVERY * SNAPSHOT_EVERY + 1, last - 2 * SNAPSHOT_EVERY, 1):
+            rows = self._rows([("batch", ">=", since)] if since > 1 else [])
+            states = {row["state"] for row in rows}
+            if since <= 1 or ("settled" in states and any(row["snapshot"] for row in rows)):
+                break
         plans = {row["batch"]: row for row in rows if row["state"] == "planned"}
-        snapshots = [number for number, row in plans.items() if row["snapshot"]]
-        if not snapshots and since > 1:
-            plans = {row["batch"]: row for row in self._rows([]) if row["state"] == "planned"}
-            snapshots = [number for number, row in plans.items() if row["snapshot"]]
-        return self._state(last, plans, max(snapshots, default=1), rows)
+        return self._state(last, plans, max((n for n, row in plans.items() if row["snapshot"]), default=1), rows)
 
     def _state(self, last: int, plans: dict[int, Any], first: int, rows: list[dict[str, Any]]) -> JournalState:
         settled = {row["batch"]: json.loads(row["plan"]) for row in rows if row["state"] == "settled"}

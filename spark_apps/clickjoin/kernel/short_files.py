@@ -16,7 +16,7 @@ import pyarrow.fs as pafs
 
 from clickjoin.kernel.filesystem import filesystem
 
-_SHORT = 1 << 20  # bytes; longer ones are read by the ranges that are wanted
+SHORT = 1 << 20  # bytes; longer ones are read by the ranges that are wanted
 _KEPT = 64 << 20  # bytes in all
 _AT_ONCE = 16  # requests
 
@@ -52,12 +52,22 @@ def open_file(root: str, path: str) -> pa.NativeFile:
     kept = _kept()
     if (data := kept.get(place)) is None:
         file = system.open_input_file(place)
-        if file.size() > _SHORT:
+        if file.size() > SHORT:
             return file
         with file:
             data = file.read_buffer()
         kept.put(place, data)
     return pa.BufferReader(data)
+
+
+def held(root: str, path: str) -> pa.Buffer | None:
+    """What a short file below a folder on an object store holds, where it is at hand."""
+    return _kept().get(f"{filesystem(root)[1]}/{path}")
+
+
+def keep(root: str, path: str, data: pa.Buffer) -> None:
+    """Have a short file at hand that was read whole."""
+    _kept().put(f"{filesystem(root)[1]}/{path}", data)
 
 
 def fetch(files: Sequence[tuple[str, str]]) -> None:

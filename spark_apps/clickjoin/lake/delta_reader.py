@@ -13,42 +13,22 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.schema import PrimitiveType
 from pyarrow.parquet import filters_to_expression
 
 from clickjoin.kernel.filesystem import filesystem
-from clickjoin.lake import restored
+from clickjoin.lake import restored, rows_read
+from clickjoin.lake.ahead import Ahead
 from clickjoin.lake.as_made import as_made
-from clickjoin.lake.filtered import filtered_once_read
 from clickjoin.lake.kept_rows import KeptRows
-from clickjoin.lake.location import location
 from clickjoin.lake.s3_table import S3Table
 from clickjoin.lake.side_by_side import together
 from clickjoin.lake.store_options import store_options
-from clickjoin.lake.table_format import format_of, require_known_format
+from clickjoin.lake.table_format import column_types, format_of, is_table, require_fit
 from clickjoin.lake.txn_log import TxnLog
 from clickjoin.model.errors import LakeError, TableMissing
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.seen_commits import SeenCommits, Shown
 from clickjoin.schemas import BY_NAME, Table
-
-
-def require_whole_files(table: DeltaTable, place: str) -> None:
-    """Check that a data file's rows are the table's rows: they are read from files, where deleted ones would be found.
-
-    Errors: LakeError where somebody has enabled deletion vectors.
-    """
-    if "deletionVectors" in (table.protocol().reader_features or ()):
-        raise LakeError(
-            f"{place}: has deletion vectors: its files hold rows that the table does not, and nothing more is joined",
-            remedy="Set delta.enableDeletionVectors to false, run REORG TABLE … APPLY (PURGE), then ALTER TABLE … "
-            "DROP FEATURE deletionVectors",
-        )
-
-
-def column_types(table: DeltaTable) -> dict[str, str]:
-    """Column names and their Delta types."""
-    return {f.name: str(f.type.type if isinstance(f.type, PrimitiveType) else f.type) for f in table.schema().fields}
 
 
 class DeltaReader:
@@ -58,6 +38,7 @@ class DeltaReader:
         self._root = root
         self._options = store_options(root)
         self._open: dict[str, DeltaTable] = {}
+        self._ahead = Ahead()
         self._made: dict[str, Table] = {}
         self._still: Set[str] = frozenset()  # tables that are not looked at again for now
         self._txns: dict[str, TxnLog] = {}  # of tables where each read is a request
@@ -76,20 +57,15 @@ class DeltaReader:
 
     def exists(self, name: str) -> bool:
         """Whether the table has been created."""
-        return name in self._open or self._is_there(name)
-
-    def _is_there(self, name: str) -> bool:
-        if not is_on_s3(self._root):
-            return DeltaTable.is_deltatable(self.path(name), self._options)
-        # delta-rs holds Python's lock while it asks, and a store can be long in answering.
-        files = location(self.path(name)).listed("_delta_log")
-        return any(file.path.endswith((".json", ".checkpoint.parquet")) for file in files)
+        return name in self._open or self.is_ahead(name) or is_table(self.path(name), self._options)
 
     def open(self, name: str) -> DeltaTable:
         """The table at its newest version. Errors: TableMissing, LakeReplaced, LakeError."""
         return self._opened(name, name not in self._still)
 
     def _opened(self, name: str, looks: bool) -> DeltaTable:
+        if (ahead := self._ahead.take(name)) is not None:
+            self._open.setdefault(name, ahead)
         try:
             if looks or not self._bring_forward(name):
                 self._look(name)
@@ -98,8 +74,7 @@ class DeltaReader:
         except DeltaError:
             self.require_same()  # what it can make nothing of may be another lake's
             raise
-        require_known_format(self._open[name], self.path(name))
-        require_whole_files(self._open[name], self.path(name))
+        require_fit(self._open[name], self.path(name))
         return self._open[name]
 
     def _look(self, name: str) -> None:
@@ -125,19 +100,45 @@ class DeltaReader:
 
     @contextmanager
     def looked_at(self, *names: str) -> Iterator[None]:
-        """Look at some tables now, side by side, and not again in here: commits of others are seen at the next look.
+        """Look at some tables now, and not again in here: commits of others are seen at the next look.
 
         On a local disk a look costs little, and each `open` makes its own.
         """
-        handles = [table for name in names if isinstance(table := self._open.get(name), S3Table)]
-        if handles:
-            together(self.require_same, *(table.update_incremental for table in handles))
-        before = self._still
-        self._still = before | set(names)
+        self.look_at(names)
+        before, self._still = self._still, self._still | set(names)
         try:
             yield
         finally:
             self._still = before
+
+    def look_at(self, names: Sequence[str]) -> None:
+        """Look at some tables on S3 side by side; those that were not opened yet still are not."""
+        if not is_on_s3(self._root):
+            return
+        new = [name for name in names if self._known(name) is None]
+        looks = [table.update_incremental for name in names if isinstance(table := self._known(name), S3Table)]
+        if new:
+            together(lambda: self._ahead.load(self._root, new, lambda: self.require_same()), *looks)
+            self.require_same()
+        elif looks:
+            together(self.require_same, *looks)
+
+    def _known(self, name: str) -> DeltaTable | None:
+        return self._open[name] if name in self._open else self._ahead.get(name)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no table was looked at yet."""
+        return not self._open and not self._ahead
+
+    def is_ahead(self, name: str) -> bool:
+        """Whether a table was looked at and not opened since."""
+        return name in self._ahead
+
+    def log_copy(self, name: str) -> str | None:
+        """Where a copy of a table's log lies, as of the last look; None where there is none."""
+        table = self._known(name)
+        return str(table.log.folder) if isinstance(table, S3Table) else None
 
     def _missing(self, name: str) -> LakeError:
         if half := restored.half_restored(self._root):
@@ -155,6 +156,7 @@ class DeltaReader:
     def forget(self, name: str) -> None:
         """Look at a table again the next time: another may lie in its place."""
         self._open.pop(name, None)
+        self._ahead.take(name)
         self._made.pop(name, None)
         self._txns.pop(name, None)
         self._rows.forget(name)
@@ -202,8 +204,11 @@ class DeltaReader:
         }
 
     def format(self, name: str) -> int:
-        """The number of a table's format. Errors: as of `open`."""
-        return format_of(self.open(name), self.path(name))
+        """The number of a table's format; one that was looked at ahead is not opened for it. Errors: as of `open`."""
+        ahead = self._ahead.get(name)
+        table = self.open(name) if ahead is None else ahead
+        require_fit(table, self.path(name))
+        return format_of(table, self.path(name))
 
     def rows(self, name: str) -> int:
         """Number of rows, from the log's statistics alone."""
@@ -223,10 +228,7 @@ class DeltaReader:
         files, table, wanted = self._files(name), self.open(name), list(columns) if columns else None
 
         def rows() -> pa.Table:
-            try:
-                return table.to_pyarrow_table(filters=filters, columns=wanted, filesystem=files)
-            except pa.ArrowNotImplementedError:
-                return filtered_once_read(table, filters or [], wanted, files)
+            return rows_read.rows(table, filters, wanted, files)
 
         if not isinstance(table, S3Table):
             return rows()

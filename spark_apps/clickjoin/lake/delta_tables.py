@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import pyarrow as pa
@@ -84,35 +85,42 @@ class DeltaTables(DeltaReader):
 
         Errors: LakeError where one has another type, or another spelling.
         """
-        table, known = self.open(name), self.columns(name)
-        self.require_addable(name, columns, whose, known)
         said = {column: {"comment": text} for column, text in (comments or {}).items()}
-        new = [
-            Field(column, PrimitiveType(delta_type(kind)), metadata=said.get(column))
-            for column, kind in columns.items()
-            if column not in known
-        ]
-        if new:
-            try:
-                table.alter.add_columns(new)
-            except DeltaError:
-                if any(column not in self.columns(name) for column in columns):
-                    raise
+        for last in (False, False, True):
+            known = self.columns(name)
+            self.require_addable(name, columns, whose, known)
+            new = [
+                Field(column, PrimitiveType(delta_type(kind)), metadata=said.get(column))
+                for column, kind in columns.items()
+                if column not in known
+            ]
+            if not new or self._altered(name, methodcaller("add_columns", new), last):
+                return
+
+    def _altered(self, name: str, change: Callable[[Any], object], last: bool) -> bool:
+        """Change a table's settings; False where that failed, as it does after another's commit, unless `last`.
+
+        Either way the next look is a new one, also where the table was just looked at.
+        """
+        try:
+            change(self.open(name).alter)
+        except DeltaError:
+            if last:
+                raise
+            return False
+        finally:
+            self.forget(name)
+        return True
 
     def add_statistics(self, name: str, columns: Sequence[str]) -> None:
         """Keep statistics of some more columns in the files that are written from now on."""
-        table = self.open(name)
-        known = (table.metadata().configuration or {}).get(STATISTICS, "").split(",")
-        if not any(known) or set(columns) <= set(known):
-            return
-        wanted = ",".join(dict.fromkeys([*known, *columns]))
-        try:
-            table.alter.set_table_properties({STATISTICS: wanted})
-        except DeltaError:
-            held = (self.open(name).metadata().configuration or {}).get(STATISTICS, "").split(",")
-            if not set(columns) <= set(held):
-                raise
-        self._made.pop(name, None)
+        for last in (False, False, True):
+            known = (self.open(name).metadata().configuration or {}).get(STATISTICS, "").split(",")
+            if not any(known) or set(columns) <= set(known):
+                return
+            wanted = ",".join(dict.fromkeys([*known, *columns]))
+            if self._altered(name, methodcaller("set_table_properties", {STATISTICS: wanted}), last):
+                return
 
     def require_addable(
         self, name: str, columns: Mapping[str, str], whose: str, known: Mapping[str, str] | None = None

@@ -10,22 +10,18 @@ entries are not cleaned up, which takes days; a copy that was not looked after f
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 import tempfile
-import time
 import weakref
 from pathlib import Path
 from typing import IO
 
-from deltalake.exceptions import TableNotFoundError
-
-from clickjoin.lake.log_entries import COMMIT, POINTER
+from clickjoin.lake.log_entries import POINTER
+from clickjoin.lake.log_load import LOG, LoadedLog, begin_of, load_one, now
 from clickjoin.lake.objects import Objects
 from clickjoin.lake.side_by_side import each
 
-LOG = "_delta_log"
 _LONGEST_SECONDS = 600.0  # without a look, by a clock that goes on while a machine sleeps; entries live for days
 _MOST_ENTRIES = 500  # of a copy: delta-rs reads all since its checkpoint for some questions
 _AHEAD = 8  # entries that are asked for at once where a copy is behind
@@ -33,18 +29,12 @@ _PREFIX, _LOCK = "clickjoin-logs-", "lock"
 _home: dict[int, tuple[Path, IO[str]]] = {}
 
 
-def now() -> float:
-    """Seconds, by a clock that goes on while a machine sleeps, and that nobody sets."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 class LogCopy:
     """The log of one table at a URI, as it was at the last look. Errors: OSError, TableNotFoundError."""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, loaded: LoadedLog | None = None) -> None:
         self._uri, self._objects = uri, Objects(uri)
-        self._looked = -_LONGEST_SECONDS
-        self._load()
+        self._take_all(loaded or load_one(uri))
 
     @property
     def is_fresh(self) -> bool:
@@ -54,7 +44,7 @@ class LogCopy:
     def follow(self) -> bool:
         """Take in the entries that have come; whether the copy was made from the start, in another folder."""
         if not self.is_fresh or self.newest - self._first > _MOST_ENTRIES:
-            self._load()
+            self._take_all(load_one(self._uri))
             return True
         looked, found = now(), self._next(1)
         while found and None not in found:
@@ -85,41 +75,29 @@ class LogCopy:
         self.place(version).write_bytes(data)
         self.newest = version
 
+    def send_checkpoint(self, folder: Path, version: int) -> None:
+        """Put a checkpoint that was made of a copy beside the entries on S3, and then the pointer to it."""
+        pointer = (folder / LOG / POINTER).read_bytes()
+        made = list((folder / LOG).glob(f"{version:020}.checkpoint*.parquet"))
+        if not made or begin_of(pointer) != version:
+            raise FileNotFoundError(f"{folder}: holds no checkpoint of version {version}")
+        for file in made:
+            self._objects.create(f"{LOG}/{file.name}", file.read_bytes())
+        self._objects.put(f"{LOG}/{POINTER}", pointer)
+
     def place(self, version: int) -> Path:
         """Where an entry's copy is."""
         return self.folder / LOG / _name(version)
 
-    def _load(self) -> None:
-        looked, log = now(), dict[str, bytes]()
-        pointer = self._objects.get(f"{LOG}/{POINTER}")
-        begin = _begin(pointer)
-        names = [name for name in self._objects.listed(LOG, f"{begin:020}" if begin else "") if not _is_aside(name)]
-        for name, data in zip(names, each(lambda name: self._objects.get(f"{LOG}/{name}"), names), strict=True):
-            if data is not None:  # else it was cleaned up just now
-                log[name] = data
-        versions = [int(found[1]) for found in map(COMMIT.fullmatch, log) if found]
-        if not versions:
-            raise TableNotFoundError(f"no log at {self._uri}")
-        if pointer is not None:
-            log[POINTER] = pointer
+    def _take_all(self, loaded: LoadedLog) -> None:
         self.folder = Path(tempfile.mkdtemp(dir=_folder()))
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        for name, data in log.items():
+        for name, data in loaded.files.items():
             file = self.folder / LOG / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
-        self._first, self.newest, self._looked = min(versions), max(versions), looked
-
-
-def _begin(pointer: bytes | None) -> int:
-    try:
-        return int(json.loads(pointer or b"")["version"])
-    except (ValueError, KeyError, TypeError):
-        return 0  # none, or one that says nothing: engines read all
-
-
-def _is_aside(name: str) -> bool:
-    return name.endswith(".crc") or name == POINTER or name.startswith(".")
+        versions = loaded.versions
+        self._first, self.newest, self._looked = min(versions), max(versions), loaded.looked
 
 
 def _name(version: int) -> str:

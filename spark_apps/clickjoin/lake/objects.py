@@ -15,7 +15,7 @@ from typing import Any
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.stores import Store, store_of
 
-_AT_ONCE, _TRIES = 32, 6  # connections; requests until one is given up
+_AT_ONCE, _TRIES = 40, 6  # connections, more than lake/side_by_side.py has workers; requests until one is given up
 _CONFLICTS = 5  # answers that another conditional write of the same object is under way
 _made: dict[tuple[object, ...], Any] = {}
 _making = threading.Lock()
@@ -79,6 +79,11 @@ class Objects:
         else:
             raise OSError(f"S3 {self._uri}/{key}: {_CONFLICTS} conflicts in a row (ServiceUnavailable)")
         return bool(done)
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object, over the one that is there."""
+        with self._said(key):
+            self._client().put_object(Bucket=self._bucket, Key=self._prefix + key, Body=data)
 
     def listed(self, folder: str, after: str = "") -> list[str]:
         """Keys below a folder, sorted, relative to it; those that sort after one."""

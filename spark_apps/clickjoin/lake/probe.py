@@ -7,10 +7,9 @@ ignores it would lose commits without a word, so one object is written twice bef
 from __future__ import annotations
 
 import uuid
-from contextlib import closing
 from typing import Any
 
-from clickjoin.lake.objects import make_client
+from clickjoin.lake.objects import client
 from clickjoin.model.store_faults import StoreFault, store_fault
 from clickjoin.model.stores import Store, store_of
 
@@ -29,9 +28,8 @@ def fault_on_s3(root: str) -> StoreFault | None:
         return None
     bucket, _, prefix = root.removeprefix("s3://").partition("/")
     try:
-        with closing(make_client(store)) as made:
-            if not _excludes(made, bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
-                return _IGNORES
+        if not _excludes(client(store), bucket, f"{prefix}/_probe-{uuid.uuid4().hex}"):
+            return _IGNORES
     except refusals() as error:
         known = store_fault(f"{type(error).__name__}: {error}")
         return known or StoreFault(str(error), "Look what the store's own log says of it")
@@ -46,17 +44,17 @@ def refusals() -> tuple[type[Exception], ...]:
     return BotoCoreError, ClientError
 
 
-def _excludes(client: Any, bucket: str, key: str) -> bool:
+def _excludes(asked: Any, bucket: str, key: str) -> bool:
     """Whether of two writers that each want to be the first of one object only one is."""
     from botocore.exceptions import ClientError
 
-    client.put_object(Bucket=bucket, Key=key, Body=b"1", IfNoneMatch="*")
+    asked.put_object(Bucket=bucket, Key=key, Body=b"1", IfNoneMatch="*")
     try:
-        client.put_object(Bucket=bucket, Key=key, Body=b"2", IfNoneMatch="*")
+        asked.put_object(Bucket=bucket, Key=key, Body=b"2", IfNoneMatch="*")
     except ClientError as error:
         if error.response["Error"]["Code"] in _TAKEN:
             return True
         raise
     finally:
-        client.delete_object(Bucket=bucket, Key=key)
+        asked.delete_object(Bucket=bucket, Key=key)
     return False

@@ -6,12 +6,14 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from clickjoin.lake.log_copy import LogCopy, now
+from clickjoin.lake.log_copy import LogCopy
+from clickjoin.lake.log_load import LoadedLog, now
 from clickjoin.lake.store_options import store_options
 from clickjoin.model.errors import CommitStateUnknown
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 NONCE = "clickjoinNonce"  # a key of commitInfo
 _JUST_NOW = 10.0  # seconds since a file was written, in which nobody has taken it away
-_INTERVAL, _EVERY = "delta.checkpointInterval", 50
+_INTERVAL, _EVERY = "delta.checkpointInterval", 25  # commits at most: a new process reads each
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 # What writes to a table by delta-rs itself, or reads more of it than its log: by a handle on the table on S3.
 _BY_STORE = (
@@ -40,8 +42,8 @@ class S3Table(DeltaTable):
     `check`: what has to hold right before a commit, asked for side by side with its other requests.
     """
 
-    def __init__(self, uri: str, check: Callable[[], None] = lambda: None) -> None:
-        self.uri, self.log, self._check = uri, LogCopy(uri), check
+    def __init__(self, uri: str, check: Callable[[], None] = lambda: None, loaded: LoadedLog | None = None) -> None:
+        self.uri, self.log, self._check = uri, LogCopy(uri, loaded), check
         self._is_behind, self._is_checked = False, False
         self._written: dict[str, float] = {}
         super().__init__(self.log.folder)
@@ -141,13 +143,15 @@ class S3Table(DeltaTable):
 
     def _checkpoint(self, version: int) -> None:
         """Now and then a checkpoint, by delta-rs, beside whatever goes on: a log can be read without it."""
-        if (version + 1) % int((self.metadata().configuration or {}).get(_INTERVAL, _EVERY)) == 0:
-            _checkpoints.submit(_write_checkpoint, self.uri, version)
+        if (version + 1) % min(int((self.metadata().configuration or {}).get(_INTERVAL, _EVERY)), _EVERY) == 0:
+            _checkpoints.submit(_write_checkpoint, self.uri, self.log, self.log.folder, version)
 
 
-def _write_checkpoint(uri: str, version: int) -> None:
+def _write_checkpoint(uri: str, log: LogCopy, folder: Path, version: int) -> None:
+    """Made of the copy in a folder, which the log may have left for another meanwhile: a request for what is sent."""
     try:
-        DeltaTable(uri, version=version, storage_options=store_options(uri)).create_checkpoint()
+        DeltaTable(folder, version=version).create_checkpoint()
+        log.send_checkpoint(folder, version)
     except (DeltaError, OSError) as error:
         _log.warning("%s: no checkpoint of version %s (%s); the next one, or gc, makes up for it", uri, version, error)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-_WORKERS = 16  # of a process
+_WORKERS = 32  # of a process
 _inside = threading.local()
 _pools: dict[int, ThreadPoolExecutor] = {}
 
@@ -33,6 +34,18 @@ def each(do: Callable[[T], R], items: Sequence[T]) -> list[R]:
 def together(*calls: Callable[[], Any]) -> list[Any]:
     """What each of some functions returns; the same otherwise."""
     return each(lambda call: call(), calls)
+
+
+@contextmanager
+def alongside(check: Callable[[], Any]) -> Iterator[None]:
+    """Have a check made while what is in here goes on; after it, the check has passed. Errors: the check's go first."""
+    job = _pool().submit(check)
+    try:
+        yield
+    except Exception:
+        job.result()
+        raise
+    job.result()
 
 
 def _pool() -> ThreadPoolExecutor:

@@ -14,10 +14,10 @@ from deltalake import DeltaTable
 
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.kernel.fsync import local_folder
-from clickjoin.lake.delta_reader import require_whole_files
 from clickjoin.lake.readable import ReadableTables, readable
 from clickjoin.lake.restored import mark
 from clickjoin.lake.store_options import store_options
+from clickjoin.lake.table_format import require_whole_files
 from clickjoin.model.errors import LakeError
 
 LOG = "_delta_log"

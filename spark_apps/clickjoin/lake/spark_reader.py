@@ -12,8 +12,9 @@ from clickjoin.kernel import data_skipping
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake import small_reads
-from clickjoin.lake.delta_reader import DeltaReader, column_types
+from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.lost_files import BadFile, passing_over
+from clickjoin.lake.table_format import column_types
 from clickjoin.model.places import is_on_s3
 from clickjoin.spark.session import compile_code
 

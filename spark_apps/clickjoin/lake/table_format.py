@@ -1,17 +1,22 @@
-"""The format of a table, as its properties tell it (see schemas.format)."""
+"""Whether this program can work on a table: its format, as its properties tell it (see schemas.format), its files."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from deltalake.schema import PrimitiveType
 
+from clickjoin.lake.location import location
 from clickjoin.model.errors import LakeError
+from clickjoin.model.places import is_on_s3
 from clickjoin.schemas import ALL
 from clickjoin.schemas.format import FIRST, FORMAT, KEY
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
+    from clickjoin.lake.delta_reader import DeltaReader
 
 
 def format_of(table: DeltaTable, place: str) -> int:
@@ -39,16 +44,56 @@ def require_known_format(table: DeltaTable, place: str) -> None:
         )
 
 
-def formats(root: str) -> dict[str, int]:
+def require_whole_files(table: DeltaTable, place: str) -> None:
+    """Check that a data file's rows are the table's rows: they are read from files, where deleted ones would be found.
+
+    Errors: LakeError where somebody has enabled deletion vectors.
+    """
+    if "deletionVectors" in (table.protocol().reader_features or ()):
+        raise LakeError(
+            f"{place}: has deletion vectors: its files hold rows that the table does not, and nothing more is joined",
+            remedy="Set delta.enableDeletionVectors to false, run REORG TABLE … APPLY (PURGE), then ALTER TABLE … "
+            "DROP FEATURE deletionVectors",
+        )
+
+
+def require_fit(table: DeltaTable, place: str) -> None:
+    """Check that this program can work on a table. Errors: LakeError."""
+    require_known_format(table, place)
+    require_whole_files(table, place)
+
+
+def is_table(place: str, options: dict[str, str] | None) -> bool:
+    """Whether there is a table at a path or URI."""
+    if not is_on_s3(place):
+        return DeltaTable.is_deltatable(place, options)
+    # delta-rs holds Python's lock while it asks, and a store can be long in answering.
+    files = location(place).listed("_delta_log")
+    return any(file.path.endswith((".json", ".checkpoint.parquet")) for file in files)
+
+
+def column_types(table: DeltaTable) -> dict[str, str]:
+    """Column names and their Delta types."""
+    return {f.name: str(f.type.type if isinstance(f.type, PrimitiveType) else f.type) for f in table.schema().fields}
+
+
+def formats(root: str, known: DeltaReader | None = None) -> dict[str, int]:
     """The format of every table in a lake's folder; 0 of one whose log cannot be read, as others say better.
 
-    By handles of its own: what a program has opened is what its batches say they have seen. Errors: LakeError for a
-    format that this program does not know.
+    By handles of its own, or those that `known` has looked at ahead: what a program has opened is what its batches say
+    they have seen. Errors: LakeError for a format that this program does not know.
     """
     from clickjoin.lake.delta_reader import DeltaReader
 
-    delta, found = DeltaReader(root), dict[str, int]()
+    @cache
+    def own() -> DeltaReader:
+        delta = DeltaReader(root)
+        delta.look_at([table.name for table in ALL])
+        return delta
+
+    found = dict[str, int]()
     for table in ALL:
+        delta = known if known is not None and known.is_ahead(table.name) else own()
         if delta.exists(table.name):
             try:
                 found[table.name] = delta.format(table.name)
