@@ -16,7 +16,7 @@ from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.dispatcher.journal import Journal, JournalState, OffsetsByStream, fold, give_back
 from clickjoin.lake import DeltaTables, committer
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
-from clickjoin.model.split import SourceOffset
+from clickjoin.model.split import Problem, SourceOffset
 from clickjoin.schemas import BATCHES, BY_NAME
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -52,7 +52,28 @@ def test_planned_then_settled(root: str) -> None:
     assert one.plan(first, NOW)
     assert one.load() == JournalState(1, first, {"foreign": {"a": position("a", 5)}})
     assert one.settle(1, {}, NOW)
-    assert one.load() == JournalState(1, None, {"foreign": {"a": position("a", 5)}})
+    assert one.load() == JournalState(1, None, {"foreign": {"a": position("a", 5)}}, read_until=1)
+
+
+@pytest.mark.parametrize(
+    ("more", "lost", "until"),
+    [
+        ({}, {}, 2),
+        ({"backlog_events": 1}, {}, 1),
+        ({"backlog_bytes": 1}, {}, 1),
+        ({"problems": (Problem("unreadable", "a", ""),)}, {}, 1),
+        ({}, {"foreign": {"a": None}}, 1),
+    ],
+)
+def test_up_to_when_all_was_read(root: str, more: dict[str, Any], lost: Any, until: int) -> None:
+    """The newest plan that is done and left nothing unread says it."""
+    one = journal(root)
+    one.plan(plan(1, position("a", 5), snapshot=True), NOW)
+    one.settle(1, {}, NOW)
+    one.plan(plan(2, position("a", 7), **more), NOW)
+    assert one.load().read_until == 1
+    one.settle(2, lost, NOW)
+    assert one.load().read_until == until
 
 
 def test_a_number_is_planned_and_settled_once(root: str) -> None:
@@ -89,7 +110,7 @@ def test_two_threads_plan_and_settle_once(root: str) -> None:
     ]
     winners = {"a": [n for n, won in enumerate(one, 1) if won[0]], "b": [n for n, won in enumerate(other, 1) if won[0]]}
     expected = {name: position(name, max(numbers)) for name, numbers in winners.items() if numbers}
-    assert journal(root).load() == JournalState(rounds, None, {"foreign": expected})
+    assert journal(root).load() == JournalState(rounds, None, {"foreign": expected}, read_until=rounds)
 
 
 def test_a_plan_of_a_process_that_was_killed_is_flushed_before_it_is_worked_on(
@@ -131,7 +152,7 @@ def test_restart_equals_memory_over_snapshots(root: str, monkeypatch: pytest.Mon
     """Beyond two snapshots, a load reads the newest rows alone, and still knows every position."""
     every, last = 20, 115
     monkeypatch.setattr("clickjoin.dispatcher.journal.SNAPSHOT_EVERY", every)
-    mine, known = journal(root), OffsetsByStream()
+    mine, known, settled = journal(root), OffsetsByStream(), 0
     fold(known, {"primary": [position("once", 1)]})
     for number in range(1, last + 1):
         batch = plan(number, position(f"file{number % 7}", number))
@@ -141,9 +162,10 @@ def test_restart_equals_memory_over_snapshots(root: str, monkeypatch: pytest.Mon
             batch = replace(batch, offsets=whole, snapshot=True)
         assert mine.plan(batch, NOW)
         if number in (every, every + 1, every + 2, 2 * every + 2, 99, last):
-            assert journal(root).load() == JournalState(number, batch, known)
+            assert journal(root).load() == JournalState(number, batch, known, read_until=settled)
             assert mine.settle(number, {}, NOW)
-    assert journal(root).load() == mine.load() == JournalState(last, None, known)
+            settled = number
+    assert journal(root).load() == mine.load() == JournalState(last, None, known, read_until=last)
 
 
 def test_lost_splits_are_given_back(root: str) -> None:

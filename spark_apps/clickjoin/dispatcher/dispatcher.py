@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import SNAPSHOT_EVERY, Journal, JournalState, Lost, fold
+from clickjoin.dispatcher.journal import SNAPSHOT_EVERY, Journal, JournalState, Lost, fold, read_until
 from clickjoin.dispatcher.pacing import abreast
 from clickjoin.dispatcher.watermarks import newer, stream_watermark
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
@@ -170,7 +170,8 @@ class Dispatcher:
         at = datetime.fromtimestamp(self._clock(), UTC)
         self.journal.settle(plan.number, self._rewound(lost), at, held, newest)
         clean = state.last == plan.number and not lost
-        self._state = replace(state, unsettled=None, held=held, newest=newest) if clean else None
+        read = read_until([plan]) or state.read_until
+        self._state = replace(state, unsettled=None, held=held, newest=newest, read_until=read) if clean else None
 
     def _rewound(self, lost: Mapping[str, Sequence[Split]]) -> Lost:
         """What the offsets of partitions go back to of which splits were lost: their sources know."""

@@ -135,19 +135,19 @@ class JournalReader:
             if number in settled:
                 give_back(offsets, _lost_of(settled[number]))
         unsettled = plan if self.settled() < last else None
-        done = (plans[number]["plan"] for number in sorted(settled.keys() & plans, reverse=True)
-                if not _lost_of(settled[number]))  # fmt: skip
+        whole = (number for number in sorted(settled.keys() & plans, reverse=True) if not _lost_of(settled[number]))
+        read = read_until(BatchPlan.from_json(plans[number]["plan"]) for number in whole)
         marks = plan.watermarks if plan else {}
-        return JournalState(last, unsettled, offsets, held, latest.get("newest", {}), marks, _read_until(done))
+        return JournalState(last, unsettled, offsets, held, latest.get("newest", {}), marks, read)
 
     def _rows(self, more: list[Any]) -> list[dict[str, Any]]:
         filters = [(name, "=", value) for name, value in self._key.items()]
         return list(self._small.read("journal", filters=filters + more).to_pylist())
 
 
-def _read_until(done: Iterable[str]) -> int:
-    """When the newest of these plans was made that left nothing unread; 0 where none did."""
-    for plan in map(BatchPlan.from_json, done):
+def read_until(done: Iterable[BatchPlan]) -> int:
+    """When the first of these plans was made that left nothing unread (microseconds); 0 where none did."""
+    for plan in done:
         unread = plan.backlog_events or plan.backlog_bytes
         if not unread and all(problem.kind != "unreadable" for problem in plan.problems):
             return plan.planned
