@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.lake import DeltaTables
+from clickjoin.lake import DeltaTables, probe
 from clickjoin.lake.folders import in_order_of_making, in_order_of_removing, put_aside, remove, rename
 from clickjoin.lake.log_entries import read_log
 from clickjoin.lake.probe import fault_on_s3
@@ -86,7 +87,8 @@ def test_no_such_bucket(proxy: Proxy) -> None:
 
 
 def test_one_that_is_busy_or_away_passes(proxy: Proxy, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    # Asked once: how often a busy store is asked again, and with what pauses, is tested where logs are read.
+    monkeypatch.setattr(probe, "make_client", partial(probe.make_client, tries=1))
     with proxy.rule("refuse", "PUT", "*"), pytest.raises(StoreBusy, match="asks for fewer requests"):
         require_writable(root)
     proxy.stop()

@@ -18,7 +18,7 @@ from clickjoin.rebuild import timeline
 from clickjoin.registry.boundary import advance
 from clickjoin.registry.reshard import reshard
 from clickjoin.registry.shards import fence, load_timeline
-from tests.sampled import some
+from tests.sampled import crossed, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import stopped
 
@@ -135,7 +135,7 @@ def test_a_replica_that_an_older_journal_has_never_heard_of(bench: Bench) -> Non
     assert bench.accounts()["agree"]
 
 
-@pytest.mark.parametrize("between", ["registry_boundary", "foreign", "joined"])
+@pytest.mark.parametrize("between", some(["foreign", "registry_boundary", "joined"], 3))
 def test_tables_copied_one_by_one_while_batches_ran(bench: Bench, between: str) -> None:
     first = ["journal", "registry_boundary"]
     names = [*first, *sorted({path.name for path in bench.disk.iterdir()} - set(first))]
@@ -243,7 +243,7 @@ def test_a_registry_from_before_a_redrive(bench: Bench) -> None:
     assert bench.accounts()["agree"]
 
 
-@pytest.mark.parametrize("how", ["empty", "gone"])
+@pytest.mark.parametrize("how", some(["gone", "empty"], 2))
 def test_the_newest_commit_of_the_registry_is(bench: Bench, how: str) -> None:
     more(bench, "d")
     entry = newest(bench, "registry")
@@ -287,8 +287,7 @@ def test_every_job_refuses(bench: Bench) -> None:
             JOBS[name].run(bench.spark, bench.pipeline, "main", print, **more_)
 
 
-@pytest.mark.parametrize("point", some(failpoint.POINTS, 2))
-@pytest.mark.parametrize("sequence", ["join", "retry"])
+@pytest.mark.parametrize(("sequence", "point"), crossed(["join", "retry"], some(failpoint.POINTS, 2)))
 def test_a_batch_cut_short_is_accepted(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, sequence: str, point: str
 ) -> None:

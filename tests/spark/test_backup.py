@@ -11,6 +11,7 @@ from clickjoin.backup.compare import compare
 from clickjoin.backup.restore import restore
 from clickjoin.backup.take import take
 from clickjoin.model.errors import LakeReplaced
+from tests.sampled import crossed
 from tests.spark.bench import Bench, click, crash_at, query
 
 
@@ -48,8 +49,7 @@ def test_what_was_joined_since_is_joined_again(make: Callable[..., Bench]) -> No
     assert bench.accounts()["agree"]
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("table", ["joined", "pending"])
+@pytest.mark.parametrize(("table", "after"), crossed(["joined", "pending"], [False, True]))
 def test_a_retry_that_was_under_way(make: Callable[..., Bench], table: str, after: bool) -> None:
     """Its plan names a version of `pending` from before the restored log's gap."""
     bench = make()

@@ -144,7 +144,7 @@ def test_a_feature_that_only_spark_can_write(make: Any) -> None:
     assert (json.loads(foreign)["query_id"], json.loads(primary)["event_id"]) == (Q["event_id"], Q["event_id"])
 
 
-@pytest.mark.parametrize("table", ["registry", "joined", "foreign"])
+@pytest.mark.parametrize("table", some(["registry", "joined", "foreign"], 2))
 def test_deletion_vectors_are_refused(make: Any, table: str) -> None:
     """A file would hold rows that the table does not: claims that were taken back among them."""
     bench = make()

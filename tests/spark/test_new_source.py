@@ -24,7 +24,7 @@ from clickjoin.model.ids import RecordSpec, embedded_micros
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
 from clickjoin.sources.port import Source
 from clickjoin.verification.verify import Verifier, Wanted
-from tests.sampled import some
+from tests.sampled import crossed, some
 from tests.spark.bench import NOON, Bench, click, counts, query
 from tests.spark.hand import Hand, found, stopped
 
@@ -152,8 +152,7 @@ def whole(make: Any) -> dict[str, str]:
     return seen
 
 
-@pytest.mark.parametrize("local", some(["0B", "4MB"], 2))
-@pytest.mark.parametrize("point", failpoint.POINTS)
+@pytest.mark.parametrize(("point", "local"), crossed(some(failpoint.POINTS, 3), ["0B", "4MB"]))
 def test_joined_once_through_crashes(
     make: Any, whole: dict[str, str], monkeypatch: pytest.MonkeyPatch, point: str, local: str
 ) -> None:
