@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +23,14 @@ from tests.airflow.real.logs import event_id
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 DONE = {"success", "failed"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet_afterwards(live: Live) -> Iterator[None]:
+    """The tests that follow have no need of these DAGs, and each that runs costs a tenth of the machine."""
+    yield
+    for dag in live.get("/dags?paused=false&limit=100")["dags"]:
+        live.unpause(dag["dag_id"], paused=True)
 
 
 def test_every_click_is_joined_and_seen(live: Live) -> None:
