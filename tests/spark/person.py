@@ -72,6 +72,23 @@ def run(bench: Bench, *where: str, apply: bool = True, ids: str | None = None, *
     return forget(bench.spark, bench.pipeline, "main", said.append, apply=apply, wait=0, **wanted, **more)
 
 
+@pytest.fixture(scope="session")
+def without(person: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake's folder as it is when the person has been forgotten: once for all tests that begin there."""
+    folder = tmp_path_factory.mktemp("without")
+    with person.kept(folder / "kept"):
+        run(person)
+        shutil.copytree(person.disk, folder / "lake")
+    return folder / "lake"
+
+
+@pytest.fixture
+def forgotten_before(bench: Bench, without: Path) -> None:
+    """The person has been forgotten when the test begins."""
+    bench.put_back(without)
+    bench.engine = bench.replica("main")
+
+
 def holding(bench: Bench, text: str = SECRET) -> dict[str, int]:
     """Rows of the newest version of each table that hold a text in any column: by no code of ours."""
     held = {}

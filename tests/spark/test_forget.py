@@ -21,6 +21,7 @@ from tests.spark.bench import NOON, Bench, click, event_id
 from tests.spark.hand import found, verify
 from tests.spark.person import OTHERS, TABLES, P, Q, claimed, gone, holding, in_files, mine, other, run
 from tests.spark.person import bench as bench
+from tests.spark.person import forgotten_before as forgotten_before
 
 
 def test_a_dry_run_says_what_would_go_and_changes_nothing(bench: Bench) -> None:
@@ -52,8 +53,8 @@ def test_they_leave_every_table_and_all_else_stays(bench: Bench) -> None:
     assert (state["state"], state["history"][-1]["request"]) == ("forgotten", "GDPR-1")
 
 
+@pytest.mark.usefixtures("forgotten_before")
 def test_a_repair_brings_nothing_back(bench: Bench) -> None:
-    run(bench)
     report = verify(bench, repair=True)
     assert not any(count.repaired for count in report.counts)
     bench.clock.now += 100
@@ -64,9 +65,9 @@ def test_a_repair_brings_nothing_back(bench: Bench) -> None:
     gone(bench)
 
 
+@pytest.mark.usefixtures("forgotten_before")
 def test_claims_that_somebody_deleted_are_given_back(bench: Bench) -> None:
     """Without them the events, read again, would wait for a primary, and be given up: two places for one id."""
-    run(bench)
     table = DeltaTable(f"{bench.pipeline.root}/registry")
     assert table.delete("outcome = 'forgotten'")["num_deleted_rows"]
     deleted = {event for event, at in forgotten(bench.engine.lake.delta).of("foreign")} - set(claimed(bench))
@@ -146,9 +147,9 @@ def test_by_ids_and_by_values_of_the_output(bench: Bench, tmp_path: Path) -> Non
     assert ("{}",) in bench.rows("foreign", "payload")
 
 
+@pytest.mark.usefixtures("forgotten_before")
 def test_the_bytes_go_with_gc(bench: Bench) -> None:
     """Older versions hold the records until GC removes their files, once they are older than retention.files."""
-    run(bench)
     assert in_files(bench) > 0
     for name in TABLES:
         if (bench.disk / name).is_dir():

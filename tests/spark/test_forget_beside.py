@@ -20,6 +20,7 @@ from tests.spark.bench import Bench, click, query
 from tests.spark.hand import found, stopped, verify
 from tests.spark.person import MARCH_1, SECRET, P, Q, gone, holding, mine, other, run
 from tests.spark.person import bench as bench
+from tests.spark.person import forgotten_before as forgotten_before
 
 
 def test_a_registry_from_before_it_is_refused(bench: Bench, tmp_path: Path) -> None:
@@ -31,10 +32,10 @@ def test_a_registry_from_before_it_is_refused(bench: Bench, tmp_path: Path) -> N
         bench.replica("main")
 
 
+@pytest.mark.usefixtures("forgotten_before")
 @pytest.mark.parametrize("big", some([True, False], 2), ids=lambda big: "by tasks" if big else "here")
 def test_logs_that_are_read_again_bring_nothing_back(bench: Bench, big: bool) -> None:
     """A second replica, and the same logs as raw logs of the past; a click on the query that is gone finds none."""
-    run(bench)
     if big:
         batch = bench.pipeline.batch.model_copy(update={"driver_bytes": 0})
         bench.pipeline = bench.pipeline.model_copy(update={"batch": batch})
@@ -58,9 +59,9 @@ def test_logs_that_are_read_again_bring_nothing_back(bench: Bench, big: bool) ->
     assert bench.places()["joined"] == ["c", "g", "h"]
 
 
+@pytest.mark.usefixtures("forgotten_before")
 def test_without_the_list_they_would_come_back(bench: Bench) -> None:
     """What guards the promise, taken away: the same replica then stores the records once more."""
-    run(bench)
     DeltaTable(f"{bench.pipeline.root}/forgotten").delete()
     west = bench.replica("west")
     while west.join_once():
@@ -69,8 +70,8 @@ def test_without_the_list_they_would_come_back(bench: Bench) -> None:
     assert bench.places()["joined"] == ["c", "g", "h"]  # their claims alone keep them out of the output
 
 
+@pytest.mark.usefixtures("forgotten_before")
 def test_a_lost_list_is_refused(bench: Bench) -> None:
-    run(bench)
     bench.clicks(other("i", 41, Q))
     bench.engine = bench.replica("main")
     bench.join()
@@ -79,8 +80,8 @@ def test_a_lost_list_is_refused(bench: Bench) -> None:
         bench.replica("main")
 
 
+@pytest.mark.usefixtures("forgotten_before")
 def test_a_list_that_cannot_be_read_is_refused(bench: Bench) -> None:
-    run(bench)
     for file in (bench.disk / "forgotten").rglob("*.parquet"):
         if "_delta_log" not in file.parts:
             file.unlink()
@@ -93,9 +94,9 @@ def test_a_list_that_cannot_be_read_is_refused(bench: Bench) -> None:
             verify(bench, repair=repair)
 
 
+@pytest.mark.usefixtures("forgotten_before")
 def test_rebuilding_brings_nothing_back(bench: Bench) -> None:
     """A date by today's adapter, the registry, the journal."""
-    run(bench)
     assert rebuild(bench.replica("main"), MARCH_1, 1)["rebuilt"] == 3
     rebuild_table(bench.spark, bench.pipeline, "main", print, what="registry", replace=True)
     bench.engine = bench.replica("main")
@@ -144,11 +145,11 @@ def test_cut_short_it_is_asked_for_again(bench: Bench, monkeypatch: pytest.Monke
     gone(bench)
 
 
+@pytest.mark.usefixtures("forgotten_before")
 def test_verification_finds_what_a_sleeper_lands_and_takes_it_out(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that has read the list, sleeps, and lands what it read as if nothing had been forgotten."""
-    run(bench)
     west = bench.replica("west")
     with monkeypatch.context() as patch:
         patch.setattr(landing, "not_to_land", lambda _: {})
