@@ -67,8 +67,8 @@ slow-disk: setup ## Two replicas and gc on a disk whose commits take 0.3 s, RUNS
 simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a model of Delta
 	@$(RUN) -m tests.simulator --seeds 0:$(SEEDS) --jobs 2
 
-# The files that `make test` runs some cases of (see tests/sampled.py).
-MATRIX = $(shell grep -lE 'tests.sampled import' tests/spark/test_*.py tests/faults/test_*.py)
+# The files that `make test` runs some cases of, or counts in less time (see tests/sampled.py and tests/spark/count.py).
+MATRIX = $(shell grep -lE 'from tests.(sampled|spark.count) import' tests/spark/test_*.py tests/faults/test_*.py)
 matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q $(MATRIX)
 	$(BRIEF) CLICKJOIN_MATRIX=all AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest -q tests/airflow/real/test_submit.py

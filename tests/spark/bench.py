@@ -116,7 +116,7 @@ class Bench:
         self.engine = self.replica("main")
 
     def put_back(self, copy: Path) -> None:
-        """The lake is what was copied to a folder; engines that work in it must be made anew."""
+        """The lake is what was copied to a folder; an engine from before is of no use."""
         shutil.rmtree(self.disk)
         shutil.copytree(copy, self.disk)
         # Spark keeps what it knows of a log, and looks at later versions alone: these are earlier ones.

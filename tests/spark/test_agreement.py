@@ -20,6 +20,7 @@ from clickjoin.registry.reshard import reshard
 from clickjoin.registry.shards import fence, load_timeline
 from tests.sampled import crossed, some
 from tests.spark.bench import NOON, Bench, click, query
+from tests.spark.count import agrees
 from tests.spark.hand import stopped
 
 Q, NEVER, LATER = query("q"), query("never", 2), query("later", 3)
@@ -104,7 +105,7 @@ def test_an_older_registry(bench: Bench) -> None:
     drain(bench)
     drain(bench, "west")
     assert bench.places()["joined"] == ["a", "c", "d"]
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_an_older_journal(bench: Bench) -> None:
@@ -119,7 +120,7 @@ def test_an_older_journal(bench: Bench) -> None:
     rebuild(bench, "journal")
     drain(bench)
     assert bench.places()["joined"] == ["a", "c", "d", "e"]
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
     drain(bench, "west")
     assert bench.places()["joined"] == ["a", "c", "d", "e"]
 
@@ -132,7 +133,7 @@ def test_a_replica_that_an_older_journal_has_never_heard_of(bench: Bench) -> Non
         bench.replica("main")
     rebuild(bench, "journal")
     drain(bench, "west")
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 @pytest.mark.parametrize("between", some(["foreign", "registry_boundary", "joined"], 3))
@@ -240,7 +241,7 @@ def test_a_registry_from_before_a_redrive(bench: Bench) -> None:
     rebuild(bench, "registry")
     assert "gone" not in bench.claims()
     drain(bench)
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 @pytest.mark.parametrize("how", some(["gone", "empty"], 2))
@@ -264,7 +265,7 @@ def test_the_newest_commit_of_the_journal_is_empty(bench: Bench) -> None:
         bench.replica("main")
     rebuild(bench, "journal")
     drain(bench)
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_the_newest_commit_of_the_journal_is_gone(bench: Bench) -> None:
@@ -274,7 +275,7 @@ def test_the_newest_commit_of_the_journal_is_gone(bench: Bench) -> None:
     drain(bench)
     drain(bench, "west")
     assert bench.places()["joined"] == ["a", "c", "d"]
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_every_job_refuses(bench: Bench) -> None:
@@ -303,7 +304,7 @@ def test_a_batch_cut_short_is_accepted(
     bench.clock.now += 20
     drain(bench)
     assert bench.hosts("joined") == ["a", "c", "d", "wc"]
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 REDRIVEN = ("commit_txn_only registry", "append pending", "delete_matched registry", "commit_txn_only unjoinable")
@@ -330,7 +331,7 @@ def test_a_redrive_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.Monke
     bench.engine.finish_redrive()
     assert "gone" not in bench.claims()
     drain(bench)
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 @pytest.mark.parametrize("point", some(failpoint.GC_POINTS, 2))
@@ -346,7 +347,7 @@ def test_a_collection_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.Mo
     bench.replica("main")
     collect()
     drain(bench)
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 @pytest.mark.parametrize("point", failpoint.RESHARD_POINTS)

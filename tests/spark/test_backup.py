@@ -13,6 +13,7 @@ from clickjoin.backup.take import take
 from clickjoin.model.errors import LakeReplaced
 from tests.sampled import crossed
 from tests.spark.bench import Bench, click, crash_at, query
+from tests.spark.count import agrees
 
 
 def backup(bench: Bench) -> None:
@@ -46,7 +47,7 @@ def test_what_was_joined_since_is_joined_again(make: Callable[..., Bench]) -> No
     assert bench.join() == {"events_in": 3, "joined": 2, "pending": 1}
     assert bench.places() == {"joined": ["a", "b", "d"], "pending": ["c"]}
     assert list(compare(bench.pipeline, aside)) == []
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 @pytest.mark.parametrize(("table", "after"), crossed(["joined", "pending"], [False, True]))

@@ -18,6 +18,7 @@ from clickjoin.registry.boundary import advance
 from clickjoin.report.explain import explain
 from tests.sampled import crossed
 from tests.spark.bench import NOON, Bench, click, event_id
+from tests.spark.count import agrees
 from tests.spark.hand import found, verify
 from tests.spark.person import OTHERS, TABLES, P, Q, claimed, gone, holding, in_files, mine, other, run
 from tests.spark.person import bench as bench
@@ -131,7 +132,7 @@ def test_in_a_lake_whose_output_lies_by_date(make: Any) -> None:
     assert run(made, "joined.who=U17")["rows"]["joined"] == 2
     assert holding(made) == {"primary": 1}  # of the query nobody has asked
     assert made.places() == {"joined": ["c"]}
-    assert made.accounts()["agree"]
+    assert agrees(made)
     assert found(verify(made)) == {}
 
 

@@ -17,6 +17,7 @@ from clickjoin.jobs.registry import rebuild as rebuild_table
 from clickjoin.model.errors import LakeError
 from tests.sampled import some
 from tests.spark.bench import Bench, click, query
+from tests.spark.count import agrees
 from tests.spark.hand import found, stopped, verify
 from tests.spark.person import MARCH_1, SECRET, P, Q, gone, holding, mine, other, run
 from tests.spark.person import bench as bench
@@ -51,7 +52,7 @@ def test_logs_that_are_read_again_bring_nothing_back(bench: Bench, big: bool) ->
     land(bench.replica("main"), RawLogs(f"{folder}/old/primary/*", f"{folder}/old/foreign/*"), lambda _: None)
     assert holding(bench) == {}
     assert "z" not in bench.places()["joined"]
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
     report = verify(bench)
     assert found(report) == {}
     assert verify(bench, repair=True).ok
@@ -109,7 +110,7 @@ def test_rebuilding_brings_nothing_back(bench: Bench) -> None:
     bench.engine = bench.replica("main")
     assert bench.engine.lake.delta.rows("joined") == 3
     assert holding(bench) == {}
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
     assert found(verify(bench)) == {}
 
 
@@ -130,7 +131,7 @@ def test_beside_a_batch_that_was_cut_short(bench: Bench, monkeypatch: pytest.Mon
     joined = bench.places()["joined"]
     assert [host for host in joined if host in "avfx"] == []
     assert set("cghw") <= set(joined)
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
     assert found(verify(bench)) == {}
 
 
@@ -189,5 +190,5 @@ def test_a_batch_that_claims_before_the_sweep_is_carried_through_after_it(
     run(bench)
     assert holding(bench) == {}
     assert found(verify(bench)) == {}
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
     assert set("cghw") <= set(bench.places()["joined"])

@@ -16,6 +16,7 @@ from clickjoin.model import failpoint
 from clickjoin.registry.boundary import advance
 from tests.sampled import some
 from tests.spark.bench import NOON, Bench, click, query
+from tests.spark.count import agrees
 
 HOUR = 3600.0
 REGISTRY = {"retention": "3h", "bucket": "1h", "shards": 2}
@@ -297,7 +298,7 @@ def test_closed_buckets_are_rewritten_and_no_row_changes(make: Callable[..., Ben
     assert bench.all_tables() == before
     joined(bench, "c9", 0)
     assert bench.join()["joined"] == 1
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_an_open_bucket_is_rewritten_once_it_is_crowded(make: Callable[..., Bench]) -> None:
@@ -316,7 +317,7 @@ def test_an_open_bucket_is_rewritten_once_it_is_crowded(make: Callable[..., Benc
     bench.clicks(held[2])  # its claim lies in a file that was rewritten
     joined(bench, "c9", 0)
     assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "repeats": 1}
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 @pytest.mark.parametrize("local", some(["4MB", "0B"], 2))
@@ -336,7 +337,7 @@ def test_landed_rows_are_rewritten_before_they_are_looked_up(
         joined(bench, f"c{n}", 0)
         assert bench.join() == {"primary_in": 1, "events_in": 1, "joined": 1}
     assert seen == [1, 1, 1]
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_two_that_rewrite_the_same_files_double_nothing(make: Callable[..., Bench]) -> None:

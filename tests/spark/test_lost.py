@@ -8,6 +8,7 @@ import pytest
 
 from tests.sampled import crossed, some
 from tests.spark.bench import Bench, click, crash_at, query
+from tests.spark.count import agrees
 from tests.spark.hand import found, verify
 
 Q = query("q")
@@ -30,7 +31,7 @@ def comes_back(bench: Bench, bring_back: Any) -> None:
     bring_back()
     assert bench.replica("main").join_once().metrics["joined"] == 2
     assert bench.places() == {"joined": ["a", "b"]}
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 @pytest.mark.parametrize("local", BOTH)
@@ -56,7 +57,7 @@ def test_gone_when_only_its_bad_records_had_not_landed(make: Any, local: str) ->
     assert bench.replica("main").join_once().metrics["quarantined"] == 1
     assert bench.rows("quarantine", "reason") == [("broken-json",), ("source-lost",)]
     assert bench.places() == {"joined": ["a", "b"]}
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
     assert found(verify(bench)) == {}
 
 

@@ -17,6 +17,7 @@ from clickjoin.registry.claim import is_fixed
 from clickjoin.schemas import REGISTRY
 from tests.sampled import crossed, some
 from tests.spark.bench import Bench, click, crash_at, event_id, query
+from tests.spark.count import agrees
 
 Q, LATE = query("q"), query("late", 1)
 Hook = Callable[[str, Callable[[], None]], None]
@@ -101,7 +102,7 @@ def test_claims_of_a_copy_with_other_candidates(make: Any) -> None:
     assert bench.places() == {"joined": ["a"], "pending": ["b", "c"]}
     assert bench.retry(after=10) == {"events_in": 2, "joined": 1, "pending": 1}
     assert bench.places() == {"joined": ["a", "b"], "pending": ["c"]}
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_a_copy_overtakes_between_look_up_and_claim(make: Any, when: Hook) -> None:
@@ -256,7 +257,7 @@ def test_expired_by_the_boundary(make: Any) -> None:
     assert bench.rows("expired", "sequence", "event_id")[-1][0] == "retry"
     assert bench.claims() == {"c": ("main/join/1", "joined")}
     assert bench.engine.lake.delta.rows("expired") == 3
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_a_late_copy_whose_queries_were_collected(make: Any) -> None:

@@ -22,6 +22,7 @@ from clickjoin.model.span import Day
 from clickjoin.schemas import JOINED
 from tests.sampled import some
 from tests.spark.bench import Bench, click, crash_at, query
+from tests.spark.count import agrees
 from tests.spark.test_joiners import planned, rows, tallies
 
 COLUMNS = {
@@ -77,7 +78,7 @@ def test_output_and_retry(make: Any) -> None:
     assert bench.retry(after=20) == {"events_in": 1, "joined": 1}  # by Spark's operators
     assert found(bench) == [*WANTED, WANTED_LATE]
     assert misfits(bench) == [{"day": 1, "item": 1, "shown": 1}, {}, {"price": 1}]
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_both_joiners_agree(make: Any) -> None:
@@ -131,7 +132,7 @@ def test_strict_keeps_what_does_not_fit(make: Any, local: str) -> None:
         'column item: foreign.item_id is "no item", which does not fit BIGINT; fix the record, or the type',
         'column day: primary.shown is "soon", which does not fit DATE; fix the record, or the type',
     ]
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_csv_holds_text_alone(make: Any) -> None:
