@@ -117,10 +117,10 @@ def test_a_lost_server(live: Live) -> None:
     journal = live.logs.lake.rows("journal")
     for query in [live.logs.query() for _ in range(20)]:
         live.logs.click(query)
-    live.until(lambda: live.logs.lake.rows("journal") > journal)  # a batch is planned
+    live.until(lambda: live.logs.lake.rows("journal") > journal, every=0.3)  # a batch is planned
     server = next(server for server in stack.servers if server.name == spark.NAME)
     os.kill(server.pid, signal.SIGKILL)
-    run = live.until(lambda: live.run_in(dag, "up_for_retry"))
+    run = live.until(lambda: live.run_in(dag, "up_for_retry"), every=0.3)
     # It comes back elsewhere: tasks must read its address again.
     processes.stop([server])
     stack.servers.remove(server)
