@@ -123,3 +123,10 @@ def test_spec_limits(tmp_path: Path) -> None:
     assert spec.earliest_micros == datetime(2019, 1, 1, tzinfo=UTC).timestamp() * 1e6
     assert (spec.latest_micros, spec.max_record) == (301_000_000, 1000)
     assert (spec.primary_id, spec.primary_time) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("lake", "path"), [("lake", "logs/*"), ("logs/lake", "logs/clicks/*"), ("logs2", "logs/*"), ("lake", "/x")]
+)
+def test_a_lake_beside_a_log_folder(tmp_path: Path, lake: str, path: str) -> None:
+    assert load(write(tmp_path, changed("foreign.source.path", path) | {"lake": lake}))

@@ -159,13 +159,6 @@ def test_a_lake_inside_a_log_folder(tmp_path: Path, lake: str, path: str) -> Non
         load(write(tmp_path, changed("foreign.source.path", path) | {"lake": lake}))
 
 
-@pytest.mark.parametrize(
-    ("lake", "path"), [("lake", "logs/*"), ("logs/lake", "logs/clicks/*"), ("logs2", "logs/*"), ("lake", "/x")]
-)
-def test_a_lake_beside_a_log_folder(tmp_path: Path, lake: str, path: str) -> None:
-    assert load(write(tmp_path, changed("foreign.source.path", path) | {"lake": lake}))
-
-
 @pytest.mark.parametrize("lake", ["a[b]", "100%"])
 def test_a_lake_that_cannot_be_named(tmp_path: Path, lake: str) -> None:
     with pytest.raises(ConfigError, match=r"lake: .* holds \[, \] or %, which Delta's writers misread"):
