@@ -1,18 +1,27 @@
-"""Cases that take minutes on real Delta: some in each run, all by `make matrix`."""
+"""Cases that take minutes on real Delta: some in each run, all by `make matrix` and the targets beside it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TypeVar
+from itertools import product
+from typing import Any, TypeVar
 
 import pytest
 
 T = TypeVar("T")
+FULL = os.environ.get("CLICKJOIN_MATRIX") == "all"
 # A case that is left to the targets that run all of them.
-in_full = pytest.mark.skipif(os.environ.get("CLICKJOIN_MATRIX") != "all", reason="left to make kafka-test")
+in_full = pytest.mark.skipif(not FULL, reason="left to make matrix or kafka-test")
 
 
 def some(cases: Sequence[T], every: int) -> Sequence[T]:
     """Each `every`th case, or all of them."""
-    return cases if os.environ.get("CLICKJOIN_MATRIX") == "all" else cases[::every]
+    return cases if FULL else cases[::every]
+
+
+def crossed(*lists: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Every combination of one value of each list by `make matrix`; else so many that each value is in one of them."""
+    if FULL:
+        return list(product(*lists))
+    return [tuple(values[at % len(values)] for values in lists) for at in range(max(map(len, lists)))]

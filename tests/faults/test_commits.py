@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from deltalake import DeltaTable
 from clickjoin.lake import DeltaTables
 from clickjoin.schemas import REGISTRY
 from tests.faults.disk import LOG, Disk, preloaded
+from tests.sampled import crossed, some
 from tests.writers import PATH, Program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +71,7 @@ PAIRS = [(one, two) for one in KINDS for two in KINDS if one != two and not one.
 
 
 @pytest.mark.parametrize(("one", "two"), PAIRS)
-@pytest.mark.parametrize("call", ["link", "rename"])
+@pytest.mark.parametrize("call", some(["link", "rename"], 2))
 def test_a_commit_that_slept_overwrites_none(
     writers: dict[str, Writer], root: Path, number: int, one: str, two: str, call: str
 ) -> None:
@@ -87,15 +89,15 @@ def test_a_commit_that_slept_overwrites_none(
     assert (rows[f"one{number}"], rows[f"two{number}"]) == (2, 1)
 
 
-@pytest.mark.parametrize("error", [errno.EEXIST, errno.EIO, errno.ETIMEDOUT])
-@pytest.mark.parametrize(
-    ("kind", "do"),
-    [("spark", "append"), ("spark", "claim"), ("delta-rs", "append"), ("delta-rs", "claim"), ("delta-rs", "plain")],
-)
+COMMITS = [*product(("spark", "delta-rs"), ("append", "claim")), ("delta-rs", "plain")]
+
+
+@pytest.mark.parametrize(("error", "commit"), crossed([errno.EEXIST, errno.EIO, errno.ETIMEDOUT], COMMITS))
 def test_a_lost_answer_is_found_out(
-    writers: dict[str, Writer], root: Path, number: int, kind: str, error: int, do: str
+    writers: dict[str, Writer], root: Path, number: int, commit: tuple[str, str], error: int
 ) -> None:
     """The commit is made and the caller hears an error: it is recognised as its own, and neither repeated nor lost."""
+    kind, do = commit
     writer, app = writers[kind], f"lost{number}"
     writer.disk.set(writer.disk.once("link", LOG, "lose", error))
     answer = writer.do(do=do, ids="xyz" if do != "claim" else f"{chr(0x4E00 + number)}", app=app, number=number)

@@ -20,6 +20,7 @@ from clickjoin.sources.open import open_source
 from tests.kafka.topics import Topics
 from tests.sampled import in_full, some
 from tests.spark.bench import Bench, click, counts, query
+from tests.spark.count import agrees
 from tests.spark.hand import Hand, found, stopped, verify
 
 Q, LATE = query("q"), query("late", 1)
@@ -86,7 +87,7 @@ def test_joined_once_through_crashes(
             assert bench.replica("main").join_once()
     through(bench, topics)
     assert bench.places() == {"joined": ["c0", "c1", "c2", "c3", "w"]}
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
     assert found(verify(bench)) == {}
     assert everything(bench) == WHOLE.setdefault("rows", everything(bench))
     reasons = [
@@ -160,7 +161,7 @@ def test_a_topic_that_is_made_again_under_a_running_join(joined: Made, topics: T
     once(bench, [*clicks(6), *clicks(5, 20)])
     assert bench.rows("quarantine", "stream", "reason", "offset", "length") == [("foreign", "source-lost", 6, 4)]
     assert any("source-lost" in (text or "") for (text,) in bench.rows("metrics", "problems"))
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
     assert found(verify(bench)) == {}
 
 
@@ -222,7 +223,7 @@ def test_two_replicas_new_partitions_and_transactions(joined: Made, topics: Topi
     for name in ("main", "east"):
         landed = [row[0] for row in bench.rows("foreign", "event_id", "replica") if row[1] == name]
         assert landed == sorted(each["event_id"] for each in wanted)
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
     assert found(verify(bench)) == {}
 
 

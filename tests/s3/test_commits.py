@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import wait
+from itertools import product
 
 import pytest
 from deltalake import DeltaTable
@@ -14,6 +15,7 @@ from clickjoin.lake import DeltaTables
 from clickjoin.schemas import REGISTRY
 from stack.gateway import Gateway
 from tests.s3.proxy import Proxy
+from tests.sampled import crossed
 from tests.writers import PATH, Program
 
 ROOT = "s3://commits/p"
@@ -89,13 +91,15 @@ def test_a_commit_that_slept_overwrites_none(writers: dict[str, Writer], number:
     assert _table().version() == number + 1
 
 
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize(
-    ("kind", "do"),
-    [("spark", "append"), ("spark", "claim"), ("delta-rs", "append"), ("delta-rs", "claim"), ("delta-rs", "plain")],
-)
-def test_a_lost_answer_is_found_out(writers: dict[str, Writer], number: int, kind: str, do: str, times: int) -> None:
+COMMITS = [*product(("spark", "delta-rs"), ("append", "claim")), ("delta-rs", "plain")]
+
+
+@pytest.mark.parametrize(("times", "commit"), crossed([1, 2], COMMITS))
+def test_a_lost_answer_is_found_out(
+    writers: dict[str, Writer], number: int, commit: tuple[str, str], times: int
+) -> None:
     """The commit is made and the caller hears nothing: it is recognised as its own, and neither repeated nor lost."""
+    kind, do = commit
     ids = "xyz" if do != "claim" else chr(0x4E00 + number)
     with writers[kind].proxy.rule("lose", "PUT", _entry(number), times) as lost:
         answer = writers[kind].do(do=do, ids=ids, app=f"lost{number}", number=number)

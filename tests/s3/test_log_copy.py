@@ -26,6 +26,7 @@ from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY, UNJOINABLE
 from clickjoin.schemas.arrow import arrow_schema
 from stack.gateway import Gateway
+from tests.s3.places import asking, own_place
 from tests.s3.proxy import Proxy, Rule
 
 AT, APP = datetime(2026, 3, 1, 12, tzinfo=UTC), "p/main/join"
@@ -35,26 +36,14 @@ AT, APP = datetime(2026, 3, 1, 12, tzinfo=UTC), "p/main/join"
 def bucket(gateway: Gateway) -> Iterator[None]:
     """This process asks the server itself; delta-rs holds Python's lock for some requests: a proxy could not answer."""
     gateway.bucket("copies")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in gateway.environment().items():
-            patch.setenv(name, value)
+    with asking(gateway):
         yield
-
-
-@pytest.fixture
-def proxy(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """This process reaches the server by a proxy."""
-    made = Proxy(gateway.port)
-    for name, value in gateway.environment(made.port).items():
-        monkeypatch.setenv(name, value)
-    yield made
-    made.stop()
 
 
 @pytest.fixture
 def root(request: pytest.FixtureRequest) -> str:
     """A lake of each test's own, with an empty registry."""
-    place = f"s3://copies/{request.node.name.replace('[', '-').replace(']', '')}/p"
+    place = own_place("copies", request)
     DeltaTables(place).create(REGISTRY)
     return place
 

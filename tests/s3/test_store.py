@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.lake import DeltaTables
+from clickjoin.lake import DeltaTables, objects
 from clickjoin.lake.folders import in_order_of_making, in_order_of_removing, put_aside, remove, rename
 from clickjoin.lake.log_entries import read_log
 from clickjoin.lake.probe import fault_on_s3
@@ -19,6 +20,7 @@ from clickjoin.model.ids import moment
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY
 from stack.gateway import Gateway
+from tests.s3.places import asking, own_place
 from tests.s3.proxy import Proxy
 
 
@@ -30,17 +32,7 @@ def bucket(gateway: Gateway) -> None:
 @pytest.fixture
 def root(request: pytest.FixtureRequest) -> str:
     """A lake of each test's own: what passed the probe is not asked again."""
-    return f"s3://store/{request.node.name.replace('[', '-').replace(']', '')}/p"
-
-
-@pytest.fixture
-def proxy(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """This process reaches the server by a proxy, which nobody has probed it through."""
-    made = Proxy(gateway.port)
-    for name, value in gateway.environment(made.port).items():
-        monkeypatch.setenv(name, value)
-    yield made
-    made.stop()
+    return own_place("store", request)
 
 
 def test_a_store_that_keeps_its_word(proxy: Proxy, gateway: Gateway, root: str) -> None:
@@ -88,7 +80,8 @@ def test_no_such_bucket(proxy: Proxy) -> None:
 def test_one_that_is_busy_or_away_passes(
     proxy: Proxy, gateway: Gateway, monkeypatch: pytest.MonkeyPatch, root: str
 ) -> None:
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    # Asked once: how often a busy store is asked again, and with what pauses, is tested where logs are read.
+    monkeypatch.setattr(objects, "make_client", partial(objects.make_client, tries=1))
     with proxy.rule("refuse", "PUT", "*"), pytest.raises(StoreBusy, match="asks for fewer requests"):
         require_writable(root)
     away = Proxy(gateway.port)
@@ -108,17 +101,16 @@ def test_readers_hear_of_it_by_name(proxy: Proxy, root: str) -> None:
 
 
 @pytest.fixture
-def grown(gateway: Gateway, root: str, monkeypatch: pytest.MonkeyPatch) -> DeltaTables:
+def grown(gateway: Gateway, root: str) -> Iterator[DeltaTables]:
     """A registry with a checkpoint and commits after it."""
-    for name, value in gateway.environment().items():
-        monkeypatch.setenv(name, value)
-    delta = DeltaTables(root)
-    delta.create(REGISTRY)
-    for number in range(1, 5):
-        delta.commit_txn_only("registry", Txn("a", number))
-        if number == 2:
-            delta.open("registry").create_checkpoint()
-    return delta
+    with asking(gateway):
+        delta = DeltaTables(root)
+        delta.create(REGISTRY)
+        for number in range(1, 5):
+            delta.commit_txn_only("registry", Txn("a", number))
+            if number == 2:
+                delta.open("registry").create_checkpoint()
+        yield delta
 
 
 def names(gateway: Gateway, delta: DeltaTables, table: str) -> list[str]:

@@ -101,22 +101,26 @@ class Bench:
     @contextmanager
     def kept(self, copy: Path) -> Iterator[None]:
         """Put lake, logs and clock back at the end; `copy`: a new folder. A log stays the file (inode) that it was."""
-        root, now = self.disk, self.clock.now
+        now = self.clock.now
         logs = {path: path.read_bytes() for path in self._logs()}
-        shutil.copytree(root, copy)
+        shutil.copytree(self.disk, copy)
         self.engine = self.replica("main")
         yield
         self.clock.now = now
-        shutil.rmtree(root)
-        shutil.copytree(copy, root)
-        # Spark keeps what it knows of a log, and looks at later versions alone: these are earlier ones.
-        self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+        self.put_back(copy)
         for path in self._logs():
             if path in logs:
                 path.write_bytes(logs[path])
             else:
                 path.unlink()
         self.engine = self.replica("main")
+
+    def put_back(self, copy: Path) -> None:
+        """The lake is what was copied to a folder; an engine from before is of no use."""
+        shutil.rmtree(self.disk)
+        shutil.copytree(copy, self.disk)
+        # Spark keeps what it knows of a log, and looks at later versions alone: these are earlier ones.
+        self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
 
     def _logs(self) -> list[Path]:
         return [path for stream in ("primary", "foreign") for path in (self.folder / stream).iterdir()]

@@ -14,6 +14,8 @@ from tests.s3.fixtures import gateway as gateway
 from tests.s3.fixtures import lakes as lakes
 from tests.spark.bench import Bench, Lake
 from tests.spark.hand import Hand
+from tests.spark.person import person as person
+from tests.spark.person import without as without
 from tests.spark.worn import worn
 
 if TYPE_CHECKING:

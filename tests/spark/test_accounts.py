@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.spark.bench import Bench, click, query
+from tests.spark.count import agrees
 
 Q = query("q")
 
@@ -29,6 +30,7 @@ def bench(make: Any) -> Bench:
         "pending": 1,
         "agree": True,
     }
+    assert agrees(made)
     return made
 
 
@@ -45,6 +47,7 @@ def tables(bench: Bench, tmp_path: Any) -> Any:
 
 def faults(bench: Bench) -> tuple[Any, ...]:
     found = bench.accounts()
+    assert agrees(bench) is found.get("agree", False)
     return found.get("lost", 0), found.get("doubled", 0), found.get("agree", False)
 
 

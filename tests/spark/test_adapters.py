@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from clickjoin.kernel.adapter import Adapter, BothRecords
 from clickjoin.model.errors import AdapterError
 from tests.spark.bench import Bench, click, event_id, query
+from tests.spark.count import agrees
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -130,7 +131,7 @@ def test_top_positions(make: Any) -> None:
     assert bench.join() == {"primary_in": 1, "events_in": 1, "repeats": 1}  # filtered once, filtered for ever
     assert bench.retry(after=10) == {"events_in": 1, "joined": 1}
     assert bench.rows("joined", "event_id", "price")[-1] == (event_id("e", 2), 0.25)
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,9 @@ from clickjoin.backup.compare import compare
 from clickjoin.backup.restore import restore
 from clickjoin.backup.take import take
 from clickjoin.model.errors import LakeReplaced
+from tests.sampled import crossed
 from tests.spark.bench import Bench, click, crash_at, query
+from tests.spark.count import agrees
 
 
 def backup(bench: Bench) -> None:
@@ -45,11 +47,10 @@ def test_what_was_joined_since_is_joined_again(make: Callable[..., Bench]) -> No
     assert bench.join() == {"events_in": 3, "joined": 2, "pending": 1}
     assert bench.places() == {"joined": ["a", "b", "d"], "pending": ["c"]}
     assert list(compare(bench.pipeline, aside)) == []
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("table", ["joined", "pending"])
+@pytest.mark.parametrize(("table", "after"), crossed(["joined", "pending"], [False, True]))
 def test_a_retry_that_was_under_way(make: Callable[..., Bench], table: str, after: bool) -> None:
     """Its plan names a version of `pending` from before the restored log's gap."""
     bench = make()

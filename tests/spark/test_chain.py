@@ -22,6 +22,7 @@ from clickjoin.report.explain_chain import explain_chain
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.sampled import some
 from tests.spark.bench import NOON, Bench, click, event_id, query
+from tests.spark.count import agrees
 from tests.spark.hand import Hand, found, stopped
 
 TODAY = Day(date(2026, 3, 1))
@@ -71,7 +72,7 @@ def test_conversions_meet_the_clicks_that_met_their_queries(make: Any) -> None:
         A["event_id"], Q["event_id"], Q["event_id"],
     )  # fmt: skip
     assert row["bucket"] == "2026-03-01T1200Z"
-    assert sales.accounts()["agree"]
+    assert agrees(sales)
     assert Chain(clicks, sales).verify() == {}
 
 
@@ -129,7 +130,7 @@ def test_joined_once_through_crashes(make: Any, monkeypatch: pytest.MonkeyPatch,
         pass
     assert sorted(sales.hosts("joined")) == ["s0", "s1", "s2"]
     assert sorted(sales.hosts("primary")) == hosts
-    assert sales.accounts()["agree"]
+    assert agrees(sales)
     assert Chain(clicks, sales).verify() == {}
 
 
@@ -159,7 +160,7 @@ def test_what_the_upstream_rewrites_is_nothing_new(make: Any) -> None:
     clicks.join()
     assert again.join() == {"events_in": 2, "joined": 1, "repeats": 1}
     assert again.hosts("joined") == ["a", "b", "c"]
-    assert again.accounts()["agree"]
+    assert agrees(again)
     assert found(Verifier(again.replica("main"), lambda _: None, patience=0).verify(Wanted())) == {}
 
 

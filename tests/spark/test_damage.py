@@ -13,6 +13,7 @@ from clickjoin.verification import records, reland
 from clickjoin.verification.findings import Report
 from tests.sampled import some
 from tests.spark.bench import NOON, Bench, click, query
+from tests.spark.count import agrees
 from tests.spark.hand import found, stopped, verify
 from tests.spark.test_agreement import Q, bench, built, drain, folder, keep, more, newest
 
@@ -36,7 +37,7 @@ def whole(bench: Bench, *hosts: str) -> None:
     drain(bench)
     drain(bench, "west")
     assert bench.hosts("joined") == sorted(["a", "c", *hosts])
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
     assert found(verify(bench)) == {}
 
 
@@ -100,7 +101,7 @@ def test_what_was_good_once_comes_back_whatever_the_limits_say_by_now(make: Any)
     repair(made)
     assert made.hosts("foreign") == ["a", "old"]
     assert made.rows("quarantine", "reason") == [("broken-json",)]
-    assert made.accounts()["agree"]
+    assert agrees(made)
 
 
 @pytest.mark.parametrize("name", some(("journal", "registry_boundary", "shard_timeline"), 3))

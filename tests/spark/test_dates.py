@@ -28,6 +28,7 @@ from clickjoin.registry.boundary import advance
 from clickjoin.report.backlog import backlog
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.spark.bench import NOON, Bench, click, query
+from tests.spark.count import agrees
 
 TODAY = Day(date(2026, 3, 1))
 NEXT_DAY = moment(int((NOON + 86400) * MICROS))
@@ -80,7 +81,7 @@ def test_a_day_from_open_to_closed_and_changed_late(bench: Bench) -> None:
     assert changed(bench.pipeline, delta, NEXT_DAY) == [str(TODAY)]
     last = order(engine)  # c was given up, and its query has come
     assert (last["joined"], last["unjoinable"], last["revision"], last["changed"]) == (4, 0, 2, True)
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_a_rebuild_changes_rows_and_not_ids(bench: Bench) -> None:
@@ -148,7 +149,7 @@ def test_two_dates_at_a_time_in_one_process(bench: Bench) -> None:
     assert done["errors"] == {}
     assert [str(row["date"]) for row in done["dates"]] == ["2026-03-01", "2026-03-02"]
     assert bench.hosts("joined") == ["a"]
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_raw_logs_of_the_past_are_read_and_only_these(bench: Bench, tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def of_date(bench: Bench, day: date) -> set[str]:
     return {Path(path).name for path, held in times.items() if any(time.date() == day for time in held)}
 
 
-@pytest.mark.parametrize("back", [0, 41, DAYS - 1])
+@pytest.mark.parametrize("back", some([41, 0, DAYS - 1], 3))
 def test_a_reader_opens_the_files_of_the_date_alone(long: Bench, back: int) -> None:
     day = TODAY - timedelta(days=back)
     wanted, all_files = of_date(long, day), long.engine.lake.delta.files("joined").num_rows

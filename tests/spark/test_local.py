@@ -20,6 +20,7 @@ from clickjoin.registry import commit
 from clickjoin.sources.files.source import FilesSource
 from tests.sampled import some
 from tests.spark.bench import Bench, click, event_id, query
+from tests.spark.count import agrees
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,7 +62,7 @@ def tables(bench: Bench) -> dict[str, list[Any]]:
 
 def test_the_same_rows(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     spark = filled(make, "0B")
-    assert spark.accounts()["agree"]
+    assert agrees(spark)
     monkeypatch.setattr(FilesSource, "read", None)
     here = filled(make, "20MB")
     assert tables(here) == tables(spark)
@@ -144,7 +145,7 @@ def test_a_feature_that_only_spark_can_write(make: Any) -> None:
     assert (json.loads(foreign)["query_id"], json.loads(primary)["event_id"]) == (Q["event_id"], Q["event_id"])
 
 
-@pytest.mark.parametrize("table", ["registry", "joined", "foreign"])
+@pytest.mark.parametrize("table", some(["registry", "joined", "foreign"], 2))
 def test_deletion_vectors_are_refused(make: Any, table: str) -> None:
     """A file would hold rows that the table does not: claims that were taken back among them."""
     bench = make()
@@ -174,7 +175,7 @@ class Near(ArrowAdapter):
 def test_joined_by_arrow_or_by_spark(make: Any, monkeypatch: pytest.MonkeyPatch, adapter: str) -> None:
     """All tables are the same, row by row: repeats, late queries, and what an adapter leaves out."""
     arrow = filled(make, "0B", adapter=adapter)
-    assert arrow.accounts()["agree"]
+    assert agrees(arrow)
     monkeypatch.setattr(batch, "can_join", lambda ctx: False)
     spark = filled(make, "0B", adapter=adapter)
     assert tables(arrow) == tables(spark)

@@ -6,16 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.sampled import crossed, some
 from tests.spark.bench import Bench, click, crash_at, query
+from tests.spark.count import agrees
 from tests.spark.hand import found, verify
 
 Q = query("q")
-
-
-@pytest.fixture(params=["0B", "4MB"])
-def local(request: pytest.FixtureRequest) -> str:
-    """Slices are read by Spark's workers, or by the process itself."""
-    return str(request.param)
+BOTH = ("0B", "4MB")  # slices are read by Spark's workers, or by the process itself
 
 
 def planned_and_gone(make: Any, local: str) -> tuple[Bench, Any]:
@@ -34,15 +31,17 @@ def comes_back(bench: Bench, bring_back: Any) -> None:
     bring_back()
     assert bench.replica("main").join_once().metrics["joined"] == 2
     assert bench.places() == {"joined": ["a", "b"]}
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
+@pytest.mark.parametrize("local", BOTH)
 def test_lost_and_found(make: Any, local: str) -> None:
     bench, bring_back = planned_and_gone(make, local)
     assert bench.join() == {"primary_in": 1, "quarantined": 1}
     comes_back(bench, bring_back)
 
 
+@pytest.mark.parametrize("local", some(BOTH[::-1], 2))
 def test_gone_when_only_its_bad_records_had_not_landed(make: Any, local: str) -> None:
     """Which of them were bad nobody knows then: all that was planned is on record as lost, and read when it is back."""
     bench: Bench = make(batch={"driver_bytes": local})
@@ -58,11 +57,11 @@ def test_gone_when_only_its_bad_records_had_not_landed(make: Any, local: str) ->
     assert bench.replica("main").join_once().metrics["quarantined"] == 1
     assert bench.rows("quarantine", "reason") == [("broken-json",), ("source-lost",)]
     assert bench.places() == {"joined": ["a", "b"]}
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
     assert found(verify(bench)) == {}
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(("after", "local"), crossed([False, True], BOTH))
 def test_a_crash_around_quarantine_forgets_nothing(make: Any, after: bool, local: str) -> None:
     bench, bring_back = planned_and_gone(make, local)
     with crash_at(bench.engine.lake, "quarantine", after=after):

@@ -24,8 +24,9 @@ from clickjoin.model.ids import RecordSpec, embedded_micros
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
 from clickjoin.sources.port import Source
 from clickjoin.verification.verify import Verifier, Wanted
-from tests.sampled import some
+from tests.sampled import crossed, some
 from tests.spark.bench import NOON, Bench, click, counts, query
+from tests.spark.count import agrees
 from tests.spark.hand import Hand, found, stopped
 
 Q, LATE = query("q"), query("late", 1)
@@ -146,14 +147,13 @@ def whole(make: Any) -> dict[str, str]:
     noon = datetime.fromtimestamp(NOON - tables.bench.pipeline.close.max_out_of_orderness, UTC)
     marks = [("join", 1, None), ("join", 2, noon), ("join", 3, noon), ("retry", 1, None)]
     assert tables.bench.rows("metrics", "sequence", "batch", "watermark") == marks
-    assert tables.bench.accounts()["agree"]
+    assert agrees(tables.bench)
     seen = everything(tables)
     assert found(tables.verify()) == {}
     return seen
 
 
-@pytest.mark.parametrize("local", some(["0B", "4MB"], 2))
-@pytest.mark.parametrize("point", failpoint.POINTS)
+@pytest.mark.parametrize(("point", "local"), crossed(some(failpoint.POINTS, 3), ["0B", "4MB"]))
 def test_joined_once_through_crashes(
     make: Any, whole: dict[str, str], monkeypatch: pytest.MonkeyPatch, point: str, local: str
 ) -> None:
@@ -190,4 +190,4 @@ def test_two_replicas_join_each_event_once(make: Any) -> None:
     tables.write_all()
     settled = [counts(tables.engine(name).join_once().metrics) for name in ("main", "east")]  # type: ignore[union-attr]
     assert [one.get("joined", 0) for one in settled] == [4, 0]
-    assert tables.bench.accounts()["agree"]
+    assert agrees(tables.bench)

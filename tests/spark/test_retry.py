@@ -17,6 +17,7 @@ from clickjoin.model.ids import MICROS, moment
 from clickjoin.registry.boundary import lift_floor
 from clickjoin.retry.redrive import redrive
 from tests.spark.bench import NOON, Bench, click, query
+from tests.spark.count import agrees
 
 LATE, EARLY = query("late", 0), query("early", 0)
 
@@ -68,7 +69,7 @@ def test_redriven_and_joined(given_up: tuple[Bench, list[Any]]) -> None:
     assert foreign == bench.rows("foreign", "payload")[0][0]
     assert "kept" in foreign
     assert bench.engine.redrive() == 0
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def test_none_is_given_up_whose_query_may_be_unread(make: Any) -> None:
@@ -153,7 +154,7 @@ def test_a_redrive_cut_short_is_finished_by_the_next_run(make: Any, way: str) ->
         ("redrive", "waiting")
     ] * 2
     assert bench.replica("main").finish_redrive() == 0
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def _cut_short(bench: Bench, primary: int | None = None) -> BatchPlan:
@@ -183,7 +184,7 @@ def test_redrive_in_small_batches_and_of_its_own_replica(lonely: Bench) -> None:
     assert engine.redriver.journal.planned() == lonely.engine.redriver.journal.planned() == 3
     assert lonely.places() == {"pending": ["x", "z"]}
     assert lonely.rows("pending", "round", "event_id")[-2:] == [(2, click(name, 1, LATE)["event_id"]) for name in "xz"]
-    assert lonely.accounts()["agree"]
+    assert agrees(lonely)
 
 
 def test_a_redrive_without_a_slice(lonely: Bench) -> None:

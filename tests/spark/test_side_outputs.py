@@ -12,10 +12,14 @@ import pytest
 from clickjoin.batch import run_batch
 from clickjoin.event_store.landing import land
 from clickjoin.registry.boundary import advance
+from tests.sampled import crossed
 from tests.spark.bench import NOON, Bench, click, crash_at, query
 
 Q = query("q")
 OLD, OLDER = (click(name, at, query(f"of-{name}", at - 1)) for name, at in (("old", -3000), ("older", -9000)))
+
+BOTH = ("0B", "20MB")  # by Spark's commits, and by this process's
+PLACES = [(table, after) for table in ("pending", "expired") for after in (False, True)]
 
 
 def boundary(bench: Bench, seconds: float) -> None:
@@ -23,7 +27,7 @@ def boundary(bench: Bench, seconds: float) -> None:
     advance(bench.engine.lake.delta, 4, datetime.fromtimestamp(NOON + seconds, UTC), datetime.fromtimestamp(NOON, UTC))
 
 
-@pytest.fixture(params=["0B", "20MB"])
+@pytest.fixture
 def bench(request: pytest.FixtureRequest, make: Callable[..., Bench]) -> Bench:
     """A click that joins, one that waits, and one that is expired; by Spark's commits, and by this process's."""
     bench = make(batch={"driver_bytes": request.param})
@@ -33,10 +37,10 @@ def bench(request: pytest.FixtureRequest, make: Callable[..., Bench]) -> Bench:
     return bench
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("table", ["pending", "expired"])
-def test_the_boundary_moves_on_while_a_batch_lies_still(bench: Bench, table: str, after: bool) -> None:
+@pytest.mark.parametrize(("bench", "place"), crossed(BOTH, PLACES), indirect=["bench"])
+def test_the_boundary_moves_on_while_a_batch_lies_still(bench: Bench, place: tuple[str, bool]) -> None:
     """What waits by its commit goes on waiting; what does not is expired, by whichever boundary: it is nowhere else."""
+    table, after = place
     with crash_at(bench.engine.lake, table, after=after):
         bench.engine.join_once()
     waits = (table, after) != ("pending", False)
@@ -80,7 +84,7 @@ def test_a_retry_is_cut_short(make: Callable[..., Bench], table: str) -> None:
     assert bench.places() == {"joined": ["ok"], "expired": ["late"], "pending": ["old"]}
 
 
-@pytest.mark.parametrize("first", ["older", "newer"])
+@pytest.mark.parametrize(("bench", "first"), crossed(BOTH, ["older", "newer"]), indirect=["bench"])
 def test_two_copies_saw_other_boundaries(bench: Bench, first: str) -> None:
     """The first dies once it has fixed which events wait; the other finishes its work, whatever it makes of them."""
     plan = bench.engine.join.next_join()
@@ -100,7 +104,7 @@ def test_two_copies_saw_other_boundaries(bench: Bench, first: str) -> None:
     assert bench.places() == {"joined": ["ok"]} | expected
 
 
-@pytest.mark.parametrize("local", ["0B", "20MB"])
+@pytest.mark.parametrize("local", BOTH)
 def test_two_copies_land_and_a_log_is_gone_for_one(make: Callable[..., Bench], local: str) -> None:
     """Whose commit came second works on with what the first has landed, not with what it has read itself."""
     bench = make(batch={"driver_bytes": local})

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.spark.bench import MICROS, NOON, click, event_id, query
+from tests.spark.count import agrees
 
 
 def at(seconds: float) -> datetime:
@@ -54,7 +55,7 @@ def test_times_in_columns(make: Any) -> None:
     ]
     assert sorted(joined) == [(at(5), at(0), 1), (at(6), at(0), 1), (at(6.000001), at(-7200), 2)]
     assert sorted(bench.rows("registry", "event_time")) == [(at(5),), (at(6),), (at(6.000001),)]
-    assert bench.accounts()["agree"]
+    assert agrees(bench)
 
 
 def uuid7(seconds: float, tail: int) -> str:

@@ -28,11 +28,12 @@ class Live:
         self.logs = logs
         self.collector = collector
 
-    def until(self, what: Callable[[], Any], seconds: float = 240) -> Any:
+    def until(self, what: Callable[[], Any], seconds: float = 240, every: float = 1.0) -> Any:
+        """Ask so often until it holds; each look is a request or some dozens, which the same two cores answer."""
         deadline = time.monotonic() + seconds
         while not (found := what()):
             assert time.monotonic() < deadline, f"not within {seconds} s"
-            time.sleep(0.3)
+            time.sleep(every)
         return found
 
     def get(self, path: str) -> Any:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +23,14 @@ from tests.airflow.real.logs import event_id
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 DONE = {"success", "failed"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet_afterwards(live: Live) -> Iterator[None]:
+    """The tests that follow have no need of these DAGs, and each that runs costs a tenth of the machine."""
+    yield
+    for dag in live.get("/dags?paused=false&limit=100")["dags"]:
+        live.unpause(dag["dag_id"], paused=True)
 
 
 def test_every_click_is_joined_and_seen(live: Live) -> None:
@@ -108,10 +117,10 @@ def test_a_lost_server(live: Live) -> None:
     journal = live.logs.lake.rows("journal")
     for query in [live.logs.query() for _ in range(20)]:
         live.logs.click(query)
-    live.until(lambda: live.logs.lake.rows("journal") > journal)  # a batch is planned
+    live.until(lambda: live.logs.lake.rows("journal") > journal, every=0.3)  # a batch is planned
     server = next(server for server in stack.servers if server.name == spark.NAME)
     os.kill(server.pid, signal.SIGKILL)
-    run = live.until(lambda: live.run_in(dag, "up_for_retry"))
+    run = live.until(lambda: live.run_in(dag, "up_for_retry"), every=0.3)
     # It comes back elsewhere: tasks must read its address again.
     processes.stop([server])
     stack.servers.remove(server)
