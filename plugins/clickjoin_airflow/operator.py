@@ -113,9 +113,10 @@ class ClickjoinOperator(BaseOperator):
         tag = f"{ti.dag_id}/{ti.run_id}/{ti.try_number}"
         job = require_job(self.job)
         arguments = job.parse(self.arguments)
-        # Those that make a lake where none is must not do so again when it is not mounted, or was moved.
-        if job.takes("lake_exists") and context.get("prev_start_date_success"):
-            arguments["lake_exists"] = True
+        # Those that make a lake where none is must not do so again when it is not mounted, or was moved. One that only
+        # looks may come before the first that makes it.
+        if job.takes("lake_exists"):
+            arguments["lake_exists"] = bool(context.get("prev_start_date_success"))
         return JobRun(job.name, self.config, self.replica, lease, tag, arguments)
 
     def _announce(self, context: Context, summary: dict[str, Any]) -> None:

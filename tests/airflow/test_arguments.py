@@ -69,13 +69,14 @@ def test_spark_submit_gets_them_last(changes: dict[str, Any], tail: list[str]) -
 
 @pytest.mark.parametrize(("job", "before", "begun"), [
     ("join", "2026-03-01T00:00:00Z", True), ("join", None, False), ("retry", "2026-03-01T00:00:00Z", True),
-    ("gc", "2026-03-01T00:00:00Z", True), ("verify", "2026-03-01T00:00:00Z", False),
+    ("gc", "2026-03-01T00:00:00Z", True), ("verify", "2026-03-01T00:00:00Z", True), ("verify", None, False),
+    ("quality", "2026-03-01T00:00:00Z", None),
 ])  # fmt: skip
-def test_what_has_worked_before_begins_no_lake(job: str, before: str | None, begun: bool) -> None:
+def test_what_has_worked_before_begins_no_lake(job: str, before: str | None, begun: bool | None) -> None:
     ti = SimpleNamespace(dag_id="d", run_id="r", try_number=1)
     task = ClickjoinOperator(task_id="t", job=job, config="/p.yaml")
     run = task._run({"ti": ti, "prev_start_date_success": before})
-    assert run.arguments == ({"lake_exists": True} if begun else {})
+    assert run.arguments == ({} if begun is None else {"lake_exists": begun})
 
 
 def test_what_a_pipelines_file_says_is_no_template() -> None:
@@ -117,7 +118,7 @@ def test_a_summary_that_is_not_well_fails_for_good(monkeypatch: pytest.MonkeyPat
         with pytest.raises(AirflowFailException, match="2 lost"):
             task.execute({"ti": ti})
         assert pushed == {"return_value": json.dumps(summary)}
-    assert ran == [replace(JOB, tag="d/r/1", arguments={"repair": True})]
+    assert ran == [replace(JOB, tag="d/r/1", arguments={"repair": True, "lake_exists": False})]
 
 
 def test_a_task_says_in_its_log_what_its_job_did(

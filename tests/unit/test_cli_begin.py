@@ -133,7 +133,15 @@ def test_a_lake_that_cannot_be_written_to(run, file: Path, monkeypatch: pytest.M
         assert code == (1 if command == "validate" else 2)
 
 
-@pytest.mark.parametrize("app", ["join", "retry", "gc"])
+def test_a_first_verification_may_come_before_the_first_join(file: Path) -> None:
+    """Airflow begins all DAGs that are switched on at once."""
+    pipeline = load(file)
+    found = JOBS["verify"].run(None, pipeline, "main", print, lake_exists=False)
+    assert found == {"ok": True, "verdict": f"{pipeline.root}: no tables yet, so nothing to verify"}
+    assert not Path(pipeline.root).exists()
+
+
+@pytest.mark.parametrize("app", ["join", "retry", "gc", "verify"])
 def test_a_lake_that_is_gone_is_not_begun_again(file: Path, app: str) -> None:
     pipeline = load(file)
     with pytest.raises(LakeError, match="holds no tables of this pipeline"):

@@ -82,6 +82,7 @@ _JOBS = (
             Argument("repair", bool, "Fix what can be fixed. Empty: as configured (verify.repair).", title="Repair"),
             Argument("remove_doubles", bool, "With repair: rows too many leave the output.", False,
                      title="Remove doubles"),
+            Argument("lake_exists", bool, "A lake without tables is an error, and not one that is to be made.", True),
         )),
     Job("forget", "clickjoin.jobs.erasing", "Takes the records of a person's events out of all tables, for good.",
         reads=(*_LANDED, *_OUTPUTS, "forgotten"),

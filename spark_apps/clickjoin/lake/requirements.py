@@ -33,10 +33,15 @@ def _of_folder(root: Path) -> str:
     return ""
 
 
-def require_lake(root: str) -> None:
-    """Check that a pipeline has tables: what there is to look at. Errors: LakeError, as where a disk is not mounted."""
+def has_tables(root: str) -> bool:
+    """Whether a pipeline has tables: what there is to look at."""
     delta = DeltaReader(root)
-    if not delta.exists("registry") and not delta.exists("joined"):
+    return delta.exists("registry") or delta.exists("joined")
+
+
+def require_lake(root: str) -> None:
+    """Check that a pipeline has tables. Errors: LakeError, as where a disk is not mounted."""
+    if not has_tables(root):
         raise LakeError(
             f"{root}: holds no tables of this pipeline",
             remedy="Mount the lake, or fix `lake` in the pipeline's file; until then nothing is joined, so none can "
