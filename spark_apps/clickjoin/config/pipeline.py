@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from clickjoin.config import one_stream
 from clickjoin.config.dates import Backfill, Close
 from clickjoin.config.file import absolute, clashes, explain, parse
-from clickjoin.config.inputs import Input
+from clickjoin.config.inputs import Input, inputs_of
 from clickjoin.config.kafka import Kafka
 from clickjoin.config.output import Output
 from clickjoin.config.quality import Quality
@@ -25,6 +25,7 @@ from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.dags import Dag
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
+from clickjoin.model.outputs import declare_output
 from clickjoin.model.places import above_globs, is_on_s3
 from clickjoin.model.stores import declare
 
@@ -121,8 +122,9 @@ class Pipeline(_Strict):
         description="folder that holds the tables, relative to the pipeline's file, or s3://BUCKET/PREFIX"
     )
     s3: S3 = S3()
-    primary: Primary
-    foreign: Foreign
+    stream: Primary | None = Field(None, description="one stream to deduplicate, in place of primary and foreign")
+    primary: Primary | None = Field(None, validate_default=True)
+    foreign: Foreign | None = Field(None, validate_default=True)
     registry: Registry = Registry()
     retry: Retry = Retry()
     batch: Batch = Batch()
@@ -136,6 +138,9 @@ class Pipeline(_Strict):
     adapter: str = Field(DEFAULT_ADAPTER, pattern=r"^[\w.]+:\w+$", description="module:Class")
     output: Output = Output()
 
+    model_config = ConfigDict(json_schema_extra=one_stream.EITHER)
+    _either = field_validator("primary", "foreign")(one_stream.either)
+
     @model_validator(mode="after")
     def _whole(self) -> Pipeline:
         if self.registry.retention < self.registry.bucket:
@@ -146,6 +151,8 @@ class Pipeline(_Strict):
                 raise ValueError(f"retention.{item.name} is shorter than verify.window; make it at least as long")
         if self.adapter != DEFAULT_ADAPTER and not self.output.is_default:
             raise ValueError(f"adapter {self.adapter} and output both make the output; remove adapter, or else output")
+        for clash in one_stream.clashes_of(self, DEFAULT_ADAPTER):
+            raise ValueError(clash)
         return self
 
     def kept(self, stream: str) -> float:
@@ -156,10 +163,20 @@ class Pipeline(_Strict):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The streams that it reads: those that are looked up first."""
-        return (
-            Input("primary", "primary", self.primary, partial(self.spec, "primary")),
-            Input("foreign", "foreign", self.foreign, partial(self.spec, "foreign")),
-        )
+        return inputs_of(self)
+
+    @property
+    def claimed(self) -> Primary:
+        """The stream whose events are claimed: the foreign one, or the only one."""
+        found = self.stream or self.foreign
+        assert found  # see one_stream.either
+        return found
+
+    @property
+    def lookback(self) -> float | None:
+        """How many seconds a primary event lies before its foreign one at most, where its time is not known."""
+        rule = self.foreign.primary_time if self.foreign else None
+        return rule.lookback if isinstance(rule, Lookback) else None
 
     @property
     def root(self) -> str:
@@ -173,7 +190,8 @@ class Pipeline(_Strict):
 
     def spec(self, stream: str, now_micros: int) -> RecordSpec:
         """How to read a record of `primary` or `foreign`, as of the time a batch was planned (microseconds)."""
-        side = self.foreign if stream == "foreign" else self.primary
+        side = self.claimed if stream == "foreign" else self.primary
+        assert side
         foreign = side if isinstance(side, Foreign) else None
         event_time, event_form = _time(side.event_time)
         primary_time, primary_form = _time(foreign.primary_time) if foreign else (None, None)
@@ -228,7 +246,8 @@ def load(file: str | Path) -> Pipeline:
 
 
 def _declare_places(pipeline: Pipeline) -> None:
-    """Have what the file names on S3 lie where its section `s3` says."""
+    """Have what the file names on S3 lie where its section `s3` says, and the output be called as it is."""
+    declare_output(pipeline.root, one_stream.output_name(pipeline))
     store = pipeline.s3.store if pipeline.s3 != S3() else None
     sources = [_place_of(item) for item in pipeline.inputs if not isinstance(item.source, Kafka)]
     for place in (pipeline.root, *sources, *(pipeline.backfill.roots or ())):
@@ -244,8 +263,8 @@ def _place_of(item: Input) -> str:
 
 def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
     def side(stream: Any) -> Any:
-        source = stream.source
-        if isinstance(source, Kafka):
+        source = stream and stream.source
+        if source is None or isinstance(source, Kafka):
             return stream
         if isinstance(source, OfPipeline):
             place = {"lake": absolute(source.lake or pipeline.lake, base)}
@@ -258,6 +277,8 @@ def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
         update={
             "lake": absolute(pipeline.lake, base),
             "backfill": Backfill(roots=None if roots is None else tuple(absolute(root, base) for root in roots)),
+            "output": one_stream.output_with_record(pipeline, DEFAULT_ADAPTER),
+            "stream": side(pipeline.stream),
             "primary": side(pipeline.primary),
             "foreign": side(pipeline.foreign),
         }

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from clickjoin.config import Lookback
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.joiner.port import MAX_DRIVER_ROWS, DataFiles, Outcome, Tally
 from clickjoin.kernel import adapter_output, data_skipping, join_task
@@ -111,8 +110,7 @@ def _fits_driver(ctx: Context, tallies: dict[str, Tally]) -> bool:
 
 
 def _job(ctx: Context, work: JoinInput) -> Job:
-    primary_time = ctx.pipeline.foreign.primary_time
-    plan, lake = ctx.plan, ctx.lake
+    plan, lake, lookback = ctx.plan, ctx.lake, ctx.pipeline.lookback
     primaries = data_skipping.within(lake.delta.files("primary"), work.named)
     assert isinstance(ctx.adapter, ArrowAdapter)
     made = adapter_output.made_of(ctx.adapter.columns, misfits=ctx.adapter.reports_misfits)
@@ -126,9 +124,9 @@ def _job(ctx: Context, work: JoinInput) -> Job:
     return Job(
         plan.number, plan.replica, plan.token, {shard: _micros(at) for shard, at in ctx.boundary.items()},
         None if ctx.floor is None else _micros(ctx.floor),
-        round(primary_time.lookback * MICROS) if isinstance(primary_time, Lookback) else None,
+        None if lookback is None else round(lookback * MICROS),
         lake.delta.path("foreign"), arrow_schema(FOREIGN), _held(lake.delta.path("primary"), primaries),
-        targets, ctx.adapter, made,
+        targets, ctx.adapter, made, ctx.pipeline.stream is not None,
     )  # fmt: skip
 
 

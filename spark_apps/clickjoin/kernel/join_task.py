@@ -27,7 +27,7 @@ from clickjoin.kernel.arrays import (
 )
 from clickjoin.kernel.data_file import Target, side_by_side, write
 from clickjoin.kernel.event_key import dates_of, first_of, found_among, lie_before, micros
-from clickjoin.kernel.lookup import Files, look_up
+from clickjoin.kernel.lookup import Files, look_up, none_needed
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch
 from clickjoin.kernel.short_files import fetch
 
@@ -51,7 +51,7 @@ class Job(NamedTuple):
 
     `boundary`: oldest time that the registry answers for, by shard; `floor`: no primary event from before it counts;
     `lookback`: how long before its event a primary event can lie, where its time is not known; `targets`: registry,
-    joined and filtered; `made`: what the adapter gives.
+    joined and filtered; `made`: what the adapter gives; `alone`: one stream, whose events need no primary event.
     """
 
     batch: int
@@ -66,6 +66,7 @@ class Job(NamedTuple):
     targets: dict[str, Target]
     adapter: ArrowAdapter
     made: pa.Schema
+    alone: bool = False
 
 
 def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
@@ -79,7 +80,7 @@ def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
     taken = found_among(rows, part.claims.rows(rows["event_id"], TimeRanges(np.unique(micros(rows))), KEYS))
     expired = ~taken & lie_before(rows, job.boundary)
     new = rows.filter(bool_array(~taken & ~expired))
-    at, found = look_up(new, job.primary, job.lookback, job.floor)
+    at, found = none_needed(new) if job.alone else look_up(new, job.primary, job.lookback, job.floor)
     waits = np.ones(new.num_rows, np.bool_)
     waits[at] = False
     left = {"pending": new.filter(bool_array(waits)), "expired": rows.filter(bool_array(expired))}
