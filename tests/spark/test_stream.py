@@ -1,4 +1,4 @@
-"""One stream, deduplicated: each event once in `deduplicated`, with the columns of its record, whatever crashes or races.
+"""One stream, deduplicated: each event once in `deduplicated`, with its record's columns, whatever crashes or races.
 
 What must be there is told by `told`, which reads the logs and the table, and shares no code with the product.
 """

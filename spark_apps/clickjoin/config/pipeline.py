@@ -25,7 +25,7 @@ from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.dags import Dag
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
-from clickjoin.model.outputs import declare_output
+from clickjoin.model.outputs import JOINED, declare_output
 from clickjoin.model.places import above_globs, is_on_s3
 from clickjoin.model.stores import declare
 
@@ -248,6 +248,9 @@ def load(file: str | Path) -> Pipeline:
 def _declare_places(pipeline: Pipeline) -> None:
     """Have what the file names on S3 lie where its section `s3` says, and the output be called as it is."""
     declare_output(pipeline.root, one_stream.output_name(pipeline))
+    for item in pipeline.inputs:
+        if isinstance(item.source, OfPipeline) and item.source.output != JOINED:
+            declare_output(item.source.root, item.source.output)
     store = pipeline.s3.store if pipeline.s3 != S3() else None
     sources = [_place_of(item) for item in pipeline.inputs if not isinstance(item.source, Kafka)]
     for place in (pipeline.root, *sources, *(pipeline.backfill.roots or ())):

@@ -72,8 +72,9 @@ def retry(
 
 
 def redrive(spark: SparkSession, pipeline: Pipeline, replica: str, report: Reporter) -> dict[str, Any]:
-    """Send all unjoinable events of this replica round again. Errors: ConfigError for one that has never joined, and for
-    a pipeline of one stream.
+    """Send all unjoinable events of this replica round again.
+
+    Errors: ConfigError for one that has never joined, and for a pipeline of one stream.
     """
     _require_partners(pipeline)
     engine = Engine(spark, pipeline, replica)
