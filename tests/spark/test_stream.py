@@ -1,6 +1,6 @@
 """One stream, deduplicated: each event once in `deduplicated`, with its record's columns, whatever crashes or races.
 
-What must be there is told by `told`, which reads the logs and the table, and shares no code with the product.
+What must be there is counted by `counted`, which reads the logs and the table, and shares no code with the product.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def event(number: int, at: int = 0, **more: Any) -> dict[str, Any]:
     return {"messageId": name, "receivedAt": f"2026-03-01T12:{at // 60:02}:{at % 60:02}Z", "n": number, **more}
 
 
-def told(bench: Bench) -> tuple[set[tuple[str, datetime]], Counter[tuple[str, datetime]]]:
+def counted(bench: Bench) -> tuple[set[tuple[str, datetime]], Counter[tuple[str, datetime]]]:
     """The events of the logs, and those of the output with how often each is there."""
     lines = [line for path in sorted((bench.folder / "foreign").iterdir()) for line in path.read_text().splitlines()]
     events = {_key(json.loads(line)) for line in lines if line.startswith("{") and line.endswith("}")}
@@ -49,7 +49,7 @@ def _key(record: dict[str, Any]) -> tuple[str, datetime]:
 
 
 def assert_exactly_once(bench: Bench) -> None:
-    events, rows = told(bench)
+    events, rows = counted(bench)
     assert set(rows) == events
     assert max(rows.values()) == 1
 
@@ -151,7 +151,7 @@ def test_two_replicas_race(make: Make) -> None:
 
 
 def test_what_waits_for_no_partner(make: Make) -> None:
-    """Nothing is tried again: the commands say so; a history is told, and the output's table by its own name."""
+    """Nothing is tried again: the commands say so; a history is given, and the output's table by its own name."""
     bench = new(make, event(1))
     bench.join()
     for job in (retry, redrive):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -13,6 +14,7 @@ from clickjoin.config import Pipeline, load
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.own_columns import of_records
 from clickjoin.joiner.typed_output import with_types
+from clickjoin.kernel.parse.fields import understand
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError
@@ -67,6 +69,8 @@ def test_one_stream_lies_where_a_foreign_one_does(tmp_path: Path) -> None:
         ({"airflow": {"dags": ["join", "retry"]}}, "airflow.dags: retry is for streams that wait for a partner"),
         ({"output": {"records": "primary"}}, "output.records: primary is no record of one stream; write record or no"),
         ({"output": {"columns": {"a": "foreign.a"}}}, "a pipeline of one stream has no foreign. or primary. record"),
+        ({"registry": {"identity": "id"}}, "stream.event_time: with registry.identity id an event is aged by when it"),
+        ({"stream": {**STREAM, "event_time": "landed"}}, "landed names no event twice; write registry.identity: id"),
         ({"stream": {**STREAM, "primary_id": "a"}}, "stream.primary_id: no such field"),
         ({"stream": {"source": STREAM["source"]}}, "stream.event_id: is missing; add it"),
     ],
@@ -79,12 +83,24 @@ def test_what_does_not_go_together(tmp_path: Path, fields: dict[str, Any], said:
 
 def test_what_only_goes_with_one_stream(tmp_path: Path) -> None:
     two = {"stream": None, "primary": PRIMARY, "foreign": STREAM | {"primary_id": "q", "primary_time": "t"}}
-    for output, said in (
-        ({"columns": {"a": "stream.a"}}, r"output.columns: stream\. is for a pipeline of one stream"),
-        ({"records": "record"}, r"output.records: record is for a pipeline of one stream"),
+    for more, said in (
+        ({"output": {"columns": {"a": "stream.a"}}}, r"output.columns: stream\. is for a pipeline of one stream"),
+        ({"output": {"records": "record"}}, r"output.records: record is for a pipeline of one stream"),
+        ({"registry": {"identity": "id"}}, r"registry.identity: id is for a pipeline of one stream"),
+        ({"primary": PRIMARY | {"event_time": "landed"}}, r"event_time: landed is for a pipeline of one stream"),
     ):
         with pytest.raises(ConfigError, match=said):
-            load(write(tmp_path, **two, output=output))
+            load(write(tmp_path, **two | more))
+
+
+def test_an_id_alone(tmp_path: Path) -> None:
+    one = {"stream": STREAM | {"event_time": "landed"}, "registry": {"identity": "id"}}
+    pipeline = load(write(tmp_path, **one))
+    assert pipeline.by_id
+    spec = pipeline.spec("foreign", 1_772_366_400_000_007)
+    parsed = understand({"messageId": pa.array(["a", "", "b"])}, 3, spec)
+    assert (parsed.event_id.to_pylist(), parsed.event_time.tolist()) == (["a", "b"], [1_772_366_400_000_007] * 2)
+    assert fixed(pipeline)["event_time"] == "landed"
 
 
 def test_the_schema_for_editors_wants_one_or_two(tmp_path: Path) -> None:

@@ -47,6 +47,10 @@ def clashes_of(pipeline: Pipeline, default_adapter: str) -> Iterator[str]:
 
 
 def _of_two(pipeline: Pipeline) -> Iterator[str]:
+    if pipeline.by_id:
+        yield "registry.identity: id is for a pipeline of one stream; remove it"
+    if "landed" in (item.stream.event_time for item in pipeline.inputs):
+        yield "event_time: landed is for a pipeline of one stream, with registry.identity id; write where the time is"
     if "stream" in _streams(pipeline):
         yield "output.columns: stream. is for a pipeline of one stream; write foreign. or primary."
     if pipeline.output.records == RECORD:
@@ -59,6 +63,13 @@ def _streams(pipeline: Pipeline) -> set[str]:
 
 def _of_one(pipeline: Pipeline, default_adapter: str) -> Iterator[str]:
     yield from _of_output(pipeline, default_adapter)
+    if pipeline.by_id and pipeline.claimed.event_time != "landed":
+        yield (
+            "stream.event_time: with registry.identity id an event is aged by when it was claimed, whatever its own "
+            "time; write landed (its own time stays in its columns)"
+        )
+    if not pipeline.by_id and pipeline.claimed.event_time == "landed":
+        yield "stream.event_time: landed names no event twice; write registry.identity: id, or where its own time is"
     if "retry" in pipeline.model_fields_set:
         yield "retry: an event of one stream waits for nothing, so none is tried again; remove it"
     for name in ("primary", "pending"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -35,6 +35,9 @@ DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
 class Registry(_Strict):
     """How long ids are remembered, and how they are laid out."""
 
+    identity: Literal["id", "id_and_time"] = Field(
+        "id_and_time", description="what an event is known by; id: whatever its time, of one stream alone"
+    )
     retention: Duration = 3 * 86400.0
     bucket: Duration = 3600.0
     shards: int = Field(4, ge=1, le=10_000)
@@ -173,6 +176,11 @@ class Pipeline(_Strict):
         return found
 
     @property
+    def by_id(self) -> bool:
+        """Whether an id alone names an event, whatever its time."""
+        return self.registry.identity == "id"
+
+    @property
     def lookback(self) -> float | None:
         """How many seconds a primary event lies before its foreign one at most, where its time is not known."""
         rule = self.foreign.primary_time if self.foreign else None
@@ -207,6 +215,7 @@ class Pipeline(_Strict):
             event_form=event_form,
             primary_form=primary_form,
             typed=self.output.of(stream) if self.output.strict else (),
+            landed_micros=now_micros,
         )
 
 

@@ -26,6 +26,7 @@ from clickjoin.kernel.join_task import Files, Job, Part
 from clickjoin.model.errors import AdapterError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, moment
+from clickjoin.registry import by_id
 from clickjoin.schemas import FILTERED, FOREIGN, REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.failures import adapter_fault
@@ -61,6 +62,7 @@ class ArrowJoin:
         rows = ctx.lake.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(each, _RESULT).localCheckpoint(eager=False)
         done = _done(ctx, rows)
         tallies = _tallies(done)
+        ctx.counts["false_positives"] = sum(part["false_positives"] for part in done)
         files = DataFiles(_files(done), frozenset(claims["path"].to_pylist()))
         return Outcome(_unwritten(rows), tallies, _fits_driver(ctx, tallies), files, misfits=_misfits(done))
 
@@ -127,6 +129,7 @@ def _job(ctx: Context, work: JoinInput) -> Job:
         None if lookback is None else round(lookback * MICROS),
         lake.delta.path("foreign"), arrow_schema(FOREIGN), _held(lake.delta.path("primary"), primaries),
         targets, ctx.adapter, made, ctx.pipeline.stream is not None,
+        ctx.pipeline.by_id,
     )  # fmt: skip
 
 
@@ -151,12 +154,14 @@ class _Cell:
 
 def _cells(ctx: Context, own: Extent, claims: pa.Table) -> list[_Cell]:
     files = data_skipping.within(ctx.lake.delta.files("foreign"), own, ctx.plan.number)
-    claims = data_skipping.within(claims, own)
+    claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, own)
     found = []
     for bucket in sorted(set(files["partition.bucket"].to_pylist())):
         mine, theirs = (some.filter(pc.equal(some["partition.bucket"], bucket)) for some in (files, claims))
+        theirs = claims if ctx.pipeline.by_id else theirs
         for shards in _split(range(ctx.timeline.most), data_skipping.rows(mine)):
-            held = theirs.filter(data_skipping.in_shards(theirs, shards)) if shards else theirs
+            apart = shards and by_id.one_shard_each(ctx)
+            held = theirs.filter(data_skipping.in_shards(theirs, shards)) if apart else theirs
             found.append(_Cell(bucket, shards, data_skipping.rows(mine), tuple(data_skipping.paths(mine)), held))
     return found
 
