@@ -30,6 +30,7 @@ FOUND = {
     "named": "657",
     "lake-clock": "252,305",
     "files-there": "252,305",
+    "trust-filter": "0",
 }
 
 # What is missed soonest, or alone, in schedules of one kind (see bents.py).
@@ -45,6 +46,7 @@ KIND = {
     "named": "restore-pending",
     "lake-clock": "clocks",
     "files-there": "clocks",
+    "trust-filter": "ids",
 }
 
 
@@ -79,6 +81,14 @@ def test_tables_that_were_put_back_double_nothing(kind: str, what: str) -> None:
     found = sums("--seeds", "0:60", "--kind", kind, "--jobs", "2")
     assert found["failed"] == {}
     assert found[what] > 10
+
+
+@pytest.mark.parametrize(("kind", "seeds"), [("one-stream", 30), ("ids", 30), ("ids-unheard", 20)])
+def test_one_stream_goes_well(kind: str, seeds: int) -> None:
+    """Known by id and time, or by the id alone, whatever its time, with filters that are too often wrong."""
+    found = sums("--seeds", f"0:{seeds}", "--kind", kind, "--jobs", "2")
+    assert found["failed"] == {}
+    assert found["joined"] > 4 * seeds
 
 
 @pytest.mark.parametrize("protection", FOUND)

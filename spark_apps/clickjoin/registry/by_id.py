@@ -28,8 +28,9 @@ def shards_of(ctx: Context, shards: Set[int]) -> Set[int] | None:
 
 def claims_of(ctx: Context, events: DataFrame) -> DataFrame:
     """The claims of some events' ids, in all buckets."""
-    claims, ids = ctx.lake.read("registry"), events.select("event_id").distinct()
+    claims = ctx.lake.read("registry", ctx.lake.delta.version("registry"))
+    ids = events.select("event_id").distinct()
     if one_shard_each(ctx):
         shards = [row["shard"] for row in events.select("shard").distinct().collect()]
         claims = claims.where(F.col("shard").isin(shards))
-    return claims.join(F.broadcast(ids), ["event_id"], "left_semi")
+    return claims.join(ids.hint("broadcast"), ["event_id"], "left_semi")
