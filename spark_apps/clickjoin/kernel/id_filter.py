@@ -23,7 +23,7 @@ from clickjoin.kernel.short_files import open_file
 FOLDER = "_ids"  # below the registry's: what begins with an underscore is none of Delta's data
 FEWEST = 1_000  # ids: a shorter file is as soon read itself
 _A_GROUP = 32
-_HEAD = struct.Struct("<8sIIQ")  # magic, bits of a group's number, CRC-32 of what follows, ids
+_HEAD = "<8sIIQ"  # magic, bits of a group's number, CRC-32 of what follows, ids; as text, for it travels to executors
 _MAGIC = b"cj-ids-1"
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -86,16 +86,17 @@ def packed(hashes: np.ndarray[Any, Any]) -> bytes:
     group, rest = _split(np.sort(hashes), bits)
     starts = np.searchsorted(group, np.arange((1 << bits) + 1)).astype("<u4")
     body = starts.tobytes() + rest.astype("<u4").tobytes()
-    return _HEAD.pack(_MAGIC, bits, zlib.crc32(body), len(hashes)) + body
+    return struct.pack(_HEAD, _MAGIC, bits, zlib.crc32(body), len(hashes)) + body
 
 
 def unpacked(data: Any) -> IdFilter | None:
     """A filter as it was stored; None where it is not whole."""
     raw = memoryview(data)
-    if len(raw) < _HEAD.size:
+    size = struct.calcsize(_HEAD)
+    if len(raw) < size:
         return None
-    magic, bits, crc, count = _HEAD.unpack(raw[: _HEAD.size])
-    body = raw[_HEAD.size :]
+    magic, bits, crc, count = struct.unpack(_HEAD, raw[:size])
+    body = raw[size:]
     if magic != _MAGIC or len(body) != 4 * ((1 << bits) + 1 + count) or zlib.crc32(body) != crc:
         return None
     numbers = np.frombuffer(body, "<u4")
