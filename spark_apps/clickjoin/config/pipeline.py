@@ -5,29 +5,26 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import yaml
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from clickjoin.config import one_stream
+from clickjoin.config.anchored import anchored, declare_places
 from clickjoin.config.dates import Backfill, Close
-from clickjoin.config.file import absolute, clashes, explain, parse
+from clickjoin.config.file import clashes, explain, parse
 from clickjoin.config.inputs import Input, inputs_of
-from clickjoin.config.kafka import Kafka
 from clickjoin.config.output import Output
 from clickjoin.config.quality import Quality
 from clickjoin.config.store import S3
 from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
-from clickjoin.config.tables import OfPipeline
 from clickjoin.config.types import Duration, Place, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.dags import Dag
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
-from clickjoin.model.outputs import JOINED, declare_output
-from clickjoin.model.places import above_globs, is_on_s3
-from clickjoin.model.stores import declare
+from clickjoin.model.places import is_on_s3
 
 DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
 
@@ -245,56 +242,13 @@ def load(file: str | Path) -> Pipeline:
             f"{path}: holds no fields", remedy="Remove it, and `clickjoin init` with this name writes one to start from"
         )
     try:
-        pipeline = _anchored(Pipeline.model_validate(raw), path.resolve().parent)
+        pipeline = anchored(Pipeline.model_validate(raw), path.resolve().parent, DEFAULT_ADAPTER)
     except ValidationError as error:
         raise ConfigError(f"{path}:\n{explain(error)}", remedy="See `clickjoin schema --config-file`") from error
     if found := clashes(pipeline):
         raise ConfigError(f"{path}:\n" + "\n".join(f"  {line}" for line in found), remedy="Keep the folders apart")
-    _declare_places(pipeline)
+    declare_places(pipeline)
     return pipeline
-
-
-def _declare_places(pipeline: Pipeline) -> None:
-    """Have what the file names on S3 lie where its section `s3` says, and the output be called as it is."""
-    declare_output(pipeline.root, one_stream.output_name(pipeline))
-    for item in pipeline.inputs:
-        if isinstance(item.source, OfPipeline) and item.source.output != JOINED:
-            declare_output(item.source.root, item.source.output)
-    store = pipeline.s3.store if pipeline.s3 != S3() else None
-    sources = [_place_of(item) for item in pipeline.inputs if not isinstance(item.source, Kafka)]
-    for place in (pipeline.root, *sources, *(pipeline.backfill.roots or ())):
-        if is_on_s3(place):
-            declare(place, store)
-
-
-def _place_of(item: Input) -> str:
-    """The folder that holds a stream's records; of another pipeline's output its tables, whose state is read too."""
-    source = item.source
-    return source.root if isinstance(source, OfPipeline) else above_globs(source.path)
-
-
-def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
-    def side(stream: Any) -> Any:
-        source = stream and stream.source
-        if source is None or isinstance(source, Kafka):
-            return stream
-        if isinstance(source, OfPipeline):
-            place = {"lake": absolute(source.lake or pipeline.lake, base)}
-        else:
-            place = {"path": absolute(source.path, base)}
-        return stream.model_copy(update={"source": source.model_copy(update=place)})
-
-    roots = pipeline.backfill.roots
-    return pipeline.model_copy(
-        update={
-            "lake": absolute(pipeline.lake, base),
-            "backfill": Backfill(roots=None if roots is None else tuple(absolute(root, base) for root in roots)),
-            "output": one_stream.output_with_record(pipeline, DEFAULT_ADAPTER),
-            "stream": side(pipeline.stream),
-            "primary": side(pipeline.primary),
-            "foreign": side(pipeline.foreign),
-        }
-    )
 
 
 def json_schema() -> str:
