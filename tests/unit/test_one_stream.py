@@ -11,9 +11,11 @@ import pytest
 import yaml
 
 from clickjoin.config import Pipeline, load
+from clickjoin.erasure.wanted import parse
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.own_columns import of_records
 from clickjoin.joiner.typed_output import with_types
+from clickjoin.kernel.forgotten import EMPTIED, Forgotten, without_records
 from clickjoin.kernel.parse.fields import understand
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake_setup import initialise
@@ -161,3 +163,23 @@ def test_the_columns_of_records(tmp_path: Path) -> None:
         of_records([], named)
     with pytest.raises(ConfigError, match="its records have 201 fields, and the output takes 200"):
         of_records([json.dumps({f"f{number}": 1 for number in range(201)})], named)
+
+
+def test_what_was_forgotten_of_an_id_is_so_at_any_time() -> None:
+    keys = pa.table({"event_id": ["a"], "event_time": pa.array([5], pa.timestamp("us", "UTC"))})
+    good = pa.table(
+        {
+            "event_id": ["a", "b"],
+            "event_time": pa.array([9, 9], pa.timestamp("us", "UTC")),
+            "payload": ["mine", "yours"],
+            "primary_id": pa.nulls(2, pa.string()),
+        }
+    )
+    for by_id, held in ((True, [EMPTIED, "yours"]), (False, ["mine", "yours"])):
+        found = without_records(good, Forgotten(keys, by_id=by_id), foreign=True)
+        assert found["payload"].to_pylist() == held
+
+
+def test_a_person_s_records_are_named_as_those_of_the_stream() -> None:
+    found = parse(["stream.user.id=U17", "deduplicated.user=U17"], None).conditions
+    assert [(one.stream, one.path) for one in found] == [("foreign", ("user", "id")), ("joined", ("user",))]
