@@ -67,7 +67,7 @@ simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a m
 	@$(RUN) -m tests.simulator --seeds 0:$(SEEDS) --jobs 2
 
 matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
-	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q $(patsubst %,tests/spark/test_%.py,matrix agreement chain damage forget new_source joiners clocks event_date local upgrade gc) $(patsubst %,tests/faults/test_%.py,zombie clocks)
+	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q $(patsubst %,tests/spark/test_%.py,matrix agreement chain damage forget new_source stream stream_ids joiners clocks event_date local upgrade gc) $(patsubst %,tests/faults/test_%.py,zombie clocks)
 
 # The part of the Spark and fault suites that runs with its lakes on the disk and on a real S3 server, which Go builds.
 ON_BOTH := $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality dates) \
