@@ -57,7 +57,7 @@ def trust() -> None:
 
     def in_file(root: str, file: str, ids: pa.Array, hashes: Any) -> id_lookup.Found:
         known = id_filter.load(root, file)
-        maybe = np.ones(len(ids), np.bool_) if known is None else known.may_hold(hashes)
+        maybe = np.ones(len(ids), np.bool_) if known is None else known.may_hold(id_filter.hashes_of(ids))
         return id_lookup.Found(ids.filter(pa.array(maybe)), 0, 0)
 
     id_lookup._in_file = in_file

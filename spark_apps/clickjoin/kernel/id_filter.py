@@ -36,13 +36,16 @@ class IdFilter(NamedTuple):
 
     def may_hold(self, hashes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Which of some ids, by their hashes, can be in the file."""
-        group, rest = _split(hashes, (len(self.starts) - 1).bit_length() - 1)
-        low, high = (self.starts[group + side].astype(np.int64) for side in (0, 1))
+        group, wanted = _split(hashes, (len(self.starts) - 1).bit_length() - 1)
+        low, end = (self.starts[group + side].astype(np.int64) for side in (0, 1))
+        last, high = max(len(self.rest) - 1, 0), end
+        for _ in range(int((end - low).max(initial=0)).bit_length()):  # in all groups at once, by halves
+            middle = (low + high) >> 1
+            less = (middle < high) & (self.rest[np.minimum(middle, last)] < wanted)
+            low, high = np.where(less, middle + 1, low), np.where(less, high, middle)
+        inside = low < end
         found = np.zeros(len(hashes), np.bool_)
-        for step in range(int((high - low).max(initial=0))):
-            at = low + step
-            inside = at < high
-            found[inside] |= self.rest[at[inside]] == rest[inside]
+        found[inside] = self.rest[low[inside]] == wanted[inside]
         return found
 
 

@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
 def ids_among(root: str, files: Sequence[str], ids: pa.Array, readers: int = 2) -> Found:
     """Which of some distinct ids are in some files below a folder. Errors: FileNotFoundError where one has gone."""
-    hashes = id_filter.hashes_of(ids)
+    hashes = np.sort(id_filter.hashes_of(ids))  # a filter's pages are then touched in their order
     with ThreadPoolExecutor(readers) as pool:
         parts = list(pool.map(lambda file: _in_file(root, file, ids, hashes), files))
     held = [part.ids for part in parts if len(part.ids)]
