@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from clickjoin.jobs.all_jobs import require_job
+from clickjoin.model.outputs import JOINED, output_of
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 def place(tables: str, name: str) -> tuple[str, str]:
     """Namespace and name of a table, as OpenLineage names files: `file` and a path, or `s3://bucket` and a key."""
+    name = output_of(tables) if name == JOINED else name
     if "://" not in tables or tables.startswith("file://"):
         return "file", str(PurePosixPath(tables.removeprefix("file://"), name))
     parts = urlsplit(tables)

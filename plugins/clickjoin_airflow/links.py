@@ -9,6 +9,8 @@ from urllib.parse import quote
 from airflow.sdk import BaseOperatorLink
 from airflow.sdk.configuration import conf
 
+from clickjoin.model.outputs import output_of
+
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
     from airflow.sdk.types import TaskInstanceKey
@@ -25,7 +27,7 @@ class TablesLink(BaseOperatorLink):
         if tables.startswith(("http://", "https://")):
             return tables
         base = conf.get("api", "base_url", fallback="/").rstrip("/")
-        return f"{base}/assets?name_pattern={quote(PurePosixPath(tables).name + '/joined', safe='')}"
+        return f"{base}/assets?name_pattern={quote(f'{PurePosixPath(tables).name}/{output_of(tables)}', safe='')}"
 
 
 class LogLink(BaseOperatorLink):

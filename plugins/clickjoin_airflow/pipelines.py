@@ -15,8 +15,9 @@ from typing import Any
 import yaml
 from airflow.sdk import Asset
 
-from clickjoin.model.dags import DAGS
+from clickjoin.model.dags import DAGS, PARTNERS
 from clickjoin.model.errors import ConfigError
+from clickjoin.model.outputs import DEDUPLICATED, JOINED, declare_output, output_of
 from clickjoin.model.stores import Store
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -31,7 +32,7 @@ class PipelineFile:
 
     `dags`: those that it wants, such as join and gc; None: all. `adapter`: as it is written, or empty.
     `store`: where S3 is, if the file says so. `upstreams`: folders or URLs of the tables of pipelines whose output it
-    reads.
+    reads. `output`: the name of its output's table.
     """
 
     name: str
@@ -42,16 +43,17 @@ class PipelineFile:
     adapter: str = ""
     store: Store | None = None
     upstreams: tuple[str, ...] = ()
+    output: str = JOINED
 
     @property
     def joined(self) -> Asset:
         """The output table."""
-        return _asset(self.name, self.tables, "joined")
+        return _asset(self.name, self.tables, self.output)
 
     @property
     def upstream_outputs(self) -> list[Asset]:
         """The outputs of other pipelines that it reads."""
-        return [_asset(tables.rsplit("/", 1)[-1], tables, "joined") for tables in self.upstreams]
+        return [_asset(tables.rsplit("/", 1)[-1], tables, output_of(tables)) for tables in self.upstreams]
 
     @property
     def dates(self) -> Asset:
@@ -143,16 +145,23 @@ def read(path: Path) -> PipelineFile:
         raise ValueError(f"lake: {lake!r} is no folder or URL; name the one that shall hold the tables")
     tables, lease = f"{_absolute(lake, path)}/{name}", _lease(raw.get("batch"))
     dags, adapter, store = _dags(raw.get("airflow")), str(raw.get("adapter") or ""), _store(raw.get("s3"))
-    return PipelineFile(name, path.absolute(), tables, lease, dags, adapter, store, tuple(_upstreams(raw, path)))
+    alone = raw.get("stream") is not None
+    if alone:  # its events wait for no partner, so nothing is tried again
+        dags = frozenset(DAGS if dags is None else dags) - set(PARTNERS)
+    ups, output = tuple(_upstreams(raw, path)), DEDUPLICATED if alone else JOINED
+    declare_output(tables, output)
+    return PipelineFile(name, path.absolute(), tables, lease, dags, adapter, store, ups, output)
 
 
 def _upstreams(raw: Mapping[str, Any], path: Path) -> Iterator[str]:
     """Where the tables of pipelines lie whose output the streams of a file are, each once."""
     found = []
-    for stream in (raw.get("primary"), raw.get("foreign")):
+    for stream in (raw.get("primary"), raw.get("foreign"), raw.get("stream")):
         source = stream.get("source") if isinstance(stream, dict) else None
         if isinstance(source, dict) and source.get("kind") == "pipeline" and isinstance(source.get("name"), str):
             found.append(f"{_absolute(str(source.get('lake') or raw['lake']), path)}/{source['name']}")
+            if source.get("output") == DEDUPLICATED:
+                declare_output(found[-1], DEDUPLICATED)
     yield from dict.fromkeys(found)
 
 

@@ -194,6 +194,7 @@ class Engine:
     ) -> None:
         """Work through batches for some seconds (for ever if None), then return between two batches."""
         end = None if seconds is None else time.monotonic() + seconds
+        retries = retries or self.pipeline.stream is not None  # there it is what a repair has put back, and no more
         if retries:
             self.finish_redrive()
         while not stop() and (end is None or time.monotonic() < end):

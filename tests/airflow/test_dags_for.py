@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from airflow.sdk import DAG
 
+from clickjoin.config import OfPipeline, load
 from clickjoin.model.dags import DAGS
-from clickjoin_airflow import dags_for, require_readable
+from clickjoin_airflow import dags_for, pipelines, require_readable
+from clickjoin_airflow.lineage import place
 from clickjoin_airflow.pipelines import PipelineFileError
 
 WritePipeline = Callable[..., Path]
@@ -53,6 +56,27 @@ def test_only_some_of_a_folder_that_the_environment_names(
     monkeypatch.setenv("CLICKJOIN_PIPELINES", str(tmp_path))
     assert dags_for("/nowhere").keys() == {"clickjoin_join__ads", "clickjoin_gc__ads"}
     assert dags_for("/nowhere", "gc", "verify").keys() == {"clickjoin_gc__ads"}
+
+
+def test_one_stream_has_no_dags_of_retries(tmp_path: Path, write_pipeline: WritePipeline) -> None:
+    path = write_pipeline(tmp_path, "ads")
+    one = yaml.safe_load(path.read_text())
+    one |= {"stream": {name: one["foreign"][name] for name in ("source", "event_id", "event_time")}}
+    path.write_text(yaml.safe_dump({name: one[name] for name in one if name not in ("primary", "foreign", "retry")}))
+    pipeline = load(path)
+    assert dags_for(tmp_path).keys() == {f"clickjoin_{dag}__ads" for dag in DAGS if dag not in ("retry", "redrive")}
+    read = pipelines.read(path)
+    assert (read.joined.name, read.joined.uri) == ("ads/deduplicated", f"file://{pipeline.root}/deduplicated")
+    assert place(read.tables, "joined") == ("file", f"{pipeline.root}/deduplicated")
+    reader = {"kind": "pipeline", "name": "ads", "output": "deduplicated"}
+    path.with_name("more.yaml").write_text(
+        yaml.safe_dump({"pipeline": "more", "lake": one["lake"], "stream": one["stream"] | {"source": reader}})
+    )
+    (upstream,) = pipelines.read(path.with_name("more.yaml")).upstream_outputs
+    assert upstream == read.joined
+    (item,) = load(path.with_name("more.yaml")).inputs
+    assert isinstance(item.source, OfPipeline)
+    assert (item.source.path, item.source.json_columns) == (f"{pipeline.root}/deduplicated", ("record",))
 
 
 def test_a_folder_that_is_not_there_is_an_import_error_and_takes_no_dag_away_in_silence(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ class Bent:
     days: float = 0  # by how many days clocks may be wrong
     disaster: str = ""  # restore, restore-pending, power: see disasters.py
     span: tuple[float, float] | None = None  # event times, in seconds from the start
+    alone: str = ""  # time, id: of one stream, whose events are known by id and time, or by id alone
 
 
 # More than half of all schedules are bent to what the finer protections are for: where a process that sleeps between
@@ -169,9 +170,27 @@ BENTS = (
 )
 
 
+# Of pipelines of one stream: asked for by name alone.
+ALONE = (
+    Bent(name="one-stream", alone="time", gc=1, points=(200, 500)),
+    Bent(
+        name="ids",
+        alone="id",
+        weak={("read", "registry"): (0.3, 5, 90), ("commit", "registry"): (0.4, 5, 90)},
+        gc=1,
+        replicas=1,
+        lag=20,
+        verify=0.5,
+        fill=0,
+        points=(200, 500),
+    ),
+    Bent(name="ids-unheard", alone="id", unheard=0.1, gaps=True, gc=1, replicas=1, points=(200, 500), fill=0),
+)
+
+
 def bent_of(seed: int, kind: str = "") -> Bent:
     """What a seed's schedule is bent to, unless a kind is asked for."""
-    named = [bent for bent in BENTS if bent.name == kind]
+    named = [bent for bent in (*BENTS, *ALONE) if bent.name == kind]
     if kind and not named:
-        raise ValueError(f"no kind {kind!r}: one of {sorted({bent.name for bent in BENTS})}")
+        raise ValueError(f"no kind {kind!r}: one of {sorted({bent.name for bent in (*BENTS, *ALONE)})}")
     return named[0] if named else BENTS[seed % len(BENTS)]

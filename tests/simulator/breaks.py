@@ -50,13 +50,14 @@ def always() -> None:
     from clickjoin.joiner import arrow_join, spark_join
     from clickjoin.kernel import data_file, join_task, land_task, lookup
     from clickjoin.registry import commit
-    from tests.simulator import clock, hearing, ports, workers
+    from tests.simulator import clock, filters, hearing, ports, workers
 
     landing.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
     data_file.write = join_task.write = land_task.write = workers.write
     ports.install()
     hearing.watch()
     lookup.scan_by_key = commit.scan_by_key = workers.pick
+    filters.install()
     join_task.of_batch, commit.read_columns = workers.of_batch, workers.whole
     arrow_join.ship_adapter = spark_join.ship_adapter = lambda kind: None
     # Some batches by Spark's operators: an adapter may need them, and a copy of a batch may take the other way.
@@ -222,6 +223,13 @@ def _named() -> None:
     rules._named = lambda *_: iter(())
 
 
+def _trust_filter() -> None:
+    """An id that a filter of claims names is taken for claimed."""
+    from tests.simulator import filters
+
+    filters.trust()
+
+
 BREAKS: Mapping[str, Callable[[], None]] = {
     "token": _token,
     "txn": _txn,
@@ -239,4 +247,5 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "named": _named,
     "lake-clock": _lake_clock,
     "files-there": _files_there,
+    "trust-filter": _trust_filter,
 }

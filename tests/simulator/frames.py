@@ -170,6 +170,10 @@ class DataFrame:
         """The first rows."""
         return self._make(self.columns, lambda: self.rows()[:number])
 
+    def hint(self, *_: str) -> DataFrame:
+        """The same: how rows are joined is Spark's affair."""
+        return self
+
     def localCheckpoint(self, eager: bool = True) -> DataFrame:
         """Evaluated once, and then held."""
         held: list[Rows] = []

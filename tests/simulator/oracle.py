@@ -16,7 +16,9 @@ _ONCE = ("joined", "registry", "filtered", "unjoinable")
 class Oracle:
     """What must hold after every commit, and at the end."""
 
-    def __init__(self, lake: Lake, logs: Logs) -> None:
+    def __init__(self, lake: Lake, logs: Logs, *, alone: bool = False, by_id: bool = False) -> None:
+        """`alone`: of one stream; `by_id`: an id is one event's, whatever its time."""
+        self._alone, self._by_id = alone, by_id
         self._lake = lake
         self._logs = logs
         self._counts: dict[str, Counter[Any]] = {name: Counter() for name in _ONCE}
@@ -25,30 +27,33 @@ class Oracle:
 
     def changed(self, table: Table) -> None:
         """A table's past is another now: count it again."""
-        counts = self._counts.get(table.name)
+        counts = self._counts.get(_named(table))
         if counts is not None:
             counts.clear()
             for file in table.newest.files.values():
-                self._count(table.name, counts, file)
+                self._count(_named(table), counts, file)
 
     def seen(self, table: Table, commit: Commit) -> None:
         """After every commit: its files are there; no id is twice in the output, nor claimed twice."""
         for file in commit.adds:
             if f"{table.path}/{file.path}" not in self._lake.files:
                 raise Violation(f"lost: {table.name} has a file that is gone, {file.path}")
-        counts = self._counts.get(table.name)
+        counts = self._counts.get(_named(table))
         if counts is None:
             return
         before = table.snapshots[-2].files
         for path in commit.removes & before.keys():
             for row in before[path].rows:
-                counts[row["event_id"], row["event_time"]] -= 1
+                counts[self._key(row)] -= 1
         for file in commit.adds:
-            self._count(table.name, counts, file)
+            self._count(_named(table), counts, file)
+
+    def _key(self, row: dict[str, Any]) -> Any:
+        return row["event_id"], None if self._by_id else row["event_time"]
 
     def _count(self, name: str, counts: Counter[Any], file: File) -> None:
         for row in file.rows:
-            key = row["event_id"], row["event_time"]
+            key = self._key(row)
             counts[key] += 1
             if counts[key] > 1 and name in ("joined", "registry"):
                 raise Violation(f"doubled: {key[0]} is {counts[key]} times in {name}, now by {row['token']}")
@@ -65,7 +70,7 @@ class Oracle:
         places = self._places()
         for event, records in clicks.items():
             self._one_place(event, places.get(event, []))
-            if event in joined:
+            if event in joined and not self._alone:
                 _joined_rightly(joined[event], records, queries)
         invented = [event for event in places if event not in clicks]
         if invented:
@@ -118,8 +123,13 @@ class Oracle:
                 raise Violation(f"wrong claim: {event} is output of {row['token']}, claimed by {claim['token']}")
 
     def _rows(self, name: str) -> list[dict[str, Any]]:
-        table = next(table for table in self._lake.tables.values() if table.name == name)
+        table = next(table for table in self._lake.tables.values() if _named(table) == name)
         return table.newest.rows()
+
+
+def _named(table: Table) -> str:
+    """A table's name, that of the output as if of two streams."""
+    return "joined" if table.name == "deduplicated" else table.name
 
 
 def _record(text: bytes) -> dict[str, Any] | None:

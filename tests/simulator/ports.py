@@ -76,7 +76,7 @@ class Folder:
         if folder == _LOG:
             return [_stored(f"{_LOG}/{version:020d}.json", 1, at) for version, at in enumerate(table.times)]
         known = [path.removeprefix(f"{self._root}/") for path in files if path.startswith(f"{self._root}/")]
-        return [self.stored(path) for path in known]
+        return [self.stored(path) for path in known if path.startswith(folder)]
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove data files."""

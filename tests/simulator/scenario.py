@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from clickjoin.config import Pipeline
 from clickjoin.lake_setup import initialise
+from clickjoin.model.outputs import declare_output
 from tests.simulator import clock, logs, rust
 from tests.simulator.actors import Cast
 from tests.simulator.bents import POINTS, Bent, bent_of
@@ -39,35 +41,51 @@ class Outcome:
 @lru_cache
 def pipeline(adapter: str, max_events: int, delay: int = 10) -> Pipeline:
     """The pipeline of a schedule: buckets of a minute, kept for one, so that all of its life goes by."""
-    return Pipeline.model_validate(
-        {
-            "pipeline": "sim",
-            "lake": "/sim",
-            "primary": _SIDE,
-            "foreign": _SIDE | {"primary_id": "query_id", "primary_time": "embedded"},
-            "registry": {"retention": "1m", "bucket": "1m", "shards": 2},
-            "verify": {"window": "1m"},
-            "retention": {"pending": "1m"},
-            "limits": {"max_skew": f"{2 * logs.SKEW:.0f}s"},
-            "retry": {
-                "first_delay": f"{delay}s",
-                "backoff": 2,
-                "max_delay": f"{2 * delay}s",
-                "max_age": f"{3 * delay}s",
-                "max_attempts": 2,
-            },
-            # Some batches are larger than that: Spark writes those, and the process itself the others.
-            "batch": {"max_events": max_events, "driver_bytes": "400B"},
-            "adapter": adapter,
-        }
-    )
+    return Pipeline.model_validate(_fields(adapter, max_events, delay))
 
 
 @lru_cache
-def _empty(adapter: str) -> Lake:
+def alone(adapter: str, max_events: int, identity: str) -> Pipeline:
+    """The same of one stream; ids alone are kept for longer than any schedule goes on."""
+    whole = _fields(adapter, max_events, 10)
+    del whole["primary"], whole["foreign"], whole["retry"], whole["retention"]
+    whole |= {"pipeline": "one", "stream": _SIDE}
+    if identity == "id":
+        whole["stream"] = _SIDE | {"event_time": "landed"}
+        whole["registry"] |= {"identity": "id", "retention": "100d"}
+    made = Pipeline.model_validate(whole)
+    declare_output(made.root, "deduplicated")
+    return made
+
+
+def _fields(adapter: str, max_events: int, delay: int) -> dict[str, Any]:
+    return {
+        "pipeline": "sim",
+        "lake": "/sim",
+        "primary": _SIDE,
+        "foreign": _SIDE | {"primary_id": "query_id", "primary_time": "embedded"},
+        "registry": {"retention": "1m", "bucket": "1m", "shards": 2},
+        "verify": {"window": "1m"},
+        "retention": {"pending": "1m"},
+        "limits": {"max_skew": f"{2 * logs.SKEW:.0f}s"},
+        "retry": {
+            "first_delay": f"{delay}s",
+            "backoff": 2,
+            "max_delay": f"{2 * delay}s",
+            "max_age": f"{3 * delay}s",
+            "max_attempts": 2,
+        },
+        # Some batches are larger than that: Spark writes those, and the process itself the others.
+        "batch": {"max_events": max_events, "driver_bytes": "400B"},
+        "adapter": adapter,
+    }
+
+
+@lru_cache
+def _empty(adapter: str, identity: str) -> Lake:
     lake = Lake()
     rust.install(lake)
-    initialise(pipeline(adapter, 5))
+    initialise(alone(adapter, 5, identity) if identity else pipeline(adapter, 5))
     return lake
 
 
@@ -76,9 +94,9 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     rng = random.Random(f"scenario {seed}")
     random.seed(seed)
     adapter = rng.choices([*_ADAPTERS], [*_ADAPTERS.values()])[0]
-    lake = _empty(adapter).fork()
-    rust.install(lake)
     bent = bent_of(seed, kind)
+    lake = _empty(adapter, bent.alone).fork()
+    rust.install(lake)
     world = World(seed, lake, _odds(rng, bent), verbose=verbose)
     world.now = START
     clock.install(world.clock, world.sleep)
@@ -87,10 +105,14 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     until = rng.choice([-10, 120, 300])
     first, last = bent.span or (-240, until)
     streams = logs.draw(rng, first, last, bent.late)
+    if bent.alone:
+        streams.repeat(rng)
     world.complete, streams.clocks_are_wrong = streams.last, bent.days > 0
     world.grow = lambda: streams.grow(world.random, world.now, all_of_it=not world.live)
-    cast = Cast(world, pipeline(adapter, rng.randint(1, bent.most), bent.delay), streams)
-    oracle = Oracle(lake, streams)
+    most = rng.randint(1, bent.most)
+    whole = alone(adapter, most, bent.alone) if bent.alone else pipeline(adapter, most, bent.delay)
+    cast = Cast(world, whole, streams)
+    oracle = Oracle(lake, streams, alone=bool(bent.alone), by_id=whole.by_id)
     prepare(world, rng, bent.disaster)
     fault = None
     try:

@@ -72,7 +72,7 @@ class Lake(NamedTuple):
 
 
 class Bench:
-    """A pipeline in a folder. `fields` replace those of its file, one level deep."""
+    """A pipeline in a folder. `fields` replace those of its file, one level deep; `first`: clicks of its log."""
 
     def __init__(self, spark: SparkSession, folder: Path, fields: Mapping[str, Any], lake: Lake | None = None) -> None:
         lake = lake or Lake("lake", folder / "lake")
@@ -81,7 +81,9 @@ class Bench:
         for stream in ("primary", "foreign"):
             (folder / stream).mkdir()
         self.file = folder / "bench.yaml"
-        self.file.write_text(yaml.safe_dump(_file({"lake": lake.place, **fields})), encoding="utf-8")
+        own = {name: value for name, value in fields.items() if name != "first"}
+        self.file.write_text(yaml.safe_dump(_file({"lake": lake.place, **own})), encoding="utf-8")
+        self.clicks(*fields.get("first", ()))
         self.pipeline = load(self.file)
         self.engine = self.replica("main")
 
@@ -198,7 +200,7 @@ class Bench:
     def accounts(self) -> dict[str, int | bool]:
         """The sums, without zeros."""
         since = kept_since(self.pipeline, self.engine.lake, datetime.fromtimestamp(self.clock.now, UTC))
-        found = account(self.engine.lake, replicas(self.engine.lake.delta), since).to_dict()
+        found = account(self.engine.lake, replicas(self.engine.lake.delta), since, by_id=self.pipeline.by_id).to_dict()
         return {name: value for name, value in found.items() if value}
 
 
@@ -243,6 +245,8 @@ def _file(fields: Mapping[str, Any]) -> dict[str, Any]:
         },
         "retry": {"first_delay": "10s", "backoff": 2, "max_delay": "1h", "max_age": "60s", "max_attempts": 3},
     }
+    if "stream" in fields:  # it has no partner, and nothing that waits for one
+        whole = {"pipeline": "bench"}
     for name, value in fields.items():
         whole[name] = {**whole.get(name, {}), **value} if isinstance(value, Mapping) else value
     return whole

@@ -32,7 +32,9 @@ def test_schema_as_markdown(run) -> None:
 def test_schema_of_the_file(run) -> None:
     code, out, _ = run("schema", "--config-file")
     assert code == 0
-    assert set(json.loads(out)["required"]) == {"pipeline", "lake", "primary", "foreign"}
+    schema = json.loads(out)
+    assert set(schema["required"]) == {"pipeline", "lake"}
+    assert [set(one["required"]) for one in schema["oneOf"]] == [{"primary", "foreign"}, {"stream"}]
 
 
 def test_jobs_as_json(run) -> None:

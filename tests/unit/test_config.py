@@ -33,6 +33,7 @@ def test_contract(tmp_path: Path) -> None:
         "primary_time": "embedded",
     }
     assert p.registry.model_dump() == {
+        "identity": "id_and_time",
         "retention": 259_200,
         "bucket": 3600,
         "shards": 4,

@@ -30,6 +30,7 @@ FOUND = {
     "named": "657",
     "lake-clock": "252,305",
     "files-there": "252,305",
+    "trust-filter": "0",
 }
 
 # What is missed soonest, or alone, in schedules of one kind (see bents.py).
@@ -45,6 +46,7 @@ KIND = {
     "named": "restore-pending",
     "lake-clock": "clocks",
     "files-there": "clocks",
+    "trust-filter": "ids",
 }
 
 
@@ -81,6 +83,14 @@ def test_tables_that_were_put_back_double_nothing(kind: str, what: str) -> None:
     assert found[what] > 10
 
 
+@pytest.mark.parametrize(("kind", "seeds"), [("one-stream", 30), ("ids", 30), ("ids-unheard", 20)])
+def test_one_stream_goes_well(kind: str, seeds: int) -> None:
+    """Known by id and time, or by the id alone, whatever its time, with filters that are too often wrong."""
+    found = sums("--seeds", f"0:{seeds}", "--kind", kind, "--jobs", "2")
+    assert found["failed"] == {}
+    assert found["joined"] > 4 * seeds
+
+
 @pytest.mark.parametrize("protection", FOUND)
 def test_a_protection_taken_away_is_missed(protection: str) -> None:
     """Doubled or lost events, and not just an error of the simulator's own."""
@@ -90,6 +100,7 @@ def test_a_protection_taken_away_is_missed(protection: str) -> None:
     fault = next(iter(found["failed"].values()))
     kinds = ("doubled", "lost", "two places", "output without claim", "wrong claim", "verification found", "own commit")
     ends = (": is older than ", "of its claims have no primary event any more", "files that were to be added are gone")
+    kinds += ("no end",) if protection == "trust-filter" else ()  # fresh events that wait for ever
     assert fault.startswith(kinds) or any(end in fault for end in ends), fault
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.lake.snapshot_files import identity
 from clickjoin.model.errors import ClickjoinError
+from clickjoin.model.outputs import declare_output
 from clickjoin.model.stores import declare
 from clickjoin.report import by_date, checks, overview, registry
 from clickjoin.report.explain import TABLES as EXPLAINED
@@ -31,6 +32,7 @@ class PipelineView:
         self.file = file
         self._lock = RLock()
         declare(file.tables, file.store)
+        declare_output(file.tables, file.output)
         self._reset()
 
     def _reset(self) -> None:

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from clickjoin.lake.read_files import read_files
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import EVENT_KEY
+from clickjoin.model.outputs import declare_output, output_of
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -32,7 +34,7 @@ class Missing:
 
     event_id: str
     event_time: datetime
-    primary_id: str
+    primary_id: str | None
     state: str
 
 
@@ -41,10 +43,12 @@ def compare(pipeline: Pipeline, other: str | Path) -> Iterator[Missing]:
 
     Errors: ConfigError where the folder holds no such table, LakeError where one cannot be read.
     """
+    declare_output(str(other), output_of(pipeline.root))
     old, new = ReadableTables(str(other)), ReadableTables(pipeline.root)
     if not old.exists("joined"):
         raise ConfigError(
-            f"{other}: holds no table `joined`", remedy="Give the folder that `clickjoin restore` put aside"
+            f"{other}: holds no table `{output_of(pipeline.root)}`",
+            remedy="Give the folder that `clickjoin restore` put aside",
         )
     olds, news = _files(old, "joined"), _files(new, "joined")
     both = {path for paths in olds.values() for path in paths} & {path for paths in news.values() for path in paths}
@@ -61,10 +65,11 @@ def compare(pipeline: Pipeline, other: str | Path) -> Iterator[Missing]:
             yield Missing(*event, primary_id, (places or {}).get(event, unread))
 
 
-def _gone(old: DeltaReader, olds: list[str], new: DeltaReader, news: list[str]) -> dict[_Event, str]:
-    rows = read_files(old, "joined", olds, [*EVENT_KEY, "primary_id"])
+def _gone(old: DeltaReader, olds: list[str], new: DeltaReader, news: list[str]) -> dict[_Event, str | None]:
+    named = "primary_id" in old.table("joined").names
+    rows = read_files(old, "joined", olds, [*EVENT_KEY, *(["primary_id"] if named else [])])
     keys = zip(*(rows[name].to_pylist() for name in list(EVENT_KEY)), strict=True)
-    found = dict(zip(keys, rows["primary_id"].to_pylist(), strict=True))
+    found = dict(zip(keys, rows["primary_id"].to_pylist() if named else repeat(None), strict=named))
     for event in _events(new, "joined", news) if found else ():
         found.pop(event, None)
     return found

@@ -34,12 +34,12 @@ def reach(pipeline: Pipeline, place: str) -> None:
 def require_apart(pipeline: Pipeline, folder: str) -> None:
     """Check that a folder lies neither in the lake nor in a source's folder. Errors: ConfigError."""
     taken = {"the lake": pipeline.root}
-    for name, side in (("primary", pipeline.primary), ("foreign", pipeline.foreign)):
-        if not isinstance(side.source, Files):
+    for item in pipeline.inputs:
+        if not isinstance(item.source, Files):
             continue
-        parts = side.source.path.split("/")
+        parts = item.source.path.split("/")
         fixed = next((at for at, part in enumerate(parts) if _GLOB.search(part)), len(parts) - 1)
-        taken[f"the log folder of {name}.source.path"] = "/".join(parts[:fixed]) or "/"
+        taken[f"the log folder of {item.section}.source.path"] = "/".join(parts[:fixed]) or "/"
     for what, inside in taken.items():
         if _is_inside(folder, inside):
             raise ConfigError(f"{folder}: lies inside {what}, {inside}", remedy="Give a folder apart from it")

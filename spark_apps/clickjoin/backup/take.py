@@ -21,6 +21,7 @@ from clickjoin.lake.tree import Found, Tree, tree
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import EPOCH
+from clickjoin.model.outputs import JOINED, declare_output, output_of
 from clickjoin.model.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def take(pipeline: Pipeline, to: str | Path, report_line: Reporter, *, wait: flo
 def _take(pipeline: Pipeline, home: Tree, report_line: Reporter, wait: float, keep: int | None) -> Taken:
     known, partial = _newest(home), home.at(PARTIAL)
     partial.make()
+    declare_output(partial.root, output_of(pipeline.root))
     for _ in range(_TRIES):
         seen = cut(pipeline.root, wait)
         at, wanted = max(datetime.now(UTC), known.at + timedelta(microseconds=1)), _wanted(pipeline, seen)
@@ -122,10 +124,11 @@ def _wanted(pipeline: Pipeline, seen: Looks) -> _Wanted:
     wanted = _Wanted(seen, {}, list(tree(root).files(_REPORTS)), {}, tuple(plan.token for plan in plans))
     for name, version in versions.items():
         older = {at for table, at in named(plans) if table == name}
+        folder = output_of(root) if name == JOINED else name
         for at in older | {version}:
-            wanted.data.update({f"{name}/{path}": size for path, size in data_files(root, name, at).items()})
+            wanted.data.update({f"{folder}/{path}": size for path, size in data_files(root, name, at).items()})
         wanted.counts[name] = len(data_files(root, name, version))
-        wanted.other.extend(f"{name}/{LOG}/{file}" for file in log_files(root, name, older | {version}))
+        wanted.other.extend(f"{folder}/{LOG}/{file}" for file in log_files(root, name, older | {version}))
     return wanted
 
 
@@ -206,7 +209,8 @@ class _Copier:
 
 def _require_collected(root: str, gone: str) -> None:
     """Check that the newest version of a table does without a file that is gone. Errors: LakeError."""
-    name, _, path = gone.partition("/")
+    folder, _, path = gone.partition("/")
+    name = JOINED if folder == output_of(root) else folder
     seen = looks(root).get(name)
     if seen and path in data_files(root, name, seen.version):
         raise LakeError(

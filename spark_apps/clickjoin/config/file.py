@@ -156,7 +156,7 @@ def clashes(pipeline: Pipeline) -> list[str]:
     paths = {item.name: _normal(item.source.path) for item in pipeline.inputs if not isinstance(item.source, Kafka)}
     root = Path(os.path.normpath(pipeline.root))
     found = [
-        f"lake: {pipeline.lake} lies inside the log folder of {item.name}.source.path {path}"
+        f"lake: {pipeline.lake} lies inside the log folder of {item.section}.source.path {path}"
         for item in pipeline.inputs
         for path in ((paths[item.name],) if isinstance(item.source, Files) else ())
         if is_on_s3(pipeline.lake) == is_on_s3(path)
@@ -170,7 +170,7 @@ def clashes(pipeline: Pipeline) -> list[str]:
     if len(set(topics)) < len(topics):
         found.append(f"foreign.source.topic: both streams read {topics[0][1]}; give each a topic of its own")
     found += [
-        f"{item.name}.source: is a table of this very pipeline, {path}; name another pipeline, or another table"
+        f"{item.section}.source: is a table of this very pipeline, {path}; name another pipeline, or another table"
         for item in pipeline.inputs
         for path in ((paths[item.name],) if isinstance(item.source, Delta | OfPipeline) else ())
         if path.startswith(f"{_normal(pipeline.root)}/")

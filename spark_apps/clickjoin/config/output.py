@@ -1,4 +1,4 @@
-"""What table `joined` holds of the two records: typed columns, and the whole records."""
+"""What the output holds of the two records, or of the one: typed columns, and whole records."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ TYPES = ("STRING", "BIGINT", "INT", "DOUBLE", "FLOAT", "BOOLEAN", "DECIMAL(p, s)
 _DECIMAL = re.compile(r"DECIMAL\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _NAME = re.compile(r"[^\W\d_]\w{0,127}")
 _STREAMS = ("foreign", "primary")
+RECORD = "record"  # the column of the whole record of one stream
 
 
 class Column(Strict):
     """One value of a record, with a type."""
 
-    source: str = Field(alias="from", description="foreign.<path> or primary.<path>, such as primary.meta.ids[0]")
+    source: str = Field(
+        alias="from",
+        description="foreign.<path> or primary.<path>, such as primary.meta.ids[0]; of one stream stream.<path>",
+    )
     type: str | None = Field(
         None, description="default: that of table `joined`, or of what the logs hold when the column is made"
     )
@@ -39,8 +43,11 @@ class Column(Strict):
             stream, *path = parse_path(value)
         except ConfigError as error:
             raise ValueError(str(error)) from error
-        if stream not in _STREAMS or not path or not isinstance(path[0], str):
-            raise ValueError(f"{value!r} is in no record; write foreign. or primary., and the path of a field in it")
+        if stream not in (*_STREAMS, "stream") or not path or not isinstance(path[0], str):
+            raise ValueError(
+                f"{value!r} is in no record; write foreign. or primary. (of one stream: stream.), and the path of a "
+                "field in it"
+            )
         return value
 
     @field_validator("type")
@@ -61,7 +68,8 @@ class Column(Strict):
         stream, *path = parse_path(self.source)
         default = self.default.isoformat() if isinstance(self.default, date) else self.default
         text = None if default is None else json.dumps(default, ensure_ascii=False)
-        return TypedColumn(name, str(stream), tuple(path), self.type or "", text)
+        place = "foreign" if stream == "stream" else str(stream)  # where the records of one stream lie
+        return TypedColumn(name, place, tuple(path), self.type or "", text)
 
 
 def _whole(value: Any) -> Any:
@@ -81,7 +89,9 @@ class Output(Strict):
     """What `joined` holds besides ids and times."""
 
     columns: Mapping[str, Annotated[Column, BeforeValidator(_whole, json_schema_input_type=str | Column)]] = Field({})
-    records: Literal["none", "foreign", "primary", "both"] = Field("both", description="whole records kept as JSON")
+    records: Literal["none", "foreign", "primary", "both", "record"] = Field(
+        "both", description="whole records kept as JSON; of one stream record or none"
+    )
     partition: Annotated[tuple[Literal["bucket", "event_date"]], BeforeValidator(_listed)] = Field(
         ("bucket",), description="column that `joined` is partitioned by; fixed once the tables exist"
     )
@@ -95,7 +105,7 @@ class Output(Strict):
                 raise ValueError(f"column name {name!r}: write a letter, then letters, digits and _; 128 at most")
             if name.lower() in seen:
                 raise ValueError(f"columns {seen[name.lower()]} and {name} differ in case alone; name one otherwise")
-            if name.lower() in _STREAMS:
+            if name.lower() in (*_STREAMS, RECORD):
                 raise ValueError(f"column name {name} is that of the whole record; give the column another name")
             seen[name.lower()] = name
         if self.strict and not self.columns:
@@ -115,7 +125,7 @@ class Output(Strict):
     @property
     def kept(self) -> tuple[str, ...]:
         """Streams whose records are kept whole."""
-        return _STREAMS if self.records == "both" else tuple(name for name in _STREAMS if name == self.records)
+        return _STREAMS if self.records == "both" else () if self.records == "none" else (self.records,)
 
     def of(self, stream: str) -> tuple[TypedColumn, ...]:
         """The columns of a stream's records whose type is known."""

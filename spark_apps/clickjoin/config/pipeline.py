@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from clickjoin.config import one_stream
+from clickjoin.config.anchored import anchored, declare_places
 from clickjoin.config.dates import Backfill, Close
-from clickjoin.config.file import absolute, clashes, explain, parse
-from clickjoin.config.inputs import Input
-from clickjoin.config.kafka import Kafka
+from clickjoin.config.file import clashes, explain, parse
+from clickjoin.config.inputs import Input, inputs_of
 from clickjoin.config.output import Output
 from clickjoin.config.quality import Quality
 from clickjoin.config.store import S3
 from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
-from clickjoin.config.tables import OfPipeline
 from clickjoin.config.types import Duration, Place, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
 from clickjoin.model.dags import Dag
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
-from clickjoin.model.places import above_globs, is_on_s3
-from clickjoin.model.stores import declare
+from clickjoin.model.places import is_on_s3
 
 DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
 
@@ -34,6 +32,9 @@ DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
 class Registry(_Strict):
     """How long ids are remembered, and how they are laid out."""
 
+    identity: Literal["id", "id_and_time"] = Field(
+        "id_and_time", description="what an event is known by; id: whatever its time, of one stream alone"
+    )
     retention: Duration = 3 * 86400.0
     bucket: Duration = 3600.0
     shards: int = Field(4, ge=1, le=10_000)
@@ -121,8 +122,9 @@ class Pipeline(_Strict):
         description="folder that holds the tables, relative to the pipeline's file, or s3://BUCKET/PREFIX"
     )
     s3: S3 = S3()
-    primary: Primary
-    foreign: Foreign
+    stream: Primary | None = Field(None, description="one stream to deduplicate, in place of primary and foreign")
+    primary: Primary | None = Field(None, validate_default=True)
+    foreign: Foreign | None = Field(None, validate_default=True)
     registry: Registry = Registry()
     retry: Retry = Retry()
     batch: Batch = Batch()
@@ -136,6 +138,9 @@ class Pipeline(_Strict):
     adapter: str = Field(DEFAULT_ADAPTER, pattern=r"^[\w.]+:\w+$", description="module:Class")
     output: Output = Output()
 
+    model_config = ConfigDict(json_schema_extra=one_stream.EITHER)
+    _either = field_validator("primary", "foreign")(one_stream.either)
+
     @model_validator(mode="after")
     def _whole(self) -> Pipeline:
         if self.registry.retention < self.registry.bucket:
@@ -146,6 +151,8 @@ class Pipeline(_Strict):
                 raise ValueError(f"retention.{item.name} is shorter than verify.window; make it at least as long")
         if self.adapter != DEFAULT_ADAPTER and not self.output.is_default:
             raise ValueError(f"adapter {self.adapter} and output both make the output; remove adapter, or else output")
+        for clash in one_stream.clashes_of(self, DEFAULT_ADAPTER):
+            raise ValueError(clash)
         return self
 
     def kept(self, stream: str) -> float:
@@ -156,10 +163,25 @@ class Pipeline(_Strict):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The streams that it reads: those that are looked up first."""
-        return (
-            Input("primary", "primary", self.primary, partial(self.spec, "primary")),
-            Input("foreign", "foreign", self.foreign, partial(self.spec, "foreign")),
-        )
+        return inputs_of(self)
+
+    @property
+    def claimed(self) -> Primary:
+        """The stream whose events are claimed: the foreign one, or the only one."""
+        found = self.stream or self.foreign
+        assert found  # see one_stream.either
+        return found
+
+    @property
+    def by_id(self) -> bool:
+        """Whether an id alone names an event, whatever its time."""
+        return self.registry.identity == "id"
+
+    @property
+    def lookback(self) -> float | None:
+        """How many seconds a primary event lies before its foreign one at most, where its time is not known."""
+        rule = self.foreign.primary_time if self.foreign else None
+        return rule.lookback if isinstance(rule, Lookback) else None
 
     @property
     def root(self) -> str:
@@ -173,7 +195,8 @@ class Pipeline(_Strict):
 
     def spec(self, stream: str, now_micros: int) -> RecordSpec:
         """How to read a record of `primary` or `foreign`, as of the time a batch was planned (microseconds)."""
-        side = self.foreign if stream == "foreign" else self.primary
+        side = self.claimed if stream == "foreign" else self.primary
+        assert side
         foreign = side if isinstance(side, Foreign) else None
         event_time, event_form = _time(side.event_time)
         primary_time, primary_form = _time(foreign.primary_time) if foreign else (None, None)
@@ -189,6 +212,7 @@ class Pipeline(_Strict):
             event_form=event_form,
             primary_form=primary_form,
             typed=self.output.of(stream) if self.output.strict else (),
+            landed_micros=now_micros,
         )
 
 
@@ -218,50 +242,13 @@ def load(file: str | Path) -> Pipeline:
             f"{path}: holds no fields", remedy="Remove it, and `clickjoin init` with this name writes one to start from"
         )
     try:
-        pipeline = _anchored(Pipeline.model_validate(raw), path.resolve().parent)
+        pipeline = anchored(Pipeline.model_validate(raw), path.resolve().parent, DEFAULT_ADAPTER)
     except ValidationError as error:
         raise ConfigError(f"{path}:\n{explain(error)}", remedy="See `clickjoin schema --config-file`") from error
     if found := clashes(pipeline):
         raise ConfigError(f"{path}:\n" + "\n".join(f"  {line}" for line in found), remedy="Keep the folders apart")
-    _declare_places(pipeline)
+    declare_places(pipeline)
     return pipeline
-
-
-def _declare_places(pipeline: Pipeline) -> None:
-    """Have what the file names on S3 lie where its section `s3` says."""
-    store = pipeline.s3.store if pipeline.s3 != S3() else None
-    sources = [_place_of(item) for item in pipeline.inputs if not isinstance(item.source, Kafka)]
-    for place in (pipeline.root, *sources, *(pipeline.backfill.roots or ())):
-        if is_on_s3(place):
-            declare(place, store)
-
-
-def _place_of(item: Input) -> str:
-    """The folder that holds a stream's records; of another pipeline's output its tables, whose state is read too."""
-    source = item.source
-    return source.root if isinstance(source, OfPipeline) else above_globs(source.path)
-
-
-def _anchored(pipeline: Pipeline, base: Path) -> Pipeline:
-    def side(stream: Any) -> Any:
-        source = stream.source
-        if isinstance(source, Kafka):
-            return stream
-        if isinstance(source, OfPipeline):
-            place = {"lake": absolute(source.lake or pipeline.lake, base)}
-        else:
-            place = {"path": absolute(source.path, base)}
-        return stream.model_copy(update={"source": source.model_copy(update=place)})
-
-    roots = pipeline.backfill.roots
-    return pipeline.model_copy(
-        update={
-            "lake": absolute(pipeline.lake, base),
-            "backfill": Backfill(roots=None if roots is None else tuple(absolute(root, base) for root in roots)),
-            "primary": side(pipeline.primary),
-            "foreign": side(pipeline.foreign),
-        }
-    )
 
 
 def json_schema() -> str:

@@ -18,7 +18,7 @@ from clickjoin.model.field_path import parse_path
 from clickjoin.model.ids import TimeForm
 from clickjoin.model.places import is_on_s3
 
-IN_ID = ("embedded", "uuid7")
+IN_ID = ("embedded", "uuid7", "landed")
 
 
 def _path(value: str) -> str:
@@ -148,7 +148,9 @@ class Primary(Strict):
 
     source: AnySource
     event_id: Ids = Field(description="column of the id, or the columns that it is made of")
-    event_time: EventTime = Field(description="embedded | uuid7 | a column | {column, format, zone}")
+    event_time: EventTime = Field(
+        description="embedded | uuid7 | a column | {column, format, zone}; of registry.identity id: landed"
+    )
 
 
 class Foreign(Primary):

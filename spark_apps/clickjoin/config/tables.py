@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from clickjoin.config.types import Place, Strict
+from clickjoin.model.outputs import DEDUPLICATED
 
 Start = Annotated[
     Literal["earliest", "latest"] | Annotated[int, Field(ge=0)],
@@ -37,11 +38,15 @@ class Delta(_Table):
 class OfPipeline(_Table):
     """The output of another pipeline."""
 
-    kind: Literal["pipeline"] = Field(description="the output (`joined`) of another pipeline")
+    kind: Literal["pipeline"] = Field(description="the output of another pipeline")
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$", description="the other pipeline")
     lake: Place | None = Field(None, description="its lake; default: the one of this pipeline")
+    output: Literal["joined", "deduplicated"] = Field(
+        "joined", description="its output's table: deduplicated where it is of one stream"
+    )
     json_columns: tuple[str, ...] = Field(
-        ("primary", "foreign"), description="columns of JSON text, whose objects become part of the record"
+        default_factory=lambda said: ("record",) if said.get("output") == DEDUPLICATED else ("primary", "foreign"),
+        description="columns of JSON text, whose objects become part of the record; default: its whole records",
     )
 
     @property
@@ -52,4 +57,4 @@ class OfPipeline(_Table):
     @property
     def path(self) -> str:
         """Folder of its output."""
-        return f"{self.root}/joined"
+        return f"{self.root}/{self.output}"

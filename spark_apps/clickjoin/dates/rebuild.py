@@ -44,7 +44,10 @@ def records(engine: Engine, span: Span, width: int) -> DataFrame:
     Columns: event_id, event_time, bucket, shard, primary_id, primary_time, payload, source_partition, offset.
     """
     extent = span.extent(width)
-    output = part(engine.lake, "joined", extent).select(*EVENT_KEY, "bucket", "primary_id", "primary_time")
+    output = part(engine.lake, "joined", extent)
+    if engine.pipeline.stream:
+        output = output.selectExpr("*", "CAST(NULL AS STRING) primary_id", "CAST(NULL AS TIMESTAMP) primary_time")
+    output = output.select(*EVENT_KEY, "bucket", "primary_id", "primary_time")
     landed = first_of_key(part(engine.lake, "foreign", extent), "landed_at", "replica", "source_partition", "offset")
     kept = landed.select(*EVENT_KEY, "payload", "source_partition", "offset")
     return output.join(kept, list(EVENT_KEY), "left").withColumn("shard", F.lit(0))
@@ -97,7 +100,7 @@ def _update(ctx: Context, adapted: DataFrame, span: Span) -> None:
     # What an earlier adapter made and today's does not is no answer of today's adapter.
     own = ctx.lake.delta.table("joined").names
     stale = {name: F.lit(None) for name in known if name not in own and name not in makes}
-    columns: dict[str, Any] = {"primary_time": F.col("primary_time")} | makes | stale
+    columns: dict[str, Any] = {name: F.col(name) for name in ("primary_time",) if name in own} | makes | stale
     rows = adapted.select(*EVENT_KEY, "bucket", *[column.alias(name) for name, column in columns.items()])
     with named(rows) as view:
         ctx.lake.update_output(view, ctx.lake.terms("joined", span.extent(ctx.bucket_seconds), "t"), list(columns))

@@ -41,7 +41,10 @@ def select(lake: SparkReader, wanted: Wanted) -> Events:
 
 
 def named_by(lake: SparkReader, primaries: frozenset[Key]) -> frozenset[Key]:
-    """Foreign events that name one of these primary events; one whose time is not known, if it is not older."""
+    """Foreign events that name one of these primary events (there are none in a pipeline of one stream).
+
+    One whose primary event's time is not known, if it is not older.
+    """
     if not primaries:
         return frozenset()
     held = lake.spark.createDataFrame(as_arrow(primaries)).selectExpr("event_id AS p_id", "event_time AS p_time")

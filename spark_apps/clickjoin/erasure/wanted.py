@@ -13,6 +13,7 @@ from clickjoin.model.field_path import FieldPath, parse_path
 
 _FORM = "Write STREAM.PATH=VALUE, such as foreign.user_id=U17, primary.user.id=17 or joined.foreign.user_id=U17"
 _WHERE = ("primary", "foreign", "joined")
+_OF_ONE_STREAM = {"stream": "foreign", "deduplicated": "joined"}  # how a pipeline of one stream calls them
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def parse(where: Iterable[str], ids: str | None) -> Wanted:
 def _condition(text: str) -> Condition:
     place, equals, value = text.partition("=")
     stream, dot, path = place.strip().replace(" ", ".", 1).partition(".")
+    stream = _OF_ONE_STREAM.get(stream, stream)
     if not (equals and dot and value) or stream not in _WHERE:
         raise ConfigError(f"--where {place}{equals}…: is no condition", remedy=_FORM)
     steps = parse_path(path)

@@ -58,7 +58,7 @@ def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
     streams = [item.name for item in ctx.pipeline.inputs if ctx.plan.splits.get(item.name)]
     # After the plan was written: whoever forgets events later sees this batch as unsettled, and waits.
     with ctx.lake.delta.looked_at("forgotten", *streams):
-        ctx.forgotten = not_to_land(ctx.lake.delta)
+        ctx.forgotten = not_to_land(ctx.lake.delta, by_id=ctx.pipeline.by_id)
         newest = {stream: ctx.lake.delta.latest_txn_version(stream, ctx.plan.txn.app_id) for stream in streams}
     done = {stream: version >= ctx.plan.number for stream, version in newest.items()}
     lost = {s: () if done[s] else _lost(sources[s], ctx.plan.splits[s]) for s in streams}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clickjoin.batch_context import Context
-from clickjoin.config import Lookback
 from clickjoin.forgotten.known import is_any
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.extent import Extent, spanning
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
 
 def primary_extent(ctx: Context, own: Extent, named: Extent) -> Extent:
     """Where the primary events of some foreign events can lie: the times they name, or a range before their own."""
-    primary_time = ctx.pipeline.foreign.primary_time
-    if not isinstance(primary_time, Lookback):
+    lookback = ctx.pipeline.lookback
+    if lookback is None:
         return named
     if not own.rows or own.low is None or own.high is None:
         return Extent(0)
-    return spanning(own.rows, own.low - timedelta(seconds=primary_time.lookback), own.high, ctx.bucket_seconds)
+    return spanning(own.rows, own.low - timedelta(seconds=lookback), own.high, ctx.bucket_seconds)
 
 
 def look_up(
@@ -39,11 +38,11 @@ def look_up(
     A primary event that arrived twice counts once: the first that landed. `version`: of table `primary`; else as of
     now. `floor`: primary events from before it are left alone (registry.boundary).
     """
-    primary_time = ctx.pipeline.foreign.primary_time
+    if ctx.pipeline.stream:
+        return _none_needed(wanted)
+    lookback = ctx.pipeline.lookback
     if version is None:
-        keys = {"primary_id": "event_id"} | (
-            {} if isinstance(primary_time, Lookback) else {"primary_time": "event_time"}
-        )
+        keys = {"primary_id": "event_id"} | ({"primary_time": "event_time"} if lookback is None else {})
         held = ctx.lake.read_named(
             "primary", extent, wanted.select(*(F.col(name).alias(key) for name, key in keys.items()))
         )
@@ -51,13 +50,19 @@ def look_up(
         held = ctx.lake.read("primary", version).where(extent.sql())
     if floor is not None:
         held = held.where(F.col("event_time") >= F.lit(floor))
-    if not isinstance(primary_time, Lookback):
+    if lookback is None:
         named = F.expr("p_id = primary_id AND p_time = primary_time")
         return _found(wanted.join(_first(_renamed(held), ("p_id", "p_time")), named, "left"))
-    earliest = F.col("event_time") - F.expr(f"make_dt_interval(0, 0, 0, {primary_time.lookback})")
+    earliest = F.col("event_time") - F.expr(f"make_dt_interval(0, 0, 0, {lookback})")
     named = F.expr("p_id = primary_id") & F.col("p_time").between(earliest, F.col("event_time"))
     joined = wanted.join(_renamed(held), named, "left")
     return _found(_first(_forgotten_last(joined) if is_any(ctx.lake.delta) else joined))
+
+
+def _none_needed(wanted: DataFrame) -> DataFrame:
+    """The same of one stream: each event counts whose record is there."""
+    there = F.col("payload").isNotNull() & (F.col("payload") != F.lit(EMPTIED))
+    return wanted.withColumns({"found": there, "emptied": F.lit(False), "primary": F.lit(None).cast("string")})
 
 
 def _renamed(held: DataFrame) -> DataFrame:

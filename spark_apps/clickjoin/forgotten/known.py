@@ -95,8 +95,8 @@ def _listed(delta: DeltaReader) -> pa.Table:
         ) from error
 
 
-def not_to_land(delta: DeltaReader) -> dict[str, Forgotten]:
-    """What landing has to leave out, by stream; empty where nothing was ever forgotten."""
+def not_to_land(delta: DeltaReader, *, by_id: bool = False) -> dict[str, Forgotten]:
+    """What landing has to leave out, by stream; empty where nothing was ever forgotten. `by_id`: see Forgotten."""
     if not is_any(delta):
         return {}
     rows = _listed(delta)
@@ -106,7 +106,7 @@ def not_to_land(delta: DeltaReader) -> dict[str, Forgotten]:
         own, bad = (part.filter(pc.equal(part["stream"], name)) for part in (events, rows))
         digests = frozenset(bad["digest"].drop_null().to_pylist())
         keys = own.select(list(EVENT_KEY)).cast(Forgotten().keys.schema)
-        found[name] = Forgotten(keys, digests)
+        found[name] = Forgotten(keys, digests, by_id)
     return found
 
 

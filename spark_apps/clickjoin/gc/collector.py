@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from clickjoin.agreement.noted import note
-from clickjoin.config import Lookback
 from clickjoin.dispatcher import unsettled
 from clickjoin.gc.gc_plan import Facts, Horizon, horizon
 from clickjoin.gc.journal_retention import trim
@@ -83,9 +82,8 @@ def _oldest_waiting(pipeline: Pipeline, lake: SparkTables) -> tuple[datetime | N
         .collect()[0]
     )
     own, named = (moment(row[name]) if row[name] is not None else None for name in ("own", "named"))
-    primary_time = pipeline.foreign.primary_time
-    if own and isinstance(primary_time, Lookback):
-        named = own - timedelta(seconds=primary_time.lookback)
+    if own and pipeline.lookback is not None:
+        named = own - timedelta(seconds=pipeline.lookback)
     return own, named
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from clickjoin.dispatcher.unsettled import unsettled
 from clickjoin.lake import clock
 from clickjoin.lake.maintenance import Heap, heaps
-from clickjoin.lake.vacuum import Needed, clean_log, vacuum
+from clickjoin.lake.vacuum import Needed, clean_log, remove_filters, vacuum
 from clickjoin.model.ids import bucket_at
 from clickjoin.model.reporter import Reporter
-from clickjoin.schemas import ALL, Table
+from clickjoin.schemas import ALL, REGISTRY, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +70,8 @@ def clean(pipeline: Pipeline, delta: DeltaTables, report_line: Reporter) -> dict
         needed = needs(pipeline, name, plans, reading.sure)
         removed[name] = len(vacuum(delta, name, needed))
         clean_log(delta, name, reading.sure, needed)
+        if pipeline.by_id and name == REGISTRY.name:
+            remove_filters(delta.path(name))
         if removed[name]:
             report_line(f"{name}: {removed[name]} files removed")
     return removed

@@ -9,7 +9,7 @@ from clickjoin.dispatcher.peers import require_known
 from clickjoin.engine import Engine
 from clickjoin.jobs.opening import open_engine
 from clickjoin.jobs.summary import Summary
-from clickjoin.model.errors import SourceError
+from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.replica import joining_name
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
@@ -56,8 +56,10 @@ def retry(
 ) -> dict[str, Any]:
     """Try the pending events that are due, until none is or the lease is over.
 
-    Errors: ConfigError for a replica that has never joined, unless it `may_be_new`, as one that a scheduler starts.
+    Errors: ConfigError for a replica that has never joined, unless it `may_be_new`, as one that a scheduler starts; and
+    for a pipeline of one stream.
     """
+    _require_partners(pipeline)
     summary = Summary(report)
     engine = open_engine(spark, pipeline, replica, lake_exists=lake_exists)
     if not may_be_new:
@@ -72,12 +74,24 @@ def retry(
 
 
 def redrive(spark: SparkSession, pipeline: Pipeline, replica: str, report: Reporter) -> dict[str, Any]:
-    """Send all unjoinable events of this replica round again. Errors: ConfigError for one that has never joined."""
+    """Send all unjoinable events of this replica round again.
+
+    Errors: ConfigError for one that has never joined, and for a pipeline of one stream.
+    """
+    _require_partners(pipeline)
     engine = Engine(spark, pipeline, replica)
     require_known(engine.lake.delta, replica)
     sent = engine.redrive()
     report(f"{sent} events sent round again")
     return {"redriven": sent}
+
+
+def _require_partners(pipeline: Pipeline) -> None:
+    if pipeline.stream:
+        raise ConfigError(
+            f"pipeline {pipeline.pipeline} is of one stream, whose events wait for nothing: none is tried again",
+            remedy="Run `clickjoin run` or `drain`: what they read is published at once",
+        )
 
 
 def _seconds(pipeline: Pipeline, lease: float | None) -> float:

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from clickjoin.config import Lookback
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.joiner.port import MAX_DRIVER_ROWS, DataFiles, Outcome, Tally
 from clickjoin.kernel import adapter_output, data_skipping, join_task
@@ -27,6 +26,7 @@ from clickjoin.kernel.join_task import Files, Job, Part
 from clickjoin.model.errors import AdapterError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, moment
+from clickjoin.registry import by_id
 from clickjoin.schemas import FILTERED, FOREIGN, REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.failures import adapter_fault
@@ -62,6 +62,7 @@ class ArrowJoin:
         rows = ctx.lake.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(each, _RESULT).localCheckpoint(eager=False)
         done = _done(ctx, rows)
         tallies = _tallies(done)
+        ctx.counts["false_positives"] = sum(part["false_positives"] for part in done)
         files = DataFiles(_files(done), frozenset(claims["path"].to_pylist()))
         return Outcome(_unwritten(rows), tallies, _fits_driver(ctx, tallies), files, misfits=_misfits(done))
 
@@ -111,8 +112,7 @@ def _fits_driver(ctx: Context, tallies: dict[str, Tally]) -> bool:
 
 
 def _job(ctx: Context, work: JoinInput) -> Job:
-    primary_time = ctx.pipeline.foreign.primary_time
-    plan, lake = ctx.plan, ctx.lake
+    plan, lake, lookback = ctx.plan, ctx.lake, ctx.pipeline.lookback
     primaries = data_skipping.within(lake.delta.files("primary"), work.named)
     assert isinstance(ctx.adapter, ArrowAdapter)
     made = adapter_output.made_of(ctx.adapter.columns, misfits=ctx.adapter.reports_misfits)
@@ -126,9 +126,10 @@ def _job(ctx: Context, work: JoinInput) -> Job:
     return Job(
         plan.number, plan.replica, plan.token, {shard: _micros(at) for shard, at in ctx.boundary.items()},
         None if ctx.floor is None else _micros(ctx.floor),
-        round(primary_time.lookback * MICROS) if isinstance(primary_time, Lookback) else None,
+        None if lookback is None else round(lookback * MICROS),
         lake.delta.path("foreign"), arrow_schema(FOREIGN), _held(lake.delta.path("primary"), primaries),
-        targets, ctx.adapter, made,
+        targets, ctx.adapter, made, ctx.pipeline.stream is not None,
+        ctx.pipeline.by_id,
     )  # fmt: skip
 
 
@@ -153,12 +154,14 @@ class _Cell:
 
 def _cells(ctx: Context, own: Extent, claims: pa.Table) -> list[_Cell]:
     files = data_skipping.within(ctx.lake.delta.files("foreign"), own, ctx.plan.number)
-    claims = data_skipping.within(claims, own)
+    claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, own)
     found = []
     for bucket in sorted(set(files["partition.bucket"].to_pylist())):
         mine, theirs = (some.filter(pc.equal(some["partition.bucket"], bucket)) for some in (files, claims))
+        theirs = claims if ctx.pipeline.by_id else theirs
         for shards in _split(range(ctx.timeline.most), data_skipping.rows(mine)):
-            held = theirs.filter(data_skipping.in_shards(theirs, shards)) if shards else theirs
+            apart = shards and by_id.one_shard_each(ctx)
+            held = theirs.filter(data_skipping.in_shards(theirs, shards)) if apart else theirs
             found.append(_Cell(bucket, shards, data_skipping.rows(mine), tuple(data_skipping.paths(mine)), held))
     return found
 

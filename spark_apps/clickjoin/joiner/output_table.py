@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from clickjoin.config.output import RECORD
 from clickjoin.model.errors import ConfigError
-from clickjoin.schemas import JOINED
+from clickjoin.model.outputs import output_of
+from clickjoin.schemas import DEDUPLICATED, JOINED
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -16,16 +18,17 @@ if TYPE_CHECKING:
     from clickjoin.schemas import Table
 
 MAX_SKIPPING = 8  # columns of the adapter that statistics are kept of: each makes every entry of the log longer
-_RECORDS = ("foreign", "primary")
+_RECORDS = ("foreign", "primary", RECORD)
 _UNSKIPPABLE = ("BOOLEAN", "BINARY")  # Delta keeps no least and greatest value of these
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def output_table(pipeline: Pipeline) -> Table:
     """The output's table for a new lake."""
+    table = DEDUPLICATED if pipeline.stream else JOINED
     partitions = tuple(pipeline.output.partition)
     return replace(
-        JOINED, partitions=partitions, statistics=tuple(name for name in JOINED.statistics if name not in partitions)
+        table, partitions=partitions, statistics=tuple(name for name in table.statistics if name not in partitions)
     )
 
 
@@ -46,7 +49,8 @@ def require_as_made(delta: DeltaReader, pipeline: Pipeline, columns: Mapping[str
     made = delta.table(JOINED.name) if delta.exists(JOINED.name) else output_table(pipeline)
     if taken := sorted(name for name in columns if name.lower() in made.names):
         raise ConfigError(
-            f"column {', '.join(taken)} of the output is taken: `joined` has one of its own", remedy="Rename it"
+            f"column {', '.join(taken)} of the output is taken: `{output_of(delta.root)}` has one of its own",
+            remedy="Rename it",
         )
     wanted, there = tuple(pipeline.output.partition), made.partitions
     if wanted == there:

@@ -85,6 +85,7 @@ def _plain(ctx: Context, screened: DataFrame, work: JoinInput, floor: datetime |
     )
     looked = look_up(ctx, masked, work.named, floor=floor)
     looked = looked.withColumn("primary_id", F.col("wanted_id")).drop("wanted_id")
+    looked = looked.withColumn("found", F.col("found") & wanted)
     return (
         looked.withColumn("merged", F.col("found"))
         .withColumn("kept", F.lit(True))

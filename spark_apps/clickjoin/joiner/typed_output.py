@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from clickjoin.joiner import own_columns
 from clickjoin.kernel.typed_columns import derive
 from clickjoin.kernel.typed_columns.columns import default_of
 from clickjoin.model.errors import ConfigError
@@ -30,12 +31,24 @@ def with_types(pipeline: Pipeline, delta: DeltaReader) -> Pipeline:
 
     Errors: ConfigError where no record of the logs says which one a column has.
     """
+    pipeline = _with_own_columns(pipeline, delta)
     columns = pipeline.output.columns
     if all(column.type for column in columns.values()):
         return pipeline
     there = delta.columns(JOINED.name) if delta.exists(JOINED.name) else {}
     types = {name: _SQL.get(there[name], there[name].upper()) for name in columns if name in there}
     return _typed(pipeline, types | _derived(_typed(pipeline, types)))
+
+
+def _with_own_columns(pipeline: Pipeline, delta: DeltaReader) -> Pipeline:
+    """The pipeline with its records' own columns where they are the output's: those of the lake, or of its records."""
+    if not own_columns.are_wanted(pipeline):
+        return pipeline
+    columns = own_columns.of_lake(delta)
+    if not columns:
+        texts = sampled(pipeline, {item.name for item in pipeline.inputs}).get("foreign", ())
+        columns = own_columns.of_records(texts, pipeline)
+    return pipeline.model_copy(update={"output": pipeline.output.model_copy(update={"columns": columns})})
 
 
 def _typed(pipeline: Pipeline, types: Mapping[str, str]) -> Pipeline:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, scalar
+from clickjoin.kernel.arrays import bool_array, scalar, to_numpy
 from clickjoin.kernel.event_key import found_among
 from clickjoin.kernel.parquet_scan import KEYS
 
@@ -23,10 +23,14 @@ _NONE = KEYS.empty_table()
 
 
 class Forgotten(NamedTuple):
-    """What was forgotten of a stream. `keys`: event_id and event_time; `digests` (see `digest`) of bad records."""
+    """What was forgotten of a stream. `keys`: event_id and event_time; `digests` (see `digest`) of bad records.
+
+    `by_id`: an id alone names an event, whatever its time.
+    """
 
     keys: pa.Table = _NONE
     digests: frozenset[str] = frozenset()
+    by_id: bool = False
 
 
 NOTHING = Forgotten()
@@ -41,7 +45,10 @@ def without_records(good: pa.Table, known: Forgotten, *, foreign: bool) -> pa.Ta
     """Good records, those that were forgotten without what they held. Columns in: those of RECORDS_DDL."""
     if not known.keys.num_rows:
         return good
-    gone = found_among(good, known.keys)
+    if known.by_id:
+        gone = to_numpy(pc.is_in(good["event_id"], value_set=pc.unique(known.keys["event_id"])))
+    else:
+        gone = found_among(good, known.keys)
     rows = _with(good, "payload", gone, EMPTIED)
     return _with(rows, "primary_id", gone, NO_ID) if foreign else rows
 

@@ -27,7 +27,8 @@ from clickjoin.kernel.arrays import (
 )
 from clickjoin.kernel.data_file import Target, side_by_side, write
 from clickjoin.kernel.event_key import dates_of, first_of, found_among, lie_before, micros
-from clickjoin.kernel.lookup import Files, look_up
+from clickjoin.kernel.id_lookup import ids_among
+from clickjoin.kernel.lookup import Files, look_up, none_needed
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch
 from clickjoin.kernel.short_files import fetch
 
@@ -51,7 +52,8 @@ class Job(NamedTuple):
 
     `boundary`: oldest time that the registry answers for, by shard; `floor`: no primary event from before it counts;
     `lookback`: how long before its event a primary event can lie, where its time is not known; `targets`: registry,
-    joined and filtered; `made`: what the adapter gives.
+    joined and filtered; `made`: what the adapter gives; `alone`: one stream, whose events need no primary event;
+    `by_id`: an id names one event, whatever its time.
     """
 
     batch: int
@@ -66,6 +68,8 @@ class Job(NamedTuple):
     targets: dict[str, Target]
     adapter: ArrowAdapter
     made: pa.Schema
+    alone: bool = False
+    by_id: bool = False
 
 
 def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
@@ -76,19 +80,28 @@ def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
     own = [(job.foreign, file) for _, files in part.foreign for file in files]
     fetch([*own, *((held.root, file) for held in (job.primary, part.claims) for file in held.paths)])
     rows = _own(job, part)
-    taken = found_among(rows, part.claims.rows(rows["event_id"], TimeRanges(np.unique(micros(rows))), KEYS))
+    taken, false_positives = _taken(job, part, rows)
     expired = ~taken & lie_before(rows, job.boundary)
     new = rows.filter(bool_array(~taken & ~expired))
-    at, found = look_up(new, job.primary, job.lookback, job.floor)
+    at, found = none_needed(new) if job.alone else look_up(new, job.primary, job.lookback, job.floor)
     waits = np.ones(new.num_rows, np.bool_)
     waits[at] = False
     left = {"pending": new.filter(bool_array(waits)), "expired": rows.filter(bool_array(expired))}
     done: dict[str, Any] = {"tallies": {"repeat": _tally(rows.filter(bool_array(taken)))}, "files": {}}
+    done["false_positives"] = false_positives
     done["tallies"] |= {status: _tally(held) for status, held in left.items()}
     if len(at):
         _settle(job, new.take(int64_array(at)), found, done)
     named = [held.append_column("status", pa.repeat(scalar(name), held.num_rows)) for name, held in left.items()]
     return done, pa.concat_tables(named)
+
+
+def _taken(job: Job, part: Part, rows: pa.Table) -> tuple[np.ndarray[Any, Any], int]:
+    """Which events are claimed; and how many a filter of claims named that are not."""
+    if job.by_id:
+        found = ids_among(part.claims.root, part.claims.paths, pc.unique(rows["event_id"]))
+        return to_numpy(pc.is_in(rows["event_id"], value_set=found.ids)), found.false_positives
+    return found_among(rows, part.claims.rows(rows["event_id"], TimeRanges(np.unique(micros(rows))), KEYS)), 0
 
 
 def _settle(job: Job, joined: pa.Table, found: pa.Table, done: dict[str, Any]) -> None:

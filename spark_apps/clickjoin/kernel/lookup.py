@@ -75,6 +75,12 @@ def look_up(
     return rows, some.take(int64_array(first)).drop_columns("row")
 
 
+def none_needed(new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """The same of one stream: each of its events counts, and has no primary event: key and payload are null."""
+    none = {field.name: pa.nulls(new.num_rows, field.type) for field in _BARE}
+    return np.arange(new.num_rows), pa.table(none, schema=_BARE)
+
+
 def _primaries(primary: Files, ids: pa.ChunkedArray, when: TimeRanges, *, exact: bool) -> pa.Table:
     """Primary events with these ids; where their time is known, the first of each that landed."""
     if not exact:

@@ -26,9 +26,10 @@ from clickjoin.lake.store_options import store_options
 from clickjoin.lake.table_format import column_types, format_of, is_table, require_fit
 from clickjoin.lake.txn_log import TxnLog
 from clickjoin.model.errors import LakeError, TableMissing
+from clickjoin.model.outputs import JOINED, folder_of, output_of
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.seen_commits import SeenCommits, Shown
-from clickjoin.schemas import BY_NAME, Table
+from clickjoin.schemas import BY_NAME, DEDUPLICATED, Table
 
 
 class DeltaReader:
@@ -53,7 +54,7 @@ class DeltaReader:
 
     def path(self, name: str) -> str:
         """Where a table lies."""
-        return f"{self._root}/{name}"
+        return folder_of(self._root, name)
 
     def exists(self, name: str) -> bool:
         """Whether the table has been created."""
@@ -163,10 +164,11 @@ class DeltaReader:
 
     def table(self, name: str) -> Table:
         """A table's own columns, its partitions and statistics, as this lake was made; looked up once."""
-        if not BY_NAME[name].later:
-            return BY_NAME[name]
+        own = DEDUPLICATED if name == JOINED and output_of(self._root) == DEDUPLICATED.name else BY_NAME[name]
+        if not own.later:
+            return own
         if name not in self._made:
-            self._made[name] = as_made(BY_NAME[name], self._open.get(name) or self.open(name))
+            self._made[name] = as_made(own, self._open.get(name) or self.open(name))
         return self._made[name]
 
     def version(self, name: str) -> int:

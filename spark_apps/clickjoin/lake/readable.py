@@ -16,6 +16,7 @@ from deltalake.exceptions import DeltaError
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.model.errors import ClickjoinError, LakeError, TableMissing
+from clickjoin.model.outputs import folder_of
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.store_faults import store_fault
 
@@ -65,7 +66,7 @@ def missing(root: str, name: str) -> LakeError:
         new = "If the pipeline is new, switch on its join; if not, mount the lake where Airflow's API server runs"
         return LakeError(f"{root}: holds no tables yet", remedy=new)
     return LakeError(
-        f"{root}/{name}: the table is missing",
+        f"{folder_of(root, name)}: the table is missing",
         remedy="If it is new in this version, `clickjoin init` makes it; else restore it (docs/registry.md)",
     )
 
@@ -80,7 +81,7 @@ def gist(text: str) -> str:
 
 
 def _translated(root: str, name: str, text: str) -> LakeError:
-    place = f"{root}/{name}"
+    place = folder_of(root, name)
     if is_on_s3(root) and (fault := store_fault(text)):
         return LakeError(f"{place}: {fault.why}", remedy=fault.remedy)
     if any(mark in text for mark in _REFUSED):
@@ -91,7 +92,7 @@ def _translated(root: str, name: str, text: str) -> LakeError:
     if any(mark in text for mark in _FULL):
         return LakeError(f"{place}: the disk is full", remedy="Make room there, then run the same command again")
     if any(mark in text for mark in _GONE):
-        if not is_on_s3(root) and not Path(root, name).is_dir():
+        if not is_on_s3(root) and not Path(place).is_dir():
             return missing(root, name)
         return LakeError(
             f"{place}: a file that its log names is gone ({text})",

@@ -26,6 +26,7 @@ from clickjoin.lake.readable import readable
 from clickjoin.lake.snapshot_files import LOG, look
 from clickjoin.lake.store_options import store_options
 from clickjoin.model.ids import MICROS
+from clickjoin.model.outputs import folder_of
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_tables import DeltaTables
@@ -42,13 +43,14 @@ def continue_after(root: str, name: str, newest: int, at: int) -> int:
     `at`: microseconds since 1970, when. The versions up to the restored one stay as they are, for plans that name them.
     """
     with readable(root, name):
-        table = DeltaTable(f"{root}/{name}", storage_options=store_options(root))
+        table = DeltaTable(folder_of(root, name), storage_options=store_options(root))
         table.create_checkpoint()
-    log, held = location(f"{root}/{name}/{LOG}"), int(table.version())
+    folder = f"{folder_of(root, name)}/{LOG}"
+    log, held = location(folder), int(table.version())
     last = max(newest, held) + 2
     info = {"timestamp": at // 1000, "operation": "RESTORE", "operationParameters": {"version": str(held)}}
     feature = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [_FEATURE], "writerFeatures": [_FEATURE]}
-    _fill(log, f"{root}/{name}/{LOG}", range(held + 1, last), _lines({"commitInfo": info}, {"protocol": feature}))
+    _fill(log, folder, range(held + 1, last), _lines({"commitInfo": info}, {"protocol": feature}))
     checkpoint = f"{last:020}.checkpoint.parquet"
     log.move(f"{held:020}.checkpoint.parquet", checkpoint)
     log.write(f"{last:020}.json", _lines({"commitInfo": info}))

@@ -19,6 +19,7 @@ from clickjoin.lake.restored import mark
 from clickjoin.lake.store_options import store_options
 from clickjoin.lake.table_format import require_whole_files
 from clickjoin.model.errors import LakeError
+from clickjoin.model.outputs import folder_of
 
 LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -43,12 +44,12 @@ def look(root: str, name: str) -> Look | None:
 
 def identity(root: str, name: str) -> str:
     """What tells a table's log from another one that was put in its place. Errors: OSError where it cannot be seen."""
-    folder = local_folder(f"{root}/{name}/{LOG}")
+    folder = local_folder(f"{folder_of(root, name)}/{LOG}")
     return mark(root) if folder is None else str(folder.stat().st_ino)
 
 
 def _names(root: str, name: str) -> list[str]:
-    files, folder = filesystem(f"{root}/{name}/{LOG}")
+    files, folder = filesystem(f"{folder_of(root, name)}/{LOG}")
     if not isinstance(files, pafs.LocalFileSystem):
         return [info.base_name for info in files.get_file_info(pafs.FileSelector(folder))]
     with os.scandir(folder) as entries:
@@ -71,13 +72,13 @@ class PinnedTables(ReadableTables):
 
 def _at(root: str, name: str, version: int) -> DeltaTable:
     with readable(root, name):
-        return DeltaTable(f"{root}/{name}", version=version, storage_options=store_options(root))
+        return DeltaTable(folder_of(root, name), version=version, storage_options=store_options(root))
 
 
 def data_files(root: str, name: str, version: int) -> dict[str, int]:
     """Data files of a table at a version: bytes by path below the table. Errors: LakeError, also for vectors."""
     table = _at(root, name, version)
-    require_whole_files(table, f"{root}/{name}")
+    require_whole_files(table, folder_of(root, name))
     actions = pa.table(table.get_add_actions(flatten=True))
     if not actions.num_rows:
         return {}
@@ -100,7 +101,8 @@ def log_files(root: str, name: str, versions: Iterable[int]) -> list[str]:
     commits = {int(found[1]): found[0] for found in map(_COMMIT.fullmatch, names) if found}
     if first not in whole and 0 not in commits:
         raise LakeError(
-            f"{root}/{name}: its log does not reach back to version {low}", remedy="Run `clickjoin verify --repair`"
+            f"{folder_of(root, name)}: its log does not reach back to version {low}",
+            remedy="Run `clickjoin verify --repair`",
         )
     checkpoints = [file for version, files in whole.items() if first <= version <= high for file in files]
     return sorted([*checkpoints, *(file for version, file in commits.items() if first <= version <= high)])
@@ -114,10 +116,11 @@ def _parts(files: list[str]) -> int:
 def require_version(root: str, name: str, version: int, files: int) -> None:
     """Check that the newest version of a table is this one, and names so many files. Errors: LakeError."""
     with readable(root, name):
-        table = DeltaTable(f"{root}/{name}", storage_options=store_options(root))
+        table = DeltaTable(folder_of(root, name), storage_options=store_options(root))
     found = pa.table(table.get_add_actions(flatten=True)).num_rows
     if (int(table.version()), found) != (version, files):
         raise LakeError(
-            f"{root}/{name}: is at version {table.version()} with {found} files, not at {version} with {files}",
+            f"{folder_of(root, name)}: is at version {table.version()} with {found} files, not at {version} with "
+            f"{files}",
             remedy="Take another backup, or restore another one",
         )

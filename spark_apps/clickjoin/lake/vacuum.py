@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from clickjoin.kernel.id_filter import FOLDER, place_of
 from clickjoin.lake.location import LOG, Stored, location
 from clickjoin.lake.store_options import store_options
 
@@ -61,6 +62,15 @@ def vacuum(delta: DeltaReader, name: str, needed: Needed, *, dry_run: bool = Fal
     going = [path for path in old if path not in valid]
     if not dry_run:
         location(root).remove(going)
+    return going
+
+
+def remove_filters(root: str) -> list[str]:
+    """Remove filters of the registry's data files that have gone; returns their paths. One too many is made again."""
+    place = location(root)
+    there = {place_of(_name(file)) for file in place.listed()}
+    going = [file.path for file in place.listed(FOLDER) if file.path not in there]
+    place.remove(going)
     return going
 
 

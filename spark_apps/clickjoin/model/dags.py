@@ -6,3 +6,4 @@ from typing import Literal, get_args
 
 Dag = Literal["join", "retry", "redrive", "verify", "gc", "reshard", "close_day", "backfill", "reclose_changed"]
 DAGS: tuple[str, ...] = get_args(Dag)
+PARTNERS = ("retry", "redrive")  # of events that wait for a partner: a pipeline of one stream has none

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.dispatcher.journal import sequences
@@ -47,13 +48,16 @@ class Measurer:
         """All figures of a date; a pass for each table and stream, and one over all ids."""
         span, delta = Day(day).span, self._lake.delta
         reading, accounts = self._accounts(span)
+        alone = self._pipeline.stream is not None
         rows = self._rows(reading, span)
         columns = delta.columns("joined")
         # What an earlier adapter made and today's does not is null, as it should be.
         today = adapter_of(with_types(self._pipeline, delta)).columns
         more = [name for name in columns if name not in delta.table("joined").names and name in today]
         tables = {
-            name: self._timed(name, profile_queries.table, rows[name], name, more if name == "joined" else ())
+            name: self._timed(
+                name, partial(profile_queries.table, alone=alone), rows[name], name, more if name == "joined" else ()
+            )
             for name in rows
         }
         replicas = sorted({replica for replica, _ in sequences(delta)})
@@ -74,6 +78,7 @@ class Measurer:
             quarantine=batch_counts.quarantined(delta, {key for name in STREAMS for key in tables[name]["batches"]}),
             misfits=batch_counts.misfits(delta, tables["joined"]["tokens"]),
             typed=tuple(self._pipeline.output.columns),
+            alone=alone,
             collected=frozenset(name for name in STREAMS if self._collected(name, span)),
         )
         return Measured(figures, rows, reading)

@@ -18,7 +18,8 @@ class Figures:
     `quarantine`: quarantined records, and all records, of the batches that landed the date, None where that is unknown;
     `misfits`: values that did not fit by typed column, and rows, of the batches that published the date, None likewise;
     `end`: the last moment that events of the date may have (seconds since 1970), or now; `collected`: streams of which
-    rows of the date may have been collected, so that their figures say nothing; `typed`: columns of output.columns.
+    rows of the date may have been collected, so that their figures say nothing; `typed`: columns of output.columns;
+    `alone`: the pipeline is of one stream.
     """
 
     day: date
@@ -32,3 +33,4 @@ class Figures:
     misfits: tuple[Mapping[str, int], int] | None = None
     collected: frozenset[str] = frozenset()
     typed: tuple[str, ...] = ()
+    alone: bool = False

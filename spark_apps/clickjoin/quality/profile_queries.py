@@ -38,16 +38,17 @@ PLACES = {
 }
 
 
-def table(rows: DataFrame, name: str, more: Sequence[str] = ()) -> dict[str, Any]:
+def table(rows: DataFrame, name: str, more: Sequence[str] = (), *, alone: bool = False) -> dict[str, Any]:
     """Figures of one table from one pass: rows, nulls by column (`null:x`), first and last event (microseconds).
 
     Of `joined` also the `tokens` of its batches and the delay in seconds from event to output (`delay_p50` and so on),
     of `registry` rows with an outcome that there is not, of a stream the `batches` that landed it (replica, number).
-    `more`: further columns whose nulls are counted.
+    `more`: further columns whose nulls are counted; `alone`: of one stream, whose events name no primary one.
     """
     wanted = {"rows": F.count(F.lit(1)), "low": F.expr("min(unix_micros(event_time))")}
     wanted["high"] = F.expr("max(unix_micros(event_time))")
-    for column in dict.fromkeys((*REQUIRED[name], *more)):
+    required = [column for column in REQUIRED[name] if not (alone and column.startswith("primary_"))]
+    for column in dict.fromkeys((*required, *more)):
         wanted[f"null:{column}"] = F.count_if(F.col(f"`{column}`").isNull())
     if name == "joined":
         delay = F.expr("(unix_micros(published_at) - unix_micros(event_time)) / 1e6")

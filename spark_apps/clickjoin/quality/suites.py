@@ -23,7 +23,7 @@ def checks(quality: Quality, figures: Figures, history: History) -> list[Check]:
     """Every check of a date that is not disabled, at its level."""
     made = [
         *_joined(quality, figures, history),
-        *_stream("primary", quality, figures, history),
+        *(() if figures.alone else _stream("primary", quality, figures, history)),
         *_stream("foreign", quality, figures, history),
         *_foreign(quality, figures),
         *_registry(figures),
@@ -37,7 +37,7 @@ def none(suite: str, name: str, asks: str, count: float, look: str, column: str 
 
 
 def _not_null(suite: str, figures: Figures) -> Iterator[Check]:
-    for column in REQUIRED[suite]:
+    for column in (name for name in REQUIRED[suite] if f"null:{name}" in figures.tables[suite]):
         found = figures.tables[suite][f"null:{column}"]
         asks = f"rows whose {column} is null"
         look = f"somebody else wrote to `{suite}`, for clickjoin never leaves {column} empty: look at its history"

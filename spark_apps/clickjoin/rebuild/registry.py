@@ -126,7 +126,11 @@ def _claims(pipeline: Pipeline, lake: SparkTables, timeline: Timeline, since: da
     whole = parts[0].unionAll(parts[1]).unionAll(parts[2])
     if is_any(lake.delta):
         whole = whole.unionAll(_forgotten(pipeline, lake, since))
-    return first_of_key(whole, "rank", "token").withColumn("shard", F.expr(timeline.sql())).select(*REGISTRY.names)
+    if pipeline.by_id:  # after its claim was collected an id may have been published again
+        unique = first_of_key(whole, F.desc("event_time"), "rank", "token", key=("event_id",))
+    else:
+        unique = first_of_key(whole, "rank", "token")
+    return unique.withColumn("shard", F.expr(timeline.sql())).select(*REGISTRY.names)
 
 
 def _forgotten(pipeline: Pipeline, lake: SparkTables, since: datetime | None) -> DataFrame:

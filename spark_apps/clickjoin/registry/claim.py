@@ -12,7 +12,8 @@ from clickjoin.lake import small_append
 from clickjoin.lake.committer import Unwritable
 from clickjoin.model.boundary import expired_sql
 from clickjoin.model.extent import Extent
-from clickjoin.registry import commit
+from clickjoin.model.ids import EVENT_KEY
+from clickjoin.registry import by_id, commit
 from clickjoin.schemas import REGISTRY
 from clickjoin.spark.rows import first_of_key
 from clickjoin.spark.views import named
@@ -28,14 +29,22 @@ def screen(ctx: Context, events: DataFrame, own: Extent) -> DataFrame:
 
     standing: new | mine (claimed by this very batch, before a crash) | repeat (claimed by another) | expired.
     """
-    unique = first_of_key(events, "source_partition", "offset")
-    claims = ctx.lake.read_named("registry", own, events.select("event_id", "event_time")).select(
+    key = ("event_id",) if ctx.pipeline.by_id else EVENT_KEY
+    unique = first_of_key(events, "source_partition", "offset", key=key)
+    if ctx.pipeline.by_id:
+        claims = by_id.claims_of(ctx, unique)
+    else:
+        claims = ctx.lake.read_named("registry", own, events.select("event_id", "event_time"))
+    claims = claims.select(
         F.col("event_id").alias("c_id"),
         F.col("event_time").alias("c_time"),
         F.col("token").alias("c_token"),
         F.col("outcome").alias("claimed"),
     )
-    seen = unique.join(claims, (F.col("c_id") == F.col("event_id")) & (F.col("c_time") == F.col("event_time")), "left")
+    same = F.col("c_id") == F.col("event_id")
+    if not ctx.pipeline.by_id:
+        same &= F.col("c_time") == F.col("event_time")
+    seen = unique.join(claims, same, "left")
     standing = (
         F.when(F.col("c_token") == ctx.plan.token, "mine")
         .when(F.col("c_token").isNotNull(), "repeat")
@@ -60,7 +69,7 @@ def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int],
         return ctx.lake.commit_txn_only("registry", ctx.plan.txn)
     rows = candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names)
     try:
-        inserted = _here(ctx, rows) if little else _merged(ctx, rows, extent, shards)
+        inserted = _here(ctx, rows, shards) if little else _merged(ctx, rows, extent, shards)
     except (commit.TooMany, Unwritable):
         inserted = _merged(ctx, rows, extent, shards)
     # Whatever was committed: without a commit of this number a late copy of the batch could still claim.
@@ -73,17 +82,24 @@ def claim_written(ctx: Context, files: Sequence[DataFile], seen: Set[str], exten
     if not files:
         return ctx.lake.commit_txn_only("registry", ctx.plan.txn)
     try:
-        inserted = commit.commit_claim_files(ctx.lake, files, seen, ctx.plan.txn)
+        inserted = commit.commit_claim_files(ctx.lake, files, seen, ctx.plan.txn, by_id=ctx.pipeline.by_id)
     except (commit.Taken, Unwritable):  # a MERGE finds out which of them are free
         inserted = _merged(ctx, ctx.lake.written("registry", files), extent, shards)
     ctx.lake.commit_txn_only("registry", ctx.plan.txn)
     return inserted == extent.rows
 
 
-def _here(ctx: Context, rows: DataFrame) -> int | None:
-    return commit.commit_claim_rows(ctx.lake, small_append.collected(ctx.lake.delta, "registry", rows), ctx.plan.txn)
+def _here(ctx: Context, rows: DataFrame, shards: set[int]) -> int | None:
+    few = small_append.collected(ctx.lake.delta, "registry", rows)
+    if ctx.pipeline.by_id:
+        return commit.commit_ids(ctx.lake, few, by_id.shards_of(ctx, shards), ctx.plan.txn)
+    return commit.commit_claim_rows(ctx.lake, few, ctx.plan.txn)
 
 
 def _merged(ctx: Context, rows: DataFrame, extent: Extent, shards: set[int]) -> int | None:
     with named(rows) as view:
-        return ctx.lake.merge_insert_only(view, extent.sql("t", shards), ctx.plan.txn)
+        if not ctx.pipeline.by_id:
+            return ctx.lake.merge_insert_only(view, extent.sql("t", shards), ctx.plan.txn)
+        known = by_id.shards_of(ctx, shards)
+        where = "TRUE" if known is None else f"t.shard IN ({', '.join(map(str, sorted(known)))}) AND t.shard = s.shard"
+        return ctx.lake.merge_insert_only(view, where, ctx.plan.txn, by_id=True)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel import data_skipping
 from clickjoin.kernel.arrays import to_numpy
+from clickjoin.kernel.id_lookup import ids_among
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, read_columns, scan_by_key
 from clickjoin.model.errors import CommitRefused
 from clickjoin.schemas import REGISTRY
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from clickjoin.kernel.data_file import DataFile
     from clickjoin.lake.delta_tables import DeltaTables
     from clickjoin.lake.spark_tables import SparkTables
+    from clickjoin.lake.table_version import TableVersion
     from clickjoin.model.txn import Txn
 
 _KEY = KEYS.names
@@ -55,21 +57,46 @@ def _insert(delta: DeltaTables, rows: pa.Table, txn: Txn) -> int | None:
         raise TooMany(f"{files.num_rows} files")
     taken = claims_of(delta.path(REGISTRY.name), data_skipping.paths(files), rows)
     new = rows.join(taken, _KEY, join_type="left anti") if taken.num_rows else rows
-    if new.num_rows and not newest.commit_next(delta.write(REGISTRY.name, new.select(rows.column_names)), txn):
+    return _commit_new(delta, newest, new.select(rows.column_names), txn)
+
+
+def _commit_new(delta: DeltaTables, newest: TableVersion, new: pa.Table, txn: Txn) -> int:
+    if new.num_rows and not newest.commit_next(delta.write(REGISTRY.name, new), txn):
         raise CommitRefused(f"{delta.path(REGISTRY.name)}: another commit came first")
     return int(new.num_rows)
 
 
-def commit_claim_files(lake: SparkTables, files: Sequence[DataFile], seen: Set[str], txn: Txn) -> int | None:
+def commit_ids(lake: SparkTables, rows: pa.Table, shards: Set[int] | None, txn: Txn) -> int | None:
+    """The same where an id is one event's, whatever its time. `shards`: those that its claim can lie in; None: any."""
+
+    def insert() -> int | None:
+        newest = lake.delta.known(REGISTRY.name)
+        if newest.holds(txn):
+            return None
+        files = newest.files()
+        if shards is not None and files.num_rows:
+            files = files.filter(data_skipping.in_shards(files, shards))
+        if files.num_rows > _MAX_FILES or data_skipping.rows(files) > _MAX_CLAIMS:
+            raise TooMany(f"{files.num_rows} files")
+        root, ids = lake.delta.path(REGISTRY.name), pc.unique(rows["event_id"])
+        taken = ids_among(root, data_skipping.paths(files), ids, _READERS).ids
+        return _commit_new(lake.delta, newest, rows.filter(pc.invert(pc.is_in(rows["event_id"], value_set=taken))), txn)
+
+    return lake.rerun(REGISTRY.name, insert, by_spark=False)
+
+
+def commit_claim_files(
+    lake: SparkTables, files: Sequence[DataFile], seen: Set[str], txn: Txn, *, by_id: bool = False
+) -> int | None:
     """Add claims that tasks have written to the registry; returns as SparkTables.merge_insert_only does.
 
     `seen`: the registry's files that they have been checked against; files committed since are read here.
     Errors: Taken where one of the ids has been claimed meanwhile; then nothing is added.
     """
-    return lake.rerun(REGISTRY.name, lambda: _add(lake.delta, files, seen, txn), by_spark=False)
+    return lake.rerun(REGISTRY.name, lambda: _add(lake.delta, files, seen, txn, by_id=by_id), by_spark=False)
 
 
-def _add(delta: DeltaTables, files: Sequence[DataFile], seen: Set[str], txn: Txn) -> int | None:
+def _add(delta: DeltaTables, files: Sequence[DataFile], seen: Set[str], txn: Txn, *, by_id: bool = False) -> int | None:
     newest = delta.known(REGISTRY.name)
     if newest.holds(txn):
         return None
@@ -81,7 +108,10 @@ def _add(delta: DeltaTables, files: Sequence[DataFile], seen: Set[str], txn: Txn
             since[bucket, str(shard)].append(path)
     root = delta.path(REGISTRY.name)
     for file in files:
-        _require_free(root, file, since.get((file.values["bucket"], file.values["shard"]), []))
+        if by_id:
+            _require_free_ids(root, file, [path for others in since.values() for path in others])
+        else:
+            _require_free(root, file, since.get((file.values["bucket"], file.values["shard"]), []))
     if not newest.commit_next(files, txn):
         raise CommitRefused(f"{root}: another commit came first")
     return sum(file.rows for file in files)
@@ -93,6 +123,12 @@ def _require_free(root: str, file: DataFile, others: list[str]) -> None:
     mine = read_columns(root, [file.path], KEYS)
     taken = claims_of(root, others, mine)
     if taken.num_rows and mine.join(taken, _KEY, join_type="left semi").num_rows:
+        raise Taken(file.path)
+
+
+def _require_free_ids(root: str, file: DataFile, others: list[str]) -> None:
+    mine = pc.unique(read_columns(root, [file.path], KEYS)["event_id"]) if others else ()
+    if others and len(ids_among(root, others, mine, _READERS).ids):
         raise Taken(file.path)
 
 

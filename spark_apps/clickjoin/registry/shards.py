@@ -86,7 +86,7 @@ def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
     # A new entry of the timeline must lie beyond all claims, and how far those reach is for this limit to say.
     return {
         "bucket_seconds": int(pipeline.registry.bucket),
-        "event_time": str(pipeline.foreign.event_time),
+        "event_time": str(pipeline.claimed.event_time),
         "event_id": _columns(pipeline),
         "max_skew": pipeline.limits.max_skew,
     }
@@ -94,7 +94,7 @@ def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
 
 def _columns(pipeline: Pipeline) -> str:
     """What an id is made of; the names of CSV that no header gives are part of that."""
-    ids, columns = pipeline.foreign.event_id, getattr(pipeline.foreign.source, "columns", None)
+    ids, columns = pipeline.claimed.event_id, getattr(pipeline.claimed.source, "columns", None)
     return ", ".join(map(_plain, ids)) + (f" of {', '.join(map(_plain, columns))}" if columns else "")
 
 

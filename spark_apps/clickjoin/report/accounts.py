@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from clickjoin.lake.maintenance import newest
 from clickjoin.model.extent import timestamp
-from clickjoin.model.ids import EVENT_KEY
+from clickjoin.model.ids import EPOCH, EVENT_KEY
+from clickjoin.registry.boundary import load_boundary
 from clickjoin.retry.pending import waiting
 
 if TYPE_CHECKING:
@@ -67,8 +68,11 @@ def kept_since(pipeline: Pipeline, lake: SparkReader, now: datetime) -> datetime
     return min(now, newest(lake.delta, "registry") or now) - timedelta(seconds=pipeline.kept("foreign")) + ahead
 
 
-def account(lake: SparkReader, replicas: list[str], since: datetime) -> Accounts:
-    """Count everything, id by id, in two jobs. Reads ids only. `since`: see kept_since."""
+def account(lake: SparkReader, replicas: list[str], since: datetime, *, by_id: bool = False) -> Accounts:
+    """Count everything, id by id, in two jobs. Reads ids only. `since`: see kept_since.
+
+    `by_id`: an id alone names an event, whatever its time; once its claim was collected, it may be there again.
+    """
     quarantined = {
         row["stream"]: row["n"]
         for row in lake.read("quarantine")
@@ -86,7 +90,7 @@ def account(lake: SparkReader, replicas: list[str], since: datetime) -> Accounts
     )
     kept = f"event_time >= {timestamp(since)}"
     row = (
-        _events(lake, replicas)
+        _events(lake, replicas, by_id)
         .agg(
             F.count_if("landed").alias("accepted"),
             F.sum("records").alias("records"),
@@ -115,7 +119,7 @@ def account(lake: SparkReader, replicas: list[str], since: datetime) -> Accounts
     )
 
 
-def _events(lake: SparkReader, replicas: list[str]) -> DataFrame:
+def _events(lake: SparkReader, replicas: list[str], by_id: bool) -> DataFrame:
     """One row an id: its time, landed, records, outputs (in joined), outcome (the first of OUTCOMES that holds)."""
     parts = [lake.read("foreign").select(*EVENT_KEY, F.lit("foreign").alias("place"))]
     parts += [
@@ -126,9 +130,13 @@ def _events(lake: SparkReader, replicas: list[str]) -> DataFrame:
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionAll(part)
-    ids = whole.groupBy(*EVENT_KEY).agg(
+    oldest = max(load_boundary(lake.delta).values(), default=EPOCH)
+    again = f"place = 'joined' AND event_time >= {timestamp(oldest)}" if by_id else "place = 'joined'"
+    key, named = (["event_id"], [F.max("event_time").alias("event_time")]) if by_id else (list(EVENT_KEY), [])
+    ids = whole.groupBy(*key).agg(
+        *named,
         F.count_if(F.expr("place = 'foreign'")).alias("records"),
-        F.count_if(F.expr("place = 'joined'")).alias("outputs"),
+        F.count_if(F.expr(again)).alias("outputs"),
         *[F.bool_or(F.expr(f"place = '{name}'")).alias(name) for name in OUTCOMES],
     )
     outcome = F.coalesce(*[F.when(F.col(name), F.lit(name)) for name in OUTCOMES])

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, uuid7_micros
+from clickjoin.model.outputs import JOINED, output_of
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -31,6 +32,8 @@ def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, 
     history = history or _quarantined(pipeline, delta, event_id)
     tables = {step["table"] for step in history}
     state = _state(tables, history)
+    for step in history:
+        step["table"] = output_of(delta.root) if step["table"] == JOINED else step["table"]
     return {"event_id": event_id, "state": state, "remedy": _REMEDIES.get(state, ""), "history": history}
 
 
@@ -65,7 +68,7 @@ def _state(tables: set[str], history: list[dict[str, Any]]) -> str:
 
 def _steps(pipeline: Pipeline, delta: DeltaReader, name: str, event_id: str) -> list[dict[str, Any]]:
     filters: list[Any] = [("event_id", "=", event_id)]
-    side = pipeline.primary if name == "primary" else pipeline.foreign
+    side = pipeline.primary if name == "primary" and pipeline.primary else pipeline.claimed
     rule = {"embedded": embedded_micros, "uuid7": uuid7_micros}.get(str(side.event_time))
     micros = rule(event_id) if rule else None
     if micros is not None and micros < _LATEST:
@@ -97,7 +100,7 @@ def _quarantined(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> list[
 def _ways(pipeline: Pipeline, event_id: str) -> list[list[str]]:
     """What a record must hold: the id as one value, or, where ids are made of several columns, each of its values."""
     parts = [part.replace("%3A", ":").replace("%25", "%") for part in event_id.split(":")]
-    counts = {len(side.event_id) for side in (pipeline.primary, pipeline.foreign)}
+    counts = {len(item.stream.event_id) for item in pipeline.inputs}
     return [[event_id], *([parts] if len(parts) > 1 and len(parts) in counts else [])]
 
 

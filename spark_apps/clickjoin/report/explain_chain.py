@@ -93,7 +93,7 @@ class _Way:
 def _primaries(pipeline: Pipeline, history: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows of the primary events that an event was joined to."""
     delta = ReadableTables(pipeline.root)
-    for name in {step["primary_id"] for step in history if step["table"] == "joined"}:
+    for name in {step["primary_id"] for step in history if step["table"] == "joined" and "primary_id" in step}:
         for row in delta.read("primary", [("event_id", "=", name)]).to_pylist():
             yield {"table": "primary", **row}
 

@@ -69,7 +69,7 @@ def _head(pipeline: Pipeline, streams: set[str], paths: set[str]) -> bytes:
     Without that line the file could hold the very bytes of one that was read, and would be taken for it.
     """
     blank = "".join(" \t"[int(bit)] for bit in f"{secrets.randbits(64):064b}").encode() + b"\n"
-    source = (pipeline.primary if "primary" in streams else pipeline.foreign).source
+    source = next((item.source for item in pipeline.inputs if item.name in streams), pipeline.claimed.source)
     headers = {header_of(source, path) for path in paths} - {None}
     if len(headers) > 1 or b"" in headers:
         raise ConfigError(

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from clickjoin.dispatcher.journal import sequences
 from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.model.outputs import JOINED, output_of
 from clickjoin.retry.pending import open_rows
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def status(delta: DeltaReader, last: int = 10, now: datetime | None = None) -> d
     metrics = delta.read("metrics")
     waits = open_rows(delta, "first_seen")
     return {
-        "rows": {name: delta.rows(name) for name in _COUNTED},
+        "rows": _rows(delta),
         "pending": len(waits),
         "oldest_pending_seconds": max(((now - row["first_seen"]).total_seconds() for row in waits), default=None),
         "replicas": {
@@ -63,6 +64,13 @@ def status(delta: DeltaReader, last: int = 10, now: datetime | None = None) -> d
             for name in replicas(delta)
         },
     }
+
+
+def _rows(delta: DeltaReader) -> dict[str, int]:
+    """Rows by table; of a pipeline of one stream, which has nothing in `primary`, the output by its own name."""
+    if (output := output_of(delta.root)) == JOINED:
+        return {name: delta.rows(name) for name in _COUNTED}
+    return {output if name == JOINED else name: delta.rows(name) for name in _COUNTED if name != "primary"}
 
 
 def watermark(batch: Mapping[str, Any] | None, waits: Iterable[Mapping[str, Any]]) -> datetime | None:

@@ -60,7 +60,8 @@ def validate(pipeline: Pipeline) -> Validation:
     found.problems += (of_adapter := _of_adapter(pipeline))
     whole = [_of_source(item, found) for item in pipeline.inputs]
     found.problems += [] if of_adapter else _of_columns(pipeline, found.samples)
-    if all(sample.good for sample in found.samples.values()) and len(found.samples) == len(pipeline.inputs):
+    whole_look = all(sample.good for sample in found.samples.values()) and len(found.samples) == len(pipeline.inputs)
+    if pipeline.foreign and whole_look:
         found.matches = match(found.samples["primary"], found.samples["foreign"], pipeline.foreign, whole=whole[0])
         if problem := found.matches.problem:
             found.problems.append(problem)
@@ -123,9 +124,9 @@ def _of_source(item: Input, found: Validation) -> bool:
     most, size = _MOST[item.role]
     source = open_source(item.source, keep=False)
     plan = source.plan({}, Budget(most, size))
-    problems = [f"{item.name}.source: {_text(problem)}" for problem in plan.problems]
+    problems = [f"{item.section}.source: {_text(problem)}" for problem in plan.problems]
     if not plan.splits:
-        found.problems += problems or [f"{item.name}.source.{_nothing(item.source)}"]
+        found.problems += problems or [f"{item.section}.source.{_nothing(item.source)}"]
         return False
     sample = source.sample(plan.splits, item.spec(_now()), most)
     found.samples[item.name] = sample
@@ -148,11 +149,11 @@ def _of_records(item: Input, seen: Sample) -> list[str]:
     missing = [(field, name) for field, name in named if _first(name) not in known]
     if missing and seen.fields:
         return [
-            f"{item.name}.{field}: none of {seen.read} records has a field `{name}`; they have {has}"
+            f"{item.section}.{field}: none of {seen.read} records has a field `{name}`; they have {has}"
             for field, name in missing
         ]
     whole = f"{seen.read - seen.good} of {seen.read} records that were looked at would go to quarantine"
-    return [f"{item.name}: {whole}, most of them as {seen.bad[0].reason}: {seen.bad[0].detail}"]
+    return [f"{item.section}: {whole}, most of them as {seen.bad[0].reason}: {seen.bad[0].detail}"]
 
 
 def _first(name: str) -> str:

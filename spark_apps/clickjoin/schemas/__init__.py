@@ -9,6 +9,7 @@ from __future__ import annotations
 from clickjoin.schemas.base import Column, Table
 from clickjoin.schemas.bookkeeping import BATCHES, BOUNDARY, METRICS, TIMELINE
 from clickjoin.schemas.events import (
+    DEDUPLICATED,
     EXPIRED,
     FILTERED,
     FOREIGN,
@@ -53,7 +54,7 @@ LATER = frozenset({"verification", "findings", "removed_duplicates", "dates", "q
 def markdown() -> str:
     """All tables as Markdown, for the documentation."""
     parts = ["# Tables", "", (__doc__ or "").split("\n\n")[1].replace("\n", " "), ""]
-    for table in ALL:
+    for table in (*ALL[:2], DEDUPLICATED, *ALL[2:]):
         parts += [f"## {table.name}", "", table.purpose.capitalize() + ".", ""]
         if table.partitions:
             parts += [f"Partitioned by {', '.join(f'`{name}`' for name in table.partitions)}.", ""]
@@ -68,6 +69,7 @@ __all__ = [
     "BOUNDARY",
     "BY_NAME",
     "DATES",
+    "DEDUPLICATED",
     "DOUBLES",
     "EXPIRED",
     "FILTERED",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clickjoin.schemas.base import Table, columns
 
 _IDENTITY = """
@@ -55,6 +57,17 @@ primary_time TIMESTAMP when the primary event happened
     partitions=("bucket",),
     statistics=("event_time", "event_id", "token", "event_date"),
     later=frozenset({"event_date"}),
+)
+DEDUPLICATED = replace(
+    JOINED,
+    name="deduplicated",
+    purpose="the output of a pipeline of one stream, in place of `joined`: one row for each event, for ever; the "
+    "record's own columns come last",
+    columns=tuple(
+        replace(column, meaning=column.meaning.replace("foreign event", "event"))
+        for column in JOINED.columns
+        if not column.name.startswith("primary_")
+    ),
 )
 PRIMARY = Table(
     "primary",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from clickjoin.model.boundary import expired_sql
-from clickjoin.model.ids import EVENT_KEY
+from clickjoin.model.ids import EPOCH, EVENT_KEY
 from clickjoin.verification.kinds import FAULTS, NOTICES, faults_sql, has, kept_sql
 from clickjoin.verification.snapshot import OUTPUTS, Reading, waiting
 
@@ -38,12 +38,17 @@ def tally(reading: Reading) -> DataFrame:
     counts |= {name: f"place = {code}" for name, code in _PLACES.items() if name != "unjoinable"}
     counts |= {"unjoinable": "place = 6 AND NOT mark", "moving": "place = 6 AND mark"}
     marked = reduce(lambda left, right: left.unionAll(right), _marked(reading))
-    whole = marked.groupBy(*EVENT_KEY).agg(
+    key, times = (["event_id", "era"], _TIMES) if reading.by_id else (list(EVENT_KEY), {})
+    marked = marked.withColumn("era", _era(reading)) if reading.by_id else marked
+    whole = marked.groupBy(*key).agg(
+        *[F.expr(sql).alias(name) for name, sql in times.items()],
         *[F.expr(f"count_if({sql})").alias(name) for name, sql in counts.items()],
         F.min("hash").alias("token_low"),
         F.max("hash").alias("token_high"),
         F.max("said").alias("said"),
     )
+    if reading.by_id:
+        whole = whole.withColumn("event_time", F.expr(f"COALESCE({', '.join(times)})")).drop("era", *times)
     said = " OR ".join(f"(said = {code} AND {name} > 0)" for name, code in _PLACES.items())
     return (
         whole.withColumn("outputs", F.expr("joined + filtered + unjoinable"))
@@ -54,6 +59,20 @@ def tally(reading: Reading) -> DataFrame:
         .withColumn("kept", F.expr(kept_sql(reading.kept_since)))
         .withColumn("faults", F.expr(faults_sql()))
     )
+
+
+# When an event was, where an id alone is its name: its claim's time, else its output's, else when it first landed.
+_TIMES = {
+    "claim_time": f"min(IF(place = {_CLAIM}, event_time, NULL))",
+    "output_time": f"min(IF(place IN ({', '.join(map(str, _PLACES.values()))}), event_time, NULL))",
+    "first_time": "min(event_time)",
+}
+
+
+def _era(reading: Reading) -> Any:
+    """What else tells events of one id apart: when they happened, of those that the registry no longer answers for."""
+    oldest = max(reading.boundary.values(), default=EPOCH)
+    return F.when(F.col("event_time") < F.lit(oldest), F.col("event_time"))
 
 
 def _marked(reading: Reading) -> list[DataFrame]:

@@ -35,7 +35,7 @@ def reland(ctx: Context, sources: Mapping[str, Source], wanted: Iterable[Planned
     least: the others are found again. `judged`: what was bad is in `quarantine` still, so that the others were good,
     whatever `limits` and `output.strict` say by now.
     """
-    ctx.forgotten = not_to_land(ctx.lake.delta)
+    ctx.forgotten = not_to_land(ctx.lake.delta, by_id=ctx.pipeline.by_id)
     found: dict[str, list[pa.Table]] = {name: [] for name in _tables(ctx)}
     left = MAX_BYTES
     for planned in wanted:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from clickjoin.kernel.data_skipping import matching, rows_in
@@ -44,7 +45,7 @@ _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 class Reading:
     """All that is to be seen of a range: rows by table, each table at one version, and what they are judged by.
 
-    `kept_since`: rows of `foreign` older than this may have been collected.
+    `kept_since`: rows of `foreign` older than this may have been collected. `by_id`: an id alone names an event.
     """
 
     span: Span
@@ -53,6 +54,7 @@ class Reading:
     boundary: Boundary
     timeline: Timeline
     kept_since: datetime
+    by_id: bool = False
 
     def narrowed(self, span: Span) -> Reading:
         """The same reading of a part of its range."""
@@ -64,6 +66,8 @@ def read(lake: SparkReader, pipeline: Pipeline, span: Span, now: datetime) -> Re
     delta, extent = lake.delta, span.extent(int(pipeline.registry.bucket))
     settled = settled_now(delta, pipeline.pipeline)
     rows = {name: part(lake, name, extent) for name in _ORDER}
+    if pipeline.by_id:
+        rows["foreign"] = _of_the_range(lake, rows["foreign"], span)
     skew = pipeline.limits.max_skew
     return Reading(
         span=span,
@@ -72,6 +76,17 @@ def read(lake: SparkReader, pipeline: Pipeline, span: Span, now: datetime) -> Re
         boundary=load_boundary(delta),  # last: whoever moves it drops claims only after that
         timeline=load_timeline(delta),
         kept_since=now - timedelta(seconds=pipeline.kept("foreign") - skew),
+        by_id=pipeline.by_id,
+    )
+
+
+def _of_the_range(lake: SparkReader, landed: DataFrame, span: Span) -> DataFrame:
+    """Landed rows without repeats of ids that were claimed, or published, before or after the range."""
+    parts = [lake.read(name).where(f"NOT ({span.sql()})").select("event_id") for name in ("registry", *OUTPUTS)]
+    elsewhere = reduce(lambda left, right: left.unionAll(right), parts)
+    here = lake.read("registry").where(span.sql()).select("event_id")
+    return landed.join(elsewhere.join(here, ["event_id"], "left_anti"), ["event_id"], "left_anti").select(
+        *landed.columns
     )
 
 

@@ -158,7 +158,7 @@ class Verifier:
         samples = confirmed.samples if confirmed else {}
         counts = [Count(kind, found.get(kind, 0), seen["ids"], samples=samples.get(kind, ())) for kind in kinds.FAULTS]
         counts += [Count(kind, seen[kind], seen["ids"], fault=False) for kind in kinds.NOTICES]
-        if self._pipeline.foreign.event_time not in ("embedded", "uuid7"):
+        if self._pipeline.claimed.event_time not in ("embedded", "uuid7", "landed"):
             twice = id_places.two_times(first).orderBy("event_id").limit(SAMPLES + 1).collect()
             number = len(twice) if len(twice) <= SAMPLES else id_places.two_times(first).count()
             counts.append(Count(kinds.TWO_TIMES, number, seen["accepted"], fault=False, samples=sample(twice)))

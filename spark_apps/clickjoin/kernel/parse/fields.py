@@ -51,7 +51,7 @@ class Understood(NamedTuple):
 def needed(spec: RecordSpec) -> dict[str, bool]:
     """Columns that a record must have, and whether each is an id (if not, it is a time)."""
     times = (spec.event_time, spec.primary_time)
-    columns = {name: False for name in times if name and name not in ("embedded", "uuid7")}
+    columns = {name: False for name in times if name and name not in ("embedded", "uuid7", "landed")}
     return columns | dict.fromkeys((*spec.event_id, *spec.primary_id), True)
 
 
@@ -98,7 +98,9 @@ class _Checks:
 
     def time(self, ids: Any, rule: str, columns: Mapping[str, Any], spec: RecordSpec, whose: str) -> Ints:
         count, bad_id = len(self.code), "no-time-in-id" if whose == "event" else "bad-primary-id"
-        if rule in ("embedded", "uuid7"):
+        if rule == "landed":
+            micros = np.full(count, spec.landed_micros, np.int64)
+        elif rule in ("embedded", "uuid7"):
             micros, known = (embedded if rule == "embedded" else uuid7)(ids)
             form = "ServerIP:ProcessId:TimestampMicros" if rule == "embedded" else "a UUIDv7"
             self.fail(~known, bad_id, f"the {whose} id is not of the form {form}; fix the id, or `{whose}_time`")

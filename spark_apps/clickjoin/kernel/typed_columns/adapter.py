@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from clickjoin.model.typed_column import TypedColumn
 
 _TEXTS = {"foreign": "payload", "primary": "primary"}
+_WHOLE = _TEXTS | {"record": "payload"}  # of a pipeline of one stream
 
 
 class TypedOutput(ArrowAdapter):
@@ -24,7 +25,7 @@ class TypedOutput(ArrowAdapter):
     reports_misfits: ClassVar[bool] = True
 
     def __init__(self, columns: Sequence[TypedColumn], records: Sequence[str] = ()) -> None:
-        """`records`: streams (foreign, primary) whose records are kept whole, as JSON text."""
+        """`records`: streams (foreign, primary; record of the only one) whose records are kept whole, as JSON text."""
         self._typed, self._records = tuple(columns), tuple(records)
 
     @property
@@ -35,7 +36,7 @@ class TypedOutput(ArrowAdapter):
     def merge_table(self, joined: pa.Table) -> pa.Table:
         """Columns out: event_id, event_time, records, typed columns, and the names of those that did not fit."""
         made: dict[str, Any] = {name: joined[name] for name in ("event_id", "event_time")}
-        made |= {stream: joined[_TEXTS[stream]] for stream in self._records}
+        made |= {stream: joined[_WHOLE[stream]] for stream in self._records}
         misfits: dict[str, Any] = {}
         for stream, text in _TEXTS.items():
             columns = [column for column in self._typed if column.stream == stream]

@@ -70,3 +70,9 @@ def _record(text: str) -> Any:
         return decoded(text)
     except (ValueError, TooDeep):
         return None
+
+
+def fields(text: str) -> list[str]:
+    """Names of a record's fields (JSON text), in order, without an empty one, which no path can name."""
+    record = _record(text)
+    return [name for name in record if name] if isinstance(record, dict) else []

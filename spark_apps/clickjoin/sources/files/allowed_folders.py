@@ -21,7 +21,7 @@ def fence_of(pipeline: Pipeline) -> AllowedFolders:
     """The pipeline's fence: `backfill.roots` of its file, else the folders that its sources' globs start from."""
     given = pipeline.backfill.roots
     if given is None:
-        files = [side.source for side in (pipeline.primary, pipeline.foreign) if isinstance(side.source, Files)]
+        files = [item.source for item in pipeline.inputs if isinstance(item.source, Files)]
         own = (base_of(source.path)[0] for source in files)
         given = tuple(folder for folder in own if os.path.realpath(folder) != "/")
     on_s3 = tuple(folder.rstrip("/") for folder in given if is_on_s3(folder))

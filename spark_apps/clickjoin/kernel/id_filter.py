@@ -1,0 +1,148 @@
+"""Beside a file of claims the hashes of its ids, so that a fresh id has no old file opened. Runs on executors.
+
+Hashes of 64 bits, sorted: the first bits say in which of 2^n groups of about 32, the next 32 are kept. So a fresh id is
+taken for one of a file's about once in 10^8 looks; what is taken for one is looked up in the file itself, always: a
+filter only ever spares a look. Four bytes an id, in a file that is mapped, and not held.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import uuid
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from clickjoin.kernel.filesystem import filesystem, make_folder
+from clickjoin.kernel.short_files import open_file
+
+FOLDER = "_ids"  # below the registry's: what begins with an underscore is none of Delta's data
+FEWEST = 1_000  # ids: a shorter file is as soon read itself
+_A_GROUP = 32
+_HEAD = "<8sIIQ"  # magic, bits of a group's number, CRC-32 of what follows, ids; as text, for it travels to executors
+_MAGIC = b"cj-ids-1"
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class IdFilter(NamedTuple):
+    """Hashes of a file's ids: where each group begins (one more than there are groups), and 32 bits of each."""
+
+    starts: np.ndarray[Any, Any]
+    rest: np.ndarray[Any, Any]
+
+    def may_hold(self, hashes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Which of some ids, by their hashes, can be in the file."""
+        group, wanted = _split(hashes, (len(self.starts) - 1).bit_length() - 1)
+        low, end = (self.starts[group + side].astype(np.int64) for side in (0, 1))
+        last, high = max(len(self.rest) - 1, 0), end
+        for _ in range(int((end - low).max(initial=0)).bit_length()):  # in all groups at once, by halves
+            middle = (low + high) >> 1
+            less = (middle < high) & (self.rest[np.minimum(middle, last)] < wanted)
+            low, high = np.where(less, middle + 1, low), np.where(less, high, middle)
+        inside = low < end
+        found = np.zeros(len(hashes), np.bool_)
+        found[inside] = self.rest[low[inside]] == wanted[inside]
+        return found
+
+
+def hashes_of(ids: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """64 bits for each id, the same in every process and for ever: files hold them."""
+    whole = (ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids).cast(pa.large_string())
+    found = np.zeros(len(whole), np.uint64)
+    if not len(whole):
+        return found
+    _, at, text = whole.buffers()
+    ends = np.frombuffer(at, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+    bytes_, lengths = np.frombuffer(text or b"", np.uint8), np.diff(ends)
+    for length in np.unique(lengths).tolist():
+        rows = np.flatnonzero(lengths == length)
+        padded = np.zeros((len(rows), max(-(-length // 8) * 8, 8)), np.uint8)
+        padded[:, :length] = bytes_[ends[rows][:, None] + np.arange(length)]
+        value = np.full(len(rows), length, np.uint64)
+        for word in padded.view("<u8").T:
+            value = _mixed(value ^ word)
+        found[rows] = value
+    return found
+
+
+def _mixed(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Each bit of a number spread over all of it (the finisher of splitmix64)."""
+    value = value + _ODD
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: np.ndarray[Any, Any] = value ^ (value >> np.uint64(31))
+    return mixed
+
+
+def _split(hashes: np.ndarray[Any, Any], bits: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    group = (hashes >> np.uint64(1)) >> np.uint64(63 - bits)
+    return group.astype(np.int64), ((hashes << np.uint64(bits)) >> np.uint64(32)).astype(np.uint32)
+
+
+def packed(hashes: np.ndarray[Any, Any]) -> bytes:
+    """The filter of a file with ids of these hashes, as it is stored."""
+    bits = max(len(hashes) // _A_GROUP, 1).bit_length() - 1
+    group, rest = _split(np.sort(hashes), bits)
+    starts = np.searchsorted(group, np.arange((1 << bits) + 1)).astype("<u4")
+    body = starts.tobytes() + rest.astype("<u4").tobytes()
+    return struct.pack(_HEAD, _MAGIC, bits, zlib.crc32(body), len(hashes)) + body
+
+
+def unpacked(data: Any) -> IdFilter | None:
+    """A filter as it was stored; None where it is not whole."""
+    raw = memoryview(data)
+    size = struct.calcsize(_HEAD)
+    if len(raw) < size:
+        return None
+    magic, bits, crc, count = struct.unpack(_HEAD, raw[:size])
+    body = raw[size:]
+    if magic != _MAGIC or len(body) != 4 * ((1 << bits) + 1 + count) or zlib.crc32(body) != crc:
+        return None
+    numbers = np.frombuffer(body, "<u4")
+    return IdFilter(numbers[: (1 << bits) + 1], numbers[(1 << bits) + 1 :])
+
+
+def place_of(file: str) -> str:
+    """Where the filter of a data file lies, both below the registry's folder."""
+    return f"{FOLDER}/{file.rpartition('/')[2]}.ids"
+
+
+def load(root: str, file: str) -> IdFilter | None:
+    """The filter of a data file; None where there is none that is whole. Kept while the process lives, on a disk."""
+    system, base = filesystem(root)
+    place = place_of(file)
+    if not isinstance(system, pafs.LocalFileSystem):
+        try:
+            with open_file(root, place) as opened:
+                return unpacked(opened.read_buffer())
+        except OSError:
+            return None
+    # Kept at Arrow's module: this one travels to executors by value, and what it kept would travel with it.
+    known: dict[str, IdFilter] = pafs.__dict__.setdefault("_clickjoin_id_filters", {})
+    name = f"{base}/{place}"
+    if name not in known:
+        try:
+            found = unpacked(np.memmap(name, np.uint8, "r"))
+        except (OSError, ValueError):  # an empty file cannot be mapped
+            return None
+        if found is None:
+            return None
+        known[name] = found
+    return known[name]
+
+
+def store(root: str, file: str, hashes: np.ndarray[Any, Any]) -> None:
+    """Write the filter of a data file, whole or not at all; another process may write the same."""
+    system, base = filesystem(root)
+    make_folder(system, f"{base}/{FOLDER}")
+    place = f"{base}/{place_of(file)}"
+    local = isinstance(system, pafs.LocalFileSystem)
+    partial = f"{base}/{FOLDER}/.{uuid.uuid4()}" if local else place
+    with system.open_output_stream(partial) as out:
+        out.write(packed(hashes))
+    if local:
+        os.replace(partial, place)  # noqa: PTH105 - names are Arrow's

@@ -1,0 +1,255 @@
+"""Events known by their id alone, whatever its time: random ids, each once for as long as its claim is kept.
+
+The clock moves between batches, so that the same id lands at other times: each batch has its own.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pytest
+from deltalake import DeltaTable
+
+from clickjoin.gc.collector import Collector
+from clickjoin.jobs.registry import rebuild
+from clickjoin.kernel import id_filter, id_lookup
+from clickjoin.lake.vacuum import remove_filters
+from clickjoin.model import failpoint
+from clickjoin.registry import commit
+from clickjoin.registry.reshard import reshard
+from clickjoin.spark.session import another, release
+from tests.spark.bench import NOON, Bench
+from tests.spark.hand import found, stopped, verify
+from tests.spark.test_stream import MATRIX, event
+
+Make = Callable[..., Bench]
+STREAM = {"source": {"kind": "files", "path": "foreign/*"}, "event_id": "messageId", "event_time": "landed"}
+POINTS = failpoint.POINTS if MATRIX else ("claimed",)
+DAY = 86400.0
+
+
+def new(make: Make, *first: dict[str, Any], **fields: Any) -> Bench:
+    """A pipeline of one stream whose ids have no time, and whose log holds some events already."""
+    registry = {"identity": "id", "shards": 3, **fields.pop("registry", {})}
+    return make(stream=STREAM, registry=registry, first=first, **fields)
+
+
+def published(bench: Bench) -> Counter[str]:
+    rows = DeltaTable(str(bench.disk / "deduplicated")).to_pyarrow_table(columns=["event_id", "record"])
+    assert all(json.loads(row["record"])["messageId"] == row["event_id"] for row in rows.to_pylist())
+    return Counter(rows["event_id"].to_pylist())
+
+
+def assert_exactly_once(bench: Bench) -> None:
+    lines = [line for path in (bench.folder / "foreign").iterdir() for line in path.read_text().splitlines()]
+    assert published(bench) == Counter({json.loads(line)["messageId"] for line in lines})
+
+
+def later(bench: Bench, seconds: float) -> None:
+    """A new process, some time later."""
+    bench.clock.now += seconds
+    bench.engine = bench.replica("main")
+
+
+@pytest.mark.parametrize("local", ["0B", "64MB"])
+def test_repeats_at_other_times(make: Make, local: str) -> None:
+    bench = new(make, *(event(number) for number in range(30)), event(3, 40), batch={"driver_bytes": local})
+    assert bench.join() == {"events_in": 31, "joined": 30, "repeats": 1}
+    later(bench, 2 * 3600)  # another bucket
+    bench.clicks(*(event(number, 500 + number) for number in range(20, 50)))
+    assert bench.join() == {"events_in": 30, "joined": 20, "repeats": 10}
+    assert_exactly_once(bench)
+    assert bench.accounts()["agree"]
+    bench.clock.now += 60
+    assert found(verify(bench)) == {}
+    hour = datetime.fromtimestamp(NOON + 2 * 3600, UTC)
+    assert found(verify(bench, since=hour, until=hour + timedelta(hours=1))) == {}
+    times = {row[0] for row in bench.rows("joined", "event_time")}
+    assert times == {datetime.fromtimestamp(NOON + 60 + after, UTC) for after in (0, 2 * 3600)}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_crash_and_a_repeat_by_another(make: Make, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """A batch is cut short, and another replica, an hour later, takes up the same log; then the first goes on."""
+    bench = new(make, *(event(number) for number in range(20)))
+    stopped(monkeypatch, point, bench.join)
+    bench.clock.now += 3600
+    bench.clicks(*(event(number, 9) for number in range(10, 30)))
+    bench.replica("west").drain(lambda _: None)
+    later(bench, 3600)
+    bench.engine.drain(lambda _: None)
+    assert_exactly_once(bench)
+    bench.clock.now += 60
+    assert found(verify(bench)) == {}
+
+
+@pytest.mark.parametrize("way", ["files", "rows", "merge"])
+def test_the_same_id_between_look_up_and_claim(make: Make, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Another claims it in another bucket meanwhile, and each way of committing claims finds out."""
+    if way == "merge":
+        monkeypatch.setattr(commit, "_MAX_FILES", -1)
+    adapter = {"adapter": "tests.spark.adapters_for_streams:BySpark"} if way != "files" else {}
+    bench = new(make, *(event(number) for number in range(6)), **adapter)
+
+    def reach(name: str) -> None:
+        if name == "looked-up":
+            patch.undo()
+            bench.clock.now += 2 * 3600
+            bench.replica("west").drain(lambda _: None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(failpoint, "reach", reach)
+        bench.join()
+    assert sum(published(bench).values()) == len(published(bench)) == 6
+
+
+@pytest.mark.skipif(not MATRIX, reason="the simulator runs it all the time; make matrix does")
+def test_two_replicas_race(make: Make) -> None:
+    bench = new(make, *(event(number) for number in range(40)))
+    session = another(bench.spark)
+    try:
+        engines = [bench.replica("main"), bench.replica("west", session)]
+        for start in (40, 60):
+            threads = [threading.Thread(target=engine.drain, args=(lambda _: None,)) for engine in engines]
+            for thread in threads:
+                thread.start()
+            bench.clock.now += 1800
+            bench.clicks(*(event(number, start) for number in range(start - 30, start + 20)))
+            for thread in threads:
+                thread.join()
+    finally:
+        release(session)
+    for name in ("main", "west"):
+        bench.replica(name).drain(lambda _: None)
+    assert_exactly_once(bench)
+    bench.clock.now += 60
+    assert found(verify(bench)) == {}
+
+
+def collect(bench: Bench) -> Any:
+    engine = bench.replica("main")
+    now = datetime.fromtimestamp(bench.clock.now, UTC)
+    done = Collector(bench.pipeline, engine.lake, now, engine.finish, print, 0, False, sleep=lambda _: None).collect()
+    bench.engine = bench.replica("main")
+    return done
+
+
+def test_claims_age_by_when_they_were_made(make: Make) -> None:
+    """Within the retention a repeat is found; after it an id is another event, as its first row stays published."""
+    fields = {"registry": {"retention": "3d", "bucket": "1d"}, "verify": {"window": "1d"}}
+    bench = new(make, event(1), event(2), **fields)
+    bench.join()
+    later(bench, 2 * DAY)
+    bench.clicks(event(1), event(3))
+    assert bench.join() == {"events_in": 2, "joined": 1, "repeats": 1}
+    collect(bench)
+    assert bench.engine.lake.delta.rows("registry") == 3
+    later(bench, 3 * DAY)
+    bench.clicks(event(4))
+    bench.join()
+    collect(bench)
+    assert bench.engine.lake.delta.rows("registry") == 2  # those of the first day are gone
+    bench.clicks(event(1), event(3))
+    assert bench.join() == {"events_in": 2, "joined": 1, "repeats": 1}
+    assert published(bench) == {event(1)["messageId"]: 2, **{event(n)["messageId"]: 1 for n in (2, 3, 4)}}
+    bench.clock.now += 60
+    assert found(verify(bench)) == {}
+    assert bench.accounts()["agree"]
+
+
+def test_claims_go_by_number(make: Make) -> None:
+    """Of more than max_rows the oldest buckets go first, and the verification's window stays."""
+    fields = {"registry": {"retention": "300d", "bucket": "1d", "max_rows": 25}, "verify": {"window": "1d"}}
+    bench = new(make, *(event(number) for number in range(10)), **fields)
+    for day in (1, 2, 3):
+        bench.join()
+        later(bench, DAY)
+        bench.clicks(*(event(number) for number in range(10 * day, 10 * day + 10)))
+    bench.join()
+    collect(bench)
+    assert bench.engine.lake.delta.rows("registry") == 20
+    bench.clicks(event(5), event(25))
+    assert bench.join() == {"events_in": 2, "joined": 1, "repeats": 1}
+
+
+def test_the_registry_is_lost_and_built_again_from_the_output(make: Make) -> None:
+    bench = new(make, *(event(number) for number in range(20)))
+    bench.join()
+    later(bench, 2 * 3600)
+    bench.clicks(*(event(number) for number in range(10, 40)))
+    bench.join()
+    before = bench.rows("registry", "event_id", "event_time", "token", "outcome")
+    rebuild(bench.spark, bench.pipeline, "main", print, what="registry", replace=True)
+    later(bench, 3600)
+    assert bench.rows("registry", "event_id", "event_time", "token", "outcome") == before
+    bench.clicks(*(event(number) for number in range(50)))
+    assert bench.join() == {"events_in": 50, "joined": 10, "repeats": 40}
+    assert_exactly_once(bench)
+
+
+def test_ids_are_found_in_the_shards_from_before_a_resharding(make: Make) -> None:
+    bench = new(make, *(event(number) for number in range(20)))
+    bench.join()
+    now = datetime.fromtimestamp(bench.clock.now, UTC)
+    reshard(bench.engine.lake.delta, bench.pipeline, 7, now.replace(minute=0) + timedelta(hours=3), now)
+    later(bench, 4 * 3600)
+    bench.clicks(*(event(number) for number in range(10, 30)))
+    assert bench.join() == {"events_in": 20, "joined": 10, "repeats": 10}
+    later(bench, 60)
+    bench.clicks(*(event(number) for number in range(5, 35)))
+    assert bench.join() == {"events_in": 30, "joined": 5, "repeats": 25}
+    assert_exactly_once(bench)
+    bench.clock.now += 60
+    assert found(verify(bench)) == {}
+
+
+def test_a_filter_spares_looks_and_is_never_trusted(make: Make) -> None:
+    """Fresh ids that a filter names are looked up, published and counted; a fresh id has no old file read."""
+    bench = new(make, *(event(number) for number in range(4_000)), registry={"shards": 1})
+    bench.join()
+    later(bench, 2 * 3600)
+    bench.clicks(*(event(number) for number in range(3_990, 4_010)))
+    assert bench.join() == {"events_in": 20, "joined": 10, "repeats": 10}
+    (made,) = (bench.disk / "registry/_ids").iterdir()
+    root, fresh = str(bench.disk / "registry"), [event(number)["messageId"] for number in range(5_000, 5_020)]
+    held = [event(number)["messageId"] for number in range(4_000)]
+    assert id_lookup.ids_among(root, [made.name.removesuffix(".ids")], pa.array(fresh)).files_read == 0
+    pafs.__dict__.pop("_clickjoin_id_filters", None)
+    id_filter.store(root, made.name.removesuffix(".ids"), id_filter.hashes_of(pa.array([*held, *fresh])))
+    bench.clicks(*(event(number) for number in range(4_990, 5_020)))
+    later(bench, 60)
+    assert bench.join() == {"events_in": 30, "joined": 30}
+    assert bench.rows("metrics", "batch", "false_positives")[-1] == (3, 20)
+    assert_exactly_once(bench)
+
+
+def test_filters_go_with_their_files(make: Make) -> None:
+    """Compaction makes other files: they get filters of their own when they are first looked into."""
+    bench = new(make, *(event(number) for number in range(2_000)), registry={"shards": 1})
+    for batch in range(1, 3):
+        bench.join()
+        later(bench, 60)
+        bench.clicks(*(event(number) for number in range(2_000 * batch - 5, 2_000 * batch + 2_000)))
+    bench.join()
+    folder = bench.disk / "registry/_ids"
+    assert len(list(folder.iterdir())) == 2
+    lake = bench.engine.lake
+    lake.rewrite("registry")
+    (file,) = lake.delta.files("registry")["path"].to_pylist()
+    later(bench, 60)
+    bench.clicks(event(7), event(9_000))
+    assert bench.join() == {"events_in": 2, "joined": 1, "repeats": 1}
+    assert (bench.disk / "registry" / id_filter.place_of(file)).exists()
+    for path in bench.disk.joinpath("registry").rglob("*.parquet"):
+        if "_delta_log" not in path.parts and path.name not in file:
+            path.unlink()
+    remove_filters(str(bench.disk / "registry"))
+    assert [path.name for path in folder.iterdir()] == [Path(id_filter.place_of(file)).name]
