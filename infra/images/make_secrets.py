@@ -38,6 +38,7 @@ def of_spark() -> dict[str, dict[str, str]]:
         "spark.env": {"SPARK_CONNECT_AUTHENTICATE_TOKEN": token, "CLICKJOIN_TLS_PEM": _line(public + key)},
         "client.env": {
             "AIRFLOW_CONN_CLICKJOIN_SPARK": f"clickjoin://:{token}@spark:15443/?use_ssl=true",
+            "CLICKJOIN_SPARK_CONNECT": f"sc://spark:15443/;use_ssl=true;token={token}",  # for the command line
             "CLICKJOIN_TLS_CERTIFICATE": _line(public),
         },
     }

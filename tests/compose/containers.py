@@ -128,7 +128,8 @@ class Containers:
             place = f"{run['dag_id']}/dagRuns/{quote(run['dag_run_id'])}/taskInstances"
             for one in self._api(place)["task_instances"]:
                 logs = self._api(f"{place}/{one['task_id']}/logs/{max(one['try_number'], 1)}")
-                said.append(f"{run['dag_id']}.{one['task_id']} {one['state']}: {json.dumps(logs)[-4000:]}")
+                events = [str(line.get("event", line)) for line in logs["content"] if isinstance(line, dict)]
+                said.append(f"{run['dag_id']}.{one['task_id']} {one['state']}: {' | '.join(events)[-2000:]}")
         return said
 
     def memory(self) -> str:

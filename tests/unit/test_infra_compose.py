@@ -181,6 +181,7 @@ def test_the_key_is_sparks_and_fits_what_clients_trust(made: Path, tmp_path: Pat
     spark, client = variables(made / "spark.env"), variables(made / "client.env")
     token = spark["SPARK_CONNECT_AUTHENTICATE_TOKEN"]
     assert client["AIRFLOW_CONN_CLICKJOIN_SPARK"] == f"clickjoin://:{token}@spark:15443/?use_ssl=true"
+    assert client["CLICKJOIN_SPARK_CONNECT"] == f"sc://spark:15443/;use_ssl=true;token={token}"
     pem, public = (
         base64.b64decode(text).decode() for text in (spark["CLICKJOIN_TLS_PEM"], client["CLICKJOIN_TLS_CERTIFICATE"])
     )
