@@ -71,7 +71,7 @@ simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a m
 MATRIX = $(shell grep -lE 'from tests.(sampled|spark.count) import' tests/spark/test_*.py tests/faults/test_*.py)
 matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q $(MATRIX)
-	$(BRIEF) CLICKJOIN_MATRIX=all AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest -q tests/airflow/real/test_submit.py
+	$(BRIEF) CLICKJOIN_MATRIX=all AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest -q tests/airflow/real/test_submit.py tests/airflow/real/test_dates.py
 
 # The part of the Spark and fault suites that runs with its lakes on the disk and on a real S3 server, which Go builds.
 ON_BOTH := $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality dates) \

@@ -74,6 +74,7 @@ def test_each_click_is_placed_once(tmp_path: Path, slow: tuple[Stack, Disk], run
     assert disk.noted("rename") == []
 
 
+@pytest.mark.skipif(not RUNS, reason="takes minutes: make slow-disk")
 def test_two_drains_at_once_both_end_well(tmp_path: Path, slow: tuple[Stack, Disk]) -> None:
     """What the other is in the middle of when the ids are counted is not lost: neither ends with an error."""
     stack, disk = slow

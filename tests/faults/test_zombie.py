@@ -14,7 +14,7 @@ from tests.sampled import some
 Make = Callable[[int], Pipeline]
 
 
-@pytest.mark.parametrize("point", some(["looked-up", "planned", "landed", "published", "claimed", "set-aside"], 3))
+@pytest.mark.parametrize("point", some(["looked-up", "planned", "landed", "published", "claimed", "set-aside"], 6))
 def test_a_sleeper_is_overtaken(make: Make, point: str) -> None:
     pipeline = make(200 + len(point))
     asleep = pipeline.folder / "asleep"

@@ -18,6 +18,7 @@ from demo.backfill import backfill
 from demo.lake import Lake
 from tests.airflow.real.live import Live
 from tests.airflow.visit import WAIT, Visit, browsing, needs_browser
+from tests.sampled import in_full
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 DAYS = ("2026-03-01", "2026-03-02")
@@ -102,6 +103,7 @@ def test_a_rebuild_changes_rows_and_not_ids_and_tells_again(days: Days) -> None:
     days.live.until(lambda: days.runs_downstream() == {DAYS[0]: 2, DAYS[1]: 1})
 
 
+@in_full
 @needs_browser
 def test_a_rebuild_is_started_from_the_calendar(days: Days) -> None:
     before = days.ids()

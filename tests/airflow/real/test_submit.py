@@ -71,7 +71,7 @@ def test_every_job_is_asked_for() -> None:
 
 
 # By spark-submit each starts a Spark of its own; the jobs themselves are run by many tests.
-@pytest.mark.parametrize("name", some(list(JOBS), 4))
+@pytest.mark.parametrize("name", some(list(JOBS), len(JOBS)))
 def test_every_job_runs_in_both_modes(live: Live, worked: Path, name: str) -> None:
     arguments, field = ASKED[name]
     job = JobRun(name, str(worked), "main", 1.0, f"dag/{name}/1", arguments)
