@@ -153,7 +153,7 @@ def test_verification_finds_what_a_sleeper_lands_and_takes_it_out(
     """A process that has read the list, sleeps, and lands what it read as if nothing had been forgotten."""
     west = bench.replica("west")
     with monkeypatch.context() as patch:
-        patch.setattr(landing, "not_to_land", lambda _: {})
+        patch.setattr(landing, "not_to_land", lambda _, **__: {})
         while west.join_once():
             pass
     assert set(holding(bench)) >= {"primary", "foreign"}
@@ -175,7 +175,7 @@ def test_a_batch_that_claims_before_the_sweep_is_carried_through_after_it(
     def swept_late(*given: Any) -> dict[str, int]:
         with monkeypatch.context() as patch:
             patch.setattr(erasure, "sweep", sweep)
-            patch.setattr(landing, "not_to_land", lambda _: {})
+            patch.setattr(landing, "not_to_land", lambda _, **__: {})
             stopped(monkeypatch, "claimed", bench.replica("main").join_once)
             return sweep(*given)
 

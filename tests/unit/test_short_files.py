@@ -32,7 +32,7 @@ def test_a_short_file_is_read_once(store: Path) -> None:
 
 
 def test_a_long_file_is_read_by_ranges(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(short_files, "_SHORT", 4)
+    monkeypatch.setattr(short_files, "SHORT", 4)
     (store / "a").write_bytes(b"longer")
     with short_files.open_file("t", "a") as opened:
         assert not isinstance(opened, pa.BufferReader)
