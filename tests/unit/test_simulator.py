@@ -27,7 +27,7 @@ FOUND = {
     "own-commit": "0,2,4",
     "flush": "3,7,8,31",
     "agreement": "32,24",
-    "named": "657",
+    "named": "1441",
     "lake-clock": "252,305",
     "files-there": "252,305",
     "trust-filter": "0",
