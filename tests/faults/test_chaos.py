@@ -1,4 +1,4 @@
-"""A short chaos run: both replicas from the command line, six kills, GC and resharding meanwhile."""
+"""A short chaos run: both replicas from the command line, a few kills, GC and resharding meanwhile."""
 
 from __future__ import annotations
 

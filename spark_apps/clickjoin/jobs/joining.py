@@ -13,7 +13,6 @@ from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.replica import joining_name
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
-from clickjoin.spark.early_workers import begin_workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +36,6 @@ def join(
     Errors: SourceError, at the end, where a source is missing.
     """
     summary = Summary(report)
-    begin_workers(spark, pipeline.root, pipeline.batch.parallelism)
     engine = open_engine(spark, pipeline, joining_name(replica), lake_exists=lake_exists)
     engine.run(_seconds(pipeline, lease), retries=False, done=summary.add, problems=summary.note)
     _require_sources(summary.problems)
