@@ -98,4 +98,5 @@ def _count(ctx: Context, work: JoinInput, outcome: Outcome) -> None:
     distinct = sum(tally.extent.rows for tally in outcome.tallies.values())
     ctx.counts["repeats"] = outcome.count("repeat") + work.own.rows - distinct
     ctx.misfits = dict(outcome.misfits)
+    ctx.counts["absent"] = outcome.absent
     ctx.times = outcome.tallies["joined"].times if "joined" in outcome.tallies else ()

@@ -29,6 +29,7 @@ def row(ctx: Context, now: datetime, floods: Mapping[str, Problem | None]) -> di
         "settled_at": now,
         "backlog_events": ctx.plan.backlog_events,
         "backlog_bytes": ctx.plan.backlog_bytes,
+        "absent": ctx.counts["absent"],
         "false_positives": ctx.counts["false_positives"],
         "misfits": json.dumps(ctx.misfits, sort_keys=True) if ctx.misfits else None,
         "problems": json.dumps([asdict(problem) for problem in problems]) if problems else None,

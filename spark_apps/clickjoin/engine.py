@@ -15,7 +15,7 @@ from clickjoin.chain.source import open_input
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, Passes, catch_up_pause, wait
 from clickjoin.dispatcher.peers import any_alive
-from clickjoin.dispatcher.unread import ReadUntil
+from clickjoin.dispatcher.unread import ReadUntil, primary_passed
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import SparkTables
@@ -137,9 +137,17 @@ class Engine:
                 return None
             due, far = (int(at.timestamp() * MICROS) for at in (now, self._far(now)))
             read = self.read_until(due) if self._looked[1].ending else None
-            part = TableSplit("pending", self._looked[0], due, self.pipeline.batch.max_events, far=far, read_until=read)
+            part = TableSplit(
+                "pending", self._looked[0], due, self.pipeline.batch.max_events, far=far, read_until=read,
+                passed=self.passed(),
+            )  # fmt: skip
             plan = self.retry.next_of_table(part)
         return self._run(plan, self.retry, time.perf_counter() - start) if plan else None
+
+    def passed(self) -> int | None:
+        """What `TableSplit.passed` is to be by now: None unless events are given up by the watermark."""
+        by_watermark = self.pipeline.retry.until == "watermark"
+        return primary_passed(self.pipeline, self.lake.delta, self.replica) if by_watermark else None
 
     def redrive(self, span: tuple[int, int] | None = None) -> int:
         """Send this replica's unjoinable events round again, in batches; returns how many.

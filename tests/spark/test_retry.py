@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clickjoin.config import Batch
+from clickjoin.dates.readiness import awaited
 from clickjoin.dispatcher.pacing import Passes
 from clickjoin.jobs.joining import retry
 from clickjoin.jobs.run import drained
@@ -84,6 +85,27 @@ def test_none_is_given_up_whose_query_may_be_unread(make: Any) -> None:
     bench.engine = bench.replica("main")
     assert bench.retry(after=1) == {"events_in": 2, "joined": 1, "unjoinable": 1}
     assert bench.places() == {"joined": ["x"], "unjoinable": ["never"]}
+
+
+def test_one_whose_query_is_absent_is_given_up_by_the_watermark(make: Any) -> None:
+    """As soon as the stream of queries has passed its query's time; one that comes after all is sent round again."""
+    bench: Bench = make(retry={"until": "watermark", "max_delay": "10s"}, close={"max_out_of_orderness": "1s"})
+    later = query("later", 5)
+    bench.clicks(click("x", 1, LATE), click("y", 5, later))
+    bench.queries(query("a", 3))
+    bench.join()
+    assert bench.retry(after=10) == {"events_in": 2, "pending": 2}  # nothing is known of the stream yet
+    bench.queries(query("b", 4))
+    bench.join()
+    assert [row["event_id"].partition(":")[0] for row in awaited(bench.pipeline, bench.engine.lake.delta)] == ["y"]
+    assert bench.retry(after=10) == {"events_in": 2, "pending": 1, "unjoinable": 1}
+    assert bench.places() == {"pending": ["y"], "unjoinable": ["x"]}
+    assert bench.rows("metrics", "sequence", "unjoinable", "absent")[-1] == ("retry", 1, 1)
+    bench.queries(later, LATE)
+    bench.join()
+    bench.engine.redrive()
+    assert bench.retry(after=10) == {"events_in": 2, "joined": 2}
+    assert agrees(bench)
 
 
 @pytest.fixture(scope="module")

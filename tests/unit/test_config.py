@@ -40,7 +40,14 @@ def test_contract(tmp_path: Path) -> None:
         "max_rows": None,
         "max_bytes": None,
     }
-    retry = {"first_delay": 10, "backoff": 2, "max_delay": 3600, "max_age": 86_400, "max_attempts": 10}
+    retry = {
+        "first_delay": 10,
+        "backoff": 2,
+        "max_delay": 3600,
+        "max_age": 86_400,
+        "max_attempts": 10,
+        "until": "attempts",
+    }
     assert p.retry.model_dump() == retry
     assert p.batch.model_dump() == {
         "max_events": 500_000,

@@ -55,6 +55,16 @@ def test_planned_then_settled(root: str) -> None:
     assert one.load() == JournalState(1, None, {"foreign": {"a": position("a", 5)}}, read_until=1)
 
 
+def test_a_stream_has_passed_what_batches_that_are_done_have(root: str) -> None:
+    one = journal(root)
+    for number, mark in ((1, 10), (2, 20)):
+        batch = plan(number, snapshot=True, watermarks={"primary": mark})
+        one.plan(batch, NOW)
+        assert dict(one.load().passed) == ({"primary": 10} if number == 2 else {})
+        one.settle(number, {}, NOW)
+    assert dict(one.load().passed) == {"primary": 20}
+
+
 @pytest.mark.parametrize(
     ("more", "lost", "until"),
     [

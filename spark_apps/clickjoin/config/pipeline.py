@@ -57,6 +57,9 @@ class Retry(_Strict):
     max_delay: Duration = 3600.0
     max_age: Duration = 86400.0
     max_attempts: int = Field(10, ge=1)
+    until: Literal["attempts", "watermark"] = Field(
+        "attempts", description="watermark: given up at once when the primary stream has passed its event's time too"
+    )
 
 
 class Batch(_Strict):

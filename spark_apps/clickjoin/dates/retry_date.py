@@ -48,7 +48,7 @@ def _try(engine: Engine, low: int, high: int) -> dict[str, int] | None:
     delta, now = engine.lake.delta, int(engine.clock() * MICROS)
     part = TableSplit(
         "pending", delta.version("pending"), now + _CENTURY, engine.pipeline.batch.max_events, since=low, until=high,
-        read_until=engine.read_until(now),
+        read_until=engine.read_until(now), passed=engine.passed(),
     )  # fmt: skip
     plan = engine.retry.next_of_table(part)
     if plan is None:

@@ -171,7 +171,8 @@ class Dispatcher:
         self.journal.settle(plan.number, self._rewound(lost), at, held, newest)
         clean = state.last == plan.number and not lost
         read = read_until([plan]) or state.read_until
-        self._state = replace(state, unsettled=None, held=held, newest=newest, read_until=read) if clean else None
+        done = replace(state, unsettled=None, held=held, newest=newest, passed=plan.watermarks, read_until=read)
+        self._state = done if clean else None
 
     def _rewound(self, lost: Mapping[str, Sequence[Split]]) -> Lost:
         """What the offsets of partitions go back to of which splits were lost: their sources know."""

@@ -33,7 +33,8 @@ class JournalState:
     """Last batch planned (0 if none), that batch if it is not settled yet, and how far each stream has been planned.
 
     `held`: what its batches have seen committed. `newest`: the newest event time (microseconds) that has landed of each
-    stream. `watermarks`: those of the last plan. `read_until` (microseconds): all that was written before has landed.
+    stream. `watermarks`: those of the last plan, `passed`: of the last batch that is done. `read_until` (microseconds):
+    all that was written before has landed.
     """
 
     last: int = 0
@@ -42,6 +43,7 @@ class JournalState:
     held: CommittedTxns = field(default_factory=CommittedTxns)
     newest: Mapping[str, int] = field(default_factory=dict)
     watermarks: Mapping[str, int] = field(default_factory=dict)
+    passed: Mapping[str, int] = field(default_factory=dict)
     read_until: int = 0
 
 
@@ -138,11 +140,16 @@ class JournalReader:
         whole = (number for number in sorted(settled.keys() & plans, reverse=True) if not _lost_of(settled[number]))
         read = read_until(BatchPlan.from_json(plans[number]["plan"]) for number in whole)
         marks = plan.watermarks if plan else {}
-        return JournalState(last, unsettled, offsets, held, latest.get("newest", {}), marks, read)
+        passed = marks if unsettled is None else _marks_of(plans.get(last - 1))
+        return JournalState(last, unsettled, offsets, held, latest.get("newest", {}), marks, passed, read)
 
     def _rows(self, more: list[Any]) -> list[dict[str, Any]]:
         filters = [(name, "=", value) for name, value in self._key.items()]
         return list(self._small.read("journal", filters=filters + more).to_pylist())
+
+
+def _marks_of(row: Mapping[str, Any] | None) -> Mapping[str, int]:
+    return BatchPlan.from_json(row["plan"]).watermarks if row else {}
 
 
 def read_until(done: Iterable[BatchPlan]) -> int:

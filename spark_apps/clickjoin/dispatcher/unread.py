@@ -44,6 +44,17 @@ class ReadUntil:
         return self._sources[item.name]
 
 
+def primary_passed(pipeline: Pipeline, delta: DeltaReader, replica: str) -> int | None:
+    """The time (microseconds) before which a replica has landed all primary events there will be; None: not known.
+
+    As far as logs that are about in order can tell (close.max_out_of_orderness), and never beyond what it has read.
+    """
+    state = JournalReader(delta, pipeline.pipeline, replica, "join").load()
+    marks = [state.passed.get(item.name) for item in pipeline.inputs if item.role == "primary"]
+    known = [mark for mark in marks if mark is not None]
+    return min(*known, state.read_until) if known and len(known) == len(marks) else None
+
+
 def _holds_more(plan: SourcePlan) -> bool:
     unreadable = any(problem.kind == "unreadable" for problem in plan.problems)
     return unreadable or bool(plan.splits or plan.backlog_events or plan.backlog_bytes)

@@ -23,13 +23,15 @@ MAX_DRIVER_ROWS = 50_000  # rows of a table that one process writes
 class Tally:
     """Rows of one status: where they lie, their shards, event times (microseconds) that 50, 90, 99 in 100 exceed.
 
-    `size`: bytes of their records and of what the adapter has made of them.
+    `size`: bytes of their records and of what the adapter has made of them. `absent`: rows whose primary event would
+    lie where its stream is known to hold no more.
     """
 
     extent: Extent
     shards: frozenset[int]
     times: tuple[int, ...]
     size: int
+    absent: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Outcome:
 
     `rows` has column `status`, and every event that is in none of `files`; `fits_driver`: it holds little enough for
     one process (`batch.driver_bytes`). `final`: the batch's claims are committed, and this was decided by them alone.
-    `misfits`: values of joined rows that did not fit, by column.
+    `misfits`: values of joined rows that did not fit, by column. `absent`: events given up by the watermark.
     """
 
     rows: DataFrame
@@ -58,6 +60,7 @@ class Outcome:
     files: DataFiles | None = field(default=None)
     final: bool = False
     misfits: Mapping[str, int] = field(default_factory=dict)
+    absent: int = 0
 
     def count(self, *statuses: str) -> int:
         """Number of events with one of these statuses."""

@@ -51,11 +51,12 @@ class SparkJoin:
         # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
         # plan would be looked up, and computed, again.
         held = rows.withColumn("status", status).localCheckpoint(eager=False)
-        tallies, misfits = _tally(held, _texts(ctx), _reporting(ctx))
+        tallies, misfits = _tally(held, _texts(ctx), _reporting(ctx), _is_absent(ctx))
         count = sum(tally.extent.rows for tally in tallies.values())
         size = sum(tally.size for tally in tallies.values())
         fits = count <= MAX_DRIVER_ROWS and size <= ctx.pipeline.batch.driver_bytes
-        return Outcome(held, tallies, fits, final=final, misfits=misfits)
+        absent = sum(tally.absent for status, tally in tallies.items() if status == "unjoinable")
+        return Outcome(held, tallies, fits, final=final, misfits=misfits, absent=absent)
 
 
 def adapted_rows(ctx: Context, work: JoinInput, floor: datetime | None) -> DataFrame:
@@ -178,7 +179,7 @@ def _checked(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> Dat
 def _first_status(ctx: Context) -> Any:
     retry = ctx.pipeline.retry
     oldest = _read_until(ctx) - timedelta(seconds=retry.max_age)
-    given_up = (F.col("attempt") + 1 >= retry.max_attempts) & (F.col("first_seen") <= F.lit(oldest))
+    given_up = (F.col("attempt") + 1 >= retry.max_attempts) & (F.col("first_seen") <= F.lit(oldest)) | _is_absent(ctx)
     if ctx.plan.sequence == "join":
         given_up = F.lit(False)
     return (
@@ -188,6 +189,14 @@ def _first_status(ctx: Context) -> Any:
         .when(given_up, "unjoinable")
         .otherwise("pending")
     )
+
+
+def _is_absent(ctx: Context) -> Any:
+    """Whether the stream of an event's primary has passed that one's time: it lies at the event's own at the latest."""
+    passed = ctx.plan.table.passed if ctx.plan.table else None
+    if passed is None:
+        return F.lit(False)
+    return F.coalesce("primary_time", "event_time") < F.lit(moment(passed))
 
 
 def _read_until(ctx: Context) -> datetime:
@@ -213,7 +222,9 @@ def _texts(ctx: Context) -> list[str]:
     return ["payload", *(f"`{OUT}{name}`" for name in long)]
 
 
-def _tally(held: DataFrame, texts: list[str], reporting: list[str]) -> tuple[dict[str, Tally], dict[str, int]]:
+def _tally(
+    held: DataFrame, texts: list[str], reporting: list[str], absent: Any
+) -> tuple[dict[str, Tally], dict[str, int]]:
     size = " + ".join(f"COALESCE(OCTET_LENGTH({name}), 0)" for name in texts)
     micros = F.unix_micros("event_time")
     rows = (
@@ -226,6 +237,7 @@ def _tally(held: DataFrame, texts: list[str], reporting: list[str]) -> tuple[dic
             F.max(micros).alias("high"),
             F.percentile_approx(micros, [0.5, 0.1, 0.01]).alias("times"),
             F.sum(F.expr(size)).alias("size"),
+            F.count(F.when(absent, 1)).alias("absent"),
             *(
                 F.expr(f"count_if(array_contains({OUT}{MISFITS}, '{name}'))").alias(f"misfit_{name}")
                 for name in reporting
@@ -239,6 +251,7 @@ def _tally(held: DataFrame, texts: list[str], reporting: list[str]) -> tuple[dic
             frozenset(row["shards"]),
             tuple(row["times"] or ()),
             row["size"],
+            row["absent"],
         )
         for row in rows
     }

@@ -11,6 +11,8 @@ from clickjoin.model.ids import MICROS
 from clickjoin.model.split import Problem, SourceOffset, Split
 from clickjoin.model.txn import Txn
 
+_LATER = ("read_until", "passed")
+
 
 @dataclass(frozen=True)
 class TableSplit:
@@ -20,6 +22,7 @@ class TableSplit:
     (microseconds): only events from `since` to before `until`. `primary`: only events whose primary event is in this
     version of table `primary`. `far`: rows due after it are taken up too (a clock that was ahead has put them off).
     `read_until` (microseconds): primary events written before that had landed when it was planned; None: all of them.
+    `passed` (microseconds): rows whose primary event would lie before it are given up as absent; None: none are.
     """
 
     table: str
@@ -31,6 +34,7 @@ class TableSplit:
     primary: int | None = None
     far: int | None = None
     read_until: int | None = None
+    passed: int | None = None
 
     @property
     def versions(self) -> dict[str, int]:
@@ -99,4 +103,4 @@ class BatchPlan:
 
 def _plain(part: object) -> dict[str, object]:
     """The fields of a part of a plan; one that came later only where it says something: older versions know it not."""
-    return {name: value for name, value in vars(part).items() if name != "read_until" or value is not None}
+    return {name: value for name, value in vars(part).items() if name not in _LATER or value is not None}

@@ -26,8 +26,11 @@ def batch_text(row: Mapping[str, Any], moment: str) -> str:
     counts = ", ".join(f"{name.replace('_', ' ')} {row[name]}" for name in COUNTS if row[name])
     steps = " ".join(f"{name} {row[f'seconds_{name}']:.2f}" for name in STEPS)
     misfits = "".join(f"; {count} values do not fit column {name}" for name, count in _misfits(row).items())
+    absent = f"; absent {row['absent']}" if row.get("absent") else ""
     backlog = f"; backlog {row['backlog_events']} events" if row["backlog_events"] else ""
-    return f"{moment} {row['sequence']} {row['batch']}: {counts or 'nothing'}{misfits}{backlog} (seconds: {steps})"
+    return (
+        f"{moment} {row['sequence']} {row['batch']}: {counts or 'nothing'}{absent}{misfits}{backlog} (seconds: {steps})"
+    )
 
 
 def _misfits(row: Mapping[str, Any]) -> dict[str, int]:
@@ -98,6 +101,8 @@ def _replica(rows: list[dict[str, Any]], waits: list[dict[str, Any]], last: int,
 
 
 def _totals(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
-    names = ("joined", "repeats", "wasted", "unjoinable", "expired", "filtered", "quarantined", "conflict_reruns")
+    names = (
+        "joined", "repeats", "wasted", "unjoinable", "absent", "expired", "filtered", "quarantined", "conflict_reruns",
+    )  # fmt: skip
     rows = list(rows)
-    return {name: sum(row[name] or 0 for row in rows) for name in names}
+    return {name: sum(row.get(name) or 0 for row in rows) for name in names}

@@ -55,6 +55,7 @@ backlog_events   BIGINT    events known to the sources and not yet planned (esti
 backlog_bytes    BIGINT    bytes known to the sources and not yet planned
 watermark        TIMESTAMP no event before it was unread, in any stream, once this batch was done; null where unknown
 problems         STRING    JSON list of what a person should know about the sources; null if nothing
+absent           BIGINT    of those given up: by retry.until watermark, their primary's stream having passed its time
 false_positives  BIGINT    ids that a filter of claims named and its file did not hold; of registry.identity id
 misfits          STRING    JSON object: published values that did not fit their type, by column; null if none
 """
