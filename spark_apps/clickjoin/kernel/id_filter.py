@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+import tempfile
 import uuid
 import zlib
 from typing import Any, NamedTuple
@@ -18,9 +19,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from clickjoin.kernel.filesystem import filesystem, make_folder
-from clickjoin.kernel.short_files import open_file
 
 FOLDER = "_ids"  # below the registry's: what begins with an underscore is none of Delta's data
+_COPIES = 4 << 30  # bytes of filters that a process keeps of an object store's
+_PART = 32 << 20  # bytes of a request
 FEWEST = 1_000  # ids: a shorter file is as soon read itself
 _A_GROUP = 32
 _HEAD = "<8sIIQ"  # magic, bits of a group's number, CRC-32 of what follows, ids; as text, for it travels to executors
@@ -112,27 +114,34 @@ def place_of(file: str) -> str:
 
 
 def load(root: str, file: str) -> IdFilter | None:
-    """The filter of a data file; None where there is none that is whole. Kept while the process lives, on a disk."""
+    """The filter of a data file, mapped; None where there is none that is whole. Kept while the process lives."""
     system, base = filesystem(root)
-    place = place_of(file)
-    if not isinstance(system, pafs.LocalFileSystem):
-        try:
-            with open_file(root, place) as opened:
-                return unpacked(opened.read_buffer())
-        except OSError:
-            return None
+    name = f"{base}/{place_of(file)}"
     # Kept at Arrow's module: this one travels to executors by value, and what it kept would travel with it.
     known: dict[str, IdFilter] = pafs.__dict__.setdefault("_clickjoin_id_filters", {})
-    name = f"{base}/{place}"
-    if name not in known:
-        try:
-            found = unpacked(np.memmap(name, np.uint8, "r"))
-        except (OSError, ValueError):  # an empty file cannot be mapped
-            return None
-        if found is None:
-            return None
-        known[name] = found
-    return known[name]
+    if name in known:
+        return known[name]
+    local = isinstance(system, pafs.LocalFileSystem)
+    try:
+        found = unpacked(np.memmap(name, np.uint8, "r") if local else _copied(system, name))
+    except (OSError, ValueError):  # an empty file cannot be mapped
+        return None
+    if found is None:
+        return None
+    held = list(known.items())  # other threads add to it
+    while not local and held and sum(one.rest.nbytes for _, one in held) > _COPIES:
+        known.pop(held.pop(0)[0], None)  # the oldest: its file may have been compacted away
+    known[name] = found
+    return found
+
+
+def _copied(system: pafs.FileSystem, name: str) -> Any:
+    """A file of an object store, in a file without a name of this machine's, mapped: it goes with the process."""
+    with system.open_input_stream(name) as opened, tempfile.TemporaryFile() as copy:
+        while part := opened.read(_PART):
+            copy.write(part)
+        copy.flush()
+        return np.memmap(copy, np.uint8, "r")
 
 
 def store(root: str, file: str, hashes: np.ndarray[Any, Any]) -> None:
