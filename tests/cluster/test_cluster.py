@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+import yaml
+from deltalake import write_deltalake
 
 from clickjoin.config import load
 from clickjoin.engine import Engine
@@ -75,6 +78,17 @@ def test_logs_that_no_executor_sees_are_refused_unless_the_driver_reads_them(pla
     said = refused(spark, pipeline.file)
     assert f"{pipeline.logs}/clicks/*.jsonl, {pipeline.logs}/queries/*.jsonl: the executors of" in said
     assert "set batch.driver_bytes to no less than batch.max_bytes" in said
+    assert not pipeline.tables.exists()
+
+
+def test_a_table_that_no_executor_sees_is_refused(place: Site, spark: SparkSession) -> None:
+    pipeline = place.pipeline("table", 10, batch={"max_bytes": "4MB", "driver_bytes": "3MB"})
+    table = place.folder / "bought"
+    write_deltalake(str(table), pa.table({"event_id": ["c1"]}))
+    fields = yaml.safe_load(pipeline.file.read_text())
+    fields["foreign"]["source"] = {"kind": "delta", "path": str(table)}
+    pipeline.file.write_text(yaml.safe_dump(fields))
+    assert f"{table}/_delta_log/*.json" in refused(spark, pipeline.file)
     assert not pipeline.tables.exists()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickjoin.config import Files
+from clickjoin.config.tables import Delta, OfPipeline
 from clickjoin.kernel.fsync import local_folder
 from clickjoin.kernel.seen import Mark
 from clickjoin.model.errors import ConfigError
@@ -36,7 +37,7 @@ def driver_reads(spark: SparkSession, pipeline: Pipeline, patterns: Sequence[str
     master = cluster_of(spark)
     if not master:
         return frozenset()
-    patterns = patterns or [item.source.path for item in pipeline.inputs if isinstance(item.source, Files)]
+    patterns = patterns or [place for item in pipeline.inputs for place in _files_of(item.source)]
     with _marked(pipeline.root) as of_lake:
         hidden = _hidden(spark, of_lake, patterns)
         if hidden - {_LAKE}:  # a file may have been renamed between the two looks
@@ -48,6 +49,13 @@ def driver_reads(spark: SparkSession, pipeline: Pipeline, patterns: Sequence[str
         )
     _require_small(pipeline, master, hidden)
     return frozenset(hidden)
+
+
+def _files_of(source: object) -> list[str]:
+    """A glob of what executors have to see of a source: of a table its log, for its data files come and go."""
+    if isinstance(source, Files):
+        return [source.path]
+    return [f"{source.path}/_delta_log/*.json"] if isinstance(source, Delta | OfPipeline) else []
 
 
 def _hidden(spark: SparkSession, of_lake: Sequence[Mark], patterns: Sequence[str]) -> set[str]:
