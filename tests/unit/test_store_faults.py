@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import botocore.exceptions
 import pytest
 
 from clickjoin.model.errors import LakeError, StoreBusy
@@ -20,7 +21,19 @@ SAID = {
     "NoCredentialsError: Unable to locate credentials": "no credentials",
     "AWS Error NETWORK_CONNECTION during ListObjectsV2 operation: curlCode: 7": "does not answer",
     "Generic S3 error: Error performing GET: HTTP error: error sending request": "does not answer",
+    "Generic S3 error: HTTP error: request or response body error": "does not answer",
+    "SdkClientException: Premature end of Content-Length delimited message body (s3a://b/p)": "does not answer",
 }
+PLACE = {"endpoint_url": "http://store:9000/b/p", "proxy_url": "http://proxy", "error": "[Errno 104]"}
+CONNECTIONS = (
+    botocore.exceptions.EndpointConnectionError,
+    botocore.exceptions.ConnectionClosedError,
+    botocore.exceptions.ConnectTimeoutError,
+    botocore.exceptions.ReadTimeoutError,
+    botocore.exceptions.ProxyConnectionError,
+    botocore.exceptions.ResponseStreamingError,
+    botocore.exceptions.HTTPClientError,
+)
 
 
 @pytest.mark.parametrize("text", SAID)
@@ -28,6 +41,24 @@ def test_by_name(text: str) -> None:
     fault = store_fault(text)
     assert fault
     assert SAID[text] in fault.why
+
+
+@pytest.mark.parametrize("kind", CONNECTIONS)
+def test_a_connection_that_breaks_at_any_point_is_worth_another_try(kind: type[Exception]) -> None:
+    """As lake.objects words it: a store that is started again while it is read must not end a run with a traceback."""
+    error = kind(**PLACE)  # type: ignore[arg-type]
+    found = translate(OSError(f"S3 s3://b/p/journal: {kind.__name__}: {error}"))
+    assert isinstance(found, StoreBusy)
+    assert found.retryable
+    assert str(found).startswith("s3://b/p/journal: the store does not answer")
+
+
+def test_a_certificate_that_is_not_accepted_is_not_tried_again() -> None:
+    error = botocore.exceptions.SSLError(**PLACE)
+    found = translate(OSError(f"S3 s3://b/p: SSLError: {error}"))
+    assert isinstance(found, LakeError)
+    assert not found.retryable
+    assert "AWS_CA_BUNDLE" in str(found)
 
 
 @pytest.mark.parametrize("text", ["", "joined: no such column", "Permission denied: /lake", "PATH_NOT_FOUND s3://b/x"])

@@ -22,6 +22,9 @@ _NONE = StoreFault("no credentials were found", f"Set {_KEYS}")
 _DENIED = StoreFault("access is denied (403)", "Let these credentials list, read, write and delete below that prefix")
 _BUSY = StoreFault("the store asks for fewer requests (503)", "Wait: it is tried again, with growing pauses", True)
 _AWAY = StoreFault("the store does not answer", "Start it, or check AWS_ENDPOINT_URL and the network", True)
+_UNTRUSTED = StoreFault(
+    "its certificate is not accepted", "Name its authority's file in AWS_CA_BUNDLE, or fix its address"
+)
 # Each client spells codes in its own way: they are looked for in capitals and without underscores, in this order.
 _BY_CODE = {
     "NOSUCHBUCKET": _NO_BUCKET,
@@ -52,6 +55,16 @@ _BY_CODE = {
     "ERROR SENDING REQUEST": _AWAY,
     "UNABLE TO EXECUTE HTTP REQUEST": _AWAY,
     "COULD NOT CONNECT": _AWAY,
+    "CONNECTIONCLOSED": _AWAY,
+    "CONNECTION RESET": _AWAY,
+    "READTIMEOUT": _AWAY,
+    "PROXYCONNECTION": _AWAY,
+    "RESPONSESTREAMING": _AWAY,
+    "INCOMPLETEREAD": _AWAY,
+    "RESPONSE BODY ERROR": _AWAY,
+    "PREMATURE END OF": _AWAY,
+    "SSLERROR": _UNTRUSTED,
+    "HTTPCLIENTERROR": _AWAY,
 }
 
 
