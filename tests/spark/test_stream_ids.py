@@ -20,6 +20,7 @@ from deltalake import DeltaTable
 
 from clickjoin.gc.collector import Collector
 from clickjoin.jobs.registry import rebuild
+from clickjoin.joiner import arrow_join
 from clickjoin.kernel import id_filter, id_lookup
 from clickjoin.lake.vacuum import remove_filters
 from clickjoin.model import failpoint
@@ -91,17 +92,32 @@ def test_a_crash_and_a_repeat_by_another(make: Make, monkeypatch: pytest.MonkeyP
     assert found(verify(bench)) == {}
 
 
-@pytest.mark.parametrize("way", ["files", "rows", "merge"])
-def test_the_same_id_between_look_up_and_claim(make: Make, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    """Another claims it in another bucket meanwhile, and each way of committing claims finds out."""
+@pytest.mark.parametrize(
+    ("way", "point"),
+    [("files", "looked-up"), ("rows", "looked-up"), ("merge", "looked-up"), ("files", "landed")],
+)
+@pytest.mark.parametrize("shards", [3, 7])
+def test_the_same_id_between_look_up_and_claim(
+    make: Make, monkeypatch: pytest.MonkeyPatch, way: str, point: str, shards: int
+) -> None:
+    """Another claims it in another bucket meanwhile, and each way of committing claims finds out.
+
+    So it does where the lake is resharded (to 7) after the batch has begun, and the other claims in another shard.
+    """
     if way == "merge":
         monkeypatch.setattr(commit, "_MAX_FILES", -1)
+    monkeypatch.setattr(arrow_join, "_ROWS_A_PART", 2)  # shards apart
     adapter = {"adapter": "tests.spark.adapters_for_streams:BySpark"} if way != "files" else {}
     bench = new(make, *(event(number) for number in range(6)), **adapter)
 
     def reach(name: str) -> None:
-        if name == "looked-up":
+        if name == point:
             patch.undo()
+            now = datetime.fromtimestamp(bench.clock.now, UTC)
+            if shards != 3:
+                reshard(
+                    bench.engine.lake.delta, bench.pipeline, shards, now.replace(minute=0) + timedelta(hours=1), now
+                )
             bench.clock.now += 2 * 3600
             bench.replica("west").drain(lambda _: None)
 

@@ -155,13 +155,12 @@ class _Cell:
 def _cells(ctx: Context, own: Extent, claims: pa.Table) -> list[_Cell]:
     files = data_skipping.within(ctx.lake.delta.files("foreign"), own, ctx.plan.number)
     claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, own)
-    found = []
+    found, one_shard = [], by_id.one_shard_each(ctx)
     for bucket in sorted(set(files["partition.bucket"].to_pylist())):
         mine, theirs = (some.filter(pc.equal(some["partition.bucket"], bucket)) for some in (files, claims))
         theirs = claims if ctx.pipeline.by_id else theirs
         for shards in _split(range(ctx.timeline.most), data_skipping.rows(mine)):
-            apart = shards and by_id.one_shard_each(ctx)
-            held = theirs.filter(data_skipping.in_shards(theirs, shards)) if apart else theirs
+            held = theirs.filter(data_skipping.in_shards(theirs, shards)) if shards and one_shard else theirs
             found.append(_Cell(bucket, shards, data_skipping.rows(mine), tuple(data_skipping.paths(mine)), held))
     return found
 

@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 
 
 def one_shard_each(ctx: Context) -> bool:
-    """Whether a claim lies in the shard of its id: where ids have no time, only until the lake is first resharded."""
-    return not ctx.pipeline.by_id or len(ctx.timeline.entries) == 1
+    """Whether each claim of the registry, as it was read before, lies in the shard of its id.
+
+    Where ids have no time, only until the lake is first resharded. A batch may have begun before that, and its own
+    timeline not say so: this looks again. Whoever claimed by a later entry had it written first, so a look that comes
+    after the registry's sees it.
+    """
+    return not ctx.pipeline.by_id or ctx.lake.delta.rows("shard_timeline") == 1
 
 
 def shards_of(ctx: Context, shards: Set[int]) -> Set[int] | None:
-    """The shards that claims of some ids lie in, by the shards that they have now; None: any."""
+    """The shards that claims of some ids lie in, of a registry that was read before, by those of now; None: any."""
     return shards if one_shard_each(ctx) else None
 
 

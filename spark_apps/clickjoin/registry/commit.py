@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,14 +66,17 @@ def _commit_new(delta: DeltaTables, newest: TableVersion, new: pa.Table, txn: Tx
     return int(new.num_rows)
 
 
-def commit_ids(lake: SparkTables, rows: pa.Table, shards: Set[int] | None, txn: Txn) -> int | None:
-    """The same where an id is one event's, whatever its time. `shards`: those that its claim can lie in; None: any."""
+def commit_ids(lake: SparkTables, rows: pa.Table, shards_of: Callable[[], Set[int] | None], txn: Txn) -> int | None:
+    """The same where an id is one event's, whatever its time.
+
+    `shards_of`: those that claims can lie in, of a registry that was read before it is asked; None: any.
+    """
 
     def insert() -> int | None:
         newest = lake.delta.known(REGISTRY.name)
         if newest.holds(txn):
             return None
-        files = newest.files()
+        files, shards = newest.files(), shards_of()
         if shards is not None and files.num_rows:
             files = files.filter(data_skipping.in_shards(files, shards))
         if files.num_rows > _MAX_FILES or data_skipping.rows(files) > _MAX_CLAIMS:
