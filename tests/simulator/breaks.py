@@ -230,6 +230,13 @@ def _trust_filter() -> None:
     filters.trust()
 
 
+def _own_shards() -> None:
+    """Where an id has no time, its claim is looked for in the shard that the batch's own timeline says."""
+    from clickjoin.registry import by_id
+
+    by_id.one_shard_each = lambda ctx: not ctx.pipeline.by_id or len(ctx.timeline.entries) == 1
+
+
 BREAKS: Mapping[str, Callable[[], None]] = {
     "token": _token,
     "txn": _txn,
@@ -248,4 +255,5 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "lake-clock": _lake_clock,
     "files-there": _files_there,
     "trust-filter": _trust_filter,
+    "own-shards": _own_shards,
 }

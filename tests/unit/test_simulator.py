@@ -31,6 +31,7 @@ FOUND = {
     "lake-clock": "252,305",
     "files-there": "252,305",
     "trust-filter": "0",
+    "own-shards": "50027",
 }
 
 # What is missed soonest, or alone, in schedules of one kind (see bents.py).
@@ -47,6 +48,7 @@ KIND = {
     "lake-clock": "clocks",
     "files-there": "clocks",
     "trust-filter": "ids",
+    "own-shards": "ids",
 }
 
 
