@@ -84,7 +84,7 @@ def test_status(delta: DeltaTables) -> None:
         metric(2, joined=5, latency_p90=2.5, backlog_events=7, backlog_bytes=70, problems=json.dumps([problem]),
                watermark=at(-70), misfits=json.dumps({"price": 2, "item": 1})),
         metric(1, joined=3, quarantined=1, latency_p90=9.0, backlog_events=9, misfits=json.dumps({"price": 3})),
-        metric(3, "retry", joined=1, backlog_events=None),
+        metric(3, "retry", joined=1, backlog_events=None, unjoinable=3, absent=2),
         metric(1, replica="east", joined=2),
     ])  # fmt: skip
     delta.append("pending", [waits("a", first_seen=at(-50)), waits("b")])
@@ -100,7 +100,7 @@ def test_status(delta: DeltaTables) -> None:
         "batches": 3, "last_batch_seconds_ago": 98, "watermark": at(-70),
         "latency_p90": 2.5, "backlog_events": 7, "backlog_bytes": 70,
         "problems": [problem],
-        "totals": {"joined": 9, "repeats": 0, "wasted": 0, "unjoinable": 0, "expired": 0, "filtered": 0,
+        "totals": {"joined": 9, "repeats": 0, "wasted": 0, "unjoinable": 3, "absent": 2, "expired": 0, "filtered": 0,
                    "quarantined": 1, "conflict_reruns": 0},
         "misfits": {"price": 5, "item": 1},
     }  # fmt: skip

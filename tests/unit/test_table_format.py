@@ -81,7 +81,7 @@ def test_a_dry_run_says_what_and_writes_nothing(old: Pipeline) -> None:
     found = upgrade(old, said.append, apply=False)
     assert sorted((path, path.stat().st_mtime_ns) for path in Path(old.root).rglob("*")) == before
     assert (found["format"], found["applied"], len(said)) == (FORMAT, False, len(ALL))
-    assert f"metrics: format 1 to {FORMAT}, with column false_positives, misfits" in said
+    assert f"metrics: format 1 to {FORMAT}, with column absent, false_positives, misfits" in said
     assert f"shard_timeline: format 1 to {FORMAT}, with column event_id, max_skew" in said
     assert list(found["brings"]) == list(range(2, FORMAT + 1))
 
