@@ -22,6 +22,7 @@ def s3() -> None:
     setup()
     with exclusive():
         jars.ensure(jars.S3_JARS, jars.S3_LOCK, jars.S3_IVY)
+    print("Spark can use a lake on S3: see docs/s3.md", flush=True)
 
 
 def docs() -> None:

@@ -47,7 +47,7 @@ def ensure(folder: Path = JARS, lock: Path = LOCK, ivy: Path = IVY) -> None:
     wanted, jars = fingerprint(lock), read_lock(lock)
     if stamped(folder, wanted) and all((folder / jar.file).is_file() for jar in jars):
         return
-    print("fetching JARs", flush=True)
+    print(f"fetching {len(jars)} JARs into {os.path.relpath(folder)}", flush=True)
     folder.mkdir(exist_ok=True)
     if not all(sound(folder, jar) for jar in jars):
         retrieve(folder, ivy)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from clickjoin import __version__
 from clickjoin.cli import main as cli
 from clickjoin.model.errors import BatchError, ConfigError
 
@@ -59,3 +60,11 @@ def test_an_unknown_error_is_shown_whole(monkeypatch: pytest.MonkeyPatch, capsys
     shown = capsys.readouterr().err
     assert "Traceback" in shown
     assert "ZeroDivisionError: one of ours" in shown
+
+
+def test_it_says_its_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["clickjoin", "--version"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"clickjoin {__version__}\n"

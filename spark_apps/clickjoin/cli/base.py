@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from clickjoin import __version__
 from clickjoin.cli import console
 from clickjoin.config import Pipeline, load
 from clickjoin.jobs.all_jobs import JOBS
@@ -21,6 +22,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="`clickjoin`: run a pipeline, look at it, and fix it, from a shell.",
 )
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"clickjoin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="say the version and exit")
+    ] = False,
+) -> None:
+    """What holds for every command."""
+
+
 Config = Annotated[Path, typer.Option("--config", "-c", help="the pipeline's YAML file", envvar="CLICKJOIN_CONFIG")]
 Json = Annotated[bool, typer.Option("--json", help="print JSON, for a machine to read")]
 Replica = Annotated[
