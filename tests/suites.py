@@ -8,6 +8,7 @@ until they meet. What the first row prints is seen at once; what the second prin
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, NamedTuple
+
+from tests import class_archive
 
 Suite = tuple[str, ...]  # arguments of one run of pytest
 SERVERS: tuple[Suite, ...] = (
@@ -62,6 +65,7 @@ def suites() -> list[Suite]:
 
 def main() -> int:
     """Run all; the exit code is that of a suite that failed, or 0."""
+    os.environ["JDK_JAVA_OPTIONS"] = class_archive.options(os.environ.get("JDK_JAVA_OPTIONS", ""))
     waiting, printed = deque(suites()), SimpleQueue[IO[bytes]]()
     try:
         with ThreadPoolExecutor(1) as beside:

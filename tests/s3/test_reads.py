@@ -90,7 +90,7 @@ def test_an_extent_reads_as_spark_reads_it(lake: SparkTables, monkeypatch: pytes
     extent: Extent = spanning(4, NOON + timedelta(minutes=2), NOON + timedelta(minutes=3), 3600)
     few = lake.read_extent("registry", extent, shards=[1])
     assert not few.inputFiles()
-    monkeypatch.setattr(small_reads, "_MAX_ROWS", 0)
+    monkeypatch.setattr(small_reads, "_ON_S3", (0, 0))
     whole = lake.read_extent("registry", extent, shards=[1])
     assert whole.inputFiles()
     assert few.dtypes == whole.dtypes

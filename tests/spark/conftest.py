@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clickjoin.lake import small_reads
 from clickjoin.spark.session import in_process
 from tests.s3.fixtures import gateway as gateway
 from tests.s3.fixtures import lakes as lakes
+from tests.sampled import FULL
 from tests.spark.bench import Bench, Lake
 from tests.spark.hand import Hand
 from tests.spark.person import person as person
@@ -36,6 +38,19 @@ def spark(lakes: Path | None) -> Iterator[SparkSession]:
     session = in_process(cores="2", memory="2g", s3=lakes is not None)
     yield session
     session.stop()
+
+
+# Whose tables Spark reads, as it does where they are large; all in `make matrix`.
+READ_BY_SPARK = ("test_engine", "test_lost", "test_rebuild")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_by_spark(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have Spark read tables of few rows too."""
+    with pytest.MonkeyPatch.context() as patch:
+        if FULL or request.path.stem in READ_BY_SPARK:
+            patch.setattr(small_reads, "_ON_DISK", (0, 0))
+        yield
 
 
 @pytest.fixture(scope="session")

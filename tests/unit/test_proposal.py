@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from clickjoin.cli.main import app
 from clickjoin.config import load
 from clickjoin.model.errors import ConfigError
-from clickjoin.proposal.file import propose
+from clickjoin.proposal.file import propose, propose_one
 from clickjoin.report.validate import validate
 
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)
@@ -276,3 +276,50 @@ def test_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is there already" in str(again.exception)
     half = run(app, given[:-2])
     assert isinstance(half.exception, ConfigError)
+
+
+def test_one_stream_with_repeats_whose_ids_hold_their_time(folder: Path) -> None:
+    photon(folder)
+    twice = (folder / "clicks" / "c.jsonl").read_text()
+    (folder / "clicks" / "again.jsonl").write_text(twice)
+    proposal = propose_one("clicks/*", folder)
+    assert proposal.choices["stream.event_id"].value == ("event_id",)
+    assert proposal.choices["stream.event_time"].value == "embedded"
+    (folder / "p.yaml").write_text(proposal.text)
+    found = validate(load(folder / "p.yaml"))
+    assert (found.problems, found.sections) == ([], {"foreign": "stream"})
+
+
+@pytest.mark.parametrize("apart", [0, 1])
+def test_one_stream_of_random_ids(folder: Path, apart: int) -> None:
+    """Where a repeat has another time than the first, the id alone names the event; otherwise id and time do."""
+    rows = [
+        {"messageId": f"{n * 7919 % 1000:x}", "user_id": f"u{n % 9}", "ts": iso(START + timedelta(seconds=n))}
+        for n in range(100)
+    ]
+    again = [row | {"ts": iso(START + timedelta(seconds=n + apart))} for n, row in enumerate(rows)][::2]
+    lines(folder / "clicks" / "c.jsonl", rows + again)
+    proposal = propose_one("clicks/*", folder)
+    assert proposal.choices["stream.event_id"].value == ("messageId",)
+    assert proposal.choices["stream.event_time"].value == ("landed" if apart else "ts")
+    (folder / "p.yaml").write_text(proposal.text)
+    pipeline = load(folder / "p.yaml")
+    assert pipeline.by_id is bool(apart)
+    assert not validate(pipeline).problems
+
+
+def test_one_stream_without_times(folder: Path) -> None:
+    lines(folder / "clicks" / "c.jsonl", [{"id": f"a{n}", "kind": "x"} for n in range(9)])
+    (folder / "p.yaml").write_text(propose_one("clicks/*", folder).text)
+    assert load(folder / "p.yaml").by_id
+
+
+def test_one_stream_or_two(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photon(folder)
+    monkeypatch.chdir(folder)
+    run = CliRunner().invoke
+    both = run(app, ["init", "--config", "p.yaml", "--stream", "clicks/*", "--primary", "queries/*"])
+    assert "--stream is of one stream" in str(both.exception)
+    one = run(app, ["init", "--config", "p.yaml", "--stream", "clicks/*"])
+    assert one.exit_code == 0
+    assert "stream.event_time: embedded  (sure: the ids hold their time)" in one.output

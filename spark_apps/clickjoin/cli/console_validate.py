@@ -19,7 +19,7 @@ def show(config: Path, found: Validation, as_json: bool) -> None:
     if as_json:
         return print_json({"file": str(config), "ok": not found.problems, **_data(found)})
     for name, sample in found.samples.items():
-        _stream(name, sample)
+        _stream(found.sections[name], sample)
     if found.matches:
         report_line(_matches(found.matches))
     for problem in found.problems:
@@ -31,7 +31,7 @@ def show(config: Path, found: Validation, as_json: bool) -> None:
 
 def _data(found: Validation) -> dict[str, Any]:
     streams = {
-        name: {"read": sample.read, "good": sample.good, "bad": [asdict(bad) for bad in sample.bad]}
+        found.sections[name]: {"read": sample.read, "good": sample.good, "bad": [asdict(bad) for bad in sample.bad]}
         for name, sample in found.samples.items()
     }
     return {"problems": found.problems, "streams": streams, "matches": asdict(found.matches) if found.matches else None}

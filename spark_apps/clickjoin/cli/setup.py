@@ -21,14 +21,16 @@ def init(
     config: Config,
     from_logs: Annotated[str, typer.Option(help="glob of the foreign stream's logs: look at them and propose")] = "",
     primary: Annotated[str, typer.Option(help="with --from-logs: glob of the primary stream's logs")] = "",
+    stream: Annotated[str, typer.Option(help="glob of the logs of one stream, to publish each event once")] = "",
 ) -> None:
     """Write a pipeline file to start from, if there is none yet; else create the pipeline's tables.
 
-    With --from-logs and --primary the file is proposed from some of the logs' records, with a reason for each guess.
+    With --from-logs and --primary, or with --stream, the file is proposed from some of the logs' records, with a reason
+    for each guess.
     Its paths are absolute, below the folder that this is run in: it can be copied to where Airflow finds it.
     """
-    if from_logs or primary:
-        _propose(config, from_logs, primary)
+    if from_logs or primary or stream:
+        _propose(config, from_logs, primary, stream)
         return
     if not config.exists():
         _write(config, starter(Path.cwd()))
@@ -45,14 +47,16 @@ def init(
     console.report_line(f"{pipeline.root}: {f'created {len(made)} tables' if made else 'all tables are there already'}")
 
 
-def _propose(config: Path, foreign: str, primary: str) -> None:
-    from clickjoin.proposal.file import flow, propose
+def _propose(config: Path, foreign: str, primary: str, stream: str) -> None:
+    from clickjoin.proposal.file import flow, propose, propose_one
 
-    if not (foreign and primary):
+    if stream and (foreign or primary):
+        raise ConfigError("--stream is of one stream", remedy="Leave --from-logs and --primary out, or --stream")
+    if not (stream or (foreign and primary)):
         raise ConfigError("both logs are needed", remedy='Give --from-logs "clicks/*" and --primary "queries/*"')
     if config.exists():
         raise ConfigError(f"{config}: is there already", remedy="Give the name of a new file")
-    proposal = propose(primary, foreign, Path.cwd())
+    proposal = propose_one(stream, Path.cwd()) if stream else propose(primary, foreign, Path.cwd())
     _write(config, proposal.text)
     for field, choice in proposal.choices.items():
         console.report_line(f"{field}: {flow(choice.value)}  ({choice.sure}: {choice.why})")

@@ -15,7 +15,6 @@ from clickjoin.lake import small_reads
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.lost_files import BadFile, passing_over
 from clickjoin.lake.table_format import column_types
-from clickjoin.model.places import is_on_s3
 from clickjoin.spark.session import compile_code
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class SparkReader:
 
     def read(self, name: str, version: int | None = None) -> DataFrame:
         """A table as a DataFrame, at its newest version or at the one given."""
-        few = self._few(name, version) if is_on_s3(self.delta.root) and not self._unread else None
+        few = None if self._unread else self._few(name, version)
         if few is not None:
             return few
         reader = self.spark.read.format("delta")
@@ -61,7 +60,7 @@ class SparkReader:
             table = self.delta.open(name) if version is None else self.delta.at(name, version)
         except DeltaError:  # that version is gone: Spark says so by name
             return None
-        return small_reads.rows_of_version(self.spark, table, column_types(table))
+        return small_reads.rows_of_version(self.spark, self.delta.path(name), table, column_types(table))
 
     def terms(self, name: str, extent: Extent, alias: str = "") -> str:
         """An extent as terms over a table's columns, its partitions among them: they keep concurrent writers apart."""

@@ -13,9 +13,15 @@ import yaml
 from clickjoin.model.places import is_on_s3
 from clickjoin.proposal.guess import Choice, guess
 from clickjoin.proposal.logs import Log, look
+from clickjoin.proposal.one_stream import guess_one
 from clickjoin.proposal.output import proposed_columns
 
 PRIMARY_RECORDS, FOREIGN_RECORDS = 100_000, 5_000
+_PARTS = {
+    "primary": "looked up: queries, impressions",
+    "foreign": "looks up: clicks",
+    "stream": "each event of it is published once",
+}
 
 
 @dataclass(frozen=True)
@@ -48,12 +54,32 @@ def propose(primary: str, foreign: str, folder: Path) -> Proposal:
     return Proposal("\n".join(lines) + "\n", choices)
 
 
+def propose_one(stream: str, folder: Path) -> Proposal:
+    """Look at the logs of one stream, and write a file for a pipeline that publishes each of its events once.
+
+    Errors: as of `propose`.
+    """
+    log = look(_place(folder, stream), PRIMARY_RECORDS)
+    found = guess_one(log)
+    identity = found.get("identity")
+    fields = {name: choice for name, choice in found.items() if name != "identity"}
+    lines = [
+        "# Proposed from the logs by `clickjoin init --stream`. Check what is not sure, then `clickjoin validate`.",
+        "pipeline: events",
+        f"lake: {_quoted(str(folder / 'lake'))}",
+        *_stream("stream", log, fields),
+        *([f"registry: {{identity: {identity.value}}}  # {identity.sure}: {identity.why}"] if identity else []),
+    ]
+    choices = {f"stream.{name}": choice for name, choice in fields.items()}
+    return Proposal("\n".join(lines) + "\n", choices | ({"registry.identity": identity} if identity else {}))
+
+
 def _place(folder: Path, pattern: str) -> str:
     return pattern if is_on_s3(pattern) else str(folder / pattern)
 
 
 def _stream(name: str, log: Log, fields: dict[str, Choice]) -> Iterator[str]:
-    part = "looked up: queries, impressions" if name == "primary" else "looks up: clicks"
+    part = _PARTS[name]
     bad = f", {log.bad:,} lines are no records" if log.bad else ""
     yield f"{name}:  # {part}; {log.rows:,} records were sampled{bad}"
     source = log.source.model_dump(exclude_none=True, exclude_defaults=True)

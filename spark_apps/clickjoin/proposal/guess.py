@@ -37,12 +37,12 @@ class Guess:
 
 def guess(primary: Log, foreign: Log) -> Guess:
     """Propose ids, times and the look-up of two logs."""
-    ids, named = _ids(primary), _ids(foreign)
+    ids, named = id_columns(primary), id_columns(foreign)
     lookup = _lookup(ids, named)
-    primary_id = Choice(lookup[0], *_of_lookup(lookup, ids, named)) if lookup else _own_id(ids)
-    at_primary, micros = _time(primary, ids, primary_id.value)
-    foreign_id = _own_id(named, avoid=lookup[1] if lookup else ())
-    at_foreign, event_micros = _time(foreign, named, foreign_id.value)
+    primary_id = Choice(lookup[0], *_of_lookup(lookup, ids, named)) if lookup else own_id(ids)
+    at_primary, micros = time_of(primary, ids, primary_id.value)
+    foreign_id = own_id(named, avoid=lookup[1] if lookup else ())
+    at_foreign, event_micros = time_of(foreign, named, foreign_id.value)
     names = Choice(lookup[1], primary_id.sure, primary_id.why) if lookup else _unknown("primary_id")
     found = _Found(ids, named, primary_id.value, names.value, micros, event_micros)
     return Guess(
@@ -60,7 +60,7 @@ Ids = dict[str, list[str | None]]
 Lookup = tuple[tuple[str, ...], tuple[str, ...]]  # columns of the primary log, and of the foreign one
 
 
-def _ids(log: Log) -> Ids:
+def id_columns(log: Log) -> Ids:
     """Columns that may be ids: what holds times or fractions is none, unless it is named like one."""
     columns = ((name, values, texts(values)) for name, values in log.columns.items())
     return {
@@ -126,7 +126,7 @@ def _of_lookup(lookup: Lookup, ids: Ids, named: Ids) -> tuple[str, str]:
     return (GUESS if share <= 0.1 else LIKELY if share <= 0.5 or spread < _WIDE else SURE), why
 
 
-def _own_id(ids: Ids, avoid: tuple[str, ...] = ()) -> Choice:
+def own_id(ids: Ids, avoid: tuple[str, ...] = ()) -> Choice:
     """The column, or the fewest columns, that differ from record to record; such as are named like ids first."""
     candidates = [name for name in ids if name not in avoid and any(value is not None for value in ids[name])]
     candidates.sort(key=lambda name: (not is_named_id(name), time_in_ids(ids[name]) is None))
@@ -145,7 +145,7 @@ def _sets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield from combinations(names[: _MOST_IDS[count - 1]], count)
 
 
-def _time(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int | None, ...]]:
+def time_of(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int | None, ...]]:
     """How the event time is known, and the times."""
     if "FILL_IN" not in key and (rule := _embedded(ids, key)):
         whole = [":".join(part) if part else "" for part in _key(ids, key)]

@@ -46,11 +46,13 @@ _MOST = {"primary": (200_000, 64_000_000), "foreign": (SAMPLE_RECORDS, SAMPLE_BY
 class Validation:
     """What a look at a pipeline has shown. `problems`: what is wrong, a sentence each.
 
-    `samples`: by stream the records that were looked at; `matches`: how many of the foreign ones find their primary.
+    `samples`: by stream the records that were looked at; `sections`: the stream's section of the file; `matches`: how
+    many of the foreign ones find their primary.
     """
 
     problems: list[str] = field(default_factory=list)
     samples: dict[str, Sample] = field(default_factory=dict)
+    sections: dict[str, str] = field(default_factory=dict)
     matches: Matches | None = None
 
 
@@ -129,7 +131,7 @@ def _of_source(item: Input, found: Validation) -> bool:
         found.problems += problems or [f"{item.section}.source.{_nothing(item.source)}"]
         return False
     sample = source.sample(plan.splits, item.spec(_now()), most)
-    found.samples[item.name] = sample
+    found.samples[item.name], found.sections[item.name] = sample, item.section
     found.problems += [*problems, *_of_records(item, sample)]
     return not plan.backlog_events and sample.read < most
 
