@@ -23,7 +23,7 @@ _SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL",
     "inter.broker.listener.name": "PLAINTEXT",
     "num.partitions": "1",
     "sasl.enabled.mechanisms": "PLAIN",
@@ -79,8 +79,8 @@ def make_topics(servers: str, names: Iterable[str], partitions: int) -> None:
 class Broker:
     """A broker over a folder, which keeps its topics when it is killed and started again."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
-        """`settings`: more lines of its file, with `_` for `.`"""
+    def __init__(self, folder: Path, pem: Path | None = None, **settings: str) -> None:
+        """`pem`: its key and certificate, for clients that ask for TLS; `settings`: more lines, with `_` for `.`"""
         try:
             self._java, _ = find_java()
             with exclusive():
@@ -89,10 +89,13 @@ class Broker:
             raise NoBroker(str(error)) from error
         self.folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        self.port, self._secure, control = (ports.choose("auto", "KAFKA_PORT") for _ in range(3))
+        self.port, self._secure, self._tls, control = (ports.choose("auto", "KAFKA_PORT") for _ in range(4))
         self.password = secrets.token_urlsafe(24)
         here = f"PLAINTEXT://127.0.0.1:{self.port},SASL_PLAINTEXT://127.0.0.1:{self._secure}"
         more = {name.replace("_", "."): value for name, value in settings.items()}
+        if pem:
+            here += f",SSL://127.0.0.1:{self._tls}"
+            more |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(pem)}
         login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
         more["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = f'{login} user_{USER}="{self.password}";'
         self._write(_SETTINGS | more | {
@@ -106,6 +109,11 @@ class Broker:
     def secure(self) -> str:
         """Where clients find it that have to say who they are: by SASL's PLAIN, as USER with its password."""
         return f"127.0.0.1:{self._secure}"
+
+    @property
+    def tls(self) -> str:
+        """Where clients find it that want TLS, if it was given a certificate."""
+        return f"127.0.0.1:{self._tls}"
 
     @property
     def servers(self) -> str:

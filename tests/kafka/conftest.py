@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from stack.kafka_broker import Broker, NoBroker
+from tests.kafka.certificate import certificate
 from tests.kafka.topics import Topics
 from tests.spark.conftest import lakes as lakes
 from tests.spark.conftest import make as make
@@ -19,7 +20,7 @@ from tests.spark.conftest import spark as spark
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker that runs; where there can be none, the tests say so and are skipped."""
     try:
-        server = Broker(tmp_path_factory.mktemp("kafka"))
+        server = Broker(folder := tmp_path_factory.mktemp("kafka"), pem=certificate(folder))
     except NoBroker as error:
         pytest.skip(f"no Kafka broker: {error}")
     server.start()

@@ -21,6 +21,7 @@ from clickjoin.model.split import Budget, SourceOffset, SourcePlan
 from clickjoin.sources.kafka.source import KafkaSource
 from clickjoin.sources.kafka.state import Range
 from stack.kafka_broker import USER, Broker
+from tests.kafka.certificate import PUBLIC
 from tests.kafka.topics import Topics
 from tests.sampled import in_full
 
@@ -328,3 +329,16 @@ def test_a_password_from_the_environment(broker: Broker, topics: Topics, monkeyp
     assert problem.kind == "unreadable"
     assert "uthentication" in problem.detail
     assert "not-the-one" not in problem.detail
+
+
+def test_tls(broker: Broker, topics: Topics) -> None:
+    """Read where the broker's certificate is trusted; where it is not, that is what is said."""
+    topics.create("c")
+    topics.send("c", map(event, range(3)))
+    options = {"security.protocol": "SSL"}
+    trusted = options | {"ssl.ca.location": str(broker.folder / PUBLIC)}
+    assert Reader(topics, "c", servers=broker.tls, options=trusted).all().num_rows == 3
+    doubted = topics.source("c", servers=broker.tls, options=options)
+    (problem,) = KafkaSource(Kafka.model_validate(doubted), keep=False).plan({}, MUCH).problems
+    assert problem.kind == "unreadable"
+    assert "certificate" in problem.detail
