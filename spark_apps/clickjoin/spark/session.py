@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.model.errors import ConfigError, ServerLost
-from clickjoin.spark import object_store
+from clickjoin.spark import java, object_store
 from clickjoin.spark.jars import CARRIED, jars
 from clickjoin.spark.master import require_answer
 from clickjoin.spark.ship import ship_kernel
@@ -163,7 +163,9 @@ def in_process(cores: str = "*", memory: str | None = None, *, s3: bool = False,
     builder = builder.config("spark.sql.warehouse.dir", _scratch())
     if memory:
         builder = builder.config("spark.driver.memory", memory)
-    return configured(builder.getOrCreate())
+    with java.starting():
+        session = builder.getOrCreate()
+    return configured(session)
 
 
 def submitted(name: str, *, s3: bool = False) -> SparkSession:
