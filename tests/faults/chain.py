@@ -140,8 +140,8 @@ def faults(chain: Chain, clicks: Verdict) -> Iterator[str]:
     for event, click, record in chain.rows("sales", "event_id", "primary_id", "primary"):
         found[event] += 1
         row = json.loads(record)
-        told = (click, row["event_id"], row["foreign"]["event_id"], row["primary"]["event_id"])
-        if told != (chain.wanted.get(event),) * 3 + (queries[click],):
+        given = (click, row["event_id"], row["foreign"]["event_id"], row["primary"]["event_id"])
+        if given != (chain.wanted.get(event),) * 3 + (queries[click],):
             wrong.append(event)
     doubled = [event for event, count in found.items() if count > 1]
     for what, ids in (("twice", doubled), ("missing", chain.wanted.keys() - found.keys()),
