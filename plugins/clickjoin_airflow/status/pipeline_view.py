@@ -107,6 +107,13 @@ class PipelineView:
 
         return dict(self._read(["journal"], read))
 
+    def chain(self) -> list[dict[str, Any]]:
+        """How the pipelines stand that this one is linked to, itself among them; none where it stands alone."""
+        from clickjoin.chain.links import beside
+        from clickjoin.report.chain_status import chain_status
+
+        return list(exact(chain_status(beside(self.file.path))))
+
     def explain(self, event_id: str) -> dict[str, Any]:
         """Where an event is, and its whole way."""
         pipeline = self._pipeline()

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 
 from clickjoin.report.overview import WINDOWS
 from clickjoin_airflow.pipelines import BrokenFile, Found, PipelineFile
@@ -147,6 +148,17 @@ async def registry(ask: ReaderDep) -> dict[str, Any]:
 async def backlog(ask: ReaderDep) -> dict[str, Any]:
     """What the sources hold and is not planned."""
     return await ask(lambda view: view.backlog())
+
+
+@pipeline.get("/chain")
+async def chain(pipeline: Name, request: Request, user: GetUserDep, ask: ReaderDep) -> list[dict[str, Any]]:
+    """How the pipelines stand that this one is linked to, of those that the user may see."""
+    parts = await ask(lambda view: view.chain())
+
+    def seen() -> list[dict[str, Any]]:
+        return [part for part in parts if may_read(part["pipeline"], request, user)]
+
+    return await run_in_threadpool(seen)
 
 
 @pipeline.get("/explain")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ _open = build_opener(ProxyHandler({})).open
 
 
 class Site:
-    """A running Airflow; `shop` is a whole pipeline, the lake of `lost` is not there, a log of `torn` is broken."""
+    """A running Airflow; `shop` is whole, `lost` reads it and has no lake of its own, a log of `torn` is broken."""
 
     def __init__(self, stack: Stack, shop: Shop, folder: Path) -> None:
         self.stack, self.shop, self.folder = stack, shop, folder
@@ -48,12 +49,18 @@ class Site:
             return error.code, error.read(), {name.lower(): value for name, value in error.headers.items()}
 
 
+def chained(file: Path, upstream: str) -> None:
+    """Let a pipeline's queries be the output of another, of lake `./lake`."""
+    text, source = file.read_text(), f"{{kind: pipeline, name: {upstream}, lake: ./lake}}"
+    file.write_text(re.sub(r"source: .*queries.*", f"source: {source}", text))
+
+
 @contextmanager
 def site(folder: Path, write_pipeline: Callable[..., Path], dags: Path | None = None) -> Iterator[Site]:
     """Start it; everything stops at the end of the block. `dags`: a folder of them, else there are none."""
     shop = Shop(folder / "lake/shop", datetime.now(UTC))
     write_pipeline(folder, "shop")
-    write_pipeline(folder, "lost", lake="./nowhere")
+    chained(write_pipeline(folder, "lost", lake="./nowhere"), "shop")
     write_pipeline(folder, "torn")
     torn = Shop(folder / "lake/torn", datetime.now(UTC))
     log = Path(torn.delta.path("metrics"), "_delta_log")

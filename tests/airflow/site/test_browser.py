@@ -49,6 +49,8 @@ def test_figures(visit: Visit, site: Site) -> None:
     expect(frame.locator("[data-replica=main]")).to_contain_text(f"of {288 * 120 - 288:,} ids accepted")
     dates = f"1 date failing newest closed {site.shop.dates[2]}"
     expect(frame.locator("#glance")).to_have_text(re.compile(f"in order verified .* ago{dates}"))
+    expect(frame.locator("#chain a[aria-current] text.name")).to_have_text("shop")
+    expect(frame.locator("#chain text.bad")).to_have_text("cannot be read")
     assert visit.errors == []
 
 

@@ -75,3 +75,33 @@ def test_numbers_that_a_browser_would_round_are_sent_as_text(page: Page) -> None
     sent = exact(given)
     assert sent == given | {"id": "9007199254740993", "deep": [{"x": "-1152921504606846976"}], "no": "nan"}
     assert page.evaluate("found => found", sent) == sent
+
+
+def test_a_chain_runs_from_left_to_right(page: Page) -> None:
+    """Each pipeline right of all that it reads; what may not be seen has a place; a circle ends."""
+    parts = [
+        {"pipeline": "clicks", "reads": {}},
+        {"pipeline": "sales", "reads": {"primary": "clicks"}, "unread": {"primary": 3}},
+        {"pipeline": "refunds", "reads": {"primary": "sales", "foreign": "returns"}},
+        {"pipeline": "one", "reads": {"primary": "other"}},
+        {"pipeline": "other", "reads": {"primary": "one"}},
+    ]
+    drawn = page.evaluate("async (parts) => (await import('/chain.js')).layout(parts)", parts)
+    places = {node["name"]: (node["x"], node["y"]) for node in drawn["nodes"]}
+    assert len(set(places.values())) == 6
+    assert places["clicks"][0] == places["returns"][0] < places["sales"][0] < places["refunds"][0]
+    edges = {(edge["from"], edge["to"], edge["stream"]): edge.get("unread") for edge in drawn["edges"]}
+    assert edges["clicks", "sales", "primary"] == 3
+    assert len(edges) == 5
+    assert all(x < drawn["width"] and y < drawn["height"] for x, y in places.values())
+
+
+def test_a_box_of_a_chain_says_all_of_it(page: Page) -> None:
+    part = {"pipeline": "sales", "reads": {"primary": "clicks"}, "joined": 2, "watermark": "2026-03-01T11:50:00+00:00",
+            "why": "reads on", "unread": {"primary": 1200}}  # fmt: skip
+    assert call(page, "chain", "sentence", part) == (
+        "sales: joined 2; complete to 2026-03-01 11:50; reads on; reads primary from clicks, 1,200 unread"
+    )
+    assert (
+        call(page, "chain", "sentence", {"pipeline": "x", "reads": {}, "problem": "gone"}) == "x: cannot be read; gone"
+    )

@@ -100,6 +100,16 @@ def test_what_it_says(site: Site, admin: str) -> None:
     assert len(get(site, f"{base}/found", admin)["quality"]) == 4
 
 
+def test_a_chain_has_those_that_the_user_may_see(site: Site, admin: str) -> None:
+    for asked in ("shop", "lost"):
+        shop, lost = get(site, f"/api/pipelines/{asked}/chain", admin)
+        assert (shop["pipeline"], shop["reads"], shop["joined"]) == ("shop", {}, 15)
+        assert (lost["pipeline"], lost["reads"]) == ("lost", {"primary": "shop"})
+        assert lost["problem"].startswith(f"{site.folder}/nowhere")
+    assert [one["pipeline"] for one in get(site, "/api/pipelines/lost/chain", site.token("guest"))] == ["lost"]
+    assert get(site, "/api/pipelines/torn/chain", admin) == []
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [

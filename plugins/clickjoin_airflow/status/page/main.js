@@ -2,6 +2,7 @@
 
 import { get, pipeline } from "./api.js";
 import { showBatches } from "./batches.js";
+import { showChain } from "./chain.js";
 import { showCalendar } from "./calendar.js";
 import { showDags } from "./dags.js";
 import { showDay, showTable } from "./day.js";
@@ -99,6 +100,7 @@ const found = () => part("found", "found", (runs) => {
   glance({ verifications: runs.verifications });
   showFound(runs, state);
 });
+const chain = () => part("chain", "chain", (parts) => showChain(parts, state.pipeline.name));
 const registry = () => part("registry", "registry", showRegistry);
 
 async function often() {
@@ -107,7 +109,7 @@ async function often() {
 }
 
 async function seldom() {
-  await Promise.all([dates(), found(), registry(), backlog(), showDags(state)]);
+  await Promise.all([dates(), found(), registry(), backlog(), chain(), showDags(state)]);
 }
 
 function replicas(names) {
@@ -162,7 +164,7 @@ function begin() {
   Object.assign(state, { live: null, overview: null, replica: "" });
   problems.clear();
   glance(null);
-  for (const id of ["charts", "figures", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags"]) fill(id);
+  for (const id of ["charts", "figures", "chain", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags"]) fill(id);
   often().then(seldom);
   follow(state);
 }
