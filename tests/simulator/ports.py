@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.acero as acero
 
-from tests.simulator import clock, rust, workers
+from tests.simulator import clock, early, rust, workers
 from tests.simulator.model import Table
 
 _LOG, _PROBE = "_delta_log", "_clock"
@@ -22,6 +22,7 @@ def install() -> None:
     _replace("clickjoin.lake.committer", _landed=workers.landed, _flush=workers.flush, absent=absent, local_folder=str)
     committer: Any = import_module("clickjoin.lake.committer")
     committer.LocalCommitter.ensure_rewritten = lambda _, table: workers.flush(table.table_uri, table.version())
+    _replace("clickjoin.lake.small_reads", rows_of_version=early.rows_of_version, rows_of_files=early.rows_of_files)
     for module in ("lake.clock", "lake.vacuum", "lake.committer"):
         _replace(f"clickjoin.{module}", location=Folder)
     for module in ("lake.log_entries", "lake.log_repair", "lake.log_looks", "rebuild.journal"):

@@ -15,6 +15,7 @@ from clickjoin import quality
 from clickjoin.config.quality import Quality
 from clickjoin.engine import Engine
 from clickjoin.jobs import checking
+from clickjoin.lake.location import location
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.quality import Report, expect
 from tests.spark.bench import Bench, click, query
@@ -206,17 +207,16 @@ def test_a_corrupt_store(broken: Hand, corrupt: Callable[[Path], None]) -> None:
 
 def test_a_store_that_breaks_meanwhile(broken: Hand) -> None:
     bench = broken.bench
-    root = bench.disk
     version, pages = written(bench)
 
     def clock() -> float:
-        (root / f"quality/_delta_log/{version + 1:020}.json").write_text("{broken")
+        location(bench.pipeline.root).replace(f"quality/_delta_log/{version + 1:020}.json", b"{broken")
         return bench.clock.now
 
     engine = Engine(bench.spark, bench.pipeline, "main", clock=clock)
     with pytest.raises(LakeError, match="table `quality` cannot be read"):
         quality.run(engine, DAY, [].append)
-    assert sorted(str(place) for place in (root / "_quality").rglob("*")) == pages
+    assert sorted(str(place) for place in (bench.disk / "_quality").rglob("*")) == pages
 
 
 def test_every_input_accounted_for_on_spark(spark: SparkSession) -> None:
