@@ -23,7 +23,7 @@ from rich.console import Console
 from bootstrap import ROOT, Problem
 
 from . import topics
-from .after import next_steps, shown
+from .after import ended, next_steps, shown
 from .feeder import SECONDS, Feeder
 from .lake import OUTCOMES, Lake
 from .latency import Readable
@@ -163,9 +163,14 @@ def demonstrate(
         console.print(sums(found), times(spreads))
         return found
     finally:
-        wanted = demo.feeder.entries and not store.ends_with_us  # what it left can be looked at
-        for line in next_steps(demo.lake, demo.feeder.entries, demo.pipeline, left_up) if wanted else ():
+        for line in _after(demo, store, left_up) if demo.feeder.entries else ():
             console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _after(demo: Demo, store: Store, left_up: str) -> list[str]:
+    if store.server:
+        return ended(demo.lake, *store.server)
+    return next_steps(demo.lake, demo.feeder.entries, demo.pipeline, left_up)
 
 
 def _watch(demo: Demo, stack: Running, screen: Screen) -> None:

@@ -43,6 +43,14 @@ def next_steps(lake: Lake, entries: Sequence[Entry], pipeline: Path, stack: str 
     ]
 
 
+def ended(lake: Lake, server: str, docs: str) -> list[str]:
+    """Lines for a demo whose server has stopped with it: where its tables are, and what to read to use another."""
+    return [
+        f"its {server} has stopped with it; the Delta tables are left on the disk, in {shown(lake.folder)}",
+        f"{docs} says how to point a pipeline at yours; `make demo` leaves one that clickjoin's commands can look at",
+    ]
+
+
 def shown(path: Path) -> str:
     """A path as it can be pasted here: below this folder, relative."""
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)

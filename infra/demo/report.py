@@ -111,7 +111,7 @@ def sums(found: Tally) -> Table:
 def times(spreads: dict[str, Spread | None]) -> Table:
     """Latencies in seconds, to be printed."""
     table = Table(title="Seconds from click written to joined row readable", title_justify="left")
-    table.caption = f"without the first {WARM_CLICKS}, which warm Spark up"
+    table.caption = f"Without the first {WARM_CLICKS}, which warm Spark up.\nNo benchmark: that is `make bench`."
     table.caption_justify = "left"
     for column in ("", "joined", "p50", "p90", "p99", "max"):
         table.add_column(column, justify="right" if column else "left")

@@ -29,9 +29,11 @@ class Store(NamedTuple):
     servers: str = ""
 
     @property
-    def ends_with_us(self) -> bool:
-        """Whether nobody can look at it through the product once the demo is over."""
-        return self.put is not None or bool(self.servers)
+    def server(self) -> tuple[str, str] | None:
+        """What ends with the demo, so that no command can look at it after, and the page that is about it."""
+        if self.servers:
+            return "broker", "docs/kafka.md"
+        return ("S3 server", "docs/s3.md") if self.put else None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 
 from bootstrap import Problem
 from demo.__main__ import Demo
-from demo.after import next_steps, telling_click
+from demo.after import ended, next_steps, telling_click
 from demo.feeder import Entry
 from demo.lake import Lake
 from demo.progress import GIVE_UP, SAY_EVERY, SLOW, Progress
@@ -125,3 +125,17 @@ def test_commands_to_paste(lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert commands == ["status", "explain c2", "unjoinable", "quarantine"]
     assert "KEEP=1" in lines[-1]
     assert next_steps(lake, ENTRIES, tmp_path / "p.yaml", "Airflow is up")[-1] == "Airflow is up"
+
+
+def test_where_the_tables_are_once_a_server_has_gone(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lake.folder.parent)
+    s3 = Store("s3://lake", lake.folder, put=lambda key, data: None)
+    kafka = Store("lake", lake.folder, servers="127.0.0.1:1")
+    assert Store("lake", lake.folder).server is None
+    for store, server, page in ((s3, "S3 server", "docs/s3.md"), (kafka, "broker", "docs/kafka.md")):
+        assert store.server == (server, page)
+        first, second = ended(lake, *store.server)
+        assert server in first
+        assert lake.folder.name in first
+        assert (Path(__file__).parents[2] / page).exists()
+        assert second.startswith(page)
