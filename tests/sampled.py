@@ -12,7 +12,7 @@ import pytest
 T = TypeVar("T")
 FULL = os.environ.get("CLICKJOIN_MATRIX") == "all"
 # A case that is left to the targets that run all of them.
-in_full = pytest.mark.skipif(not FULL, reason="left to make matrix or kafka-test")
+in_full = pytest.mark.skipif(not FULL, reason="left to make matrix, s3-test or kafka-test")
 
 
 def some(cases: Sequence[T], every: int) -> Sequence[T]:

@@ -46,14 +46,16 @@ def serving(folder: Path, bucket: str) -> Iterator[Gateway]:
 
 
 class Gateway:
-    """A server over a folder, with credentials of its own."""
+    """A server over a folder, with credentials of its own; `users`: and more of them, as they come and go."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, users: bool = False) -> None:
         self.port = ports.choose("auto", "S3_PORT")
         self.folder, self._program = folder, build()
         self._key, self._secret = f"key{secrets.token_hex(4)}", secrets.token_urlsafe(24)
         self._process: subprocess.Popen[bytes] | None = None
-        (folder / "data").mkdir(parents=True)
+        self._more = ["--iam-dir", str(folder / "users"), "--iam-cache-disable"] if users else []
+        for part in ("data", *(["users"] if users else [])):
+            (folder / part).mkdir(parents=True)
 
     def bucket(self, name: str) -> None:
         """Make a bucket."""
@@ -74,7 +76,8 @@ class Gateway:
     def start(self) -> None:
         """Start it, and wait until it listens."""
         env: Mapping[str, str] = os.environ | {"ROOT_ACCESS_KEY": self._key, "ROOT_SECRET_KEY": self._secret}
-        line = [str(self._program), "--port", f"127.0.0.1:{self.port}", "--quiet", "posix", str(self.folder / "data")]
+        line = [str(self._program), "--port", f"127.0.0.1:{self.port}", "--quiet", *self._more]
+        line += ["posix", str(self.folder / "data")]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(line, env=env, stdout=log, stderr=log)
         until = time.monotonic() + 30
@@ -82,6 +85,18 @@ class Gateway:
             if self._process.poll() is not None or time.monotonic() > until:
                 raise NoGateway(f"it did not start: {(self.folder / 'log').read_text()[-500:]}")
             time.sleep(0.05)
+
+    def add_user(self, key: str, secret: str) -> None:
+        """Let somebody else do everything too."""
+        self._admin("create-user", "--access", key, "--secret", secret, "--role", "admin")
+
+    def remove_user(self, key: str) -> None:
+        """Know somebody no more."""
+        self._admin("delete-user", "--access", key)
+
+    def _admin(self, *command: str) -> None:
+        root = ("--access", self._key, "--secret", self._secret, "--endpoint-url", f"http://127.0.0.1:{self.port}")
+        subprocess.run([str(self._program), "admin", *root, *command], check=True, capture_output=True)
 
     def kill(self) -> None:
         """End it at once."""

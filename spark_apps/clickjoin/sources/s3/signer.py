@@ -27,6 +27,7 @@ class Signer:
         from botocore.awsrequest import AWSRequest
 
         now = self._credentials.get_frozen_credentials()  # renewed where they are a role's
+        now = now._replace(token=now.token or None)  # an empty one would be signed, and refused
         asked = AWSRequest("GET", self._base + quote(key, safe="/~"))
         S3SigV4QueryAuth(now, "s3", self._region, self._seconds).add_auth(asked)
         return str(asked.url)
