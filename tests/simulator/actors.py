@@ -16,6 +16,7 @@ from clickjoin.model.ids import MICROS
 from clickjoin.model.span import Span
 from clickjoin.registry.reshard import reshard
 from clickjoin.verification.verify import Verifier, Wanted
+from tests.simulator.chain import TableSource
 from tests.simulator.logs import Logs, LogSource
 from tests.simulator.model import Commit, Unanswered
 from tests.simulator.rust_types import DeltaError
@@ -24,6 +25,7 @@ from tests.simulator.world import START, Process, Violation, World
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
+    from clickjoin.sources.port import Source
 
 _ADDS = ("join", "redrive", "verify", "harm", "fill")  # what may leave events that wait
 Work = Callable[[Engine, Process], bool]
@@ -32,18 +34,31 @@ Work = Callable[[Engine, Process], bool]
 class Cast:
     """Makes the processes of one pipeline in one world."""
 
-    def __init__(self, world: World, pipeline: Pipeline, logs: Logs) -> None:
+    def __init__(self, world: World, pipeline: Pipeline, logs: Logs, upstream: Cast | None = None) -> None:
         self.world = world
         self.pipeline = pipeline
         self.logs = logs
+        self.upstream = upstream  # whose output is this one's primary stream
+        self.replicas: set[str] = set()
         self.idle: dict[str, float] = {}  # seconds at most between two looks at the logs, by replica
 
     def engine(self, replica: str) -> Engine:
         """A new process's engine."""
-        spark = SparkSession(self.world.lake)
-        made = Engine(spark, self.pipeline, replica, clock=self.world.clock)  # type: ignore[arg-type]
-        made.sources.update({name: LogSource(self.world, self.logs, name) for name in made.sources})
-        return made
+        spark, names = SparkSession(self.world.lake), [item.name for item in self.pipeline.inputs]
+        sources: dict[str, Source] = {name: LogSource(self.world, self.logs, name) for name in names}
+        if self.upstream:
+            sources["primary"] = TableSource(f"{self.upstream.pipeline.root}/joined")
+        return Engine(spark, self.pipeline, replica, clock=self.world.clock, sources=sources)  # type: ignore[arg-type]
+
+    def start(self, replica: str, role: str, skew: float, main: Callable[[Process], None], after: float) -> None:
+        """Start a process of this pipeline, after some seconds."""
+        self.replicas.add(replica)
+        self.world.start(replica, role, skew, main, after)
+
+    def runs(self, *roles: str) -> bool:
+        """Whether a process of this pipeline is at work, in one of some roles; with none, in any."""
+        mine = [process for process in self.world.processes if process.replica in self.replicas]
+        return any(not roles or process.role in roles for process in mine)
 
     def job(self, work: Work) -> Callable[[Process], None]:
         """A process that works until there is nothing left, with a new engine after an error that may pass."""
@@ -71,7 +86,7 @@ class Cast:
 
     def join(self, engine: Engine, process: Process) -> bool:
         """New records; done when the logs are complete and read."""
-        complete = not self.world.live
+        complete = not self.world.live and not (self.upstream and self.upstream.runs())
         if engine.join_once():
             return False
         if complete:
@@ -81,7 +96,7 @@ class Cast:
 
     def retry(self, engine: Engine, process: Process) -> bool:
         """What is due; done when no join can add to it, and nothing waits."""
-        joining = self.world.live or any(p.role in _ADDS for p in self.world.processes)
+        joining = self.world.live or self.runs(*_ADDS)
         if engine.retry_once():
             return False
         waits = engine.waiting()
@@ -121,7 +136,7 @@ class Cast:
         left = [times]
 
         def verify(engine: Engine, process: Process) -> bool:
-            quiet = not self.world.live and not any(p.role in ("join", "harm") for p in self.world.processes)
+            quiet = not self.world.live and not self.runs("join", "harm")
             some = None if self.world.random.random() < 0.5 and not fixes else datetime.fromtimestamp(START - 300, UTC)
             wanted = Wanted(since=some, repair=True, remove_doubles=True)
             report = Verifier(engine, self.world.note, patience=patience).verify(wanted)
@@ -155,7 +170,7 @@ class Cast:
 
         def main(process: Process) -> None:
             lake = self.world.lake
-            table = next(table for table in lake.tables.values() if table.name == "joined")
+            table = lake.tables[f"{self.pipeline.root}/joined"]
             for _ in range(times):
                 self.world.sleep(self.world.random.uniform(5, 60))
                 for file in list(table.newest.files.values())[-1:]:

@@ -35,6 +35,8 @@ class Bent:
     disaster: str = ""  # restore, restore-pending, power: see disasters.py
     span: tuple[float, float] | None = None  # event times, in seconds from the start
     alone: str = ""  # time, id: of one stream, whose events are known by id and time, or by id alone
+    absent: bool = False  # what a stream has passed without it is given up, long before its attempts are spent
+    chain: bool = False  # a second pipeline joins a third stream to the output of the first
 
 
 # More than half of all schedules are bent to what the finer protections are for: where a process that sleeps between
@@ -187,10 +189,42 @@ ALONE = (
     Bent(name="ids-unheard", alone="id", unheard=0.1, gaps=True, gc=1, replicas=1, points=(200, 500), fill=0),
 )
 
+# Of two pipelines, of which the second reads the first one's output: asked for by name alone.
+CHAINED = (
+    Bent(name="chain", chain=True, gc=0.8, reshard=0.2, verify=0.5, points=(250, 600)),
+    # Rows of the first one's output are removed by hand, and joined again: they are no new ones to the second.
+    Bent(name="chain-by-hand", chain=True, gc=0, verify=1, harm=2, points=(250, 600)),
+    # The first one's tables are put back to what they were at one moment; the second one's stay.
+    Bent(
+        name="chain-restore",
+        chain=True,
+        disaster="restore-upstream",
+        gc=0,
+        reshard=0,
+        replicas=1,
+        lag=20,
+        points=(300, 700),
+        span=(-240, -10),
+    ),
+)
+# Of a pipeline whose events are given up by the watermark: asked for by name alone.
+WATERMARK = Bent(
+    name="watermark",
+    absent=True,
+    weak={("read", "primary"): (0.3, 5, 60), ("commit", "primary"): (0.3, 5, 60)},
+    gc=0,
+    fill=0,
+    late=(0, 1),
+    delay=5,
+    points=(200, 600),
+    span=(0, 60),
+)
+_ALL = (*BENTS, *ALONE, *CHAINED, WATERMARK)
+
 
 def bent_of(seed: int, kind: str = "") -> Bent:
     """What a seed's schedule is bent to, unless a kind is asked for."""
-    named = [bent for bent in (*BENTS, *ALONE) if bent.name == kind]
+    named = [bent for bent in _ALL if bent.name == kind]
     if kind and not named:
-        raise ValueError(f"no kind {kind!r}: one of {sorted({bent.name for bent in (*BENTS, *ALONE)})}")
+        raise ValueError(f"no kind {kind!r}: one of {sorted({bent.name for bent in _ALL})}")
     return named[0] if named else BENTS[seed % len(BENTS)]

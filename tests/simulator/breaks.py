@@ -1,68 +1,9 @@
-"""What is always replaced in the simulator's process, and protections that can be taken away to see them missed."""
+"""Protections that can be taken away, to see that the simulator misses them."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from typing import Any
-
-
-class _Job:
-    def __init__(self, pool: _Pool, work: Callable[[], Any]) -> None:
-        self._pool, self._work, self._done, self._value = pool, work, False, None
-
-    def run(self) -> None:
-        if not self._done:
-            self._value, self._done = self._work(), True
-
-    def result(self) -> Any:
-        self._pool.finish()
-        return self._value
-
-
-class _Pool:
-    """What threads would do, one after the other, in an order that is drawn."""
-
-    def __init__(self, max_workers: int = 1) -> None:
-        self._jobs: list[_Job] = []
-
-    def __enter__(self) -> _Pool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def submit(self, work: Callable[..., Any], *args: Any) -> _Job:
-        self._jobs.append(_Job(self, lambda: work(*args)))
-        return self._jobs[-1]
-
-    def finish(self) -> None:
-        jobs = list(self._jobs)
-        random.shuffle(jobs)
-        for job in jobs:
-            job.run()
-
-
-def always() -> None:
-    """What no schedule can do without."""
-    from clickjoin import batch
-    from clickjoin.event_store import landing
-    from clickjoin.joiner import arrow_join, spark_join
-    from clickjoin.kernel import data_file, join_task, land_task, lookup
-    from clickjoin.registry import commit
-    from tests.simulator import clock, filters, hearing, ports, workers
-
-    landing.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
-    data_file.write = join_task.write = land_task.write = workers.write
-    ports.install()
-    hearing.watch()
-    lookup.scan_by_key = commit.scan_by_key = workers.pick
-    filters.install()
-    join_task.of_batch, commit.read_columns = workers.of_batch, workers.whole
-    arrow_join.ship_adapter = spark_join.ship_adapter = lambda kind: None
-    # Some batches by Spark's operators: an adapter may need them, and a copy of a batch may take the other way.
-    can = arrow_join.can_join
-    batch.can_join = lambda ctx: can(ctx) and int(clock.now() * 10) % 3 > 0
 
 
 def apply(name: str) -> None:
@@ -237,6 +178,26 @@ def _own_shards() -> None:
     by_id.one_shard_each = lambda ctx: not ctx.pipeline.by_id or len(ctx.timeline.entries) == 1
 
 
+def _same_past() -> None:
+    """A table that was put back to what it was is read on from the version that had been reached."""
+    from clickjoin.sources.delta.planning import TableDraft
+
+    TableDraft._same = lambda self, known: known  # type: ignore[method-assign]
+
+
+def _in_order() -> None:
+    """Logs are taken to be in order: what is older than the newest event that has landed has been read."""
+    from clickjoin import engine
+    from clickjoin.dispatcher.unread import primary_passed
+    from clickjoin.model.ids import MICROS
+
+    def newest(pipeline: Any, delta: Any, replica: str) -> int | None:
+        passed = primary_passed(pipeline, delta, replica)
+        return passed and passed + int(pipeline.close.max_out_of_orderness * MICROS)
+
+    engine.primary_passed = newest
+
+
 BREAKS: Mapping[str, Callable[[], None]] = {
     "token": _token,
     "txn": _txn,
@@ -256,4 +217,6 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "files-there": _files_there,
     "trust-filter": _trust_filter,
     "own-shards": _own_shards,
+    "same-past": _same_past,
+    "in-order": _in_order,
 }

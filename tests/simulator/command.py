@@ -19,9 +19,9 @@ def _patch(broken: list[str]) -> None:
     """Simulated time for the product, before it is imported; what is always replaced; protections taken away."""
     time.sleep = clock.sleep
     time.time = time.monotonic = time.perf_counter = clock.now  # type: ignore[assignment]
-    from tests.simulator import breaks
+    from tests.simulator import always, breaks
 
-    breaks.always()
+    always.replace()
     for name in broken:
         breaks.apply(name)
 
@@ -61,10 +61,10 @@ def _seeds(text: str) -> list[int]:
 
 
 def _matrix() -> int:
-    from tests.simulator import breaks
+    from tests.simulator import always
     from tests.simulator.held import CASES, differences
 
-    breaks.always()
+    always.replace()
     found = differences()
     print("\n".join([*found, f"{len(CASES)} cases, {len(found)} differ"]))
     return 1 if found else 0

@@ -38,7 +38,10 @@ def prepare(world: World, rng: random.Random, kind: str) -> None:
     if not kind:
         return
     named = {"restore": _RESTORED, "restore-pending": ("pending",)}.get(kind)
-    strike = _Restore(world, rng, named).strike if named else _Power(world, rng).strike
+    if kind == "restore-upstream":
+        strike = _RestoreUpstream(world, rng).strike
+    else:
+        strike = _Restore(world, rng, named).strike if named else _Power(world, rng).strike
     world.disaster, world.disaster_at = strike, round(world.odds.points * rng.uniform(0.3, 0.9))
 
 
@@ -69,12 +72,11 @@ class _Disaster:
         world.lake.changed(table)
 
 
-class _Restore(_Disaster):
-    """One table is put back to an older version, or all are to what they were at one moment."""
+class _Saved(_Disaster):
+    """What was at some moments is known, so that it can be put back."""
 
-    def __init__(self, world: World, rng: random.Random, named: tuple[str, ...]) -> None:
+    def __init__(self, world: World, rng: random.Random) -> None:
         super().__init__(world, rng)
-        self._named = named
         self._saved: list[Past] = []
         self._save_at = world.random.randint(1, 60)
         pause = world.pause
@@ -87,12 +89,32 @@ class _Restore(_Disaster):
 
         world.lake.pause = pause_and_save
 
+    def _all_back(self, tables: list[Table]) -> None:
+        past = self._rng.choice(self._saved)
+        for table in tables:
+            self._put_back(table, past.get(table.path, 0), "restored")
+        self._world.struck = False  # all are of one moment: as after a crash
+
+
+class _RestoreUpstream(_Saved):
+    """All tables of the first pipeline of a chain are put back to what they were at one moment."""
+
+    def _happen(self, tables: list[Table]) -> None:
+        if self._saved:
+            first = tables[0].path.rsplit("/", 1)[0]
+            self._all_back([table for table in tables if table.path.startswith(f"{first}/")])
+
+
+class _Restore(_Saved):
+    """One table is put back to an older version, or all are to what they were at one moment."""
+
+    def __init__(self, world: World, rng: random.Random, named: tuple[str, ...]) -> None:
+        super().__init__(world, rng)
+        self._named = named
+
     def _happen(self, tables: list[Table]) -> None:
         if self._named == _RESTORED and self._rng.random() < 0.3 and self._saved:
-            past = self._rng.choice(self._saved)
-            for table in tables:
-                self._put_back(table, past.get(table.path, 0), "restored")
-            self._world.struck = False  # all are of one moment: as after a crash
+            self._all_back(tables)
             return
         known = [table for table in tables if table.name in self._named and table.newest.version > 0]
         if not known:

@@ -98,6 +98,19 @@ def draw(rng: random.Random, since: float, until: float, late: tuple[float, floa
     return logs
 
 
+def conversions(rng: random.Random, clicks: Logs, late: tuple[float, float]) -> Logs:
+    """A third stream: records that name clicks, as clicks name queries."""
+    logs = Logs(pace={name: rng.choice([0.01, 0.03, 0.1]) for name in ("primary", "foreign")})
+    named = {row["event_id"]: None for row in clicks.foreign if "event_id" in row}
+    for n, click in enumerate(named):
+        host, _, time = click.split(":")
+        at = int(time) / 1e6 - START
+        if rng.random() < 0.7:
+            logs.foreign.append(_record(rng, f"v{n}", at + rng.uniform(0, 20), (host, at), late))
+    logs.foreign.sort(key=lambda row: float(row["due"]))
+    return logs
+
+
 def _record(
     rng: random.Random, host: str, at: float, of: tuple[str, float] | None, late: tuple[float, float]
 ) -> dict[str, Any]:

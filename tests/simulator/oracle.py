@@ -11,22 +11,39 @@ from tests.simulator.model import Commit, File, Lake, Table
 from tests.simulator.world import Violation
 
 _ONCE = ("joined", "registry", "filtered", "unjoinable")
+MOST_ATTEMPTS = 30  # where events are given up by the watermark
 
 
 class Oracle:
     """What must hold after every commit, and at the end."""
 
-    def __init__(self, lake: Lake, logs: Logs, *, alone: bool = False, by_id: bool = False) -> None:
-        """`alone`: of one stream; `by_id`: an id is one event's, whatever its time."""
+    def __init__(
+        self,
+        lake: Lake,
+        root: str,
+        logs: Logs,
+        *,
+        alone: bool = False,
+        by_id: bool = False,
+        of: Oracle | None = None,
+        absent: bool = False,
+    ) -> None:
+        """`root`: where the pipeline's tables lie; `alone`: of one stream; `by_id`: an id is one event's, whatever its
+        time; `of`: that of the pipeline whose output is the primary stream; `absent`: events are given up by the
+        watermark."""
         self._alone, self._by_id = alone, by_id
-        self._lake = lake
+        self._lake, self._root, self._of, self._absent = lake, f"{root}/", of, absent
         self._logs = logs
         self._counts: dict[str, Counter[Any]] = {name: Counter() for name in _ONCE}
         self.joined = 0
+        self._before = lake.seen, lake.changed  # another pipeline's
         lake.seen, lake.changed = self.seen, self.changed
 
     def changed(self, table: Table) -> None:
         """A table's past is another now: count it again."""
+        self._before[1](table)
+        if not table.path.startswith(self._root):
+            return
         counts = self._counts.get(_named(table))
         if counts is not None:
             counts.clear()
@@ -35,6 +52,9 @@ class Oracle:
 
     def seen(self, table: Table, commit: Commit) -> None:
         """After every commit: its files are there; no id is twice in the output, nor claimed twice."""
+        self._before[0](table, commit)
+        if not table.path.startswith(self._root):
+            return
         for file in commit.adds:
             if f"{table.path}/{file.path}" not in self._lake.files:
                 raise Violation(f"lost: {table.name} has a file that is gone, {file.path}")
@@ -64,7 +84,7 @@ class Oracle:
         for row in self._logs.foreign:
             if "event_id" in row:
                 clicks.setdefault(row["event_id"], []).append(row)
-        queries = {row["event_id"] for row in self._logs.primary}
+        queries = self._queries()
         joined = {row["event_id"]: row for row in self._rows("joined")}
         self.joined = len(joined)
         places = self._places()
@@ -76,6 +96,23 @@ class Oracle:
         if invented:
             raise Violation(f"invented: {invented} is in no log")
         self._claimed(joined)
+        self._given_up(queries)
+
+    def _given_up(self, queries: set[str]) -> None:
+        """Of a pipeline that gives up by the watermark: none before its attempts are spent that has a query."""
+        for row in self._rows("unjoinable") if self._absent else ():
+            if row["primary_id"] in queries and row["attempt"] < MOST_ATTEMPTS:
+                raise Violation(f"given up: {row['event_id']}, though {row['primary_id']} is in order in its log")
+
+    def _queries(self) -> set[str]:
+        """What may be joined to."""
+        if self._of is None:
+            return {row["event_id"] for row in self._logs.primary}
+        joined, read = self._of._rows("joined"), {row["event_id"] for row in self._rows("primary")}
+        lost = {row["event_id"] for row in joined} - read
+        if lost and not any(row["reason"] == "source-lost" for row in self._rows("quarantine")):
+            raise Violation(f"lost: {min(lost)} is in the output that this pipeline reads, and was never read")
+        return read
 
     def _one_place(self, event: str, found: list[str]) -> None:
         settled = [name for name in found if name != "expired"]
@@ -123,8 +160,8 @@ class Oracle:
                 raise Violation(f"wrong claim: {event} is output of {row['token']}, claimed by {claim['token']}")
 
     def _rows(self, name: str) -> list[dict[str, Any]]:
-        table = next(table for table in self._lake.tables.values() if _named(table) == name)
-        return table.newest.rows()
+        mine = (table for table in self._lake.tables.values() if table.path.startswith(self._root))
+        return next(table for table in mine if _named(table) == name).newest.rows()
 
 
 def _named(table: Table) -> str:

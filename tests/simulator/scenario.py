@@ -15,14 +15,15 @@ from tests.simulator.actors import Cast
 from tests.simulator.bents import POINTS, Bent, bent_of
 from tests.simulator.disasters import Unheard, prepare
 from tests.simulator.model import Lake
-from tests.simulator.oracle import Oracle
+from tests.simulator.oracle import MOST_ATTEMPTS, Oracle
 from tests.simulator.world import START, Odds, Violation, World
 
 _SIDE = {"source": {"kind": "files", "path": "/nowhere/*"}, "event_id": "event_id", "event_time": "embedded"}
 
 
+_PLAIN = "clickjoin.joiner.adapter:BothRecords"
 _ADAPTERS = {
-    "clickjoin.joiner.adapter:BothRecords": 0.6,
+    _PLAIN: 0.6,
     "tests.simulator.dropping:Dropping": 0.2,
     "tests.simulator.dropping:DroppingTables": 0.2,
 }
@@ -82,10 +83,26 @@ def _fields(adapter: str, max_events: int, delay: int) -> dict[str, Any]:
 
 
 @lru_cache
-def _empty(adapter: str, identity: str) -> Lake:
+def watermarked(adapter: str, max_events: int, delay: int) -> Pipeline:
+    """The same, with events given up by the watermark. Logs are out of order by up to 30 s, and 5 s of a clock's."""
+    whole = _fields(adapter, max_events, delay)
+    whole["retry"] |= {"until": "watermark", "max_attempts": MOST_ATTEMPTS, "max_age": "10m"}
+    return Pipeline.model_validate(whole | {"close": {"max_out_of_orderness": "40s"}})
+
+
+@lru_cache
+def downstream(max_events: int, delay: int) -> Pipeline:
+    """A pipeline whose primary stream is the output of the other; what its source is, `Cast` says."""
+    return Pipeline.model_validate(_fields(_PLAIN, max_events, delay) | {"pipeline": "down"})
+
+
+@lru_cache
+def _empty(adapter: str, identity: str, chain: bool) -> Lake:
     lake = Lake()
     rust.install(lake)
     initialise(alone(adapter, 5, identity) if identity else pipeline(adapter, 5))
+    if chain:
+        initialise(downstream(5, 10))
     return lake
 
 
@@ -95,7 +112,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     random.seed(seed)
     adapter = rng.choices([*_ADAPTERS], [*_ADAPTERS.values()])[0]
     bent = bent_of(seed, kind)
-    lake = _empty(adapter, bent.alone).fork()
+    lake = _empty(adapter, bent.alone, bent.chain).fork()
     rust.install(lake)
     world = World(seed, lake, _odds(rng, bent), verbose=verbose)
     world.now = START
@@ -110,25 +127,40 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     world.complete, streams.clocks_are_wrong = streams.last, bent.days > 0
     world.grow = lambda: streams.grow(world.random, world.now, all_of_it=not world.live)
     most = rng.randint(1, bent.most)
-    whole = alone(adapter, most, bent.alone) if bent.alone else pipeline(adapter, most, bent.delay)
+    whole = _pipeline_of(bent, adapter, most)
     cast = Cast(world, whole, streams)
-    oracle = Oracle(lake, streams, alone=bool(bent.alone), by_id=whole.by_id)
+    oracle = Oracle(lake, whole.root, streams, alone=bool(bent.alone), by_id=whole.by_id, absent=bent.absent)
+    oracles = [oracle]
     prepare(world, rng, bent.disaster)
     fault = None
     try:
         _start(world, cast, rng, bent)
+        if bent.chain:
+            oracles.append(_start_downstream(cast, oracle, rng, bent))
         world.run()
         if not world.refusals:
-            oracle.at_the_end()
+            for each in oracles:
+                each.at_the_end()
         elif not bent.disaster.startswith("restore"):
             raise Violation(f"tables that nobody has put back are refused: {world.refusals[0]}")
     except Violation as found:
         fault = str(found)
     finally:
         world.end()
-    counts = {"points": world.points, "crashes": world.crashes, "zombies": world.zombies, "joined": oracle.joined}
+    counts = {
+        "points": world.points,
+        "crashes": world.crashes,
+        "zombies": world.zombies,
+        "joined": sum(each.joined for each in oracles),
+    }
     counts |= world.counts | {"refused": int(bool(world.refusals)), "removed": lake.removed}
     return Outcome(seed, fault, counts, world.trace or [])
+
+
+def _pipeline_of(bent: Bent, adapter: str, most: int) -> Pipeline:
+    if bent.alone:
+        return alone(adapter, most, bent.alone)
+    return (watermarked if bent.absent else pipeline)(adapter, most, bent.delay)
 
 
 def _odds(rng: random.Random, bent: Bent) -> Odds:
@@ -152,19 +184,40 @@ def _start(world: World, cast: Cast, rng: random.Random, bent: Bent) -> None:
     for replica in ["east", "west"] if rng.random() < bent.replicas else ["east"]:
         own, behind = skew(0.3), bent.lag if replica == "west" else 0.0
         cast.idle[replica] = max(behind, 6.0)
-        world.start(replica, "join", own, cast.job(cast.join), rng.uniform(0, behind))
-        world.start(replica, "retry", own, cast.job(cast.retry), rng.uniform(0, 10))
+        cast.start(replica, "join", own, cast.job(cast.join), rng.uniform(0, behind))
+        cast.start(replica, "retry", own, cast.job(cast.retry), rng.uniform(0, 10))
         if rng.random() < 0.3:
-            world.start(replica, "redrive", own, cast.job(cast.redrive), rng.uniform(20, 120))
+            cast.start(replica, "redrive", own, cast.job(cast.redrive), rng.uniform(20, 120))
     for name in ("east", "west")[: 2 if bent.gc > 1 else 1]:  # by hand, beside the one on schedule
         if rng.random() < bent.gc:
             times = rng.randint(1, 4) * round(bent.gc + 0.5)
             collector = cast.collector(times, 0 if bent.gc > 1 else rng.choice([0, 4, 30]))
-            world.start(name, "gc", skew(), collector, rng.uniform(0, 90))
+            cast.start(name, "gc", skew(), collector, rng.uniform(0, 90))
     for name in ("west", "east")[: 2 if bent.fill == 1 else 1]:
         if rng.random() < bent.fill:
-            world.start(name, "fill", skew(), cast.filler(rng.randint(1, 4)), rng.uniform(0, 120))
+            cast.start(name, "fill", skew(), cast.filler(rng.randint(1, 4)), rng.uniform(0, 120))
     _check_and_change(world, cast, rng, bent, skew())
+
+
+def _start_downstream(upstream: Cast, oracle: Oracle, rng: random.Random, bent: Bent) -> Oracle:
+    """The second pipeline of a chain: its logs, its processes, and what must hold of it."""
+    world = upstream.world
+    streams = logs.conversions(rng, upstream.logs, bent.late)
+    grow, world.complete = world.grow, max(world.complete, streams.last)
+
+    def grow_both() -> None:
+        grow()
+        streams.grow(world.random, world.now, all_of_it=not world.live)
+
+    world.grow = grow_both
+    cast = Cast(world, downstream(rng.randint(1, bent.most), rng.choice([10, 60])), streams, upstream)
+    for replica in ["south", "north"] if rng.random() < bent.replicas else ["south"]:
+        skew = _skew(rng, bent.days, 0.3)
+        cast.start(replica, "join", skew, cast.job(cast.join), rng.uniform(0, 40))
+        cast.start(replica, "retry", skew, cast.job(cast.retry), rng.uniform(0, 40))
+    if rng.random() < bent.verify:
+        cast.start("south", "verify", 0, cast.verifier(rng.randint(1, 3), 4), rng.uniform(0, 90))
+    return Oracle(world.lake, cast.pipeline.root, streams, of=oracle)
 
 
 def _skew(rng: random.Random, days: float, likely: float) -> float:
@@ -177,9 +230,9 @@ def _skew(rng: random.Random, days: float, likely: float) -> float:
 def _check_and_change(world: World, cast: Cast, rng: random.Random, bent: Bent, skew: float) -> None:
     if rng.random() < bent.verify:
         verifier = cast.verifier(rng.randint(1, 3), rng.choice([0, 4]), fixes=bent.harm > 0)
-        world.start("east", "verify", skew, verifier, rng.uniform(0, 90))
+        cast.start("east", "verify", skew, verifier, rng.uniform(0, 90))
     if bent.harm:
-        world.start("somebody", "harm", 0, cast.vandal(rng.randint(1, bent.harm)), rng.uniform(20, 120))
+        cast.start("somebody", "harm", 0, cast.vandal(rng.randint(1, bent.harm)), rng.uniform(20, 120))
     if rng.random() < bent.reshard:
         resharder = cast.resharder([3] if bent.reshard == 1 else rng.sample([1, 3, 4], 2))
-        world.start("east", "reshard", skew, resharder, rng.uniform(0, 40))
+        cast.start("east", "reshard", skew, resharder, rng.uniform(0, 40))

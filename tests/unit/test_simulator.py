@@ -27,11 +27,13 @@ FOUND = {
     "own-commit": "0,2,4",
     "flush": "3,7,8,31",
     "agreement": "32,24",
-    "named": "686",
+    "named": "1230",
     "lake-clock": "252,305",
     "files-there": "252,305",
     "trust-filter": "0",
     "own-shards": "51791",
+    "same-past": "1149",
+    "in-order": "486",
 }
 
 # What is missed soonest, or alone, in schedules of one kind (see bents.py).
@@ -49,6 +51,8 @@ KIND = {
     "files-there": "clocks",
     "trust-filter": "ids",
     "own-shards": "ids-unheard",
+    "same-past": "chain-restore",
+    "in-order": "watermark",
 }
 
 
@@ -93,6 +97,22 @@ def test_one_stream_goes_well(kind: str, seeds: int) -> None:
     assert found["joined"] > 4 * seeds
 
 
+def test_what_is_in_order_is_not_given_up() -> None:
+    """Events are given up by the watermark; none of them has a query that is no later in its log than is allowed."""
+    found = sums("--seeds", "0:40", "--kind", "watermark", "--jobs", "2")
+    assert found["failed"] == {}
+    assert found["joined"] > 200
+
+
+@pytest.mark.parametrize("kind", ["chain", "chain-by-hand", "chain-restore"])
+def test_a_chain_goes_well(kind: str) -> None:
+    """Two pipelines: all that the first one puts out is read by the second, and no event is doubled in either."""
+    found = sums("--seeds", "0:24", "--kind", kind, "--jobs", "2")
+    assert found["failed"] == {}
+    assert found["joined"] > 150
+    assert (found.get("restored", 0) > 10) == (kind == "chain-restore")
+
+
 @pytest.mark.parametrize("protection", FOUND)
 def test_a_protection_taken_away_is_missed(protection: str) -> None:
     """Doubled or lost events, and not just an error of the simulator's own."""
@@ -100,7 +120,16 @@ def test_a_protection_taken_away_is_missed(protection: str) -> None:
     found = sums("--seeds", f"{FOUND[protection]},0:1000", "--stop", "--break", protection, *kind)
     assert len(found["failed"]) == 1
     fault = next(iter(found["failed"].values()))
-    kinds = ("doubled", "lost", "two places", "output without claim", "wrong claim", "verification found", "own commit")
+    kinds = (
+        "doubled",
+        "lost",
+        "two places",
+        "output without claim",
+        "wrong claim",
+        "verification found",
+        "own commit",
+        "given up",
+    )
     ends = (": is older than ", "of its claims have no primary event any more", "files that were to be added are gone")
     kinds += ("no end",) if protection == "trust-filter" else ()  # fresh events that wait for ever
     assert fault.startswith(kinds) or any(end in fault for end in ends), fault

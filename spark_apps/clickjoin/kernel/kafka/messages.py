@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _BLOCK = 32 << 20  # bytes of values that are parsed together
+_VALUE = methodcaller("value")
 _BASE = 1  # where a block begins: at 0 a byte order mark would be taken off, as off a file
 _OFFSET, _LENGTH = SCHEMA.get_field_index("offset"), SCHEMA.get_field_index("length")
 
@@ -41,15 +43,16 @@ class MessageReader:
 
     def read(self, messages: Sequence[Any]) -> Iterator[pa.RecordBatch]:
         """Records of some messages: the good ones, then the bad ones."""
-        values = [message.value() for message in messages]
-        sizes = np.fromiter((len(value or b"") for value in values), np.int64, len(values))
-        whole = np.cumsum(sizes) // _BLOCK
+        values: list[bytes | None] = list(map(_VALUE, messages))
+        lines = [value or b"" for value in values]
+        whole = np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines))) // _BLOCK
         for block in np.unique(whole).tolist():
             rows = slice(*np.searchsorted(whole, [block, block + 1]).tolist())
-            yield from self._block(messages[rows], values[rows])
+            yield from self._block(messages[rows], values[rows], lines[rows])
 
-    def _block(self, messages: Sequence[Any], values: list[bytes | None]) -> Iterator[pa.RecordBatch]:
-        lines = [value or b"" for value in values]
+    def _block(
+        self, messages: Sequence[Any], values: list[bytes | None], lines: list[bytes]
+    ) -> Iterator[pa.RecordBatch]:
         data = b"\n".join(lines) + b"\n"
         if not self.chunk.csv and (data.count(b"\n") != len(lines) or b"\r" in data):
             lines = [_on_one_line(line) for line in lines]
@@ -57,13 +60,13 @@ class MessageReader:
         sizes = np.fromiter(map(len, lines), np.int64, len(lines))
         ends = np.cumsum(sizes + 1)
         starts = ends - sizes - 1
-        seen = np.zeros(len(lines), np.bool_)
+        offsets, seen = _offsets(messages), np.zeros(len(lines), np.bool_)
         bad: list[tuple[int, str, str]] = []
         for batch in self._lines.read(Block(_BASE, data, None, ends)):
             rows = np.searchsorted(starts, to_numpy(batch.column(_OFFSET)) - _BASE)
             if batch["reason"].null_count:
                 seen[rows] = True
-                yield _placed(batch, messages, rows, sizes)
+                yield _placed(batch, offsets[rows], sizes[rows])
             else:
                 bad += _first_parts(batch, rows)
         seen[[row for row, *_ in bad]] = True
@@ -106,10 +109,17 @@ def _on_one_line(value: bytes) -> bytes:
     return value.replace(b"\n", b" ").replace(b"\r", b" ")
 
 
-def _placed(batch: pa.RecordBatch, messages: Sequence[Any], rows: Ints, sizes: Ints) -> pa.RecordBatch:
-    offsets = np.fromiter((messages[row].offset() for row in rows.tolist()), np.int64, len(rows))
+def _offsets(messages: Sequence[Any]) -> Ints:
+    """Offsets of messages of one partition, which rise; where none is missing, the ends say them all."""
+    first, last = messages[0].offset(), messages[-1].offset()
+    if last - first == len(messages) - 1:
+        return np.arange(first, last + 1)
+    return np.fromiter((message.offset() for message in messages), np.int64, len(messages))
+
+
+def _placed(batch: pa.RecordBatch, offsets: Ints, sizes: Ints) -> pa.RecordBatch:
     columns = batch.columns
-    columns[_OFFSET], columns[_LENGTH] = int64_array(offsets), int64_array(sizes[rows])
+    columns[_OFFSET], columns[_LENGTH] = int64_array(offsets), int64_array(sizes)
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 

@@ -1,0 +1,66 @@
+"""What is always replaced in the simulator's process."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+
+class _Job:
+    def __init__(self, pool: _Pool, work: Callable[[], Any]) -> None:
+        self._pool, self._work, self._done, self._value = pool, work, False, None
+
+    def run(self) -> None:
+        if not self._done:
+            self._value, self._done = self._work(), True
+
+    def result(self) -> Any:
+        self._pool.finish()
+        return self._value
+
+
+class _Pool:
+    """What threads would do, one after the other, in an order that is drawn."""
+
+    def __init__(self, max_workers: int = 1) -> None:
+        self._jobs: list[_Job] = []
+
+    def __enter__(self) -> _Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def submit(self, work: Callable[..., Any], *args: Any) -> _Job:
+        self._jobs.append(_Job(self, lambda: work(*args)))
+        return self._jobs[-1]
+
+    def finish(self) -> None:
+        jobs = list(self._jobs)
+        random.shuffle(jobs)
+        for job in jobs:
+            job.run()
+
+
+def replace() -> None:
+    """What no schedule can do without."""
+    from clickjoin import batch
+    from clickjoin.event_store import landing
+    from clickjoin.joiner import arrow_join, spark_join
+    from clickjoin.kernel import data_file, join_task, land_task, lookup
+    from clickjoin.registry import commit
+    from tests.simulator import chain, clock, filters, hearing, ports, workers
+
+    landing.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
+    data_file.write = join_task.write = land_task.write = workers.write
+    ports.install()
+    chain.install()
+    hearing.watch()
+    lookup.scan_by_key = commit.scan_by_key = workers.pick
+    filters.install()
+    join_task.of_batch, commit.read_columns = workers.of_batch, workers.whole
+    arrow_join.ship_adapter = spark_join.ship_adapter = lambda kind: None
+    # Some batches by Spark's operators: an adapter may need them, and a copy of a batch may take the other way.
+    can = arrow_join.can_join
+    batch.can_join = lambda ctx: can(ctx) and int(clock.now() * 10) % 3 > 0
