@@ -15,6 +15,7 @@ from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import output_table, require_as_made, skipping_columns
 from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import DeltaTables
+from clickjoin.lake.readable import UnreadableLog
 from clickjoin.lake.requirements import require_writable
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.lake.side_by_side import alongside
@@ -42,12 +43,16 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
         if pipeline.needs_s3:  # many looks take as long as one, and the probe is made beside them
             with alongside(partial(require_writable, pipeline.root)):
                 looked.enter_context(delta.looked_at(*BY_NAME))
-        return _initialise(pipeline, delta, fresh, agreeing=agreeing)
+        try:
+            return _initialise(pipeline, delta, fresh, agreeing=agreeing)
+        except UnreadableLog:
+            if agreeing:
+                raise
+            return []  # a torn log: verification says which, or repairs it
 
 
 def _initialise(pipeline: Pipeline, delta: DeltaTables, fresh: DeltaTables | None, *, agreeing: bool) -> list[str]:
     known = formats(pipeline.root, fresh)
-    require_as_made(delta, pipeline, adapter_of(with_types(pipeline, delta)).columns)  # before anything is made
     there = list(known)
     missing = [table.name for table in ALL if table.name not in there]
     gone = [name for name in missing if name not in LATER]
@@ -62,6 +67,7 @@ def _initialise(pipeline: Pipeline, delta: DeltaTables, fresh: DeltaTables | Non
         _require_nothing_forgotten(delta, pipeline, fresh)
     if agreeing and there:
         require_agreement(delta, pipeline, fresh)
+    require_as_made(delta, pipeline, adapter_of(with_types(pipeline, delta)).columns)  # before anything is made
     # A table that comes to an older lake is of its format: older programs go on working in it until the upgrade.
     number = min(filter(None, known.values()), default=FORMAT)
     made = [table.name for table in ALL if table.name in missing and delta.create(_wanted(pipeline, table), number)]

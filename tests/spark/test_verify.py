@@ -12,7 +12,7 @@ from clickjoin.jobs import checking
 from clickjoin.lake import SparkTables
 from clickjoin.model import failpoint
 from clickjoin.registry.boundary import advance
-from tests.sampled import some
+from tests.sampled import FULL
 from tests.spark.bench import NOON, Bench, click, event_id, query
 from tests.spark.hand import FAULTS, Hand, damage, found, hosts, verify
 
@@ -127,7 +127,8 @@ def stop_at(patch: pytest.MonkeyPatch, point: str) -> None:
     patch.setattr(failpoint, "reach", reach)
 
 
-@pytest.mark.parametrize("point", some(["claimed", "landed", "published", "set-aside"], 2))
+# One batch, which comes a little further each time.
+@pytest.mark.parametrize("point", ["landed", "claimed", "published", "set-aside"][slice(None) if FULL else slice(1, 3)])
 def test_a_batch_in_flight_is_let_alone(moving: Bench, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     with monkeypatch.context() as patch:
         stop_at(patch, point)

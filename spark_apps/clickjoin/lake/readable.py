@@ -20,6 +20,7 @@ from clickjoin.model.outputs import folder_of
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.store_faults import store_fault
 
+UnreadableLog = DeltaError  # what delta-rs raises for a table whose log it cannot replay
 _GONE = ("Path does not exist", "No such file or directory", "Not a Delta table")
 _COLOUR = re.compile(r"\x1b\[\d+m")
 _FRAME = re.compile(r"\d+: <unknown>|Backtrace")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from clickjoin.lake.readable import readable
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import EPOCH
 from clickjoin.model.timeline import Timeline
@@ -72,7 +73,9 @@ def start_timeline(delta: DeltaTables, pipeline: Pipeline, now: datetime) -> Non
 def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
     """Check that a lake was begun with what the pipeline's file says now. Errors: ConfigError, as of start_timeline."""
     wanted = fixed(pipeline)
-    for row in delta.read("shard_timeline").to_pylist():
+    with readable(delta.root, "shard_timeline"):
+        entries = delta.read("shard_timeline").to_pylist()
+    for row in entries:
         for name, field in _FIELDS.items():
             if row.get(name) not in (None, wanted[name]):  # a lake of before does not say
                 raise ConfigError(
