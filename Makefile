@@ -119,8 +119,11 @@ bench: setup ## Measure it beside its peers
 bench-quick: setup ## The same on small inputs, in under 5 minutes
 	@PYTHONPATH=infra:spark_apps:. $(RUN) -m benchmarks --quick
 
-demo: setup ## Show it at work; KEEP=1 leaves Spark and Airflow up; LAKE=s3 has lake and logs on an S3 server (built by Go), SOURCE=kafka the logs in topics
+demo: setup ## Show it at work; KEEP=1 leaves Spark and Airflow up (with lake and logs on disk); LAKE=s3 has both on an S3 server (built by Go), SOURCE=kafka the logs in topics
 	@$(BRIEF) $(RUN) -m demo $(if $(KEEP),--keep) $(if $(LAKE),--lake $(LAKE)) $(if $(SOURCE),--source $(SOURCE))
+
+s3-server: setup s3 ## Serve FOLDER=.run/s3 as an S3 server with bucket BUCKET=lake, until Ctrl-C: to try a lake there without an account
+	@PYTHONPATH=infra $(RUN) -m stack.gateway $(or $(FOLDER),.run/s3) $(or $(BUCKET),lake)
 
 demo-chain: setup ## Show two pipelines, of which one reads the other's output: impressions, clicks, conversions
 	@$(BRIEF) $(RUN) -m demo.chain

@@ -218,7 +218,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--source", choices=("files", "kafka"), default="files", help="kafka: topics of its own broker")
     chosen = parser.parse_args(arguments)
     if chosen.keep and (chosen.lake, chosen.source) != ("local", "files"):
-        parser.error("the S3 server, or the broker, ends with the demo, so nothing can be left up")
+        print(
+            "clickjoin: KEEP=1 is for logs and a lake on disk: the S3 server, or the broker, ends with the demo. "
+            "Leave KEEP=1 out, or LAKE=s3 and SOURCE=kafka",
+            file=sys.stderr,
+        )
+        return 2
     # A plain kill must stop the servers as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -26,6 +26,7 @@ def program(name: str, package: str, version: str) -> Path:
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
     if not go:
         raise Problem(f"no Go on this machine, which builds {wanted}")
+    print(f"building {wanted} with Go: some minutes, once", flush=True)
     beside = CACHE / f".building-{os.getpid()}"
     env = os.environ | {"GOBIN": str(beside), "GOFLAGS": "-buildvcs=false -mod=mod"}
     done = subprocess.run([go, "install", wanted], env=env, capture_output=True, text=True, check=False)

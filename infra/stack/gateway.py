@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -55,11 +56,11 @@ class Gateway:
         self._process: subprocess.Popen[bytes] | None = None
         self._more = ["--iam-dir", str(folder / "users"), "--iam-cache-disable"] if users else []
         for part in ("data", *(["users"] if users else [])):
-            (folder / part).mkdir(parents=True)
+            (folder / part).mkdir(parents=True, exist_ok=True)
 
     def bucket(self, name: str) -> None:
         """Make a bucket."""
-        (self.folder / "data" / name).mkdir()
+        (self.folder / "data" / name).mkdir(exist_ok=True)
 
     def know(self, other: Gateway) -> None:
         """Take the credentials of another server."""
@@ -103,3 +104,27 @@ class Gateway:
         if self._process:
             self._process.kill()
             self._process.wait()
+
+    def wait(self) -> None:
+        """Until it ends."""
+        assert self._process
+        self._process.wait()
+
+
+def main(folder: str, bucket: str) -> int:
+    """Serve a folder until Ctrl-C; prints what a shell needs to reach it. Its credentials are new each time."""
+    try:
+        with serving(Path(folder).resolve(), bucket) as server:
+            exports = "".join(f"export {name}={value}\n" for name, value in server.environment().items())
+            print(f"serving s3://{bucket} until Ctrl-C. In the shell where you use it:\n\n{exports}", flush=True)
+            server.wait()
+    except Problem as problem:
+        print(f"clickjoin: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; the files stay")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

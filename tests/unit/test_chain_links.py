@@ -13,6 +13,7 @@ from clickjoin.chain.source import OutputSource, by_its_time, open_input
 from clickjoin.config import Delta, OfPipeline, load
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.split import Budget
+from clickjoin.model.stores import store_of
 from clickjoin.sources.delta.source import DeltaSource
 from clickjoin.sources.open import open_source
 
@@ -44,6 +45,20 @@ def test_who_reads_whom(tmp_path: Path) -> None:
         ]  # fmt: skip
         assert [one.pipeline for one in chain_of(known[0], links)] == ["a", "b", "c", "d"]
     assert [one.pipeline for one in chain_of(load(files["z"]), links)] == ["z"]
+
+
+def test_a_file_beside_it_says_nothing_of_its_places(tmp_path: Path) -> None:
+    """A copy that names the same lake, of another store and with another output, does not move what is looked at."""
+    files, lake = {"kind": "files", "path": "s3://logs/q/*"}, "s3://bucket/lake"
+    own = write(tmp_path, "m", files, lake=lake, s3={"endpoint": "http://own:1"})
+    for name in ("a", "z"):
+        other = write(tmp_path, name, files, lake=lake, s3={"endpoint": "http://other:1"})
+        other.write_text(other.read_text().replace(f"pipeline: {name}", "pipeline: m"))
+    known = beside(own)
+    assert [one.s3.endpoint for one in known] == ["http://own:1"]
+    assert {store_of(place).endpoint for place in ("s3://bucket/lake/m/joined", "s3://logs/q/1.jsonl")} == {
+        "http://own:1"
+    }
 
 
 def test_pipelines_that_read_each_other_end_somewhere(tmp_path: Path) -> None:

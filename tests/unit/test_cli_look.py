@@ -16,7 +16,7 @@ def test_without_a_lake(run, file: Path) -> None:
     for arguments in (["status"], ["explain", "a:1:1"]):
         code, _, err = run(*arguments, "-c", file)
         assert code == 2
-        assert "no such table. Check that the lake is mounted, else run `clickjoin init` with this pipeline" in err
+        assert "no such table. Check that the lake is mounted; a new one is made by `clickjoin init`" in err
         assert err.count("\n") == 1
 
 

@@ -133,7 +133,7 @@ def test_writers_of_other_txns_all_get_through(delta: DeltaTables) -> None:
 def test_no_such_table(delta: DeltaTables) -> None:
     for call in (delta.open, delta.version, delta.read, delta.rows):
         with pytest.raises(
-            LakeError, match=r"/metrics: no such table. Check that the lake is mounted, else run `clickjoin init`"
+            LakeError, match=r"/metrics: no such table. Check that the lake is mounted; a new one is made by"
         ):
             call("metrics")
 

@@ -53,6 +53,42 @@ def test_a_connection_that_breaks_at_any_point_is_worth_another_try(kind: type[E
     assert str(found).startswith("s3://b/p/journal: the store does not answer")
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Error performing GET http://127.0.0.1:1/b/x - error sending request - Connection refused (os error 111)",
+         "the store does not answer at http://127.0.0.1:1 (connection refused)"),
+        ("GET http://nosuch:9/b/x - error sending request - dns error - Name or service not known",
+         "the store does not answer at http://nosuch:9 (its name is not known)"),
+        ('EndpointConnectionError: Could not connect to the endpoint URL: "http://store:9000/b?list-type=2"',
+         "the store does not answer at http://store:9000"),
+        ("GET https://s:1/b/x - error sending request - received corrupt message of type InvalidContentType",
+         "the store does not speak TLS at https://s:1"),
+        ("SSLError: SSL validation failed for https://s:1/b?x [SSL: WRONG_VERSION_NUMBER] wrong version number",
+         "the store does not speak TLS at https://s:1"),
+        ("AWS Error NETWORK_CONNECTION: curlCode: 7, Details: Failed to connect to 127.0.0.1:1 after 0 ms",
+         "the store does not answer at 127.0.0.1:1"),
+        ("AWS Error NETWORK_CONNECTION: curlCode: 6; Details: Could not resolve host: nosuch.invalid",
+         "the store does not answer at nosuch.invalid (its name is not known)"),
+        ("AWS Error UNKNOWN (HTTP status 404): XAdminUserNotFound Message: No user exists with the provided access key",
+         "the store does not know these credentials"),
+        ("error occurred while loading credentials - failed to load IMDS session token", "no credentials were found"),
+        ("PUT http://169.254.169.254/latest/api/token - error sending request", "no credentials were found"),
+    ],
+)  # fmt: skip
+def test_what_was_tried_and_why_it_was_not_reached(text: str, why: str) -> None:
+    fault = store_fault(text)
+    assert fault
+    assert fault.why == why
+
+
+def test_what_is_known_by_no_name_is_still_one_line_that_names_the_object() -> None:
+    found = translate(OSError("When listing objects under key 'p/joined' in bucket 'b': AWS Error UNKNOWN: Teapot"))
+    assert isinstance(found, LakeError)
+    assert str(found).startswith("s3://b/p/joined: the store refused (")
+    assert "Teapot" in str(found)
+
+
 def test_a_certificate_that_is_not_accepted_is_not_tried_again() -> None:
     error = botocore.exceptions.SSLError(**PLACE)
     found = translate(OSError(f"S3 s3://b/p: SSLError: {error}"))
@@ -69,7 +105,7 @@ def test_all_else_is_none_of_these(text: str) -> None:
 def test_of_spark_and_arrow_it_is_one_of_ours() -> None:
     denied = translate(OSError("When reading s3://b/p/_clock: AWS Error ACCESS_DENIED during HeadObject operation"))
     assert isinstance(denied, LakeError)
-    assert str(denied).startswith("s3://b/p/_clock: access is denied (403). Let these credentials")
+    assert str(denied).startswith("s3://b/p/_clock: access is denied (403). Check AWS_ACCESS_KEY_ID")
     busy = translate(RuntimeError("S3Exception: SlowDown (s3a://b/p/joined)"))
     assert isinstance(busy, StoreBusy)
     assert busy.retryable

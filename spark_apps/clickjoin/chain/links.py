@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clickjoin.config import OfPipeline, Pipeline, load
+from clickjoin.config.anchored import declare_places
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.places import is_on_s3
 
@@ -23,7 +24,8 @@ class Link(NamedTuple):
 def beside(file: Path) -> list[Pipeline]:
     """The pipelines of a file and of those in its folder that can be read; the file's own first. Errors: ConfigError.
 
-    A file that is no pipeline's, or is broken, is left out: its own run says why.
+    Of two files of one lake the file's own counts, else the first by name. A file that is no pipeline's, or is broken,
+    is left out: its own run says why.
     """
     found = [load(file)]
     folder = file.resolve().parent
@@ -33,7 +35,10 @@ def beside(file: Path) -> list[Pipeline]:
                 found.append(load(other))
             except ConfigError:
                 continue
-    return found
+    for pipeline in reversed(found):  # another file may say of the same places that they lie in another store
+        declare_places(pipeline)
+    roots = [_place(pipeline.root) for pipeline in found]
+    return [pipeline for at, pipeline in enumerate(found) if roots.index(roots[at]) == at]
 
 
 def links_of(pipelines: Iterable[Pipeline]) -> list[Link]:

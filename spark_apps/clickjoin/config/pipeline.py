@@ -226,6 +226,14 @@ def _time(rule: str | TimeColumn | Lookback) -> tuple[str | None, TimeForm | Non
     return (rule if isinstance(rule, str) else None), None
 
 
+def _gist(error: yaml.YAMLError) -> str:
+    """What is wrong, and where, in a line."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return " ".join(str(error).split())
+    about = f"{error.context}: " if error.context else ""
+    return f"{about}{error.problem} at line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+
+
 def load(file: str | Path) -> Pipeline:
     """Read and validate a pipeline's file; relative paths in it become absolute.
 
@@ -239,7 +247,7 @@ def load(file: str | Path) -> Pipeline:
     try:
         raw = parse(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: is not YAML: {error}", remedy="Fix it at the line named above") from error
+        raise ConfigError(f"{path}: is not YAML: {_gist(error)}", remedy="Fix it there") from error
     if not isinstance(raw, dict):
         raise ConfigError(
             f"{path}: holds no fields", remedy="Remove it, and `clickjoin init` with this name writes one to start from"

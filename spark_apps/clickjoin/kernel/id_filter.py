@@ -27,18 +27,32 @@ FEWEST = 1_000  # ids: a shorter file is as soon read itself
 _A_GROUP = 32
 _HEAD = "<8sIIQ"  # magic, bits of a group's number, CRC-32 of what follows, ids; as text, for it travels to executors
 _MAGIC = b"cj-ids-1"
+_SLOT = 8  # bits of a slot's number within its group
+_BIT = (128 >> np.arange(8)).astype(np.uint8)  # as packbits lays them
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class IdFilter(NamedTuple):
-    """Hashes of a file's ids: where each group begins (one more than there are groups), and 32 bits of each."""
+    """Hashes of a file's ids: where each group begins (one more than there are groups), and 32 bits of each.
+
+    `slots`: of each 256th of a group, a bit that says whether an id lies there. Made when a filter is loaded, and
+    held: at most a byte an id. Most fresh ids meet a slot without one, and touch nothing else.
+    """
 
     starts: np.ndarray[Any, Any]
     rest: np.ndarray[Any, Any]
+    slots: np.ndarray[Any, Any]
 
     def may_hold(self, hashes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Which of some ids, by their hashes, can be in the file."""
-        group, wanted = _split(hashes, (len(self.starts) - 1).bit_length() - 1)
+        group, wanted = _split(hashes, _bits(self.starts))
+        slot = (group << _SLOT) | (wanted >> (32 - _SLOT))
+        taken = np.flatnonzero(self.slots[slot >> 3] & _BIT[slot & 7])
+        found = np.zeros(len(hashes), np.bool_)
+        found[taken] = self._holds(group[taken], wanted[taken])
+        return found
+
+    def _holds(self, group: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         low, end = (self.starts[group + side].astype(np.int64) for side in (0, 1))
         last, high = max(len(self.rest) - 1, 0), end
         for _ in range(int((end - low).max(initial=0)).bit_length()):  # in all groups at once, by halves
@@ -46,7 +60,7 @@ class IdFilter(NamedTuple):
             less = (middle < high) & (self.rest[np.minimum(middle, last)] < wanted)
             low, high = np.where(less, middle + 1, low), np.where(less, high, middle)
         inside = low < end
-        found = np.zeros(len(hashes), np.bool_)
+        found = np.zeros(len(group), np.bool_)
         found[inside] = self.rest[low[inside]] == wanted[inside]
         return found
 
@@ -105,7 +119,19 @@ def unpacked(data: Any) -> IdFilter | None:
     if magic != _MAGIC or len(body) != 4 * ((1 << bits) + 1 + count) or zlib.crc32(body) != crc:
         return None
     numbers = np.frombuffer(body, "<u4")
-    return IdFilter(numbers[: (1 << bits) + 1], numbers[(1 << bits) + 1 :])
+    starts, rest = numbers[: (1 << bits) + 1], numbers[(1 << bits) + 1 :]
+    return IdFilter(starts, rest, _slots(starts, rest))
+
+
+def _bits(starts: np.ndarray[Any, Any]) -> int:
+    return (len(starts) - 1).bit_length() - 1
+
+
+def _slots(starts: np.ndarray[Any, Any], rest: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    slots = np.zeros((len(starts) - 1) << _SLOT, np.bool_)
+    group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    slots[(group << _SLOT) | (rest >> (32 - _SLOT))] = True
+    return np.packbits(slots)
 
 
 def place_of(file: str) -> str:

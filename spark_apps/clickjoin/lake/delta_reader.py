@@ -147,7 +147,9 @@ class DeltaReader:
         if name == "registry" and self.exists("joined"):
             remedy = "Run `clickjoin registry rebuild`"
         else:
-            remedy = "Check that the lake is mounted, else run `clickjoin init` with this pipeline"
+            remedy = (
+                "Check that the lake is mounted; a new one is made by `clickjoin init`, or the first `drain` or `run`"
+            )
         return TableMissing(f"{self.path(name)}: no such table", remedy=remedy)
 
     def require_same(self) -> None:

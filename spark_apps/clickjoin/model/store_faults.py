@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -19,12 +20,23 @@ _EXPIRED = StoreFault("the credentials have expired", f"Renew {_KEYS}; what runs
 _SKEWED = StoreFault("this machine's clock is too far from the store's", "Set the clock (`timedatectl`)")
 _UNKNOWN = StoreFault("the store does not know these credentials", f"Check {_KEYS}, and AWS_REGION")
 _NONE = StoreFault("no credentials were found", f"Set {_KEYS}")
-_DENIED = StoreFault("access is denied (403)", "Let these credentials list, read, write and delete below that prefix")
+_DENIED = StoreFault(
+    "access is denied (403)", f"Check {_KEYS}, and let them list, read, write and delete below that prefix"
+)
 _BUSY = StoreFault("the store asks for fewer requests (503)", "Wait: it is tried again, with growing pauses", True)
-_AWAY = StoreFault("the store does not answer", "Start it, or check AWS_ENDPOINT_URL and the network", True)
+_ENDPOINT = "its endpoint (s3.endpoint in the pipeline's file, else AWS_ENDPOINT_URL)"
+_AWAY = StoreFault("the store does not answer", f"Start it, or check {_ENDPOINT} and the network", True)
+_NO_TLS = StoreFault("the store does not speak TLS", f"Write http:// in {_ENDPOINT}, or have the store speak it")
 _UNTRUSTED = StoreFault(
     "its certificate is not accepted", "Name its authority's file in AWS_CA_BUNDLE, or fix its address"
 )
+_ADDRESS = re.compile(r"https?://[\w.:\[\]-]+|(?<=connect to )[\w.-]+:\d+|(?<=resolve host: )[\w.-]+")
+_CAUSES = {
+    "connection refused": "connection refused",
+    "name or service not known": "its name is not known",
+    "could not resolve host": "its name is not known",
+    "timed out": "no answer in time",
+}
 # Each client spells codes in its own way: they are looked for in capitals and without underscores, in this order.
 _BY_CODE = {
     "NOSUCHBUCKET": _NO_BUCKET,
@@ -35,8 +47,11 @@ _BY_CODE = {
     "INVALIDACCESSKEYID": _UNKNOWN,
     "SIGNATUREDOESNOTMATCH": _UNKNOWN,
     "INVALIDTOKEN": _UNKNOWN,
+    "NO USER EXISTS": _UNKNOWN,
     "AUTHORIZATIONHEADERMALFORMED": _UNKNOWN,
     "UNABLETOLOCATECREDENTIALS": _NONE,
+    "LOADING CREDENTIALS": _NONE,
+    "169.254.169.254": _NONE,  # where a machine of Amazon's finds a role
     "NOCREDENTIALS": _NONE,
     "UNABLE TO LOAD CREDENTIALS": _NONE,
     "ACCESSDENIED": _DENIED,
@@ -49,6 +64,9 @@ _BY_CODE = {
     "503 SERVICE": _BUSY,
     "STATUS CODE: 503": _BUSY,
     "THROTTL": _BUSY,
+    "INVALIDCONTENTTYPE": _NO_TLS,
+    "WRONG VERSION NUMBER": _NO_TLS,
+    "WRONGVERSIONNUMBER": _NO_TLS,
     "NETWORKCONNECTION": _AWAY,
     "ENDPOINTCONNECTION": _AWAY,
     "CONNECTTIMEOUT": _AWAY,
@@ -69,6 +87,14 @@ _BY_CODE = {
 
 
 def store_fault(text: str) -> StoreFault | None:
-    """Why an object store refused, from an error's text; None where it is none of these."""
+    """Why an object store refused, from an error's text; None where it is none of these.
+
+    Where it was not reached, `why` names the address that was tried, and the cause where the text says it.
+    """
     plain = text.upper().replace("_", "")
-    return next((fault for code, fault in _BY_CODE.items() if code in plain), None)
+    fault = next((fault for code, fault in _BY_CODE.items() if code in plain), None)
+    address = _ADDRESS.search(text)
+    if address is None or fault not in (_AWAY, _NO_TLS):
+        return fault
+    cause = next((cause for words, cause in _CAUSES.items() if words in text.lower()), "")
+    return fault._replace(why=f"{fault.why} at {address[0]}{f' ({cause})' if cause else ''}")

@@ -14,7 +14,7 @@ from clickjoin.model.errors import (
     VersionGone,
     WorkInterrupted,
 )
-from clickjoin.model.store_faults import store_fault
+from clickjoin.model.store_faults import StoreFault, store_fault
 from clickjoin.spark.executor_failures import RUN_AGAIN, lost, of_source, unlike
 
 _REFUSED = (
@@ -26,6 +26,8 @@ _DATA = re.compile(r"(/[^\s'\"]+\.parquet)\b")
 _UNREADABLE = ("FileNotFoundError", "FILE_NOT_EXIST", "PATH_NOT_FOUND", "No such file or directory", " not found",
                "FAILED_READ_FILE", "not a Parquet file", "Parquet magic bytes", "deserialize thrift")  # fmt: skip
 _STORE = re.compile(r"s3a?://|\bS3\b|AWS Error|AmazonS3|S3Exception|object[ _]store|generic S3", re.IGNORECASE)
+_KEY = re.compile(r"key '([^']*)' in bucket '([^']*)'")  # as Arrow names an object
+_REFUSAL = "AWS Error"
 _URI = re.compile(r"s3a?://[^\s'\",:)]+")
 _SYSTEM = re.compile(r"Read-only file system|Permission denied|Not a directory|No such file or directory|"
                      r"Operation not permitted|No space left on device|Disk quota exceeded")  # fmt: skip
@@ -81,12 +83,17 @@ def _of_executor(error: BaseException) -> ClickjoinError | None:
 def _of_store(error: BaseException) -> ClickjoinError | None:
     """What an object store refused; one that is asked too much, or is away, is asked again."""
     text = f"{type(error).__name__}: {error}"
-    fault = store_fault(text) if _module(error) not in ("grpc",) and _STORE.search(text) else None
+    if _module(error) == "grpc" or not _STORE.search(text):
+        return None
+    fault = store_fault(text)
+    if fault is None and _REFUSAL in text:
+        fault = StoreFault(f"the store refused ({text[:300]})", "Look what the store's own log says of it")
     if fault is None:
         return None
-    place = _URI.search(text)
+    place, key = _URI.search(text), _KEY.search(text)
+    where = place[0] if place else f"s3://{key[2]}/{key[1]}" if key else "the object store"
     whose = ", as Spark's executors find it, by what they have of AWS_* themselves" if _in_python(error) else ""
-    what = f"{place[0] if place else 'the object store'}: {fault.why}{whose}"
+    what = f"{where}: {fault.why}{whose}"
     return (StoreBusy if fault.passes else LakeError)(what, remedy=fault.remedy)
 
 

@@ -85,7 +85,7 @@ def _values(
     except RecursionError:
         raise _Bad("broken-json", "the object is nested too deeply; flatten it", "deep") from None
     except ValueError as error:
-        what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        what = error.msg.removesuffix(" at") if isinstance(error, json.JSONDecodeError) else str(error)
         where = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
         raise _Bad("broken-json", f"the line is not one JSON object: {what}{where}; write one object a line") from None
     if not isinstance(pairs, _Pairs):

@@ -1,0 +1,105 @@
+"""This project's side: a pipeline of one stream whose registry holds so many claims, by the id alone."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import yaml
+
+from benchmarks.one_stream.batches import BATCH, DAYS, REPEATS, Batches, days, shards_of, uuids, write_log
+from clickjoin.config import load
+from clickjoin.engine import Engine
+from clickjoin.kernel import data_file, data_skipping
+from clickjoin.kernel.id_filter import FOLDER
+from clickjoin.kernel.id_lookup import ids_among
+from clickjoin.model.txn import Txn
+from clickjoin.registry import commit
+from clickjoin.schemas import REGISTRY
+from clickjoin.schemas.arrow import arrow_schema
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pyspark.sql import SparkSession
+
+SHARDS, NOW = 4, datetime(2026, 3, 28, 12, tzinfo=UTC)
+
+
+class Window:
+    """A lake whose registry holds `count` claims of random ids, of 27 days."""
+
+    def __init__(self, spark: SparkSession, folder: Path, count: int) -> None:
+        self.name, self.count, self.batches, self._folder = "clickjoin", count, Batches(count), folder
+        file = folder / "messages.yaml"
+        folder.mkdir(parents=True)
+        file.write_text(yaml.safe_dump(_pipeline(folder)), encoding="utf-8")
+        log = folder / "logs/first.jsonl"  # the first records say which columns the output has
+        write_log(log, ["first"])
+        self.engine = Engine(spark, load(file), clock=NOW.timestamp)
+        begun = time.perf_counter()
+        for day, ids in enumerate(days(count)):
+            self._claim(day, ids)
+            self.batches.saw(ids)
+        self.filled_in = time.perf_counter() - begun
+        self.engine.join_once()
+
+    def _claim(self, day: int, ids: pa.Array) -> None:
+        at = NOW - timedelta(days=DAYS - day)
+        values = {"event_id": ids, "shard": shards_of(ids, SHARDS)}
+        same = {"event_time": at, "bucket": at.strftime("%Y-%m-%dT0000Z"), "token": "messages/main/join/0"}
+        schema = arrow_schema(REGISTRY)
+        for name, value in {**same, "outcome": "joined"}.items():
+            values[name] = pa.repeat(pa.scalar(value, schema.field(name).type), len(ids))
+        lake = self.engine.lake
+        files = data_file.write(lake.target(REGISTRY), pa.table(values))
+        assert commit.commit_claim_files(lake, files, set(), Txn("fill", day), by_id=True) == len(ids)
+
+    def batch(self, turn: int) -> float:
+        """Seconds of one batch, landed to settled. Errors: SystemExit where not each id is published once."""
+        write_log(self._folder / f"logs/{turn}.jsonl", self.batches.next())
+        begun = time.perf_counter()
+        settled = self.engine.join_once()
+        seconds = time.perf_counter() - begun
+        metrics = settled.metrics if settled else {}
+        if (metrics.get("joined"), metrics.get("repeats")) != (BATCH - REPEATS, REPEATS):
+            raise SystemExit(f"{self.count:,} claims, batch {turn}: not every id is published once: {metrics}")
+        self.steps = {name: metrics[name] for name in metrics if name.startswith("seconds_")}
+        return seconds
+
+    def bytes_on_disk(self) -> dict[str, float]:
+        """Bytes an id, of claims and of their filters."""
+        root = Path(self.engine.lake.delta.path("registry"))
+        sizes = {"claims": root.rglob("*.parquet"), "filters": (root / FOLDER).glob("*")}
+        return {name: sum(file.stat().st_size for file in files) / self.count for name, files in sizes.items()}
+
+    def bytes_in_memory(self, rng: np.random.Generator) -> float:
+        """Bytes an id that a process holds, once it has looked into every file; what is mapped is the system's."""
+        files = data_skipping.paths(self.engine.lake.delta.files("registry"))
+        root, fresh = self.engine.lake.delta.path("registry"), uuids(rng, BATCH)
+        before = _anonymous()
+        assert not len(ids_among(root, files, fresh).ids)
+        return (_anonymous() - before) / self.count
+
+    def published(self) -> tuple[int, int]:
+        """Rows of the output, and how many of them are one more than one an id."""
+        ids = self.engine.lake.delta.read("joined", columns=["event_id"])["event_id"]
+        return len(ids), len(ids) - len(ids.unique())
+
+
+def _pipeline(folder: Path) -> dict[str, object]:
+    stream = {"source": {"kind": "files", "path": str(folder / "logs/*.jsonl")}, "event_id": "messageId"}
+    return {
+        "pipeline": "messages",
+        "lake": str(folder / "lake"),
+        "stream": {**stream, "event_time": "landed"},
+        "registry": {"identity": "id", "retention": "28d", "bucket": "1d", "shards": SHARDS},
+    }
+
+
+def _anonymous() -> int:
+    """Bytes that this process holds, without mapped files."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
