@@ -1,4 +1,7 @@
-"""Runs the floor, Flink SQL and clickjoin in turns and reports ratios of the one run."""
+"""Runs the floor, Flink SQL and clickjoin in turns and reports ratios of the one run.
+
+With `--source kafka` all but the floor read topics of a broker beside them, and Structured Streaming runs too.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import json
 import statistics
 import sys
 import tempfile
+from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,36 +22,43 @@ from benchmarks.flink.warm import STATES, Flink
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import columns, own, watched
+from benchmarks.throughput import connector, topics
 from benchmarks.throughput.__main__ import WARM, Run, compared, once
-from benchmarks.throughput.contenders import FLOOR
+from benchmarks.throughput.contenders import CONTENDERS, FLOOR, FROM_KAFKA, STREAM_KAFKA, clickjoin, stream_stream
 from benchmarks.throughput.work import Work, make
 from bootstrap import ROOT, Problem
 from clickjoin.spark.session import in_process
+from stack.kafka_broker import serving
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PRODUCT, MEMORY = "clickjoin", ("Flink", "driver", "Python workers")
+MEMORY = ("Flink", "driver", "Python workers")
 VERSION = "2.3.0"
 
 
 class Contest:
     """Who runs on what, and the figures so far. `steady`: lines a second of Flink's runs, by name."""
 
-    def __init__(self, spark: SparkSession, flink: Flink, folder: Path, states: list[str]) -> None:
-        self._spark, self._flink, self._folder, self._states = spark, flink, folder, states
+    def __init__(self, spark: SparkSession, flink: Flink, folder: Path, states: list[str], servers: str = "") -> None:
+        self._spark, self._flink, self._folder, self._states, self._servers = spark, flink, folder, states, servers
+        self._product, self._others = "clickjoin", [FLOOR]
+        if servers:
+            self._product, self._others = FROM_KAFKA, [FLOOR, STREAM_KAFKA]
+            CONTENDERS[FROM_KAFKA] = partial(clickjoin, servers=servers)
+            CONTENDERS[STREAM_KAFKA] = partial(stream_stream, servers=servers)
         self.runs: list[Run] = []
         self.steady: dict[str, list[float]] = {}
 
     def turn(self, work: Work, report: bool = True) -> None:
         """Each contender once. Errors: SystemExit where one lost or doubled an event."""
-        runs = [once(self._spark, FLOOR, work, self._folder)]
+        runs = [once(self._spark, name, work, self._folder) for name in self._others]
         for state in self._states:
             with watched() as memory:
-                ended = join(self._flink, work, state, self._folder)
+                ended = join(self._flink, work, state, self._folder, self._servers)
             runs.append(Run(f"Flink SQL, {state} state", ended.seconds, memory.peaks, asdict(ended.seen)))
             self.steady.setdefault(runs[-1].name, []).append(ended.steady)
-        runs.append(once(self._spark, PRODUCT, work, self._folder))
+        runs.append(once(self._spark, self._product, work, self._folder))
         for run in runs if report else []:
             rate = f", {self.steady[run.name][-1]:,.0f} lines/s when steady" if run.name in self.steady else ""
             print(f"  {run.name}: {run.seconds:.1f} s{rate}", flush=True)
@@ -57,11 +69,11 @@ class Contest:
         found = compared(self.runs, events)
         for name, part in found.items():
             part["memory_mb"] = own(part["memory_mb"], flink=name.startswith("Flink"))
-            part["clickjoin_is_faster_by"] = round(part["median"] / found[PRODUCT]["median"], 2)
+            part["clickjoin_is_faster_by"] = round(part["median"] / found[self._product]["median"], 2)
             if all(self.steady.get(name, [0.0])):
                 part["steady_events_a_second"] = round(statistics.median(self.steady[name]))
                 part["clickjoin_against_steady"] = round(
-                    found[PRODUCT]["events_a_second"] / part["steady_events_a_second"], 2
+                    found[self._product]["events_a_second"] / part["steady_events_a_second"], 2
                 )
         return found
 
@@ -88,6 +100,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--memory", default="3g", help="heap of each Java (default %(default)s)")
     parser.add_argument("--only", choices=sorted(STATES), action="append", help="this state alone")
+    parser.add_argument("--source", choices=["files", "kafka"], default="files", help="kafka: topics of a broker")
     parser.add_argument("--setup", action="store_true", help="make Flink's environment, and no more")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/flink.json")
     return parser.parse_args(arguments)
@@ -98,12 +111,17 @@ def contest(chosen: argparse.Namespace, folder: Path) -> dict[str, Any]:
     warm, work = make(folder / "warm", WARM, WARM // 2, 1), make(folder / "logs", chosen.clicks, chosen.queries, 2)
     for each in (warm, work):
         lay(each)
+    if chosen.source == "kafka":
+        connector.ensure()
     spark = in_process(cores="2", memory=chosen.memory)
     try:
-        with Flink(folder, chosen.memory) as flink:
-            states = chosen.only or list(STATES)
-            Contest(spark, flink, folder, states).turn(warm, report=False)
-            of = Contest(spark, flink, folder, states)
+        broker = serving(folder / "kafka") if chosen.source == "kafka" else nullcontext()
+        with Flink(folder, chosen.memory) as flink, broker as kafka:
+            states, servers = chosen.only or list(STATES), kafka.servers if kafka else ""
+            for each in (warm, work) if kafka else ():
+                topics.fill(servers, each)
+            Contest(spark, flink, folder, states, servers).turn(warm, report=False)
+            of = Contest(spark, flink, folder, states, servers)
             for turn in range(chosen.turns):
                 print(f"turn {turn + 1}:", flush=True)
                 of.turn(work)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.flink.warm import STATES, Flink, committed, steady
+from benchmarks.throughput.topics import topic_of
 from benchmarks.throughput.work import STREAMS, Seen, Work, check
 
 LANES = 2
@@ -23,6 +24,12 @@ CREATE TABLE {name}_log (
   seen AS PROCTIME(),
   WATERMARK FOR event_time AS event_time - INTERVAL '1' MINUTE
 ) WITH ('connector' = 'filesystem', 'path' = 'file://{folder}/{name}', 'format' = 'json')
+"""
+FROM_TOPIC = """
+) WITH (
+  'connector' = 'kafka', 'topic' = '{topic}', 'properties.bootstrap.servers' = '{servers}', 'format' = 'json',
+  'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset'
+)
 """
 FIRST = """
 CREATE TEMPORARY VIEW {name} AS SELECT * FROM (
@@ -52,12 +59,19 @@ class Ended:
     seen: Seen
 
 
-def join(flink: Flink, work: Work, state: str, folder: Path) -> Ended:
-    """Run the job on logs that `lay` has laid. Errors: SystemExit where it failed, lost or doubled an event."""
+def join(flink: Flink, work: Work, state: str, folder: Path, servers: str = "") -> Ended:
+    """Run the job on logs that `lay` has laid. Errors: SystemExit where it failed, lost or doubled an event.
+
+    `servers`: the broker whose topics hold the same lines (see topics.fill); then they are read from there.
+    """
     own = Path(tempfile.mkdtemp(dir=folder))
     before = []
     for name in STREAMS:
-        before += [SOURCE.format(name=name, columns=COLUMNS[name], folder=_lanes(work)), FIRST.format(name=name)]
+        source = SOURCE.format(name=name, columns=COLUMNS[name], folder=_lanes(work))
+        if servers:
+            topic = FROM_TOPIC.format(topic=topic_of(work, name), servers=servers)
+            source = source.partition("\n) WITH (")[0] + topic
+        before += [source, FIRST.format(name=name)]
     done = flink.run([*before, SINK.format(out=own / "out")], JOIN, STATES[state] | KEPT, own)
     seen = check(work, committed(own / "out", own / "delta"))
     shutil.rmtree(own)

@@ -92,7 +92,7 @@ def compared(runs: list[Run], events: int) -> dict[str, Any]:
             "events_a_second": round(events / seconds), "memory_mb": highest(run.memory for run in own),
             "seen": own[-1].seen,
         }  # fmt: skip
-    for name in {ON_S3, FROM_KAFKA} & found.keys():
+    for name in {ON_S3, FROM_KAFKA} & found.keys() if PRODUCT in found else ():
         found[name]["of_local"] = round(found[PRODUCT]["median"] / found[name]["median"], 3)
     for part in found.values():
         part["of_the_floor"] = round(found[FLOOR]["median"] / part["median"], 3) if FLOOR in found else None

@@ -64,11 +64,14 @@ def held(spark: SparkSession, path: Path, rows: int) -> None:
     made.select("*", texts[0].alias("foreign"), texts[1].alias("primary")).write.format("delta").save(str(path))
 
 
-def stream_stream(spark: SparkSession, work: Work, out: Path) -> str:
-    """Structured Streaming's own join of two streams, repeats dropped within a watermark, state in RocksDB."""
+def stream_stream(spark: SparkSession, work: Work, out: Path, servers: str | None = None) -> str:
+    """Structured Streaming's own join of two streams, repeats dropped within a watermark, state in RocksDB.
+
+    `servers`: the broker whose topics hold the same lines (see topics.fill).
+    """
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", STATE)
-    clicks = _clicks(_stream(spark, work, "clicks")).withWatermark("event_time", WITHIN)
-    queries = _queries(_stream(spark, work, "queries")).withColumn("query_time", _time("primary_id"))
+    clicks = _clicks(_stream(spark, work, "clicks", servers)).withWatermark("event_time", WITHIN)
+    queries = _queries(_stream(spark, work, "queries", servers)).withColumn("query_time", _time("primary_id"))
     queries = queries.withWatermark("query_time", WITHIN)
     clicks = clicks.dropDuplicatesWithinWatermark(["event_id"]).withColumnRenamed("primary_id", "query_id")
     queries = queries.dropDuplicatesWithinWatermark(["primary_id"])
@@ -105,7 +108,9 @@ def tell(item: Settled) -> None:
     print(f"  {metrics['primary_in']:,} queries, {metrics['events_in']:,} clicks: {each}", flush=True)
 
 
-def _stream(spark: SparkSession, work: Work, name: str) -> DataFrame:
+def _stream(spark: SparkSession, work: Work, name: str, servers: str | None = None) -> DataFrame:
+    if servers:
+        return topics.stream(spark, servers, work, name, FILES_A_BATCH)
     reader = spark.readStream.format("text").option("maxFilesPerTrigger", FILES_A_BATCH)
     return reader.load(str(work.folder / name))
 
@@ -144,3 +149,4 @@ CONTENDERS = {
 FLOOR = "plain join and append"
 ON_S3 = "clickjoin, its lake on S3"
 FROM_KAFKA = "clickjoin, from topics of Kafka"
+STREAM_KAFKA = "stream-stream join, from topics of Kafka"
