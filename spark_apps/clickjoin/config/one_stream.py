@@ -48,7 +48,10 @@ def clashes_of(pipeline: Pipeline, default_adapter: str) -> Iterator[str]:
 
 def _of_two(pipeline: Pipeline) -> Iterator[str]:
     if pipeline.by_id:
-        yield "registry.identity: id is for a pipeline of one stream; remove it"
+        yield (
+            "registry.identity: id is for a pipeline of one stream; remove it, or have such a pipeline publish each id "
+            "once, and join its output"
+        )
     if "landed" in (item.stream.event_time for item in pipeline.inputs):
         yield "event_time: landed is for a pipeline of one stream, with registry.identity id; write where the time is"
     if "stream" in _streams(pipeline):
