@@ -54,7 +54,7 @@ class Window:
         for name, value in {**same, "outcome": "joined"}.items():
             values[name] = pa.repeat(pa.scalar(value, schema.field(name).type), len(ids))
         lake = self.engine.lake
-        files = data_file.write(lake.target(REGISTRY), pa.table(values))
+        files = data_file.write(lake.target(REGISTRY), pa.table(values), "event_id")
         assert commit.commit_claim_files(lake, files, set(), Txn("fill", day), by_id=True) == len(ids)
 
     def batch(self, turn: int) -> float:

@@ -49,6 +49,7 @@ def install() -> None:
     """Put these in the place of those on disk."""
     id_lookup.ThreadPoolExecutor = Plain  # type: ignore[misc,assignment]
     id_lookup.read_file = lambda root, file, schema: workers.whole(root, [file], schema)
+    id_lookup.ids_near = lambda root, file, ids: workers.whole(root, [file], id_lookup._IDS)["event_id"]
     id_filter.load = _load  # type: ignore[assignment]
 
 

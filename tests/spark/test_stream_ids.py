@@ -258,7 +258,7 @@ def test_filters_go_with_their_files(make: Make) -> None:
     folder = bench.disk / "registry/_ids"
     assert len(list(folder.iterdir())) == 2
     lake = bench.engine.lake
-    lake.rewrite("registry")
+    lake.rewrite("registry", order="event_id")
     (file,) = lake.delta.files("registry")["path"].to_pylist()
     later(bench, 60)
     bench.clicks(event(7), event(9_000))

@@ -6,7 +6,9 @@ import random
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ import pytest
 from clickjoin.kernel import id_filter
 from clickjoin.kernel.id_filter import hashes_of, packed, place_of, unpacked
 from clickjoin.kernel.id_lookup import ids_among
+from clickjoin.kernel.parquet_scan import ids_near
 
 
 def uuids(count: int, seed: int) -> list[str]:
@@ -76,10 +79,10 @@ def test_one_that_is_not_whole_is_none() -> None:
     assert unpacked(bytes(bent)) is None
 
 
-def claims(folder: Path, ids: list[str]) -> str:
+def claims(folder: Path, ids: list[str], **how: Any) -> str:
     (folder / "bucket=b").mkdir(exist_ok=True)
     name = f"bucket=b/part-{uuid.uuid4()}.zstd.parquet"
-    pq.write_table(pa.table({"event_id": ids}), folder / name)
+    pq.write_table(pa.table({"event_id": ids}), folder / name, **how)
     return name
 
 
@@ -102,6 +105,26 @@ def test_what_a_filter_names_is_looked_up_and_counted(tmp_path: Path) -> None:
     id_filter.store(str(tmp_path), file, hashes_of(pa.array([*there, *fresh])))
     found = ids_among(str(tmp_path), [file], pa.array([*fresh, there[3]]))
     assert (found.ids.to_pylist(), found.files_read, found.false_positives) == ([there[3]], 1, 50)
+
+
+@pytest.mark.parametrize("kind", [uuids, texts])
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_every_id_of_a_file_of_many_row_groups_is_found(
+    tmp_path: Path, kind: Callable[[int, int], list[str]], statistics: bool, is_sorted: bool
+) -> None:
+    """By the groups' ends where they are known, and in all of them where not; sorted or not."""
+    there, fresh = sorted(set(kind(3_000, 1))), [f"x{name}" for name in kind(200, 2)]
+    there = there if is_sorted else there[1::2] + there[::2]
+    file = claims(tmp_path, there, row_group_size=64, write_statistics=statistics)
+    id_filter.store(str(tmp_path), file, hashes_of(pa.array([*there, *fresh])))
+    found = ids_among(str(tmp_path), [file], pa.array([*fresh, *there]))
+    assert (sorted(found.ids.to_pylist()), found.false_positives) == (sorted(there), len(fresh))
+    for name in (there[0], there[63], there[64], there[-1], *fresh[:3]):
+        assert ids_among(str(tmp_path), [file], pa.array([name])).ids.to_pylist() == [name] * (name in there)
+    groups = len(ids_near(str(tmp_path), file, pa.array(there[500:501]))) // 64
+    assert groups == (1 if is_sorted and statistics else groups)
+    assert groups > 1 or (is_sorted and statistics)
 
 
 def test_one_that_is_damaged_is_made_again(tmp_path: Path) -> None:

@@ -44,10 +44,11 @@ def maintain(
     before looks once more; a MERGE is run once more.
     """
     done = Maintained()
+    order = "event_id" if pipeline.by_id else "event_time"  # of the registry: what it is looked up by
     for table in ALL:
         if not lake.delta.exists(table.name):
             continue
-        results = [lake.rewrite(table.name, place) for place in _due(pipeline, lake.delta, table, now, crowd)]
+        results = [lake.rewrite(table.name, place, order) for place in _due(pipeline, lake.delta, table, now, crowd)]
         files = done.rewritten[table.name] = sum(result or 0 for result in results)
         done.busy += results.count(None)
         if files:

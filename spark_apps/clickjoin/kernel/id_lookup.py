@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel import id_filter
-from clickjoin.kernel.parquet_scan import read_file
+from clickjoin.kernel.arrays import int64_array
+from clickjoin.kernel.parquet_scan import ids_near, read_file
 
 _IDS = pa.schema([("event_id", pa.string())])
 
@@ -30,7 +31,9 @@ class Found(NamedTuple):
 
 def ids_among(root: str, files: Sequence[str], ids: pa.Array, readers: int = 2) -> Found:
     """Which of some distinct ids are in some files below a folder. Errors: FileNotFoundError where one has gone."""
-    hashes = np.sort(id_filter.hashes_of(ids))  # a filter's pages are then touched in their order
+    hashes = id_filter.hashes_of(ids)
+    order = np.argsort(hashes)  # a filter's pages are then touched in their order
+    ids, hashes = ids.take(int64_array(order)), hashes[order]
     with ThreadPoolExecutor(readers) as pool:
         parts = list(pool.map(lambda file: _in_file(root, file, ids, hashes), files))
     held = [part.ids for part in parts if len(part.ids)]
@@ -40,13 +43,20 @@ def ids_among(root: str, files: Sequence[str], ids: pa.Array, readers: int = 2) 
 
 def _in_file(root: str, file: str, ids: pa.Array, hashes: np.ndarray[Any, Any]) -> Found:
     known = id_filter.load(root, file)
-    maybe = None if known is None else known.may_hold(hashes)
-    if maybe is not None and not maybe.any():
-        return Found(ids.slice(0, 0), 0, 0)
+    if known is None:
+        return _in_new_file(root, file, ids)
+    maybe = ids.take(int64_array(np.flatnonzero(known.may_hold(hashes))))
+    if not len(maybe):
+        return Found(maybe, 0, 0)
+    # The file alone says what is claimed, never its filter.
+    held = ids_near(root, file, maybe)
+    found = pc.unique(held.filter(pc.is_in(held, value_set=maybe)))
+    return Found(found, 1, len(maybe) - len(found))
+
+
+def _in_new_file(root: str, file: str, ids: pa.Array) -> Found:
     held = read_file(root, file, _IDS)["event_id"]
-    if known is None and len(held) >= id_filter.FEWEST:
+    if len(held) >= id_filter.FEWEST:
         with suppress(OSError):  # a lake that is only read, a disk that is full: the file itself is there
             id_filter.store(root, file, id_filter.hashes_of(held))
-    # The file alone says what is claimed, never its filter.
-    found = pc.unique(held.filter(pc.is_in(held, value_set=ids)))
-    return Found(found, 1, 0 if maybe is None else int(maybe.sum()) - len(found))
+    return Found(pc.unique(held.filter(pc.is_in(held, value_set=ids))), 1, 0)

@@ -122,7 +122,9 @@ def _settle(job: Job, joined: pa.Table, found: pa.Table, done: dict[str, Any]) -
             done["tallies"][status] = _tally(rows, _POINTS)
             files[status] = (job.targets[status], _columns(job.targets[status], rows, stamps | more), "")
             claims.append(_columns(job.targets["registry"], rows, stamps | {"outcome": scalar(status)}))
-    files["registry"] = (job.targets["registry"], pa.concat_tables(claims), "event_time")
+    # An id that a filter names is then looked up in one row group of its file.
+    order = "event_id" if job.by_id else "event_time"
+    files["registry"] = (job.targets["registry"], pa.concat_tables(claims), order)
     held = side_by_side(job.targets["registry"].root, lambda each: write(*each), list(files.values()))
     done["files"] |= dict(zip(files, held, strict=True))
 

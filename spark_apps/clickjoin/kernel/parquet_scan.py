@@ -5,6 +5,7 @@ Few rows share a microsecond, and times cost a tenth of what ids cost. Runs on e
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ _ID, _TIME, _BATCH = "event_id", "event_time", "batch"
 _FEW_VALUES = ["source_partition", "replica"]  # to copy their texts for each row costs more than all the rest
 _MICROS = pa.timestamp("us", "UTC")
 _GROUPS_AT_ONCE = 16  # a call for each costs more than the rows; all of a file may be more than there is memory
+_FOOTERS = 500
 _ROWS_TO_HOLD = 1_000  # until all are checked against the ids at once: of times that many events share they are many
 KEYS = pa.schema([(_ID, pa.string()), (_TIME, _MICROS)])  # what an event is known by
 
@@ -67,6 +69,42 @@ def read_file(root: str, file: str, schema: pa.Schema) -> pa.Table:
         found = pq.ParquetFile(opened)
         names = [name for name in schema.names if name in found.schema_arrow.names]
         return _shaped(found.read(columns=names, use_threads=False), schema)
+
+
+def ids_near(root: str, file: str, ids: pa.Array) -> pa.ChunkedArray:
+    """Ids of those row groups of a file that can hold one of some ids, by the groups' least and greatest.
+
+    Few groups where the file is sorted by id, else all of them. Errors: FileNotFoundError where it has gone.
+    """
+    wanted = sorted(ids.to_pylist())
+    with open_file(root, file) as opened:
+        found = pq.ParquetFile(opened, metadata=_known_metadata(root, file, opened))
+        column = found.metadata.schema.names.index(_ID)
+        groups = [
+            number
+            for number in range(found.metadata.num_row_groups)
+            if _may_hold(found.metadata.row_group(number).column(column).statistics, wanted)
+        ]
+        return found.read_row_groups(groups, columns=[_ID], use_threads=False)[_ID].cast(pa.string())
+
+
+def _may_hold(statistics: Any, wanted: list[str]) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    first = bisect_left(wanted, statistics.min)
+    return first < len(wanted) and wanted[first] <= statistics.max
+
+
+def _known_metadata(root: str, file: str, opened: pa.NativeFile) -> Any:
+    """A file's footer, kept in the process for the files that were asked last: it never changes."""
+    # Kept at Arrow's module: this one travels to executors by value, and what it kept would travel with it.
+    known: dict[str, Any] = pa.__dict__.setdefault("_clickjoin_footers", {})
+    name = f"{root}/{file}"
+    if name not in known:
+        for old in list(known)[: max(len(known) - _FOOTERS, 0)]:
+            known.pop(old, None)
+        known[name] = pq.read_metadata(opened)
+    return known[name]
 
 
 def of_batch(root: str, file: str, batch: int, schema: pa.Schema) -> pa.Table:

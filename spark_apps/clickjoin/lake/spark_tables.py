@@ -85,13 +85,13 @@ class SparkTables(SparkReader):
         """A table for tasks to write files of: all of its columns, or those of a schema."""
         return Target(self.delta.path(table.name), schema or arrow_schema(table), table.partitions, table.statistics)
 
-    def create_filled(self, table: Table, rows: DataFrame, name: str) -> None:
-        """Create a table under some name with its rows, sorted by event time within partitions, in one commit.
+    def create_filled(self, table: Table, rows: DataFrame, name: str, order: str = "event_time") -> None:
+        """Create a table under some name with its rows, sorted by a column within partitions, in one commit.
 
         It has the format of the lake, said in a second commit: Spark takes no property that is not Delta's.
         """
         spread = rows.repartition(*(F.col(column) for column in table.partitions))
-        writer = spread.sortWithinPartitions(*table.partitions, "event_time").write.format("delta")
+        writer = spread.sortWithinPartitions(*table.partitions, order).write.format("delta")
         writer = writer.partitionBy(*table.partitions).options(**settings(table)).mode("error")
         with short_groups(self.spark, table.name):
             writer.save(self.delta.path(name))
@@ -164,14 +164,14 @@ class SparkTables(SparkReader):
         )
         self.rerun(name, lambda: self.spark.sql(sql).collect())
 
-    def rewrite(self, name: str, place: str | None = None) -> int | None:
-        """Rewrite the small files of a table, of a bucket or of a date, into few; in the registry all, sorted by time.
+    def rewrite(self, name: str, place: str | None = None, order: str = "event_time") -> int | None:
+        """Rewrite the small files of a table, of a bucket or of a date, into few; in the registry all, in their order.
 
         Returns the number of files that went, or None where another writer was busy in them: they are left as they are.
         By Spark, never by delta-rs: two rewritings of the same files by that one both commit, and every row is double.
         """
         where = f" WHERE {place_column(self.delta.table(name))} = '{place}'" if place else ""
-        order = " ZORDER BY (event_time)" if name == SORTED else ""
+        order = f" ZORDER BY ({order})" if name == SORTED else ""
         self.spark.conf.set(_SORTED, "true")
         for setting, size in zip((_MIN_FILE_SIZE, _MAX_FILE_SIZE), file_sizes(name), strict=True):
             self.spark.conf.set(setting, str(size))

@@ -69,7 +69,7 @@ def rebuild(pipeline: Pipeline, lake: SparkTables, now: datetime, *, replace: bo
     timeline = whole_timeline(pipeline, lake, now)
     claims = _claims(pipeline, lake, timeline, since)
     remove(delta, _BESIDE)
-    lake.create_filled(REGISTRY, claims, _BESIDE)
+    lake.create_filled(REGISTRY, claims, _BESIDE, order="event_id" if pipeline.by_id else "event_time")
     for txn in _fixed(pipeline, delta):
         delta.commit_txn_only(_BESIDE, txn)
     if since is not None:
