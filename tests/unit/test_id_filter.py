@@ -135,8 +135,20 @@ def test_one_that_is_damaged_is_made_again(tmp_path: Path) -> None:
         (tmp_path / place_of(file)).write_bytes(damage)
         found = ids_among(str(tmp_path), [file], pa.array([there[1]]))
         assert (found.ids.to_pylist(), found.files_read) == ([there[1]], 1)
-        assert unpacked((tmp_path / place_of(file)).read_bytes()) is not None
+        assert unpacked((tmp_path / place_of(file)).read_bytes(), file) is not None
         pafs.__dict__.pop("_clickjoin_id_filters", None)
+
+
+def test_that_of_another_file_is_made_again(tmp_path: Path) -> None:
+    """As where a folder was put together by hand: it names none of this file's ids, and each would be fresh."""
+    there, others = uuids(2_000, 1), uuids(2_000, 2)
+    file, other = claims(tmp_path, there), claims(tmp_path, others)
+    for one in (file, other):
+        ids_among(str(tmp_path), [one], pa.array(there[:1]))
+    (tmp_path / place_of(file)).write_bytes((tmp_path / place_of(other)).read_bytes())
+    pafs.__dict__.pop("_clickjoin_id_filters", None)
+    assert ids_among(str(tmp_path), [file], pa.array([there[1]])).ids.to_pylist() == [there[1]]
+    assert unpacked((tmp_path / place_of(file)).read_bytes(), file) is not None
 
 
 def test_where_none_can_be_written_the_file_is_read(tmp_path: Path) -> None:

@@ -99,24 +99,28 @@ def _split(hashes: np.ndarray[Any, Any], bits: int) -> tuple[np.ndarray[Any, Any
     return group.astype(np.int64), ((hashes << np.uint64(bits)) >> np.uint64(32)).astype(np.uint32)
 
 
-def packed(hashes: np.ndarray[Any, Any]) -> bytes:
-    """The filter of a file with ids of these hashes, as it is stored."""
+def packed(hashes: np.ndarray[Any, Any], file: str = "") -> bytes:
+    """The filter of a file with ids of these hashes, as it is stored; no other file's is taken for it."""
     bits = max(len(hashes) // _A_GROUP, 1).bit_length() - 1
     group, rest = _split(np.sort(hashes), bits)
     starts = np.searchsorted(group, np.arange((1 << bits) + 1)).astype("<u4")
     body = starts.tobytes() + rest.astype("<u4").tobytes()
-    return struct.pack(_HEAD, _MAGIC, bits, zlib.crc32(body), len(hashes)) + body
+    return struct.pack(_HEAD, _MAGIC, bits, _checksum(body, file), len(hashes)) + body
 
 
-def unpacked(data: Any) -> IdFilter | None:
-    """A filter as it was stored; None where it is not whole."""
+def _checksum(body: Any, file: str) -> int:
+    return zlib.crc32(body, zlib.crc32(place_of(file).encode()))
+
+
+def unpacked(data: Any, file: str = "") -> IdFilter | None:
+    """The filter of a file as it was stored; None where it is not whole, or another file's."""
     raw = memoryview(data)
     size = struct.calcsize(_HEAD)
     if len(raw) < size:
         return None
     magic, bits, crc, count = struct.unpack(_HEAD, raw[:size])
     body = raw[size:]
-    if magic != _MAGIC or len(body) != 4 * ((1 << bits) + 1 + count) or zlib.crc32(body) != crc:
+    if magic != _MAGIC or len(body) != 4 * ((1 << bits) + 1 + count) or _checksum(body, file) != crc:
         return None
     numbers = np.frombuffer(body, "<u4")
     starts, rest = numbers[: (1 << bits) + 1], numbers[(1 << bits) + 1 :]
@@ -149,7 +153,7 @@ def load(root: str, file: str) -> IdFilter | None:
         return known[name]
     local = isinstance(system, pafs.LocalFileSystem)
     try:
-        found = unpacked(np.memmap(name, np.uint8, "r") if local else _copied(system, name))
+        found = unpacked(np.memmap(name, np.uint8, "r") if local else _copied(system, name), file)
     except (OSError, ValueError):  # an empty file cannot be mapped
         return None
     if found is None:
@@ -178,6 +182,6 @@ def store(root: str, file: str, hashes: np.ndarray[Any, Any]) -> None:
     local = isinstance(system, pafs.LocalFileSystem)
     partial = f"{base}/{FOLDER}/.{uuid.uuid4()}" if local else place
     with system.open_output_stream(partial) as out:
-        out.write(packed(hashes))
+        out.write(packed(hashes, file))
     if local:
         os.replace(partial, place)  # noqa: PTH105 - names are Arrow's
