@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.one_stream.batches import BATCH, REPEATS
@@ -61,7 +59,7 @@ def measured(spark: SparkSession, name: str, folder: Path, chosen: argparse.Name
                 seen[held.count] += [seconds] if turn >= chosen.warm else []
         found: dict[str, Any] = {"ids": counts, "bytes_on_disk": large.bytes_on_disk(), "seconds": dict(seen)}
         if isinstance(large, Window):
-            found |= {"bytes_in_memory": large.bytes_in_memory(np.random.default_rng(7)), "output": large.published()}
+            found |= {"bytes_in_memory": large.bytes_in_memory(), "output": large.published()}
     medians = [statistics.median(seen[count]) for count in counts]
     return found | {"medians": medians, "ratio": round(medians[1] / medians[0], 2)}
 
