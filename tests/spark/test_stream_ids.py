@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from clickjoin.gc.collector import Collector
 from clickjoin.jobs.registry import rebuild
@@ -269,3 +270,26 @@ def test_filters_go_with_their_files(make: Make) -> None:
             path.unlink()
     remove_filters(str(bench.disk / "registry"))
     assert [path.name for path in folder.iterdir()] == [Path(id_filter.place_of(file)).name]
+
+
+def test_an_id_that_is_there_twice_at_other_times_is_found(make: Make) -> None:
+    """As where somebody wrote to the tables by hand: its rows are hours apart, and both count."""
+    bench = new(make, *(event(number) for number in range(5)))
+    bench.join()
+    later(bench, 2 * 3600)
+    bench.clicks(event(9))
+    bench.join()
+    doubled, other = event(3)["messageId"], event(9)["messageId"]
+    for name in ("registry", "deduplicated"):
+        place = str(bench.disk / name)
+        rows = DeltaTable(place).to_pyarrow_table()
+        row = rows.filter(pc.equal(rows["event_id"], other))
+        column = row.schema.get_field_index("event_id")
+        write_deltalake(place, row.set_column(column, row.schema.field(column), pa.array([doubled])), mode="append")
+    later(bench, 60)
+    report = verify(bench)
+    assert {kind: found(report).get(kind) for kind in ("doubled", "doubled_claim")} == {
+        "doubled": 1,
+        "doubled_claim": 1,
+    }
+    assert not report.ok

@@ -246,3 +246,15 @@ def test_of_a_source_of_an_unknown_kind_nothing_else_is_said(tmp_path: Path) -> 
 def test_a_source_without_a_kind(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"source\.kind: is missing; write `kind: files`, and the glob"):
         load(write(tmp_path, changed("primary.source", {"path": "/logs/*.jsonl"})))
+
+
+@pytest.mark.parametrize("prefix", ["one?x", "one#f", "/two", "x//y", "./x", "x/../y", "x/.."])
+def test_a_prefix_that_clients_read_differently_is_refused(tmp_path: Path, prefix: str) -> None:
+    """One of them wrote a table into the root of another lake."""
+    with pytest.raises(ConfigError, match="Delta's clients do not agree on keys"):
+        load(write(tmp_path, changed("lake", f"s3://lakes/{prefix}")))
+
+
+@pytest.mark.parametrize("lake", ["s3://lakes", "s3://lakes/", "s3://lakes/a b/ü+v/", "s3://lakes/.hidden/a..b"])
+def test_all_other_prefixes_are_taken(tmp_path: Path, lake: str) -> None:
+    assert load(write(tmp_path, changed("lake", lake))).lake == lake.rstrip("/")

@@ -151,6 +151,19 @@ def test_that_of_another_file_is_made_again(tmp_path: Path) -> None:
     assert unpacked((tmp_path / place_of(file)).read_bytes(), file) is not None
 
 
+def test_one_that_is_changed_in_its_place_is_made_again(tmp_path: Path) -> None:
+    """As by a tool that copies over a live lake, while this process has it mapped."""
+    there = uuids(2_000, 1)
+    file = claims(tmp_path, there)
+    ids_among(str(tmp_path), [file], pa.array(there[:1]))
+    assert ids_among(str(tmp_path), [file], pa.array(uuids(5, 2))).files_read == 0
+    size = (tmp_path / place_of(file)).stat().st_size
+    with (tmp_path / place_of(file)).open("r+b") as opened:
+        opened.seek(24)
+        opened.write(bytes(size - 24))
+    assert ids_among(str(tmp_path), [file], pa.array([there[1]])).ids.to_pylist() == [there[1]]
+
+
 def test_where_none_can_be_written_the_file_is_read(tmp_path: Path) -> None:
     there = uuids(2_000, 1)
     file = claims(tmp_path, there)

@@ -55,8 +55,13 @@ def _place(value: str) -> str:
     """A folder on this machine, or on S3."""
     if value.startswith(("s3://", "s3a://", "s3n://")):
         if not re.fullmatch(rf"{_BUCKET}(/.*)?", value):
-            raise ValueError(f"{value!r} is no place on S3; write s3://BUCKET/PREFIX")
-        return value.rstrip("/")
+            raise ValueError(f"{value!r} is no place on S3; write s3://BUCKET/PREFIX, the bucket of 3 to 63 characters")
+        place = value.rstrip("/")
+        if "?" in place or "#" in place or {"", ".", ".."} & set(place.removeprefix("s3://").split("/")):
+            raise ValueError(
+                f"{value!r}: Delta's clients do not agree on keys with ?, #, //, . or ..; write another prefix"
+            )
+        return place
     if "://" in value and not value.startswith("file:///"):
         raise ValueError(
             f"{value!r} is neither a folder of this machine nor on S3; write a path, or s3://BUCKET/PREFIX"

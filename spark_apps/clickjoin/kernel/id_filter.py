@@ -148,10 +148,11 @@ def load(root: str, file: str) -> IdFilter | None:
     system, base = filesystem(root)
     name = f"{base}/{place_of(file)}"
     # Kept at Arrow's module: this one travels to executors by value, and what it kept would travel with it.
-    known: dict[str, IdFilter] = pafs.__dict__.setdefault("_clickjoin_id_filters", {})
-    if name in known:
-        return known[name]
+    known: dict[Any, IdFilter] = pafs.__dict__.setdefault("_clickjoin_id_filters", {})
     local = isinstance(system, pafs.LocalFileSystem)
+    key = _version(name) if local else name
+    if key in known:
+        return known[key]
     try:
         found = unpacked(np.memmap(name, np.uint8, "r") if local else _copied(system, name), file)
     except (OSError, ValueError):  # an empty file cannot be mapped
@@ -161,8 +162,17 @@ def load(root: str, file: str) -> IdFilter | None:
     held = list(known.items())  # other threads add to it
     while not local and held and sum(one.rest.nbytes for _, one in held) > _COPIES:
         known.pop(held.pop(0)[0], None)  # the oldest: its file may have been compacted away
-    known[name] = found
+    known[key] = found
     return found
+
+
+def _version(name: str) -> tuple[str, int, int, int] | None:
+    """A file as it lies there now: one that somebody writes over in its place is another, and is checked again."""
+    try:
+        seen = os.stat(name)  # noqa: PTH116 - names are Arrow's
+    except OSError:
+        return None
+    return name, seen.st_ino, seen.st_size, seen.st_mtime_ns
 
 
 def _copied(system: pafs.FileSystem, name: str) -> Any:

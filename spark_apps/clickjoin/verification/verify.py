@@ -170,7 +170,8 @@ class Verifier:
         if not suspected:
             return None
         self._report_line("looking again at " + ", ".join(f"{seen[kind]} {kind}" for kind in suspected))
-        span = Span(moment(seen["low"]), moment(seen["high"] + 1))
+        # Where an id alone names an event, its other rows may be of any time.
+        span = first.span if first.by_id else Span(moment(seen["low"]), moment(seen["high"] + 1))
         before = id_places.faulty(first.narrowed(span), suspected).select("kind", *EVENT_KEY)
         self._await(first.journals)
         second = read(self._lake, self._pipeline, span, now)
