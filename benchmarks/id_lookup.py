@@ -16,23 +16,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.one_stream.batches import uuids
 from clickjoin.kernel import data_file
 from clickjoin.kernel.data_file import Target
 from clickjoin.kernel.id_filter import FOLDER
 from clickjoin.kernel.id_lookup import ids_among
+from clickjoin.model.ids import claims_order
 from clickjoin.schemas import REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 
 TIMES = 5
-
-
-def uuids(rng: np.random.Generator, count: int) -> pa.Array:
-    """Random UUIDs as text."""
-    digits = np.frombuffer(b"0123456789abcdef", np.uint8)[rng.integers(0, 16, (count, 32), np.uint8)]
-    text = np.full((count, 36), ord("-"), np.uint8)
-    text[:, [*range(8), *range(9, 13), *range(14, 18), *range(19, 23), *range(24, 36)]] = digits
-    ends = np.arange(0, 36 * count + 1, 36, dtype=np.int32)
-    return pa.StringArray.from_buffers(count, pa.py_buffer(ends.tobytes()), pa.py_buffer(text.tobytes()))
 
 
 def write(root: str, ids: pa.Array, bucket: int) -> str:
@@ -43,7 +36,9 @@ def write(root: str, ids: pa.Array, bucket: int) -> str:
             "shard": pa.repeat(pa.scalar(0, pa.int32()), count), "token": pa.repeat("p/main/join/1", count),
             "outcome": pa.repeat("joined", count)}  # fmt: skip
     rows = pa.table({name: held[name] for name in schema.names}, schema=schema)
-    (file,) = data_file.write(Target(root, schema, REGISTRY.partitions, REGISTRY.statistics), rows, "event_time")
+    (file,) = data_file.write(
+        Target(root, schema, REGISTRY.partitions, REGISTRY.statistics), rows, claims_order(by_id=True)
+    )
     return file.path
 
 

@@ -23,14 +23,13 @@ CREATE TABLE {name}_log (
   event_time AS TO_TIMESTAMP_LTZ(CAST(SPLIT_INDEX(event_id, ':', 2) AS BIGINT) / 1000, 3),
   seen AS PROCTIME(),
   WATERMARK FOR event_time AS event_time - INTERVAL '1' MINUTE
-) WITH ('connector' = 'filesystem', 'path' = 'file://{folder}/{name}', 'format' = 'json')
+) WITH ({connector}, 'format' = 'json')
 """
-FROM_TOPIC = """
-) WITH (
-  'connector' = 'kafka', 'topic' = '{topic}', 'properties.bootstrap.servers' = '{servers}', 'format' = 'json',
-  'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset'
+FILES = "'connector' = 'filesystem', 'path' = 'file://{folder}/{name}'"
+TOPIC = (
+    "'connector' = 'kafka', 'topic' = '{topic}', 'properties.bootstrap.servers' = '{servers}', "
+    "'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset'"
 )
-"""
 FIRST = """
 CREATE TEMPORARY VIEW {name} AS SELECT * FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY event_id ORDER BY seen ASC) AS copy FROM {name}_log
@@ -67,11 +66,9 @@ def join(flink: Flink, work: Work, state: str, folder: Path, servers: str = "") 
     own = Path(tempfile.mkdtemp(dir=folder))
     before = []
     for name in STREAMS:
-        source = SOURCE.format(name=name, columns=COLUMNS[name], folder=_lanes(work))
-        if servers:
-            topic = FROM_TOPIC.format(topic=topic_of(work, name), servers=servers)
-            source = source.partition("\n) WITH (")[0] + topic
-        before += [source, FIRST.format(name=name)]
+        files, topic = FILES.format(folder=_lanes(work), name=name), topic_of(work, name)
+        connector = TOPIC.format(topic=topic, servers=servers) if servers else files
+        before += [SOURCE.format(name=name, columns=COLUMNS[name], connector=connector), FIRST.format(name=name)]
     done = flink.run([*before, SINK.format(out=own / "out")], JOIN, STATES[state] | KEPT, own)
     seen = check(work, committed(own / "out", own / "delta"))
     shutil.rmtree(own)

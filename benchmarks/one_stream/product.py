@@ -19,6 +19,7 @@ from clickjoin.engine import Engine
 from clickjoin.kernel import data_file, data_skipping
 from clickjoin.kernel.id_filter import FOLDER
 from clickjoin.kernel.id_lookup import ids_among
+from clickjoin.model.ids import claims_order
 from clickjoin.model.txn import Txn
 from clickjoin.registry import commit
 from clickjoin.schemas import REGISTRY
@@ -56,7 +57,7 @@ class Window:
         for name, value in {**same, "outcome": "joined"}.items():
             values[name] = pa.repeat(pa.scalar(value, schema.field(name).type), len(ids))
         lake = self.engine.lake
-        files = data_file.write(lake.target(REGISTRY), pa.table(values), "event_id")
+        files = data_file.write(lake.target(REGISTRY), pa.table(values), claims_order(by_id=True))
         assert commit.commit_claim_files(lake, files, set(), Txn("fill", day), by_id=True) == len(ids)
 
     def batch(self, turn: int) -> float:

@@ -217,16 +217,14 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--source", choices=("files", "kafka"), default="files", help="kafka: topics of its own broker")
     chosen = parser.parse_args(arguments)
-    if chosen.keep and (chosen.lake, chosen.source) != ("local", "files"):
-        print(
-            "clickjoin: KEEP=1 is for logs and a lake on disk: the S3 server, or the broker, ends with the demo. "
-            "Leave KEEP=1 out, or LAKE=s3 and SOURCE=kafka",
-            file=sys.stderr,
-        )
-        return 2
     # A plain kill must stop the servers as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        if chosen.keep and (chosen.lake, chosen.source) != ("local", "files"):
+            raise Problem(
+                "KEEP=1 is for logs and a lake on disk: the S3 server, or the broker, ends with the demo; leave KEEP=1 "
+                "out, or LAKE=s3 and SOURCE=kafka"
+            )
         folder = fresh_folder()
         with lake_store(chosen.lake, folder) as store, _servers(chosen.source, folder) as servers:
             store = store._replace(servers=servers)

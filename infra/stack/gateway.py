@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import time
@@ -113,6 +114,7 @@ class Gateway:
 
 def main(folder: str, bucket: str) -> int:
     """Serve a folder until Ctrl-C; prints what a shell needs to reach it. Its credentials are new each time."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with serving(Path(folder).resolve(), bucket) as server:
             exports = "".join(f"export {name}={value}\n" for name, value in server.environment().items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import botocore.exceptions
 import pytest
 
-from clickjoin.model.errors import LakeError, StoreBusy
+from clickjoin.model.errors import DataFileGone, LakeError, StoreBusy
 from clickjoin.model.store_faults import store_fault
 from clickjoin.spark.failures import translate
 
@@ -72,14 +72,28 @@ def test_a_connection_that_breaks_at_any_point_is_worth_another_try(kind: type[E
          "the store does not answer at nosuch.invalid (its name is not known)"),
         ("AWS Error UNKNOWN (HTTP status 404): XAdminUserNotFound Message: No user exists with the provided access key",
          "the store does not know these credentials"),
-        ("error occurred while loading credentials - failed to load IMDS session token", "no credentials were found"),
-        ("PUT http://169.254.169.254/latest/api/token - error sending request", "no credentials were found"),
+        ("error occurred while loading credentials - request forbidden - IMDS is disabled or the caller has no rights",
+         "no credentials were found"),
+        ("an error occurred while loading credentials - failed to load IMDS session token - timeout",
+         "no credentials were found, and the service that gives a machine its role does not answer"),
+        ("PUT http://169.254.169.254/latest/api/token - error sending request",
+         "no credentials were found, and the service that gives a machine its role does not answer"),
     ],
 )  # fmt: skip
 def test_what_was_tried_and_why_it_was_not_reached(text: str, why: str) -> None:
     fault = store_fault(text)
     assert fault
     assert fault.why == why
+
+
+def test_a_role_that_is_not_to_be_had_just_now_is_asked_for_again() -> None:
+    found = translate(OSError("S3 s3://b/p: GET http://169.254.169.254/latest - error sending request"))
+    assert isinstance(found, StoreBusy)
+
+
+def test_a_data_file_that_is_gone_is_still_called_so() -> None:
+    found = translate(OSError("AWS Error NO_SUCH_KEY during GetObject: /p/joined/a.parquet: No such file or directory"))
+    assert isinstance(found, DataFileGone)
 
 
 def test_what_is_known_by_no_name_is_still_one_line_that_names_the_object() -> None:

@@ -10,7 +10,7 @@ from clickjoin.dispatcher.unsettled import unsettled
 from clickjoin.lake import clock
 from clickjoin.lake.maintenance import Heap, heaps
 from clickjoin.lake.vacuum import Needed, clean_log, remove_filters, vacuum
-from clickjoin.model.ids import bucket_at
+from clickjoin.model.ids import bucket_at, claims_order
 from clickjoin.model.reporter import Reporter
 from clickjoin.schemas import ALL, REGISTRY, Table
 
@@ -44,7 +44,7 @@ def maintain(
     before looks once more; a MERGE is run once more.
     """
     done = Maintained()
-    order = "event_id" if pipeline.by_id else "event_time"  # of the registry: what it is looked up by
+    order = claims_order(by_id=pipeline.by_id)
     for table in ALL:
         if not lake.delta.exists(table.name):
             continue

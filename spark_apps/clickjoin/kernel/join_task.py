@@ -31,6 +31,7 @@ from clickjoin.kernel.id_lookup import ids_among
 from clickjoin.kernel.lookup import Files, look_up, none_needed
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch
 from clickjoin.kernel.short_files import fetch
+from clickjoin.model.ids import claims_order
 
 _TIME = pa.timestamp("us", "UTC")
 _POINTS = 200
@@ -122,9 +123,7 @@ def _settle(job: Job, joined: pa.Table, found: pa.Table, done: dict[str, Any]) -
             done["tallies"][status] = _tally(rows, _POINTS)
             files[status] = (job.targets[status], _columns(job.targets[status], rows, stamps | more), "")
             claims.append(_columns(job.targets["registry"], rows, stamps | {"outcome": scalar(status)}))
-    # An id that a filter names is then looked up in one row group of its file.
-    order = "event_id" if job.by_id else "event_time"
-    files["registry"] = (job.targets["registry"], pa.concat_tables(claims), order)
+    files["registry"] = (job.targets["registry"], pa.concat_tables(claims), claims_order(by_id=job.by_id))
     held = side_by_side(job.targets["registry"].root, lambda each: write(*each), list(files.values()))
     done["files"] |= dict(zip(files, held, strict=True))
 

@@ -13,6 +13,13 @@ MICROS = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What an event is known by. The same id at two times is two events.
 EVENT_KEY = ("event_id", "event_time")
+
+
+def claims_order(*, by_id: bool) -> str:
+    """The column that claims are sorted by in their files: what they are looked up by first."""
+    return "event_id" if by_id else "event_time"
+
+
 _PHOTON_ID = re.compile(r"[^:]+:[0-9]+:([0-9]{1,18})\Z")
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 

@@ -20,6 +20,11 @@ _EXPIRED = StoreFault("the credentials have expired", f"Renew {_KEYS}; what runs
 _SKEWED = StoreFault("this machine's clock is too far from the store's", "Set the clock (`timedatectl`)")
 _UNKNOWN = StoreFault("the store does not know these credentials", f"Check {_KEYS}, and AWS_REGION")
 _NONE = StoreFault("no credentials were found", f"Set {_KEYS}")
+_NO_ROLE = StoreFault(
+    "no credentials were found, and the service that gives a machine its role does not answer",
+    f"Set {_KEYS}; with a role, wait: it is asked again",
+    True,
+)
 _DENIED = StoreFault(
     "access is denied (403)", f"Check {_KEYS}, and let them list, read, write and delete below that prefix"
 )
@@ -50,8 +55,9 @@ _BY_CODE = {
     "NO USER EXISTS": _UNKNOWN,
     "AUTHORIZATIONHEADERMALFORMED": _UNKNOWN,
     "UNABLETOLOCATECREDENTIALS": _NONE,
-    "LOADING CREDENTIALS": _NONE,
-    "169.254.169.254": _NONE,  # where a machine of Amazon's finds a role
+    "IMDS IS DISABLED": _NONE,
+    "LOADING CREDENTIALS": _NO_ROLE,
+    "169.254.169.254": _NO_ROLE,  # where a machine of Amazon's finds its role
     "NOCREDENTIALS": _NONE,
     "UNABLE TO LOAD CREDENTIALS": _NONE,
     "ACCESSDENIED": _DENIED,

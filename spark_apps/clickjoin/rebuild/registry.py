@@ -20,7 +20,7 @@ from clickjoin.lake.folders import put_aside, remove, rename
 from clickjoin.lake.restored_log import go_on_after
 from clickjoin.model.errors import BatchError, ConfigError
 from clickjoin.model.extent import timestamp
-from clickjoin.model.ids import EVENT_KEY, bucket_at, bucket_start
+from clickjoin.model.ids import EVENT_KEY, bucket_at, bucket_start, claims_order
 from clickjoin.model.timeline import Timeline
 from clickjoin.model.txn import Txn
 from clickjoin.rebuild.timeline import whole_timeline
@@ -69,7 +69,7 @@ def rebuild(pipeline: Pipeline, lake: SparkTables, now: datetime, *, replace: bo
     timeline = whole_timeline(pipeline, lake, now)
     claims = _claims(pipeline, lake, timeline, since)
     remove(delta, _BESIDE)
-    lake.create_filled(REGISTRY, claims, _BESIDE, order="event_id" if pipeline.by_id else "event_time")
+    lake.create_filled(REGISTRY, claims, _BESIDE, order=claims_order(by_id=pipeline.by_id))
     for txn in _fixed(pipeline, delta):
         delta.commit_txn_only(_BESIDE, txn)
     if since is not None:

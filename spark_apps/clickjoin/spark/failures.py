@@ -14,7 +14,7 @@ from clickjoin.model.errors import (
     VersionGone,
     WorkInterrupted,
 )
-from clickjoin.model.store_faults import StoreFault, store_fault
+from clickjoin.model.store_faults import store_fault
 from clickjoin.spark.executor_failures import RUN_AGAIN, lost, of_source, unlike
 
 _REFUSED = (
@@ -47,8 +47,8 @@ def translate(error: BaseException) -> ClickjoinError | None:
     if lost_jvm(error):
         return ServerLost("Spark is lost: its process has ended, or was killed (for want of memory?)", remedy=RUN_AGAIN)
     chain = list(_chain(error))
-    known = (kind(one) for kind in (_of_executor, _lost_server, _of_store, _of_lake) for one in chain)
-    return next((found for found in known if found), None)
+    kinds = (_of_executor, _lost_server, _of_store, _of_lake, _refused_by_store)
+    return next((found for kind in kinds for one in chain if (found := kind(one))), None)
 
 
 def adapter_fault(error: BaseException) -> str | None:
@@ -86,15 +86,26 @@ def _of_store(error: BaseException) -> ClickjoinError | None:
     if _module(error) == "grpc" or not _STORE.search(text):
         return None
     fault = store_fault(text)
-    if fault is None and _REFUSAL in text:
-        fault = StoreFault(f"the store refused ({text[:300]})", "Look what the store's own log says of it")
     if fault is None:
         return None
-    place, key = _URI.search(text), _KEY.search(text)
-    where = place[0] if place else f"s3://{key[2]}/{key[1]}" if key else "the object store"
     whose = ", as Spark's executors find it, by what they have of AWS_* themselves" if _in_python(error) else ""
-    what = f"{where}: {fault.why}{whose}"
+    what = f"{_object(text)}: {fault.why}{whose}"
     return (StoreBusy if fault.passes else LakeError)(what, remedy=fault.remedy)
+
+
+def _refused_by_store(error: BaseException) -> ClickjoinError | None:
+    """Whatever else a store refuses."""
+    text = str(error)
+    if _module(error) == "grpc" or _REFUSAL not in text:
+        return None
+    return LakeError(
+        f"{_object(text)}: the store refused ({text[:300]})", remedy="Look what the store's own log says of it"
+    )
+
+
+def _object(text: str) -> str:
+    place, key = _URI.search(text), _KEY.search(text)
+    return place[0] if place else f"s3://{key[2]}/{key[1]}" if key else "the object store"
 
 
 def _of_lake(error: BaseException) -> ClickjoinError | None:
