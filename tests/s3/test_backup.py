@@ -18,6 +18,7 @@ from clickjoin.backup.restore import Restored, restore
 from clickjoin.backup.take import Taken, take
 from clickjoin.lake import object_lock
 from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.stored_tree import StoredTree
 from clickjoin.lake.tree import Tree, tree
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError, LakeError, LakeReplaced, StoreBusy
@@ -194,6 +195,44 @@ def test_one_at_a_time_and_a_lock_that_was_left(batches: Batches, place: str, mo
     home.write(".lock", b"of a process that was killed")
     assert backup(batches, f"{place}/shelf").copied
     assert home.size(".lock") is None
+
+
+def test_a_restore_that_was_paused_does_nothing_more(
+    batches: Batches, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one has taken its lock over meanwhile, and has ended: the lake is the other's now."""
+    monkeypatch.setattr(object_lock, "RENEWED", 1000.0)
+    monkeypatch.setattr(object_lock, "LEFT", 1.0)
+    backup(batches, f"{place}/shelf")
+    removed, asleep, going, errors = StoredTree._remove_some, threading.Event(), threading.Event(), list[Exception]()
+
+    def remove_some(self: StoredTree, keys: list[Any]) -> None:
+        if threading.current_thread() is paused and not going.is_set():
+            going.set()
+            asleep.wait(120)
+        removed(self, keys)
+
+    def restore_paused() -> None:
+        try:
+            back(batches, f"{place}/shelf")
+        except LakeError as error:
+            errors.append(error)
+
+    paused = threading.Thread(target=restore_paused)
+    monkeypatch.setattr(StoredTree, "_remove_some", remove_some)
+    paused.start()
+    try:
+        assert going.wait(60)
+        monkeypatch.setattr(object_lock, "RENEWED", 0.2)
+        back(batches, f"{place}/shelf")
+        Batches(batches.pipeline).run(4, 4)
+        before = held(tree(batches.pipeline.root))
+    finally:
+        asleep.set()
+        paused.join()
+    assert "another restore has taken this one's place" in str(errors[0])
+    assert held(tree(batches.pipeline.root)) == before
+    assert ids(batches.pipeline.root, "joined") == ["e1", "e2", "e3", "e4"]
 
 
 @pytest.mark.skipif(not ALL, reason="by `make s3-test`")

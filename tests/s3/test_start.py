@@ -215,6 +215,14 @@ def test_a_missing_checkpoint_is_named_as_ever(gateway: Gateway, pipeline: Pipel
         initialise(pipeline)
 
 
+def test_a_pointer_past_the_end_of_a_log_is_named(gateway: Gateway, pipeline: Pipeline) -> None:
+    """As where the pointer of a newer lake was copied over an older log: all entries are there, and nothing is lost."""
+    place = files(gateway, pipeline, "journal")
+    (place / "_last_checkpoint").write_text('{"version":9999,"size":10}')
+    with pytest.raises(LakeError, match=r"journal/_delta_log/_last_checkpoint: names checkpoint 9999.*reads its table"):
+        initialise(pipeline)
+
+
 def test_an_older_copy_tells_of_no_log_that_got_shorter(gateway: Gateway, pipeline: Pipeline) -> None:
     delta = DeltaTables(pipeline.root)
     assert initialise(pipeline, delta) == []

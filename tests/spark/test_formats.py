@@ -91,11 +91,13 @@ def test_a_file_that_ends_early_is_a_problem(make: Any) -> None:
     bench.queries(asked)
     lines = "".join(json.dumps(click(f"c{n}", n, asked)) + "\n" for n in range(30)).encode()
     (bench.folder / "foreign" / "c.jsonl.bz2").write_bytes(bz2.compress(lines) + b"what is no bz2")
+    (bench.folder / "foreign" / "d.jsonl.bz2").write_bytes(bz2.compress(lines)[:-9])
     bench.rest(60)
     result = drained(bench.spark, bench.pipeline, "main", lambda _: None, check=True)
     assert [(problem["kind"], Path(problem["path"]).name) for problem in result["problems"]] == [
         ("broken-file", "c.jsonl.bz2")
     ]
+    assert "d.jsonl.bz2: " in result["problems"][0]["detail"]
     assert (result["joined"], result["ok"], result["accounts"]["agree"]) == (30, False, True)
 
 

@@ -272,7 +272,7 @@ def test_filters_go_with_their_files(make: Make) -> None:
     assert [path.name for path in folder.iterdir()] == [Path(id_filter.place_of(file)).name]
 
 
-def test_an_id_that_is_there_twice_at_other_times_is_found(make: Make) -> None:
+def test_an_id_that_is_there_twice_at_other_times_is_found_and_repaired(make: Make) -> None:
     """As where somebody wrote to the tables by hand: its rows are hours apart, and both count."""
     bench = new(make, *(event(number) for number in range(5)))
     bench.join()
@@ -293,3 +293,11 @@ def test_an_id_that_is_there_twice_at_other_times_is_found(make: Make) -> None:
         "doubled_claim": 1,
     }
     assert not report.ok
+    repaired = verify(bench, repair=True, remove_doubles=True)
+    assert {count.kind: (count.count, count.repaired) for count in repaired.counts if count.fault and count.count} == {
+        "doubled": (1, 1),
+        "doubled_claim": (1, 0),  # which of them is right is for a person to say
+    }
+    assert found(verify(bench)) == {"doubled_claim": 1}
+    assert_exactly_once(bench)
+    assert [row[0] for row in bench.rows("removed_duplicates", "event_id")] == [doubled]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clickjoin.agreement.facts import JOURNAL, Facts, Key
-from clickjoin.lake.log_entries import TableLog
+from clickjoin.lake.log_entries import POINTER, TableLog
 from clickjoin.model.seen_commits import Shown
 
 OLD_JOURNAL, OLD_TABLE, TORN, BLIND, FORGETFUL = "old_journal", "old_table", "torn_log", "blind", "forgetful"
@@ -78,7 +78,8 @@ def disagreements(facts: Facts) -> list[Disagreement]:
 def _torn(facts: Facts, name: str, log: TableLog) -> Iterator[Disagreement]:
     for torn in log.torn:
         place = f"{facts.root}/{name}/_delta_log/{torn.file}"
-        yield Disagreement(TORN, name, f"{place}: {torn.why}; what was committed with it is lost", version=torn.version)
+        lost = "no engine reads its table so" if torn.file == POINTER else "what was committed with it is lost"
+        yield Disagreement(TORN, name, f"{place}: {torn.why}; {lost}", version=torn.version)
 
 
 def _forgetful(facts: Facts, name: str, log: TableLog) -> Iterator[Disagreement]:

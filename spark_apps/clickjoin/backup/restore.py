@@ -84,12 +84,13 @@ def restore(
     if dry_run:
         _check(place, held)
         return Restored(place.root, held, None, dict(held.tables))
-    root = tree(pipeline.root)
-    with written_to(root.root, _ROOM):
-        root.parent.make(shared=True)
-    with written_to(root.root, _ROOM), root.parent.alone(f".{root.name}.restore.lock", "another restore"):
+    lake = tree(pipeline.root)
+    with written_to(lake.root, _ROOM):
+        lake.parent.make(shared=True)
+    with written_to(lake.root, _ROOM), lake.parent.alone(f".{lake.name}.restore.lock", "another restore") as parent:
         if not force:
             require_idle(pipeline, datetime.now(UTC))
+        root = parent.at(lake.name)
         staging = root.beside(STAGING)
         _stage(place, held, staging)
         failpoint.reach("restore-copied")
@@ -201,14 +202,14 @@ def _move_aside(root: Tree, now: datetime) -> str | None:
     if not said:
         if old := root.read(MARK):
             aside.write(MARK, old)
-        begin(root.root, aside.root, now, placing=False)
+        begin(root, aside.root, now, placing=False)
         failpoint.reach("restore-begun")
     if said and said["placing"]:
         root.remove(path for path in root.files() if path != MARK)
     else:
         root.rename(aside, but=MARK)
         failpoint.reach("restore-moved")
-        begin(root.root, aside.root, now, placing=True)
+        begin(root, aside.root, now, placing=True)
     return aside.root if aside.exists() else None
 
 

@@ -84,8 +84,8 @@ def take(pipeline: Pipeline, to: str | Path, report_line: Reporter, *, wait: flo
     home = tree(str(to)).at(pipeline.pipeline)
     with written_to(home.root, _ROOM):
         home.make()
-    with written_to(home.root, _ROOM), home.alone(".lock", "another backup"):
-        return _take(pipeline, home, report_line, wait, keep)
+    with written_to(home.root, _ROOM), home.alone(".lock", "another backup") as held:
+        return _take(pipeline, held, report_line, wait, keep)
 
 
 def _take(pipeline: Pipeline, home: Tree, report_line: Reporter, wait: float, keep: int | None) -> Taken:

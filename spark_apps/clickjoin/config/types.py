@@ -62,11 +62,16 @@ def _place(value: str) -> str:
                 f"{value!r}: Delta's clients do not agree on keys with ?, #, //, . or ..; write another prefix"
             )
         return place
-    if "://" in value and not value.startswith("file:///"):
+    if _is_elsewhere(value):
         raise ValueError(
-            f"{value!r} is neither a folder of this machine nor on S3; write a path, or s3://BUCKET/PREFIX"
+            f"{value!r} is neither a folder of this machine nor on S3; write a path, file:///path, or s3://BUCKET/PREFIX"
         )
     return value
+
+
+def _is_elsewhere(value: str) -> bool:
+    """Whether it is a URI that names no file of this machine; `file:/x` is none either, for one slash is a folder's."""
+    return ("://" in value or value.startswith("file:")) and not value.startswith("file:///")
 
 
 def _logs(value: str) -> str:
@@ -75,7 +80,7 @@ def _logs(value: str) -> str:
         if not re.fullmatch(rf"{_BUCKET}/.*[^/]", value):
             raise ValueError(f"{value!r} names no objects on S3; write s3://BUCKET/, and a glob of their keys")
         return value
-    if "://" in value and not value.startswith("file:///"):
+    if _is_elsewhere(value):
         raise ValueError(
             f"{value!r} is neither on this machine nor on S3; write a path, file:///path, or s3://BUCKET/KEYS"
         )
@@ -84,11 +89,11 @@ def _logs(value: str) -> str:
 
 Place = Annotated[
     str,
-    Field(min_length=1, json_schema_extra={"pattern": f"^(file:///|{_BUCKET}(/|$)|(?!.*://))"}),
+    Field(min_length=1, json_schema_extra={"pattern": f"^(file:///|{_BUCKET}(/|$)|(?!.*://|file:))"}),
     AfterValidator(_place),
 ]
 Logs = Annotated[
     str,
-    Field(min_length=1, json_schema_extra={"pattern": f"^(file:///|{_BUCKET}/.|(?!.*://))"}),
+    Field(min_length=1, json_schema_extra={"pattern": f"^(file:///|{_BUCKET}/.|(?!.*://|file:))"}),
     AfterValidator(_logs),
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clickjoin.event_store.landing import own_quarantine
@@ -20,25 +21,35 @@ if TYPE_CHECKING:
 FLOOD, BROKEN = "quarantined", "broken-file"  # the kinds of problem
 FEWEST = 20
 SHARE = 0.95
+NAMED = 20  # broken files that a problem names
 
 
 def floods(ctx: Context, landed: Mapping[str, Landed]) -> dict[str, Problem | None]:
     """The problem of each stream of which this batch has read enough records to tell; None where most are good."""
-    found = {
+    flooded = {
         stream: _problem(ctx, stream, part) if part.bad >= SHARE * (part.bad + part.own.rows) else None
         for stream, part in landed.items()
         if part.bad + part.own.rows >= FEWEST
     }
-    broken = {stream: _broken(ctx, stream) for stream, part in landed.items() if part.bad and not found.get(stream)}
-    return found | {stream: problem for stream, problem in broken.items() if problem}
+    broken = {stream: found for stream, part in landed.items() if part.bad and (found := _broken(ctx, stream))}
+    both = {
+        stream: replace(problem, detail=f"{problem.detail}. And {broken[stream].detail}")
+        for stream, problem in flooded.items()
+        if problem and stream in broken
+    }
+    return flooded | broken | both
 
 
 def _broken(ctx: Context, stream: str) -> Problem | None:
-    """A packed file of this batch that ended early or is damaged: what it lacks is in no other count."""
+    """Packed files of this batch that ended early or are damaged, by name: what they lack is in no other count."""
     if not any(may_be_packed(split.path) for split in ctx.plan.splits.get(stream, ())):
         return None
     rows = own_quarantine(ctx, stream, ["path", "detail"], reason=BROKEN).to_pylist()
-    return Problem(BROKEN, rows[0]["path"], f"{rows[0]['path']}: {rows[0]['detail']}") if rows else None
+    said = sorted({f"{row['path']}: {row['detail']}" for row in rows})
+    if len(said) > NAMED:
+        more = f"{len(said) - NAMED} more such files, named in table `quarantine` with reason {BROKEN}"
+        said = [*said[:NAMED], more]
+    return Problem(BROKEN, min(row["path"] for row in rows), "; ".join(said)) if rows else None
 
 
 def _problem(ctx: Context, stream: str, part: Landed) -> Problem:

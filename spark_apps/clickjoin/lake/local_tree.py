@@ -162,7 +162,7 @@ class LocalTree:
         flush(self._path.parent)
 
     @contextmanager
-    def alone(self, name: str, what: str) -> Iterator[None]:
+    def alone(self, name: str, what: str) -> Iterator[LocalTree]:
         """See Tree. For as long as the process lives, at the longest."""
         handle = os.open(self._path / name, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -171,7 +171,7 @@ class LocalTree:
             os.close(handle)
             raise ConfigError(f"{self.root}: {what} is under way", remedy="Wait until it has ended") from error
         try:
-            yield
+            yield self
         finally:
             os.close(handle)
 

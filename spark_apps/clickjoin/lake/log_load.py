@@ -64,7 +64,10 @@ def load(uris: Sequence[str]) -> list[LoadedLog | None]:
 
 def _names(log: Objects, pointer: bytes | None) -> list[str]:
     begin = begin_of(pointer)
-    return [name for name in log.listed(LOG, f"{begin:020}" if begin else "") if not _is_aside(name)]
+    names = [name for name in log.listed(LOG, f"{begin:020}" if begin else "") if not _is_aside(name)]
+    if names or not begin:
+        return names
+    return [name for name in log.listed(LOG) if not _is_aside(name)]  # it points past the end: a log is there
 
 
 def begin_of(pointer: bytes | None) -> int:

@@ -6,11 +6,14 @@ import json
 import uuid
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clickjoin.lake.location import location
 from clickjoin.model.errors import LakeError, LakeReplaced
 from clickjoin.model.places import is_on_s3
+
+if TYPE_CHECKING:
+    from clickjoin.lake.tree import Tree
 
 MARK = "_restored.json"
 STAGING = ".restoring"  # beside a lake's folder: the lake that is about to take its place
@@ -28,14 +31,14 @@ def leave_mark(root: str, what: str, now: datetime) -> None:
     location(root).replace(MARK, json.dumps(said).encode())
 
 
-def begin(root: str, aside: str, now: datetime, *, placing: bool) -> None:
+def begin(root: Tree, aside: str, now: datetime, *, placing: bool) -> None:
     """Have nobody take a lake on S3 for one, while its tables are exchanged file by file.
 
     `aside`: where the lake before goes, or is gone; `placing`: it is all there, and what is here now is the restored
     one's.
     """
     said = {"what": _UNDER_WAY, "aside": aside, "placing": placing, "at": now.isoformat(), "id": uuid.uuid4().hex}
-    location(root).replace(MARK, json.dumps(said).encode())
+    root.write(MARK, json.dumps(said).encode())
 
 
 def begun(root: str) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from clickjoin.lake.asking import TRY_AGAIN, asking
 from clickjoin.lake.folders import by_table, in_order_of_making, in_order_of_removing
 from clickjoin.lake.local_tree import hashing
-from clickjoin.lake.object_lock import locked
+from clickjoin.lake.object_lock import Held, locked
 from clickjoin.lake.objects import client
 from clickjoin.model.errors import LakeError
 from clickjoin.model.places import S3
@@ -40,6 +40,7 @@ class StoredTree:
         self._store = store_of(self.root)
         self.bucket, _, self._prefix = self.root.removeprefix(S3).partition("/")
         self._known: Any = None
+        self._held: Held | None = None  # a lock without which nothing may be changed
 
     @property
     def client(self) -> Any:
@@ -51,7 +52,7 @@ class StoredTree:
     def _of(self, root: str) -> StoredTree:
         made = StoredTree(root)
         if made._store == self._store:
-            made._known = self.client
+            made._known, made._held = self.client, self._held
         return made
 
     def key(self, path: str) -> str:
@@ -161,7 +162,7 @@ class StoredTree:
 
     def write(self, path: str, data: bytes) -> None:
         """See Tree."""
-        with asking(f"{self.root}/{path}"):
+        with self._changing(path):
             self.client.put_object(Bucket=self.bucket, Key=self.key(path), Body=data, ChecksumAlgorithm="SHA256")
 
     def copy(self, path: str, source: Tree) -> Found:
@@ -172,7 +173,7 @@ class StoredTree:
             with asking(f"{source.root}/{path}"), source.open(path) as opened:
                 found = hashing(opened, held)
             held.seek(0)
-            with asking(f"{self.root}/{path}"):
+            with self._changing(path):
                 self.client.put_object(Bucket=self.bucket, Key=self.key(path), Body=held, ChecksumAlgorithm="SHA256")
         return found
 
@@ -180,7 +181,7 @@ class StoredTree:
         """See Tree: as a copy that the store makes. Errors: FileNotFoundError."""
         if not isinstance(held, StoredTree) or held._store != self._store:
             return False
-        with asking(f"{held.root}/{path}"):
+        with self._changing(path), asking(f"{held.root}/{path}"):
             self.client.copy_object(
                 Bucket=self.bucket, Key=self.key(path), ChecksumAlgorithm="SHA256",
                 CopySource={"Bucket": held.bucket, "Key": held.key(path)},
@@ -191,13 +192,13 @@ class StoredTree:
         """See Tree."""
         keys = [{"Key": self.key(path)} for path in paths]
         for at in range(0, len(keys), _AT_ONCE):
-            with asking(self.root):
-                some = {"Objects": keys[at : at + _AT_ONCE], "Quiet": True}
-                done = self.client.delete_objects(Bucket=self.bucket, Delete=some)
-            if wrong := done.get("Errors"):
-                raise LakeError(
-                    f"{self.root}: {wrong[0]['Key']} cannot be removed ({wrong[0]['Code']})", remedy=TRY_AGAIN
-                )
+            self._remove_some(keys[at : at + _AT_ONCE])
+
+    def _remove_some(self, keys: list[dict[str, str]]) -> None:
+        with self._changing(at_once=True):
+            done = self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
+        if wrong := done.get("Errors"):
+            raise LakeError(f"{self.root}: {wrong[0]['Key']} cannot be removed ({wrong[0]['Code']})", remedy=TRY_AGAIN)
 
     def discard(self, first: str = "") -> None:
         """See Tree."""
@@ -220,9 +221,18 @@ class StoredTree:
         self._remove_markers()
 
     @contextmanager
-    def alone(self, name: str, what: str) -> Iterator[None]:
-        """See Tree. A lock that a killed process has left is taken over after a while."""
+    def alone(self, name: str, what: str) -> Iterator[StoredTree]:
+        """See Tree. A lock that a killed process has left is taken over after a while; by the tree each change asks."""
+        own = self._of(self.root)
         with ExitStack() as held:
             with asking(self.root):
-                held.enter_context(locked(self.client, self.bucket, self.key(name), what))
+                own._held = held.enter_context(locked(self.client, self.bucket, self.key(name), what))
+            yield own
+
+    @contextmanager
+    def _changing(self, path: str = "", *, at_once: bool = False) -> Iterator[None]:
+        """Around a request that changes something: not made where the lock it needs was lost."""
+        with asking(f"{self.root}/{path}".rstrip("/")):
+            if self._held:
+                self._held.require(at_once=at_once)
             yield

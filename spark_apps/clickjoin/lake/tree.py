@@ -111,8 +111,11 @@ class Tree(Protocol):
         """Give it another name. Where that is no one step `last` comes there last, and `but` stays behind."""
         ...
 
-    def alone(self, name: str, what: str) -> AbstractContextManager[None]:
-        """Hold a lock in it. Errors: ConfigError where another process does `what`."""
+    def alone(self, name: str, what: str) -> AbstractContextManager[Tree]:
+        """Hold a lock in it; gives the folder as which, and below and beside which, the holder alone changes files.
+
+        Errors: ConfigError where another process does `what`; LakeError from a change after the lock was lost.
+        """
         ...
 
 

@@ -12,18 +12,20 @@ from clickjoin.model import failpoint
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EVENT_KEY, moment
 from clickjoin.spark.rows import ranked
+from clickjoin.verification.id_places import era
 from clickjoin.verification.journals import text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_NAME = ("event_id", "_era")
 MOST = 1000  # ids at a time; more of them are no accident, and need a person
 
 
 def remove(ctx: Context, rows: DataFrame) -> dict[str, int]:
     """Keep, of each doubled id, the row that its claim names (else the first published); move the others aside."""
-    wanted = rows.orderBy(*EVENT_KEY).limit(MOST)
-    known = ctx.lake.read("joined").join(wanted.select(*EVENT_KEY, "kind"), list(EVENT_KEY), "left_semi")
+    wanted = _named(ctx, rows.orderBy(*EVENT_KEY).limit(MOST))
+    known = _named(ctx, ctx.lake.read("joined")).join(wanted.select(*_NAME), list(_NAME), "left_semi")
     names = known.select("event_id", "bucket", "token", F.unix_micros("published_at").alias("published")).distinct()
     found = names.collect()
     if not found:
@@ -31,12 +33,18 @@ def remove(ctx: Context, rows: DataFrame) -> dict[str, int]:
     where = _where(found)
     held = ctx.lake.read("joined").where(where).localCheckpoint(eager=False)
     columns = held.columns
-    copies = _ranked(ctx, held)
+    copies = _ranked(ctx, _named(ctx, held))
+    moved = copies.where("_nth > 1").select(*_NAME).distinct().count()
     _set_aside(ctx, copies.where("_nth > 1"), columns)
     failpoint.reach("doubles-kept")
     replace_rows(ctx.lake, "joined", where, copies.where("_nth = 1").select(*columns), ctx.plan.txn)
     failpoint.reach("doubles-gone")
-    return {"doubled": wanted.select(*EVENT_KEY).distinct().count()}
+    return {"doubled": moved} if moved else {}
+
+
+def _named(ctx: Context, rows: DataFrame) -> DataFrame:
+    """Rows with what names their event beside its id, as column `_era`: its time, or where an id is enough its era."""
+    return rows.withColumn("_era", era(ctx.boundary) if ctx.pipeline.by_id else F.col("event_time"))
 
 
 def _where(found: list[Any]) -> str:
@@ -54,14 +62,13 @@ def _list(values: list[str]) -> str:
 
 
 def _ranked(ctx: Context, held: DataFrame) -> DataFrame:
-    claims = ctx.lake.read("registry").select(*EVENT_KEY, F.col("token").alias("claimed_by"), "bucket")
-    claims = claims.join(held.select(*EVENT_KEY, "bucket").distinct(), [*EVENT_KEY, "bucket"], "left_semi").drop(
-        "bucket"
-    )
-    unique = claims.groupBy(*EVENT_KEY).agg(F.min("claimed_by").alias("claimed_by"))
-    seen = held.join(unique, list(EVENT_KEY), "left")
+    place = [] if ctx.pipeline.by_id else ["bucket"]  # else the claim of an id can lie in any
+    claims = _named(ctx, ctx.lake.read("registry")).select(*_NAME, F.col("token").alias("claimed_by"), *place)
+    claims = claims.join(held.select(*_NAME, *place).distinct(), [*_NAME, *place], "left_semi")
+    unique = claims.groupBy(*_NAME).agg(F.min("claimed_by").alias("claimed_by"))
+    seen = held.join(unique, list(_NAME), "left")
     by_other = F.coalesce(F.col("claimed_by") != F.col("token"), F.lit(True))
-    return ranked(seen, by_other, "published_at", "token").localCheckpoint(eager=False)
+    return ranked(seen, by_other, "published_at", "token", key=_NAME).localCheckpoint(eager=False)
 
 
 def _set_aside(ctx: Context, rows: DataFrame, columns: list[str]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.model.boundary import expired_sql
+from clickjoin.model.boundary import Boundary, expired_sql
 from clickjoin.model.ids import EPOCH, EVENT_KEY
 from clickjoin.verification.kinds import FAULTS, NOTICES, faults_sql, has, kept_sql
 from clickjoin.verification.snapshot import OUTPUTS, Reading, waiting
@@ -39,7 +39,7 @@ def tally(reading: Reading) -> DataFrame:
     counts |= {"unjoinable": "place = 6 AND NOT mark", "moving": "place = 6 AND mark"}
     marked = reduce(lambda left, right: left.unionAll(right), _marked(reading))
     key, times = (["event_id", "era"], _TIMES) if reading.by_id else (list(EVENT_KEY), {})
-    marked = marked.withColumn("era", _era(reading)) if reading.by_id else marked
+    marked = marked.withColumn("era", era(reading.boundary)) if reading.by_id else marked
     whole = marked.groupBy(*key).agg(
         *[F.expr(sql).alias(name) for name, sql in times.items()],
         *[F.expr(f"count_if({sql})").alias(name) for name, sql in counts.items()],
@@ -69,10 +69,10 @@ _TIMES = {
 }
 
 
-def _era(reading: Reading) -> Any:
+def era(boundary: Boundary) -> Any:
     """What else tells events of one id apart: when they happened, of those that the registry no longer answers for."""
-    oldest = max(reading.boundary.values(), default=EPOCH)
-    return F.when(F.col("event_time") < F.lit(oldest), F.col("event_time"))
+    oldest = max(boundary.values(), default=EPOCH)
+    return F.when(F.col("event_time") < F.lit(oldest), F.col("event_time")).otherwise(F.lit(EPOCH))
 
 
 def _marked(reading: Reading) -> list[DataFrame]:
