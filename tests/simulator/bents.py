@@ -35,6 +35,7 @@ class Bent:
     disaster: str = ""  # restore, restore-pending, power: see disasters.py
     span: tuple[float, float] | None = None  # event times, in seconds from the start
     alone: str = ""  # time, id: of one stream, whose events are known by id and time, or by id alone
+    by_id: bool = False  # two streams, and foreign events are known by their ids alone
     absent: bool = False  # what a stream has passed without it is given up, long before its attempts are spent
     chain: bool = False  # a second pipeline joins a third stream to the output of the first
 
@@ -219,7 +220,21 @@ WATERMARK = Bent(
     points=(200, 600),
     span=(0, 60),
 )
-_ALL = (*BENTS, *ALONE, *CHAINED, WATERMARK)
+# Of two streams whose foreign events are known by their ids alone, and come again: asked for by name alone.
+BY_ID = (
+    Bent(
+        name="ids-joined",
+        by_id=True,
+        weak={("read", "registry"): (0.3, 5, 90), ("commit", "registry"): (0.4, 5, 90)},
+        gc=1,
+        replicas=1,
+        lag=20,
+        verify=0.5,
+        points=(250, 600),
+    ),
+    Bent(name="ids-joined-unheard", by_id=True, unheard=0.1, gaps=True, gc=1, replicas=1, points=(250, 600)),
+)
+_ALL = (*BENTS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
 
 
 def bent_of(seed: int, kind: str = "") -> Bent:

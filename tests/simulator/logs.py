@@ -59,7 +59,6 @@ class Logs:
         """Write some records of the foreign stream again, later on: as a stream alone has them."""
         again = [row | {"due": row["due"] + rng.uniform(1, 200)} for row in self.foreign if rng.random() < 0.6]
         self.foreign = sorted([*self.foreign, *again], key=lambda row: float(row["due"]))
-        self.primary = []
 
     @property
     def last(self) -> float:

@@ -141,9 +141,10 @@ class Oracle:
         return [text["event_id"] for text in map(_record, texts) if text and "primary_id" in text]
 
     def _waiting(self) -> list[str]:
-        newest: dict[tuple[str, str], dict[str, Any]] = {}
+        newest: dict[Any, dict[str, Any]] = {}
         for row in self._rows("pending"):
-            key, old = (row["replica"], row["event_id"]), newest.get((row["replica"], row["event_id"]))
+            key = row["replica"], row["event_id"], row["event_time"]
+            old = newest.get(key)
             if old is None or _rank(row) > _rank(old):
                 newest[key] = row
         return list(dict.fromkeys(row["event_id"] for row in newest.values() if row["state"] == "waiting"))

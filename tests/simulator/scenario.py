@@ -46,6 +46,15 @@ def pipeline(adapter: str, max_events: int, delay: int = 10) -> Pipeline:
 
 
 @lru_cache
+def by_id(adapter: str, max_events: int, delay: int) -> Pipeline:
+    """The same, with events known by their ids alone, which are kept for longer than any schedule goes on."""
+    whole = _fields(adapter, max_events, delay)
+    whole["foreign"] |= {"event_time": "landed"}
+    whole["registry"] |= {"identity": "id", "retention": "100d"}
+    return Pipeline.model_validate(whole)
+
+
+@lru_cache
 def alone(adapter: str, max_events: int, identity: str) -> Pipeline:
     """The same of one stream; ids alone are kept for longer than any schedule goes on."""
     whole = _fields(adapter, max_events, 10)
@@ -97,10 +106,10 @@ def downstream(max_events: int, delay: int) -> Pipeline:
 
 
 @lru_cache
-def _empty(adapter: str, identity: str, chain: bool) -> Lake:
+def _empty(adapter: str, kind: str, chain: bool) -> Lake:
     lake = Lake()
     rust.install(lake)
-    initialise(alone(adapter, 5, identity) if identity else pipeline(adapter, 5))
+    initialise(_pipeline_of(bent_of(0, kind), adapter, 5))
     if chain:
         initialise(downstream(5, 10))
     return lake
@@ -112,7 +121,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     random.seed(seed)
     adapter = rng.choices([*_ADAPTERS], [*_ADAPTERS.values()])[0]
     bent = bent_of(seed, kind)
-    lake = _empty(adapter, bent.alone, bent.chain).fork()
+    lake = _empty(adapter, bent.name if bent.alone or bent.by_id else "", bent.chain).fork()
     rust.install(lake)
     world = World(seed, lake, _odds(rng, bent), verbose=verbose)
     world.now = START
@@ -122,8 +131,9 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     until = rng.choice([-10, 120, 300])
     first, last = bent.span or (-240, until)
     streams = logs.draw(rng, first, last, bent.late)
-    if bent.alone:
+    if bent.alone or bent.by_id:
         streams.repeat(rng)
+        streams.primary = [] if bent.alone else streams.primary
     world.complete, streams.clocks_are_wrong = streams.last, bent.days > 0
     world.grow = lambda: streams.grow(world.random, world.now, all_of_it=not world.live)
     most = rng.randint(1, bent.most)
@@ -160,7 +170,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
 def _pipeline_of(bent: Bent, adapter: str, most: int) -> Pipeline:
     if bent.alone:
         return alone(adapter, most, bent.alone)
-    return (watermarked if bent.absent else pipeline)(adapter, most, bent.delay)
+    return (watermarked if bent.absent else by_id if bent.by_id else pipeline)(adapter, most, bent.delay)
 
 
 def _odds(rng: random.Random, bent: Bent) -> Odds:

@@ -88,8 +88,9 @@ def test_what_only_goes_with_one_stream(tmp_path: Path) -> None:
     for more, said in (
         ({"output": {"columns": {"a": "stream.a"}}}, r"output.columns: stream\. is for a pipeline of one stream"),
         ({"output": {"records": "record"}}, r"output.records: record is for a pipeline of one stream"),
-        ({"registry": {"identity": "id"}}, r"registry.identity: id is for a pipeline of one stream"),
-        ({"primary": PRIMARY | {"event_time": "landed"}}, r"event_time: landed is for a pipeline of one stream"),
+        ({"registry": {"identity": "id"}}, r"foreign.event_time: with registry.identity id an event is aged by when"),
+        ({"foreign": two["foreign"] | {"event_time": "landed"}}, r"foreign.event_time: landed names no event twice"),
+        ({"primary": PRIMARY | {"event_time": "landed"}}, r"primary.event_time: landed is for events that are claimed"),
     ):
         with pytest.raises(ConfigError, match=said):
             load(write(tmp_path, **two | more))

@@ -47,13 +47,9 @@ def clashes_of(pipeline: Pipeline, default_adapter: str) -> Iterator[str]:
 
 
 def _of_two(pipeline: Pipeline) -> Iterator[str]:
-    if pipeline.by_id:
-        yield (
-            "registry.identity: id is for a pipeline of one stream; remove it, or have such a pipeline publish each id "
-            "once, and join its output"
-        )
-    if "landed" in (item.stream.event_time for item in pipeline.inputs):
-        yield "event_time: landed is for a pipeline of one stream, with registry.identity id; write where the time is"
+    yield from _of_identity(pipeline, "foreign")
+    if pipeline.primary and pipeline.primary.event_time == "landed":
+        yield "primary.event_time: landed is for events that are claimed; write where the time is"
     if "stream" in _streams(pipeline):
         yield "output.columns: stream. is for a pipeline of one stream; write foreign. or primary."
     if pipeline.output.records == RECORD:
@@ -66,13 +62,7 @@ def _streams(pipeline: Pipeline) -> set[str]:
 
 def _of_one(pipeline: Pipeline, default_adapter: str) -> Iterator[str]:
     yield from _of_output(pipeline, default_adapter)
-    if pipeline.by_id and pipeline.claimed.event_time != "landed":
-        yield (
-            "stream.event_time: with registry.identity id an event is aged by when it was claimed, whatever its own "
-            "time; write landed (its own time stays in its columns)"
-        )
-    if not pipeline.by_id and pipeline.claimed.event_time == "landed":
-        yield "stream.event_time: landed names no event twice; write registry.identity: id, or where its own time is"
+    yield from _of_identity(pipeline, "stream")
     if "retry" in pipeline.model_fields_set:
         yield "retry: an event of one stream waits for nothing, so none is tried again; remove it"
     for name in ("primary", "pending"):
@@ -80,6 +70,16 @@ def _of_one(pipeline: Pipeline, default_adapter: str) -> Iterator[str]:
             yield f"retention.{name}: one stream has nothing in table `{name}`; remove it"
     if wanted := [name for name in pipeline.airflow.dags or () if name in PARTNERS]:
         yield f"airflow.dags: {', '.join(wanted)} is for streams that wait for a partner; remove it"
+
+
+def _of_identity(pipeline: Pipeline, stream: str) -> Iterator[str]:
+    if pipeline.by_id and pipeline.claimed.event_time != "landed":
+        yield (
+            f"{stream}.event_time: with registry.identity id an event is aged by when it was claimed, whatever its own "
+            "time; write landed (its own time stays in its record)"
+        )
+    if not pipeline.by_id and pipeline.claimed.event_time == "landed":
+        yield f"{stream}.event_time: landed names no event twice; write registry.identity: id, or where its own time is"
 
 
 def _of_output(pipeline: Pipeline, default_adapter: str) -> Iterator[str]:
