@@ -72,9 +72,10 @@ simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a m
 
 # The files that `make test` runs some cases of, or counts in less time (see tests/sampled.py and tests/spark/count.py).
 MATRIX = $(shell grep -lE 'from tests.(sampled|spark.count) import' tests/spark/test_*.py tests/faults/test_*.py)
+MATRIX_OF_AIRFLOW = $(shell grep -lE 'from tests.sampled import' tests/airflow/real/test_*.py)
 matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q $(MATRIX)
-	$(BRIEF) CLICKJOIN_MATRIX=all AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest -q tests/airflow/real/test_submit.py tests/airflow/real/test_dates.py
+	$(BRIEF) CLICKJOIN_MATRIX=all AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest -q $(MATRIX_OF_AIRFLOW)
 
 # The part of the Spark and fault suites that runs with its lakes on the disk and on a real S3 server, which Go builds.
 ON_BOTH := $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality dates) \

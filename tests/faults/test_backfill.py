@@ -40,7 +40,7 @@ def test_a_rebuild_is_killed_at_any_moment(make: Callable[[int], Pipeline]) -> N
     assert_exactly_once(pipeline)
     before, days = ids(pipeline), ("--from", "2023-11-14", "--to", "2023-11-15", "--mode", "rebuild")
     pipeline.config.write_text(pipeline.config.read_text() + "adapter: clickjoin.examples.adapters:TypedClick\n")
-    for _ in some(range(4), 2):
+    for _ in some(range(4), 4):
         process = pipeline.start("backfill", *days, *run(pipeline))
         time.sleep(rng.uniform(4.0, 12.0))
         process.kill()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.checks import assert_exactly_once
 from tests.faults.conftest import Pipeline
-from tests.sampled import some
+from tests.sampled import in_full, some
 
 Make = Callable[[int], Pipeline]
 
@@ -36,6 +36,7 @@ def test_a_sleeper_is_overtaken(make: Make, point: str) -> None:
     assert_exactly_once(pipeline)
 
 
+@in_full
 def test_two_processes_of_one_replica_from_the_start(make: Make) -> None:
     pipeline = make(300)
     pair = [pipeline.start("run", "--lease", "8") for _ in range(2)]

@@ -250,6 +250,7 @@ def test_a_damaged_backup_leaves_the_lake(batches: Batches, place: str) -> None:
         back(batches, f"{place}/shelf", dry_run=True)
 
 
+@pytest.mark.skipif(not ALL, reason="by `make s3-test`")
 def test_refusals_by_name(batches: Batches, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     root = batches.pipeline.root
     with pytest.raises(ConfigError, match="lies inside the lake"):

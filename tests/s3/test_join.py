@@ -26,7 +26,7 @@ from clickjoin.report.validate import validate
 from clickjoin.spark.session import in_process
 from stack.gateway import Gateway
 from tests.oracle import examine
-from tests.sampled import in_full
+from tests.sampled import in_full, some
 from tests.spark.bench import Bench, Lake, click, counts, crash_at, query
 from tests.spark.hand import found, verify
 
@@ -118,7 +118,7 @@ def lines_of(bench: Cloud) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("local", ["0B", "20MB"])
+@pytest.mark.parametrize("local", some(["0B", "20MB"], 2))
 def test_an_object_that_was_written_again_or_deleted(make: Any, local: str) -> None:
     bench: Cloud = make(batch={"driver_bytes": local})
     bench.put("primary", "q.jsonl", lines(Q, R))
@@ -139,7 +139,7 @@ def test_an_object_that_was_written_again_or_deleted(make: Any, local: str) -> N
     assert found(verify(bench)) == {}
 
 
-@pytest.mark.parametrize(("table", "after"), [("foreign", True), ("quarantine", False), ("joined", False)])
+@pytest.mark.parametrize(("table", "after"), some([("foreign", True), ("quarantine", False), ("joined", False)], 3))
 def test_a_crash_and_an_object_that_is_gone(make: Any, table: str, after: bool) -> None:
     """What has landed stays, what has not is on record as lost; the batch that goes on finds out which."""
     bench: Cloud = make()

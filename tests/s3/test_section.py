@@ -15,6 +15,7 @@ import yaml
 from stack.gateway import Gateway
 from tests.oracle import examine
 from tests.s3.sections import read_pages, work_on
+from tests.sampled import in_full
 
 ROOT = Path(__file__).parents[2]
 BUCKET = "sections"
@@ -93,6 +94,7 @@ def test_the_page_reads_each_pipeline_in_its_own_store(
     _apart(read_pages, files)
 
 
+@in_full
 def test_spark_and_all_else_by_a_section_and_a_profile(
     stores: tuple[Gateway, Gateway], profile: dict[str, str], tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.sampled import in_full
 from tests.spark.bench import Bench, click, query
 from tests.spark.count import agrees
 
@@ -62,11 +63,13 @@ def test_a_doubled_row(bench: Bench, tables: Any) -> None:
     assert faults(bench) == (0, 1, False)
 
 
+@in_full
 def test_a_lost_pending_row(bench: Bench, tables: Any) -> None:
     tables("pending").delete()
     assert faults(bench) == (1, 0, False)
 
 
+@in_full
 def test_an_output_that_no_log_holds(bench: Bench, tables: Any) -> None:
     tables("foreign").delete(f"event_id = '{click('b', 2, Q)['event_id']}'")
     assert faults(bench) == (0, 1, False)

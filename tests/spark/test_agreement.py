@@ -18,7 +18,7 @@ from clickjoin.rebuild import timeline
 from clickjoin.registry.boundary import advance
 from clickjoin.registry.reshard import reshard
 from clickjoin.registry.shards import fence, load_timeline
-from tests.sampled import crossed, some
+from tests.sampled import crossed, in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.count import agrees
 from tests.spark.hand import stopped
@@ -125,6 +125,7 @@ def test_an_older_journal(bench: Bench) -> None:
     assert bench.places()["joined"] == ["a", "c", "d", "e"]
 
 
+@in_full
 def test_a_replica_that_an_older_journal_has_never_heard_of(bench: Bench) -> None:
     back = keep(bench, "journal")
     drain(bench, "west")
@@ -154,7 +155,7 @@ def test_tables_copied_one_by_one_while_batches_ran(bench: Bench, between: str) 
 OLDER = ("joined", "foreign", "primary", "pending", "unjoinable", "metrics", "registry_boundary")
 
 
-@pytest.mark.parametrize("name", some(OLDER, 3))
+@pytest.mark.parametrize("name", some(OLDER, 6))
 def test_any_other_older_table(bench: Bench, name: str) -> None:
     back = keep(bench, name)
     advance(bench.engine.lake.delta, 4, datetime.fromtimestamp(NOON - 7200, UTC), datetime.now(UTC))
@@ -167,6 +168,7 @@ def test_any_other_older_table(bench: Bench, name: str) -> None:
         bench.replica("main")
 
 
+@in_full
 def test_a_boundary_from_before_claims_were_dropped(bench: Bench) -> None:
     """Nothing was settled since: the collection itself takes a note."""
     bench.queries(late := query("n", 3 * 86400))
@@ -184,6 +186,7 @@ def test_a_boundary_from_before_claims_were_dropped(bench: Bench) -> None:
     assert bench.hosts("joined") == ["a", "c", "new"]
 
 
+@in_full
 def test_a_timeline_from_before_its_entry_was_in_force(bench: Bench) -> None:
     back = keep(bench, "shard_timeline")
     reshard(bench.engine.lake.delta, bench.pipeline, 9, None, datetime.now(UTC))
@@ -221,6 +224,7 @@ def test_an_entry_that_the_timeline_lost_is_written_again(bench: Bench, resharde
 
 
 @pytest.mark.parametrize("lost", ["shards", "fence"])
+@in_full
 def test_an_entry_that_nothing_knows_any_more_is_not_guessed(
     bench: Bench, resharded: Callable[[], None], lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +236,7 @@ def test_an_entry_that_nothing_knows_any_more_is_not_guessed(
         rebuild(bench, "registry")
 
 
+@in_full
 def test_a_registry_from_before_a_redrive(bench: Bench) -> None:
     back = keep(bench, "registry")
     assert bench.engine.redrive() == 1
@@ -288,7 +293,7 @@ def test_every_job_refuses(bench: Bench) -> None:
             JOBS[name].run(bench.spark, bench.pipeline, "main", print, **more_)
 
 
-@pytest.mark.parametrize(("sequence", "point"), crossed(["join", "retry"], some(failpoint.POINTS, 2)))
+@pytest.mark.parametrize(("sequence", "point"), crossed(["join", "retry"], some(failpoint.POINTS, 4)))
 def test_a_batch_cut_short_is_accepted(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, sequence: str, point: str
 ) -> None:
@@ -310,7 +315,7 @@ def test_a_batch_cut_short_is_accepted(
 REDRIVEN = ("commit_txn_only registry", "append pending", "delete_matched registry", "commit_txn_only unjoinable")
 
 
-@pytest.mark.parametrize("commit", some(REDRIVEN, 2))
+@pytest.mark.parametrize("commit", some(REDRIVEN, 4))
 def test_a_redrive_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.MonkeyPatch, commit: str) -> None:
     way, table = commit.split()
     lake = bench.engine.lake
@@ -334,7 +339,7 @@ def test_a_redrive_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.Monke
     assert agrees(bench)
 
 
-@pytest.mark.parametrize("point", some(failpoint.GC_POINTS, 2))
+@pytest.mark.parametrize("point", some(failpoint.GC_POINTS, 4))
 def test_a_collection_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     bench.queries(late := query("n", 3 * 86400))
     bench.clicks(click("new", 3 * 86400 + 1, late, position=1))

@@ -20,7 +20,7 @@ from clickjoin.report.chain_status import chain_status
 from clickjoin.report.downstream import downstream
 from clickjoin.report.explain_chain import explain_chain
 from clickjoin.verification.verify import Verifier, Wanted
-from tests.sampled import some
+from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, event_id, query
 from tests.spark.count import agrees
 from tests.spark.hand import Hand, found, stopped
@@ -98,6 +98,7 @@ def _explained(clicks: Bench, sales: Bench) -> None:
     assert downstream(both["sales"], TODAY.span) == []
 
 
+@in_full
 def test_nested_fields_of_the_upstream_name_the_events(make: Any) -> None:
     """An output as the stream that looks up; its ids are those of the queries, inside of its columns."""
     clicks = make()
@@ -168,6 +169,7 @@ def order(engine: Any, **more: Any) -> dict[str, Any]:
     return close(engine, TODAY, Order(**more), lambda _: None)
 
 
+@in_full
 def test_a_date_closes_after_the_upstreams(make: Any) -> None:
     """Here all is read and joined; but as long as the date may change upstream it is open."""
     clicks, sales = chain(make)

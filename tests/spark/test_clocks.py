@@ -20,7 +20,7 @@ from clickjoin.model import failpoint
 from clickjoin.model.errors import ClockError, FilesGone
 from clickjoin.model.ids import MICROS
 from clickjoin.schemas import ALL
-from tests.sampled import some
+from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.count import agrees
 
@@ -77,6 +77,7 @@ def test_files_that_go_before_they_are_claimed(
     assert agrees(bench)
 
 
+@in_full
 def test_files_that_go_after_the_claim(make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch) -> None:
     """Claimed, and the output that lay beside is gone: it is made again from the claims."""
     bench = make()
@@ -88,6 +89,7 @@ def test_files_that_go_after_the_claim(make: Callable[..., Bench], monkeypatch: 
     assert agrees(bench)
 
 
+@in_full
 def test_a_batch_that_always_loses_its_files_says_so_and_the_next_run_goes_through(
     make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +213,7 @@ def test_a_plan_keeps_the_version_that_it_names(make: Callable[..., Bench], monk
     assert bench.places() == {"joined": ["a", "b"], "pending": ["c"]}
 
 
-@pytest.mark.parametrize("point", some(["planned", "looked-up", "claimed", "published", "set-aside"], 2))
+@pytest.mark.parametrize("point", some(["planned", "looked-up", "claimed", "published", "set-aside"], 4))
 def test_a_retry_whose_version_is_gone_is_settled(
     make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
@@ -237,6 +239,7 @@ def test_a_retry_whose_version_is_gone_is_settled(
 
 
 @pytest.mark.parametrize("point", some(["registry", "before", "pending"], 3))
+@in_full
 def test_a_redrive_whose_version_is_gone_is_settled(
     make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
@@ -272,6 +275,7 @@ def _stopping(commit: Any, point: str) -> Any:
     return stop
 
 
+@in_full
 def test_a_retry_that_was_put_off_by_a_clock_that_was_ahead(make: Callable[..., Bench]) -> None:
     bench = waiting(make)
     bench.clock.now += DAYS

@@ -13,6 +13,7 @@ import pytest
 from clickjoin.gc.compaction import FEWEST_IN_OPEN, maintain
 from clickjoin.lake import maintenance
 from clickjoin.model.txn import Txn
+from tests.sampled import some
 from tests.spark.bench import NOON, Bench
 from tests.spark.test_gc import HOUR, SMALL, joined
 
@@ -29,7 +30,7 @@ def outputs(bench: Bench, files: int, size: int, number: int) -> None:
     assert bench.engine.lake.delta.add("joined", written, Txn("by/hand", number))
 
 
-@pytest.mark.parametrize("partition", ["bucket", "event_date"])
+@pytest.mark.parametrize("partition", some(["bucket", "event_date"], 2))
 def test_the_open_hour_never_has_more_than_its_bound(make: Callable[..., Bench], partition: str) -> None:
     """A batch a second and GC every ten minutes: docs/consumers.md states the number."""
     bench = make(**SMALL, output={"partition": partition})

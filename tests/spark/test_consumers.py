@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from clickjoin.jobs.erasing import forget
+from tests.sampled import in_full
 from tests.spark.bench import Bench, click, event_id, query
 
 TEXT = (Path(__file__).parents[2] / "docs/consumers.md").read_text()
@@ -44,6 +45,7 @@ def test_there_are_as_many_examples_as_are_run() -> None:
     assert len(BLOCKS) == 7
 
 
+@in_full
 def test_at_once(bench: Bench) -> None:
     found = run(SPARK, spark=bench.spark, table=table(bench))["rows"]
     assert sorted(row["event_id"] for row in found.collect()) == ids(0, 5)
@@ -78,6 +80,7 @@ def test_a_stream_gives_each_row_once_through_compaction(bench: Bench, tmp_path:
     assert sorted(row["event_id"] for row in copied) == ids(0, 10)
 
 
+@in_full
 def test_a_stream_passes_over_what_was_forgotten(bench: Bench, tmp_path: Path) -> None:
     """As docs/forget.md says: the copy keeps the row, table `forgotten` says which, and new rows come through."""
     copy = tmp_path / "copy"

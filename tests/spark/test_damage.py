@@ -11,7 +11,7 @@ import pytest
 from clickjoin.model.errors import LakeError
 from clickjoin.verification import records, reland
 from clickjoin.verification.findings import Report
-from tests.sampled import some
+from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.count import agrees
 from tests.spark.hand import found, stopped, verify
@@ -78,6 +78,7 @@ def test_a_data_file(bench: Bench, name: str, how: str) -> None:
     whole(bench, "d")
 
 
+@in_full
 def test_files_of_more_bytes_than_are_read_again_at_a_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that can be read again comes back before the files are taken out: round by round."""
     for module in (records, reland):
@@ -89,6 +90,7 @@ def test_files_of_more_bytes_than_are_read_again_at_a_time(bench: Bench, monkeyp
     assert sorted(set(bench.hosts("primary"))) == sorted(set(held))
 
 
+@in_full
 def test_what_was_good_once_comes_back_whatever_the_limits_say_by_now(make: Any) -> None:
     made: Bench = make(limits={"earliest": "2020-01-01"})
     made.queries(Q)
@@ -130,6 +132,7 @@ def test_an_older_table(bench: Bench, name: str) -> None:
     whole(bench, "d")
 
 
+@in_full
 def test_an_older_pending_that_a_batch_under_way_explains(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits is put back to before a batch that is not settled, after a retry has claimed what that let wait."""
     back = keep(bench, "pending")

@@ -27,6 +27,7 @@ from clickjoin.model.span import Day
 from clickjoin.registry.boundary import advance
 from clickjoin.report.backlog import backlog
 from clickjoin.verification.verify import Verifier, Wanted
+from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.count import agrees
 
@@ -143,6 +144,7 @@ def test_below_the_boundary_the_output_says_what_is_joined(bench: Bench) -> None
     assert bench.all_tables() == before
 
 
+@in_full
 def test_two_dates_at_a_time_in_one_process(bench: Bench) -> None:
     days, action = {"since": "2026-03-01", "until": "2026-03-02"}, {"mode": "fill", "jobs": 2}
     done = dates.backfill(bench.spark, bench.pipeline, "main", silent, **days, **action)  # type: ignore[arg-type]
@@ -176,7 +178,7 @@ def verified(bench: Bench) -> bool:
     return Verifier(bench.engine, silent).verify(Wanted(TODAY.low, TODAY.high)).ok
 
 
-@pytest.mark.parametrize("began", [False, True])
+@pytest.mark.parametrize("began", some([False, True], 2))
 def test_every_replicas_events_are_tried(bench: Bench, monkeypatch: pytest.MonkeyPatch, began: bool) -> None:
     bench.queries(LATE, LOST)
     bench.join()

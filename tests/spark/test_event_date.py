@@ -27,7 +27,7 @@ from clickjoin.model.span import Day
 from clickjoin.registry.boundary import advance
 from clickjoin.report import by_date
 from clickjoin.schemas import JOINED
-from tests.sampled import some
+from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import Hand, verify
 
@@ -84,6 +84,7 @@ WANTED = [("g", TODAY), ("k1", TODAY), ("k2", TOMORROW), ("r", TOMORROW), ("x", 
 
 
 @pytest.mark.parametrize(("partition", "by"), some([("event_date", "16MB"), ("bucket", "0B")], 2))
+@in_full
 def test_every_way_into_the_output(make: Callable[..., Bench], partition: str, by: str) -> None:
     """By Spark (0B), and by the driver."""
     bench = make(output={"partition": partition} | COLUMN, batch={"driver_bytes": by})
@@ -113,6 +114,7 @@ def test_every_way_into_the_output(make: Callable[..., Bench], partition: str, b
     assert verify(bench).ok
 
 
+@in_full
 def test_an_older_lake_goes_on(make: Callable[..., Bench]) -> None:
     bench = older(make, output=COLUMN)
     through_everything(bench)

@@ -16,7 +16,7 @@ from clickjoin.jobs.erasing import forget
 from clickjoin.lake.vacuum import Needed, vacuum
 from clickjoin.registry.boundary import advance
 from clickjoin.report.explain import explain
-from tests.sampled import crossed
+from tests.sampled import crossed, in_full
 from tests.spark.bench import NOON, Bench, click, event_id
 from tests.spark.count import agrees
 from tests.spark.hand import found, verify
@@ -55,6 +55,7 @@ def test_they_leave_every_table_and_all_else_stays(bench: Bench) -> None:
 
 
 @pytest.mark.usefixtures("forgotten_before")
+@in_full
 def test_a_repair_brings_nothing_back(bench: Bench) -> None:
     report = verify(bench, repair=True)
     assert not any(count.repaired for count in report.counts)
@@ -67,6 +68,7 @@ def test_a_repair_brings_nothing_back(bench: Bench) -> None:
 
 
 @pytest.mark.usefixtures("forgotten_before")
+@in_full
 def test_claims_that_somebody_deleted_are_given_back(bench: Bench) -> None:
     """Without them the events, read again, would wait for a primary, and be given up: two places for one id."""
     table = DeltaTable(f"{bench.pipeline.root}/registry")
@@ -84,6 +86,7 @@ def test_claims_that_somebody_deleted_are_given_back(bench: Bench) -> None:
     assert not deleted & {row[0] for name in ("pending", "unjoinable") for row in bench.rows(name, "event_id")}
 
 
+@in_full
 def test_what_expired_is_forgotten_too(bench: Bench) -> None:
     advance(bench.engine.lake.delta, 4, datetime.fromtimestamp(NOON, UTC), datetime.now(UTC))
     bench.clicks(mine("e", -60, Q))
@@ -120,6 +123,7 @@ def test_of_two_events_with_one_id_only_one_is_forgotten(
     assert json.loads(made.rows("joined", "primary")[0][0])["user"] == {"id": 4}
 
 
+@in_full
 def test_in_a_lake_whose_output_lies_by_date(make: Any) -> None:
     made: Bench = make(
         output={"partition": ["event_date"], "columns": {"who": {"from": "foreign.user_id", "type": "STRING"}}}

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clickjoin.jobs.run import drained
+from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import found, verify
 
@@ -38,7 +39,7 @@ def payloads(bench: Bench) -> dict[str, Any]:
     return {row["event_id"]: (json.loads(row["foreign"]), json.loads(row["primary"])) for row in rows}
 
 
-@pytest.mark.parametrize("driver_bytes", ["0B", "16MB"])
+@pytest.mark.parametrize("driver_bytes", some(["0B", "16MB"], 2))
 def test_parquet_of_columns_joins_nested_packed_json(make: Any, driver_bytes: str) -> None:
     """Queries are rows of Parquet whose id is three columns; clicks name it inside of objects; one query comes late."""
     bench = make(
@@ -105,6 +106,7 @@ def write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
     pq.write_table(pa.Table.from_pylist(rows), path)
 
 
+@in_full
 def test_csv_with_odd_dates_and_a_lost_row_that_is_found(make: Any) -> None:
     """CSV of semicolons with local times; without a header on one side; verification repairs what was deleted."""
     form = {"column": "when", "format": "%d.%m.%Y %H:%M:%S", "zone": "Europe/Berlin"}

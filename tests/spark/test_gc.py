@@ -14,7 +14,7 @@ from clickjoin.gc.collector import Collected, Collector
 from clickjoin.gc.compaction import maintain
 from clickjoin.model import failpoint
 from clickjoin.registry.boundary import advance
-from tests.sampled import some
+from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.count import agrees
 
@@ -248,6 +248,7 @@ def test_cut_short_and_begun_again(make: Callable[..., Bench], monkeypatch: pyte
     assert list(bench.claims()) == ["new"]
 
 
+@in_full
 def test_history_of_what_waits_no_longer_goes(make: Callable[..., Bench]) -> None:
     bench = make(**SMALL, retention={"pending": "1h"})
     late, never = query("late", 0), query("never", 0)
@@ -272,6 +273,7 @@ def test_history_of_what_waits_no_longer_goes(make: Callable[..., Bench]) -> Non
     assert bench.places() == {"joined": ["given-up", "joins"]}
 
 
+@in_full
 def test_the_sums_agree_after_records_were_collected(make: Callable[..., Bench]) -> None:
     bench = make(**SMALL)
     for host, hours in (("old", 0), ("new", 9)):
@@ -301,6 +303,7 @@ def test_closed_buckets_are_rewritten_and_no_row_changes(make: Callable[..., Ben
     assert agrees(bench)
 
 
+@in_full
 def test_an_open_bucket_is_rewritten_once_it_is_crowded(make: Callable[..., Bench]) -> None:
     bench = make(**SMALL)
     delta, now = bench.engine.lake.delta, datetime.fromtimestamp(NOON + HOUR, UTC)
@@ -340,6 +343,7 @@ def test_landed_rows_are_rewritten_before_they_are_looked_up(
     assert agrees(bench)
 
 
+@in_full
 def test_two_that_rewrite_the_same_files_double_nothing(make: Callable[..., Bench]) -> None:
     """By hand beside the one on schedule: one of them is refused, or finds nothing to do."""
     bench = make(**SMALL)

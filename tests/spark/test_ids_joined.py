@@ -48,7 +48,7 @@ def of(number: int, asked: dict[str, Any] = Q) -> tuple[str, str]:
     return clicked(number, 0, asked)["messageId"], asked["event_id"]
 
 
-@pytest.mark.parametrize("local", ["0B", "64MB"])
+@pytest.mark.parametrize("local", some(["0B", "64MB"], 2))
 def test_sent_again_while_it_waits_and_after(make: Make, local: str) -> None:
     bench = new(make, clicked(1, 0, Q), clicked(9, 9, LATE), batch={"driver_bytes": local})
     assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "pending": 1}
@@ -69,7 +69,7 @@ def test_sent_again_while_it_waits_and_after(make: Make, local: str) -> None:
     assert bench.join() == {"events_in": 1, "repeats": 1}
 
 
-@pytest.mark.parametrize("point", some(failpoint.POINTS, 3))
+@pytest.mark.parametrize("point", some(failpoint.POINTS[3:] + failpoint.POINTS[:3], 7))
 def test_whatever_crashes(make: Make, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     """A join and a retry crash at a step, and another replica is sent the same clicks meanwhile."""
     bench = new(make, clicked(1, 0, Q), clicked(9, 9, LATE))

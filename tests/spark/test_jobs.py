@@ -11,6 +11,7 @@ from clickjoin.jobs import joining
 from clickjoin.jobs.run import counted, drained
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.report.status import replicas
+from tests.sampled import in_full
 from tests.spark.bench import Bench, crash_at, event_id
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def test_redriven_and_retried(spark: SparkSession, bench: Bench) -> None:
     assert json.dumps([joined, retried])
 
 
+@in_full
 def test_a_batch_of_another_copy_is_waited_for(make: Any) -> None:
     """What it has landed and not published is in no place, and is not lost."""
     bench: Bench = make()

@@ -116,7 +116,7 @@ def sessions(spark: SparkSession) -> list[SparkSession]:
 
 
 # The model is compared with all of them in every run.
-@pytest.mark.parametrize("case", some(CASES, 10), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", some(CASES, 20), ids=lambda case: case.name)
 def test_interleaving(
     case: Case, sessions: list[SparkSession], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

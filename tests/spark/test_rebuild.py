@@ -25,7 +25,7 @@ from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.reshard import reshard
 from clickjoin.registry.shards import load_timeline
 from clickjoin.verification.verify import Verifier, Wanted
-from tests.sampled import some
+from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.count import agrees
 
@@ -113,6 +113,7 @@ def test_a_version_of_the_old_registry_cannot_be_committed_to_the_new(bench: Ben
     assert DeltaTables(bench.pipeline.root).version("registry") > handle.version() + 1
 
 
+@in_full
 def test_a_join_beside_it_is_noticed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     claims, fixed = bench.rows("registry"), registry_rebuild._fixed
 
@@ -132,6 +133,7 @@ def test_a_join_beside_it_is_noticed(bench: Bench, monkeypatch: pytest.MonkeyPat
     assert agrees(bench)
 
 
+@in_full
 def test_it_reaches_back_to_the_retention_and_says_so(bench: Bench) -> None:
     lose(bench, "registry")
     run_rebuild(bench, "registry")
@@ -221,6 +223,7 @@ def test_a_lost_journal_goes_on_where_it_was(bench: Bench) -> None:
     assert agrees(bench)
 
 
+@in_full
 def test_what_a_rebuilt_journal_cannot_prove_is_said(bench: Bench) -> None:
     lose(bench, "journal")
     run_rebuild(bench, "journal")
@@ -231,6 +234,7 @@ def test_what_a_rebuilt_journal_cannot_prove_is_said(bench: Bench) -> None:
     assert any(note.startswith("2 batches have rows and no plan in the journal") for note in report.notes), report.notes
 
 
+@in_full
 def test_a_file_that_changed_meanwhile_is_read_again(bench: Bench) -> None:
     lose(bench, "journal")
     log = bench.folder / "foreign" / "0.jsonl"

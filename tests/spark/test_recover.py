@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sampled import some
+from tests.sampled import in_full, some
 from tests.spark.bench import Bench, event_id
 from tests.spark.hand import FAULTS, Hand, damage, found, stopped, verify
 
@@ -79,6 +79,7 @@ def test_deletions_by_hand_are_repaired(hand: Hand, sound: dict[str, Any]) -> No
     assert found(verify(bench, replica="west")) == LEFT
 
 
+@in_full
 def test_a_second_repair_changes_nothing(hand: Hand, sound: dict[str, Any]) -> None:
     verify(hand.bench, repair=True, remove_doubles=True)
     before = hand.bench.all_tables()

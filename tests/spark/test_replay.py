@@ -15,7 +15,7 @@ from clickjoin.model.txn import Txn
 from clickjoin.registry.boundary import advance
 from clickjoin.registry.claim import is_fixed
 from clickjoin.schemas import REGISTRY
-from tests.sampled import crossed, some
+from tests.sampled import crossed, in_full, some
 from tests.spark.bench import Bench, click, crash_at, event_id, query
 from tests.spark.count import agrees
 
@@ -48,7 +48,7 @@ def claim(bench: Bench, token: str, *hosts: tuple[str, float], txn: Txn | None =
     assert bench.engine.lake.merge_insert_only("by_hand", "TRUE", txn or Txn(token, 1)) == len(hosts)
 
 
-@pytest.mark.parametrize("local", ["0B", "4MB"])
+@pytest.mark.parametrize("local", some(["0B", "4MB"], 2))
 def test_copies_of_a_batch_change_nothing(make: Any, local: str) -> None:
     """Run before and after it is settled: all tables are as they were."""
     bench = make(adapter="clickjoin.examples.adapters:TopPositions", batch={"driver_bytes": local})
@@ -174,6 +174,7 @@ def test_limits_that_change_while_a_batch_has_half_landed(make: Any, local: str,
 
 
 @pytest.mark.parametrize("local", some(["64MB", "0B"], 2))
+@in_full
 def test_a_long_record_that_had_landed_is_in_no_part_in_quarantine(make: Any, local: str) -> None:
     bench = make(limits={"max_record": "16MB"}, batch={"driver_bytes": local})
     bench.queries(Q)
@@ -260,6 +261,7 @@ def test_expired_by_the_boundary(make: Any) -> None:
     assert agrees(bench)
 
 
+@in_full
 def test_a_late_copy_whose_queries_were_collected(make: Any) -> None:
     """Before the output is there, that is an error with a remedy; afterwards nothing is missing."""
     bench = make()

@@ -17,6 +17,7 @@ from clickjoin.model.errors import BatchError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.registry.boundary import lift_floor
 from clickjoin.retry.redrive import redrive
+from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.count import agrees
 
@@ -123,6 +124,7 @@ def _lonely(make: Any) -> Bench:
     return bench
 
 
+@in_full
 def test_a_redrive_cut_short_or_repeated(lonely: Bench) -> None:
     """Every copy of a redrive batch, however late, leaves the same behind; and touches no newer claim."""
     engine, delta = lonely.engine, lonely.engine.lake.delta
@@ -148,6 +150,7 @@ def test_a_redrive_cut_short_or_repeated(lonely: Bench) -> None:
     assert lonely.places() == {"unjoinable": ["x", "z"]}
 
 
+@in_full
 def test_a_redrive_cut_short_goes_on_although_the_floor_has_moved(make: Any) -> None:
     """GC drops the query that made it choose these clicks, after their claims were given back."""
     bench = _lonely(make)
@@ -161,7 +164,7 @@ def test_a_redrive_cut_short_goes_on_although_the_floor_has_moved(make: Any) -> 
     assert bench.places() == {"pending": ["x", "z"]}
 
 
-@pytest.mark.parametrize("way", ["run", "drain", "retry"])
+@pytest.mark.parametrize("way", some(["run", "drain", "retry"], 3))
 def test_a_redrive_cut_short_is_finished_by_the_next_run(make: Any, way: str) -> None:
     bench = _lonely(make)
     _cut_short(bench)
@@ -198,6 +201,7 @@ def stop(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
+@in_full
 def test_redrive_in_small_batches_and_of_its_own_replica(lonely: Bench) -> None:
     assert lonely.replica("east").redrive() == 0
     engine = lonely.replica("main")

@@ -12,7 +12,7 @@ import pytest
 from clickjoin.batch import run_batch
 from clickjoin.event_store.landing import land
 from clickjoin.registry.boundary import advance
-from tests.sampled import crossed
+from tests.sampled import crossed, some
 from tests.spark.bench import NOON, Bench, click, crash_at, query
 
 Q = query("q")
@@ -67,7 +67,7 @@ def test_only_expired_ones_are_left(make: Callable[..., Bench]) -> None:
     assert bench.places() == {"joined": ["ok"], "expired": ["older"]}
 
 
-@pytest.mark.parametrize("table", ["pending", "expired"])
+@pytest.mark.parametrize("table", some(["pending", "expired"], 2))
 def test_a_retry_is_cut_short(make: Callable[..., Bench], table: str) -> None:
     """A try that fails after the boundary has passed its event; the next run finds what the first has written."""
     bench = make()
@@ -104,7 +104,7 @@ def test_two_copies_saw_other_boundaries(bench: Bench, first: str) -> None:
     assert bench.places() == {"joined": ["ok"]} | expected
 
 
-@pytest.mark.parametrize("local", BOTH)
+@pytest.mark.parametrize("local", some(BOTH, 2))
 def test_two_copies_land_and_a_log_is_gone_for_one(make: Callable[..., Bench], local: str) -> None:
     """Whose commit came second works on with what the first has landed, not with what it has read itself."""
     bench = make(batch={"driver_bytes": local})

@@ -28,6 +28,7 @@ from clickjoin.model import failpoint
 from clickjoin.registry import commit
 from clickjoin.registry.reshard import reshard
 from clickjoin.spark.session import another, release
+from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench
 from tests.spark.hand import found, stopped, verify
 from tests.spark.test_stream import MATRIX, event
@@ -61,7 +62,7 @@ def later(bench: Bench, seconds: float) -> None:
     bench.engine = bench.replica("main")
 
 
-@pytest.mark.parametrize("local", ["0B", "64MB"])
+@pytest.mark.parametrize("local", some(["0B", "64MB"], 2))
 def test_repeats_at_other_times(make: Make, local: str) -> None:
     bench = new(make, *(event(number) for number in range(30)), event(3, 40), batch={"driver_bytes": local})
     assert bench.join() == {"events_in": 31, "joined": 30, "repeats": 1}
@@ -97,7 +98,7 @@ def test_a_crash_and_a_repeat_by_another(make: Make, monkeypatch: pytest.MonkeyP
     ("way", "point"),
     [("files", "looked-up"), ("rows", "looked-up"), ("merge", "looked-up"), ("files", "landed")],
 )
-@pytest.mark.parametrize("shards", [3, 7])
+@pytest.mark.parametrize("shards", some([3, 7], 2))
 def test_the_same_id_between_look_up_and_claim(
     make: Make, monkeypatch: pytest.MonkeyPatch, way: str, point: str, shards: int
 ) -> None:
@@ -182,6 +183,7 @@ def test_claims_age_by_when_they_were_made(make: Make) -> None:
     assert bench.accounts()["agree"]
 
 
+@in_full
 def test_claims_go_by_number(make: Make) -> None:
     """Of more than max_rows the oldest buckets go first, and the verification's window stays."""
     fields = {"registry": {"retention": "300d", "bucket": "1d", "max_rows": 25}, "verify": {"window": "1d"}}
@@ -248,6 +250,7 @@ def test_a_filter_spares_looks_and_is_never_trusted(make: Make) -> None:
     assert_exactly_once(bench)
 
 
+@in_full
 def test_filters_go_with_their_files(make: Make) -> None:
     """Compaction makes other files: they get filters of their own when they are first looked into."""
     bench = new(make, *(event(number) for number in range(2_000)), registry={"shards": 1})

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampled import in_full
+
 ROOT = Path(__file__).parents[2]
 TESTS = ("test_engine.py", "test_rules.py::test_literals_keep_every_microsecond", "test_rules.py::test_expired")
 
 
 @pytest.mark.skipif("TZ" in os.environ, reason="runs in the process that this very test starts")
+@in_full
 def test_in_tokyo() -> None:
     command = [
         sys.executable,

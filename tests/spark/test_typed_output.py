@@ -20,7 +20,7 @@ from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import MICROS
 from clickjoin.model.span import Day
 from clickjoin.schemas import JOINED
-from tests.sampled import some
+from tests.sampled import in_full, some
 from tests.spark.bench import Bench, click, crash_at, query
 from tests.spark.count import agrees
 from tests.spark.test_joiners import planned, rows, tallies
@@ -91,7 +91,7 @@ def test_both_joiners_agree(make: Any) -> None:
     assert one.misfits == other.misfits == {"day": 1, "item": 1, "shown": 1}
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", some([False, True], 2))
 def test_a_crash_counts_once(make: Any, after: bool) -> None:
     bench = typed(make)
     with crash_at(bench.engine.lake, "joined", after=after):
@@ -113,7 +113,7 @@ def test_whole_records(make: Any, records: str) -> None:
             assert json.loads(bench.rows("joined", "event_id", name)[0][1]) == record
 
 
-@pytest.mark.parametrize("local", ["0B", "16MB"])
+@pytest.mark.parametrize("local", some(["0B", "16MB"], 2))
 def test_strict_keeps_what_does_not_fit(make: Any, local: str) -> None:
     bench: Bench = make(
         output={"columns": COLUMNS | TYPES, "records": "none", "strict": True}, batch={"driver_bytes": local}
@@ -184,6 +184,7 @@ def test_comments(make: Any) -> None:
     assert {row["col_name"]: row["comment"] for row in described}["first"] == "from foreign.user.ids[0]"
 
 
+@in_full
 def test_a_rebuilt_date_gets_new_columns(make: Any) -> None:
     bench = typed(make)
     bench.join()

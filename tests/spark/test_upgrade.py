@@ -24,7 +24,7 @@ from clickjoin.model.times import parse_moment
 from clickjoin.rebuild.registry import rebuild
 from clickjoin.schemas import ALL
 from clickjoin.schemas.format import FIRST, FORMAT
-from tests.sampled import some
+from tests.sampled import in_full, some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,6 +99,7 @@ def test_joined_on_before_and_after_the_upgrade(spark: SparkSession, old: Pipeli
 
 
 @pytest.mark.parametrize("upgraded", some([True, False], 2))
+@in_full
 def test_a_registry_that_is_rebuilt_is_of_the_lakes_format(spark: SparkSession, old: Pipeline, upgraded: bool) -> None:
     if upgraded:
         upgrade(old, lambda _: None, apply=True)

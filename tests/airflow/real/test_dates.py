@@ -92,6 +92,7 @@ def test_a_backfill_closes_dates_and_tells_who_waits(days: Days) -> None:
     }
 
 
+@in_full
 def test_a_rebuild_changes_rows_and_not_ids_and_tells_again(days: Days) -> None:
     before = days.ids()
     file = days.folder / "days.yaml"

@@ -20,6 +20,7 @@ import pytest
 from stack import ports, processes, spark
 from tests.airflow.real.live import LEASE, Live
 from tests.airflow.real.logs import event_id
+from tests.sampled import in_full
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 DONE = {"success", "failed"}
@@ -75,6 +76,7 @@ def test_metrics_reach_a_collector(live: Live) -> None:
         assert live.collector.metrics[f"airflow.clickjoin.{name}"], name
 
 
+@in_full
 def test_lineage_reaches_a_collector(live: Live) -> None:
     def joined() -> list[dict[str, Any]]:
         done = [event for event in live.collector.events if event["eventType"] == "COMPLETE"]

@@ -14,7 +14,7 @@ from clickjoin.model.errors import ConfigError
 from clickjoin_airflow.job import JobRun, runner
 from tests.airflow.real.live import Live
 from tests.airflow.real.logs import Logs
-from tests.sampled import some
+from tests.sampled import in_full, some
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 EXTRA = {"mode": "submit", "master": "local[2]"}
@@ -48,6 +48,7 @@ def test_a_join(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
     logs.wait(0)
 
 
+@in_full
 def test_a_wrong_adapter(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
     config = write_pipeline(tmp_path, "clicks", adapter="no_such_module:Adapter")
     with pytest.raises(ConfigError, match="no_such_module:Adapter: cannot be imported"):
