@@ -89,7 +89,10 @@ def test_tables_that_were_put_back_double_nothing(kind: str, what: str) -> None:
     assert found[what] > 10
 
 
-@pytest.mark.parametrize(("kind", "seeds"), [("one-stream", 30), ("ids", 30), ("ids-unheard", 20)])
+@pytest.mark.parametrize(
+    ("kind", "seeds"),
+    [("one-stream", 20), ("ids", 20), ("ids-unheard", 20), ("ids-joined", 12), ("ids-joined-unheard", 12)],
+)
 def test_one_stream_goes_well(kind: str, seeds: int) -> None:
     """Known by id and time, or by the id alone, whatever its time, with filters that are too often wrong."""
     found = sums("--seeds", f"0:{seeds}", "--kind", kind, "--jobs", "2")
