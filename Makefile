@@ -87,8 +87,8 @@ FAULTS_ON_BOTH := tests/faults/test_kill.py::test_killed_at_a_step_and_again_on_
 	tests/faults/test_backfill.py::test_a_rebuild_and_a_fill_on_a_server tests/faults/test_zombie.py::test_two_replicas_share_one_registry
 s3-test: setup s3 ## Run all of tests/s3, and the stated part of the Spark and fault suites with its lakes on an S3 server
 	$(BRIEF) CLICKJOIN_S3=all CLICKJOIN_MATRIX=all AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest -q tests/s3
-	$(BRIEF) $(RUN) -m pytest -q --lake s3 $(ON_BOTH)
-	$(BRIEF) $(RUN) -m pytest -q --lake s3 $(foreach one,$(FAULTS_ON_BOTH),'$(one)')
+	$(BRIEF) CLICKJOIN_MATRIX=long $(RUN) -m pytest -q --lake s3 $(ON_BOTH)
+	$(BRIEF) CLICKJOIN_MATRIX=long $(RUN) -m pytest -q --lake s3 $(foreach one,$(FAULTS_ON_BOTH),'$(one)')
 
 # A master, two workers without clickjoin or a shared disk, an S3 server: one worker is killed half-way.
 cluster-test: setup s3 ## Join CLICKS=1000000 from LOGS=s3 (or local) on a cluster without a shared disk, and kill a worker half-way

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import pytest
 
 T = TypeVar("T")
-FULL = os.environ.get("CLICKJOIN_MATRIX") == "all"
-# A case that is left to the targets that run all of them.
-in_full = pytest.mark.skipif(not FULL, reason="left to make matrix, s3-test or kafka-test")
+_ASKED = os.environ.get("CLICKJOIN_MATRIX", "")  # all; or long: every test, and some cases of each
+FULL = _ASKED == "all"
+# A test that is left to the targets that run all of them.
+in_full = pytest.mark.skipif(_ASKED not in ("all", "long"), reason="left to make matrix, s3-test or kafka-test")
 
 
 def some(cases: Sequence[T], every: int) -> Sequence[T]:

@@ -93,7 +93,7 @@ def test_a_second_repair_changes_nothing(hand: Hand, sound: dict[str, Any]) -> N
 def test_cut_short_at_every_step(hand: Hand, sound: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     cut_short(hand, monkeypatch, "relanded", asked=True)
     assert "unread" not in found(verify(hand.bench))
-    for point in some(POINTS, 2):
+    for point in some(POINTS, 4):
         cut_short(hand, monkeypatch, point, asked=point == POINTS[0])
     assert found(verify(hand.bench)) == LEFT  # what was asked for is finished, even if it is not asked for again
     assert settled(hand.bench) == sound

@@ -70,7 +70,7 @@ def _place(value: str) -> str:
 
 
 def _is_elsewhere(value: str) -> bool:
-    """Whether it is a URI that names no file of this machine; `file:/x` is none either, for one slash is a folder's."""
+    """Whether it is a URI that names no file of this machine; `file:/x` would be taken for a folder called `file:`."""
     return ("://" in value or value.startswith("file:")) and not value.startswith("file:///")
 
 

@@ -222,7 +222,10 @@ class StoredTree:
 
     @contextmanager
     def alone(self, name: str, what: str) -> Iterator[StoredTree]:
-        """See Tree. A lock that a killed process has left is taken over after a while; by the tree each change asks."""
+        """See Tree. A lock that a killed process has left is taken over after a while.
+
+        Each change that is made through the folder it gives asks first whether the lock is held still.
+        """
         own = self._of(self.root)
         with ExitStack() as held:
             with asking(self.root):

@@ -62,7 +62,7 @@ def _list(values: list[str]) -> str:
 
 
 def _ranked(ctx: Context, held: DataFrame) -> DataFrame:
-    place = [] if ctx.pipeline.by_id else ["bucket"]  # else the claim of an id can lie in any
+    place = [] if ctx.pipeline.by_id else ["bucket"]  # by its id alone an event may be claimed in any bucket
     claims = _named(ctx, ctx.lake.read("registry")).select(*_NAME, F.col("token").alias("claimed_by"), *place)
     claims = claims.join(held.select(*_NAME, *place).distinct(), [*_NAME, *place], "left_semi")
     unique = claims.groupBy(*_NAME).agg(F.min("claimed_by").alias("claimed_by"))

@@ -129,6 +129,7 @@ def test_a_rebuild_is_started_from_the_calendar(days: Days) -> None:
     days.live.until(lambda: days.runs_downstream() == dict.fromkeys(DAYS, 2))
 
 
+@in_full
 def test_a_date_that_changes_late_is_closed_again(days: Days) -> None:
     days.write(DAYS[1], range(CLICKS, CLICKS + 1))
     days.live.until(lambda: len(days.ids()) == CLICKS * len(DAYS) + 1, 120)
