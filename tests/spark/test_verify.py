@@ -12,7 +12,7 @@ from clickjoin.jobs import checking
 from clickjoin.lake import SparkTables
 from clickjoin.model import failpoint
 from clickjoin.registry.boundary import advance
-from tests.sampled import FULL, in_full
+from tests.sampled import FULL
 from tests.spark.bench import NOON, Bench, click, event_id, query
 from tests.spark.hand import FAULTS, Hand, damage, found, hosts, verify
 
@@ -141,7 +141,6 @@ def test_a_batch_in_flight_is_let_alone(moving: Bench, monkeypatch: pytest.Monke
     assert noted["in_flight"] == (point == "claimed")
 
 
-@in_full
 def test_a_redrive_in_flight_is_let_alone(moving: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     moving.engine = moving.replica("main")
     moving.join()
