@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clickjoin.dispatcher.journal import JournalReader
-from clickjoin.lake.folders import put_aside
+from clickjoin.lake.folders import moving_tables
 from clickjoin.model import failpoint
 from clickjoin.model.split import LastRecord
 from clickjoin.rebuild.journal import rebuild_journal
@@ -233,7 +233,8 @@ def test_a_lost_journal_goes_on_after_the_last_record(joined: Made, topics: Topi
     write_all(topics)
     through(bench, topics)
     now = datetime.fromtimestamp(bench.clock.now, UTC)
-    put_aside(bench.engine.lake.delta, "journal", now)
+    with moving_tables(bench.engine.lake.delta, "a test") as folders:
+        folders.put_aside("journal", now)
     rebuilt = rebuild_journal(bench.pipeline, bench.engine.lake, now)
     assert rebuilt.resumed == 2
     topics.send("foreign", clicks(2, 30), partition=0)

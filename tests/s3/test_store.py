@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.lake import DeltaTables, objects
-from clickjoin.lake.folders import in_order_of_making, in_order_of_removing, put_aside, remove, rename
+from clickjoin.lake import DeltaTables, object_lock, objects
+from clickjoin.lake.folders import moving_tables
 from clickjoin.lake.log_entries import read_log
 from clickjoin.lake.probe import fault_on_s3
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.lake.requirements import require_writable
+from clickjoin.lake.table_order import in_order_of_making, in_order_of_removing
+from clickjoin.lake.tree import tree
 from clickjoin.model.errors import ConfigError, LakeError, StoreBusy
 from clickjoin.model.ids import moment
 from clickjoin.model.txn import Txn
@@ -120,15 +122,30 @@ def names(gateway: Gateway, delta: DeltaTables, table: str) -> list[str]:
 
 def test_a_table_moves_whole(grown: DeltaTables, gateway: Gateway) -> None:
     held = names(gateway, grown, "registry")
-    aside = put_aside(grown, "registry", moment(0))
-    assert not grown.exists("registry")
-    assert names(gateway, grown, "registry") == []
-    assert DeltaTable(aside).version() == 4
-    rename(grown, aside.rpartition("/")[2], "registry")
+    with moving_tables(grown, "a test") as folders:
+        aside = folders.put_aside("registry", moment(0))
+        assert not grown.exists("registry")
+        assert names(gateway, grown, "registry") == []
+        assert DeltaTable(aside).version() == 4
+        folders.rename(aside.rpartition("/")[2], "registry")
+        assert names(gateway, grown, "registry") == held
+        assert grown.latest_txn_version("registry", "a") == 4
+        folders.remove("registry")
+        assert names(gateway, grown, "registry") == []
+
+
+def test_who_was_paused_while_moving_moves_nothing_more(
+    grown: DeltaTables, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another has taken its place, and put a registry there: it stays."""
+    monkeypatch.setattr(object_lock, "TRUSTED", 0.0)
+    held = names(gateway, grown, "registry")
+    with moving_tables(grown, "a rebuild") as folders:
+        tree(grown.root).write(".tables.lock", b"another's")
+        with pytest.raises(LakeError, match="has taken this one's place"):
+            folders.put_aside("registry", moment(0))
     assert names(gateway, grown, "registry") == held
-    assert grown.latest_txn_version("registry", "a") == 4
-    remove(grown, "registry")
-    assert names(gateway, grown, "registry") == []
+    assert names(gateway, grown, f"registry.put-aside-{moment(0):%Y%m%dT%H%M%SZ}") == []
 
 
 @pytest.mark.parametrize("making", [False, True], ids=["removed", "made"])

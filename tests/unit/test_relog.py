@@ -13,7 +13,7 @@ from deltalake.exceptions import CommitFailedError
 from clickjoin.agreement.check import require_agreement
 from clickjoin.lake import DeltaTables
 from clickjoin.lake.committer import LocalCommitter
-from clickjoin.lake.folders import put_aside, rename
+from clickjoin.lake.folders import moving_tables
 from clickjoin.lake.restored import MARK
 from clickjoin.lake.restored_log import UNKNOWN, continue_after, go_on_after
 from clickjoin.lake.snapshot_files import look
@@ -130,9 +130,10 @@ def test_a_rebuilt_table_goes_on_after_the_one_that_was_put_aside(batches: Batch
     old = delta.version("registry")
     delta.replaces("registry rebuild", NOON)
     delta.create(replace(REGISTRY, name="registry.rebuilding"))
-    aside = put_aside(delta, "registry", NOON)
-    go_on_after(delta, "registry.rebuilding", aside, NOON)
-    rename(delta, "registry.rebuilding", "registry")
+    with moving_tables(delta, "a test") as folders:
+        aside = folders.put_aside("registry", NOON)
+        go_on_after(delta, "registry.rebuilding", aside, NOON)
+        folders.rename("registry.rebuilding", "registry")
     assert delta.version("registry") == old + 2
     with pytest.raises(CommitFailedError):
         LocalCommitter().commit_next(handle, [], Txn("p/main/join", NEWEST + 1))

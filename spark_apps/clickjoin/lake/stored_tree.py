@@ -15,10 +15,10 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from clickjoin.lake.asking import TRY_AGAIN, asking
-from clickjoin.lake.folders import by_table, in_order_of_making, in_order_of_removing
 from clickjoin.lake.local_tree import hashing
 from clickjoin.lake.object_lock import Held, locked
 from clickjoin.lake.objects import client
+from clickjoin.lake.table_order import by_table, in_order_of_making, in_order_of_removing
 from clickjoin.model.errors import LakeError
 from clickjoin.model.places import S3
 from clickjoin.model.stores import store_of
@@ -204,7 +204,8 @@ class StoredTree:
         """See Tree."""
         found = list(self.files())
         self.remove([first] if first in found else [])
-        self.remove(path for path in found if path != first)
+        for group in by_table([path for path in found if path != first], in_order_of_removing):
+            self.remove(group)
         self._remove_markers()
 
     def rename(self, to: Tree, *, last: str = "", but: str = "") -> None:

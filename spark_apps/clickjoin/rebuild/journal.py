@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from clickjoin.agreement.facts import Facts, gather
 from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.dispatcher.journal import settled_json
-from clickjoin.lake.folders import put_aside
+from clickjoin.lake.folders import TableFolders, moving_tables
 from clickjoin.lake.log_entries import read_log
 from clickjoin.lake.restored_log import go_on_after
 from clickjoin.lake.table_format import lake_format
@@ -58,8 +58,13 @@ def rebuild_journal(pipeline: Pipeline, lake: SparkTables, now: datetime, *, rep
 
     Errors: ConfigError where a journal is there, and `replace` was not asked for.
     """
+    with moving_tables(lake.delta, "another rebuild") as folders:
+        return _rebuild(pipeline, lake, folders, now, replace=replace)
+
+
+def _rebuild(pipeline: Pipeline, lake: SparkTables, folders: TableFolders, now: datetime, *, replace: bool) -> Rebuilt:
     delta = lake.delta
-    facts, old = gather(delta, pipeline.pipeline), _make_way(delta, now, replace)
+    facts, old = gather(delta, pipeline.pipeline), _make_way(delta, folders, now, replace)
     places = _places(pipeline, lake)
     delta.create(BATCHES, lake_format(delta.root))
     if old:
@@ -80,7 +85,7 @@ def rebuild_journal(pipeline: Pipeline, lake: SparkTables, now: datetime, *, rep
     return Rebuilt({"/".join(key): number for key, number in numbers.items()}, resumed, again, _fence(lake), old)
 
 
-def _make_way(delta: DeltaTables, now: datetime, replace: bool) -> str | None:
+def _make_way(delta: DeltaTables, folders: TableFolders, now: datetime, replace: bool) -> str | None:
     """Put a journal aside that is there; returns where it is then. One that holds nothing is written on."""
     log = read_log(delta.path("journal"))
     if log.version < 1 and not log.torn:
@@ -92,7 +97,7 @@ def _make_way(delta: DeltaTables, now: datetime, replace: bool) -> str | None:
             "and start again with --replace",
         )
     delta.replaces("journal rebuild", now)
-    return put_aside(delta, "journal", now)
+    return folders.put_aside("journal", now)
 
 
 def _seen(facts: Facts, key: tuple[str, str]) -> CommittedTxns:

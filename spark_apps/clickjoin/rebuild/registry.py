@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from clickjoin.agreement.mark_repaired import account
 from clickjoin.dispatcher.journal import Journal, sequences
 from clickjoin.forgotten.known import is_any
-from clickjoin.lake.folders import put_aside, remove, rename
+from clickjoin.lake.folders import TableFolders, moving_tables
 from clickjoin.lake.restored_log import go_on_after
 from clickjoin.model.errors import BatchError, ConfigError
 from clickjoin.model.extent import timestamp
@@ -64,40 +64,48 @@ def rebuild(pipeline: Pipeline, lake: SparkTables, now: datetime, *, replace: bo
             f"{delta.path('registry')}: is there",
             remedy="Fix single claims with `clickjoin verify --repair`, or put all of it aside with --replace",
         )
+    with moving_tables(delta, "another rebuild") as folders:
+        return _rebuild(pipeline, lake, folders, now, there=there)
+
+
+def _rebuild(pipeline: Pipeline, lake: SparkTables, folders: TableFolders, now: datetime, *, there: bool) -> Rebuilt:
+    delta = lake.delta
     seen = {name: delta.version(name) for name in (*_OUTPUTS, "pending", "journal")}
     since = _since(pipeline, delta, now)
     timeline = whole_timeline(pipeline, lake, now)
     claims = _claims(pipeline, lake, timeline, since)
-    remove(delta, _BESIDE)
+    folders.remove(_BESIDE)
     lake.create_filled(REGISTRY, claims, _BESIDE, order=claims_order(by_id=pipeline.by_id))
     for txn in _fixed(pipeline, delta):
         delta.commit_txn_only(_BESIDE, txn)
     if since is not None:
         advance(delta, timeline.most, since, now)
-    old = _put_in_place(delta, now, seen, there=there)
+    old = _put_in_place(delta, folders, now, seen, there=there)
     # Claims were placed, and reach back, as these say now.
     account(delta, pipeline.pipeline, ("registry_boundary", "shard_timeline"))
     counts = lake.read("registry").groupBy("outcome").count().collect()
     return Rebuilt({row["outcome"]: row["count"] for row in counts}, since, old)
 
 
-def _put_in_place(delta: DeltaTables, now: datetime, seen: Mapping[str, int], *, there: bool) -> str | None:
+def _put_in_place(
+    delta: DeltaTables, folders: TableFolders, now: datetime, seen: Mapping[str, int], *, there: bool
+) -> str | None:
     """Put the new registry in the place of the old one, and return where that is then.
 
     A process that sleeps meanwhile holds a handle of the old registry: it is refused (see DeltaTables.replaces), and
     what it was about to commit is a version that the new one has already (see lake/restored_log.py).
     """
     delta.replaces("registry rebuild", now)
-    old = put_aside(delta, "registry", now) if there else None
+    old = folders.put_aside("registry", now) if there else None
     if moved := [name for name, version in seen.items() if delta.version(name) != version]:
         if old:
-            rename(delta, Path(old).name, "registry")
+            folders.rename(Path(old).name, "registry")
         raise BatchError(
             f"{delta.path(moved[0])}: was committed to while the registry was rebuilt; the registry is as it was",
             remedy="Stop every run, drain and gc of the pipeline, pause its DAGs in Airflow, and rebuild it again",
         )
     go_on_after(delta, _BESIDE, old, now)
-    rename(delta, _BESIDE, "registry")
+    folders.rename(_BESIDE, "registry")
     return old
 
 
