@@ -194,9 +194,9 @@ def test_one_that_is_there_is_put_aside_only_when_asked_to(bench: Bench) -> None
 
 def test_begun_again_where_it_was_cut_short(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     lose(bench, "registry")
-    from clickjoin.rebuild import registry as module
+    from clickjoin.lake.folders import TableFolders
 
-    monkeypatch.setattr(module, "rename", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(TableFolders, "rename", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         run_rebuild(bench, "registry")
     monkeypatch.undo()
