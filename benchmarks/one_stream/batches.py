@@ -49,12 +49,17 @@ class Batches:
         at = np.sort(self._rng.choice(len(ids), min(200, len(ids)), replace=False))
         self._known += ids.take(pa.array(at)).to_pylist()
 
-    def next(self) -> list[str]:
-        """Ids in any order; each repeat comes once more in all of the batches."""
+    def apart(self) -> tuple[list[str], list[str]]:
+        """Fresh ids, and repeats, each of which comes once more in all of the batches."""
         self._rng.shuffle(self._known)
         again, self._known = self._known[:REPEATS], self._known[REPEATS:]
         assert len(again) == REPEATS, "no ids are left to come again"
-        ids = uuids(self._rng, BATCH - REPEATS).to_pylist() + again
+        return uuids(self._rng, BATCH - REPEATS).to_pylist(), again
+
+    def next(self) -> list[str]:
+        """Both, in any order."""
+        fresh, again = self.apart()
+        ids = fresh + again
         self._rng.shuffle(ids)
         return ids
 

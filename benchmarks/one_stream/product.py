@@ -34,14 +34,14 @@ SHARDS, NOW = 4, datetime(2026, 3, 28, 12, tzinfo=UTC)
 class Window:
     """A lake whose registry holds `count` claims of random ids, of 27 days."""
 
-    def __init__(self, spark: SparkSession, folder: Path, count: int) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, count: int, now: datetime = NOW) -> None:
         self.name, self.count, self.batches, self._folder = "clickjoin", count, Batches(count), folder
-        file = folder / "messages.yaml"
+        self.file, self._now = folder / "messages.yaml", now
         folder.mkdir(parents=True)
-        file.write_text(yaml.safe_dump(_pipeline(folder)), encoding="utf-8")
+        self.file.write_text(yaml.safe_dump(_pipeline(folder)), encoding="utf-8")
         log = folder / "logs/first.jsonl"  # the first records say which columns the output has
         write_log(log, ["first"])
-        self.engine = Engine(spark, load(file), clock=NOW.timestamp)
+        self.engine = Engine(spark, load(self.file), clock=now.timestamp)
         begun = time.perf_counter()
         for day, ids in enumerate(days(count)):
             self._claim(day, ids)
@@ -50,7 +50,7 @@ class Window:
         self.engine.join_once()
 
     def _claim(self, day: int, ids: pa.Array) -> None:
-        at = NOW - timedelta(days=DAYS - day)
+        at = self._now - timedelta(days=DAYS - day)
         values = {"event_id": ids, "shard": shards_of(ids, SHARDS)}
         same = {"event_time": at, "bucket": at.strftime("%Y-%m-%dT0000Z"), "token": "messages/main/join/0"}
         schema = arrow_schema(REGISTRY)

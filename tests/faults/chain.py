@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,13 +25,13 @@ import yaml
 from deltalake import DeltaTable
 
 from clickjoin.generate import Traffic, generate
+from tests.faults.commands import Commands
 from tests.oracle import Verdict, examine
 
 _RETRY = {"first_delay": "5s", "max_delay": "30s", "max_age": "2h", "max_attempts": 1000}
 _BATCH = {"max_events": 150_000, "trigger_interval": "200ms"}
 _STREAM = {"event_id": "event_id", "event_time": "embedded"}
 _LATER = 5_000_000  # microseconds from a click to its conversion
-_PAUSE = (6.0, 25.0)  # seconds from one kill to the next: a process begins in some ten, and works for some
 
 
 class Chain:
@@ -44,9 +41,9 @@ class Chain:
         self.folder, self.lake = folder, folder / "lake"
         generate(folder, Traffic(clicks=clicks, queries=max(clicks // 3, 1), files=8, seed=seed))
         self.wanted = dict(conversions(folder))
-        self.files = {"clicks": self._pipeline("clicks", "query_id", files(folder, "queries")),
-                      "sales": self._pipeline("sales", "click_id", {"kind": "pipeline", "name": "clicks"})}  # fmt: skip
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        configs = {"clicks": self._pipeline("clicks", "query_id", files(folder, "queries")),
+                   "sales": self._pipeline("sales", "click_id", {"kind": "pipeline", "name": "clicks"})}  # fmt: skip
+        self.commands = Commands(folder, {name: ["--config", str(file)] for name, file in configs.items()})
 
     def _pipeline(self, name: str, names: str, primary: dict[str, str]) -> Path:
         foreign = {"source": files(self.folder, "clicks" if name == "clicks" else "conversions"), "primary_id": names}
@@ -57,25 +54,6 @@ class Chain:
         file = self.folder / f"{name}.yaml"
         file.write_text(yaml.safe_dump(config))
         return file
-
-    def run(self, name: str) -> None:
-        """Start the process of a pipeline, which joins for ever."""
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.running[name] = subprocess.Popen(self._line("run", name), stdout=log, stderr=log, process_group=0)
-
-    def kill(self, name: str) -> None:
-        """End it as kill -9 does, its Spark with it."""
-        os.killpg(self.running[name].pid, signal.SIGKILL)
-        self.running.pop(name).wait()
-
-    def drain(self, name: str) -> dict[str, Any]:
-        """Join all that is left, and count by the product itself. Errors: CalledProcessError."""
-        done = subprocess.run(self._line("drain", name, "--json"), stdout=subprocess.PIPE, check=True)
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-
-    def _line(self, command: str, name: str, *more: str) -> list[str]:
-        return [sys.executable, "-m", "clickjoin.cli", command, "--config", str(self.files[name]), *more]
 
     def rows(self, name: str, *columns: str) -> Iterator[tuple[Any, ...]]:
         """Rows of a pipeline's output."""
@@ -112,21 +90,13 @@ def conversions(folder: Path) -> Iterator[tuple[str, str]]:
 
 def disturbed(chain: Chain, kills: int, rng: random.Random) -> Counter[str]:
     """Run both, and kill one after the other at random; how often each."""
-    killed: Counter[str] = Counter()
-    for name in chain.files:
-        chain.run(name)
-    while killed.total() < kills:
-        time.sleep(rng.uniform(*_PAUSE))
-        name = rng.choice(list(chain.files))
-        chain.kill(name)
-        killed[name] += 1
-        joined = {one: chain.count(one) for one in chain.files}
-        print(
-            f"kill {killed.total()}: {name}; joined {joined['clicks']:,}, conversions {joined['sales']:,}", flush=True
-        )
-        chain.run(name)
-    for name in list(chain.running):
-        chain.kill(name)
+    with chain.commands.all_running():
+        for name, killed in chain.commands.killed(kills, rng):
+            joined = {one: chain.count(one) for one in chain.commands.options}
+            print(
+                f"kill {killed.total()}: {name}; joined {joined['clicks']:,}, conversions {joined['sales']:,}",
+                flush=True,
+            )
     return killed
 
 
@@ -160,12 +130,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="clickjoin-chain-") as name:
         chain = Chain(Path(name), chosen.clicks, chosen.seed)
         begun = time.monotonic()
-        try:
-            killed = disturbed(chain, chosen.kills, random.Random(chosen.seed))
-        finally:
-            for one in list(chain.running):
-                chain.kill(one)
-        sums = {one: chain.drain(one)["accounts"]["agree"] for one in chain.files}
+        killed = disturbed(chain, chosen.kills, random.Random(chosen.seed))
+        sums = {one: chain.commands.drain(one)["accounts"]["agree"] for one in chain.commands.options}
         folder = Path(name)
         clicks = examine(str(folder / "clicks/*"), str(folder / "queries/*"), chain.lake / "clicks")
         wrong = [*faults(chain, clicks), *(f"{one}: the sums do not agree" for one, agree in sums.items() if not agree)]
