@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 BATCH, REPEATS = 10_000, 60
+_OF_A_DAY = 1_000  # ids of a day that are kept, to come again
 DAYS = 27  # of a window of 28
 _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
 _PLACES = [*range(8), *range(9, 13), *range(14, 18), *range(19, 23), *range(24, 36)]
@@ -46,7 +47,7 @@ class Batches:
 
     def saw(self, ids: pa.Array) -> None:
         """A day of the window: some of its ids will come again."""
-        at = np.sort(self._rng.choice(len(ids), min(200, len(ids)), replace=False))
+        at = np.sort(self._rng.choice(len(ids), min(_OF_A_DAY, len(ids)), replace=False))
         self._known += ids.take(pa.array(at)).to_pylist()
 
     def apart(self) -> tuple[list[str], list[str]]:

@@ -40,6 +40,7 @@ class Feed(threading.Thread):
         super().__init__()
         self.fresh: set[str] = set()
         self.lines = self.known = 0
+        self.is_whole = False
         self._folder, self._batches, self._rng, self._ended = folder, batches, rng, threading.Event()
 
     def run(self) -> None:
@@ -55,6 +56,7 @@ class Feed(threading.Thread):
             self.fresh |= set(fresh)
             self.known += len(known)
             self.lines += len(ids)
+        self.is_whole = True
 
     def end(self) -> None:
         """Write no more."""
@@ -88,6 +90,8 @@ def landed(folder: Path, replica: str) -> int:
 def faults(found: Counter[str], feed: Feed) -> Iterator[str]:
     """What is wrong, a sentence each."""
     found.pop(_FIRST, None)
+    if not feed.is_whole:
+        yield "the logs ended before the kills did"
     for what, ids in (("twice", {one for one, count in found.items() if count > 1}),
                       ("missing", feed.fresh - found.keys()), ("repeats", found.keys() - feed.fresh)):  # fmt: skip
         if ids:
