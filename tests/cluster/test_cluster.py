@@ -22,6 +22,7 @@ from clickjoin.spark.session import in_process
 from stack import Stack
 from tests.cluster.bare import bare
 from tests.cluster.site import Site, while_it_sleeps
+from tests.sampled import in_full
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,6 +131,7 @@ def test_an_adapter_travels_with_its_package_and_a_lost_executor_costs_time(
     assert [row["price"] for row in engine.lake.read("joined").select("price").distinct().collect()] == [2.5]
 
 
+@in_full
 def test_connect_on_it(place: Site, tmp_path: Path, spark: SparkSession) -> None:
     """The command line over a Connect server, whose driver and executors see nothing of the client's disk."""
     spark.stop()

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from tests.faults.checks import assert_exactly_once
 from tests.faults.conftest import Pipeline
-from tests.sampled import some
+from tests.sampled import in_full, some
 
 
 def test_a_rebuild_and_a_fill_on_a_server(make: Callable[[int], Pipeline]) -> None:
@@ -29,6 +29,7 @@ def test_a_rebuild_and_a_fill_on_a_server(make: Callable[[int], Pipeline]) -> No
     assert_exactly_once(pipeline)
 
 
+@in_full
 def test_a_rebuild_is_killed_at_any_moment(make: Callable[[int], Pipeline]) -> None:
     """Readers see each date as it was or as it became, ids stay, and the same run goes on once its dates are free."""
     pipeline, rng = make(501), random.Random(7)

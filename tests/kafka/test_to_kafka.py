@@ -20,6 +20,7 @@ from clickjoin.dates.rebuild import rebuild
 from clickjoin.jobs.erasing import forget
 from clickjoin.model.span import Day
 from tests.kafka.topics import Topics
+from tests.sampled import in_full
 from tests.spark.bench import Bench, click, query
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +75,7 @@ def more_clicks(bench: Bench, low: int, high: int) -> list[str]:
     return [one["event_id"] for one in made]
 
 
+@in_full
 def test_once_each_through_kills_and_compaction(bench: Bench, topics: Topics) -> None:
     ids = more_clicks(bench, 0, 300)
     kills = 0

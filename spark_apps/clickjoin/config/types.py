@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from clickjoin.model.times import seconds_of
+
 
 class Strict(BaseModel):
     """Refuses fields that it does not know, and never changes."""
@@ -14,20 +16,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_LONGEST = 100 * 365 * 86400.0
 _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-
-
-def _seconds(value: Any) -> Any:
-    """A duration such as `10s`, `2h`, `3d`, in seconds."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", value) if isinstance(value, str) else None
-    if not found:
-        raise ValueError(f"{value!r} is not a duration; write a number and ms, s, m, h, d or w, such as 10s or 3d")
-    seconds = float(found.group(1)) * _UNITS[found.group(2)]
-    if seconds > _LONGEST:
-        raise ValueError(f"{value!r} is longer than a hundred years; write a shorter one")
-    return seconds
 
 
 def _bytes(value: Any) -> Any:
@@ -42,7 +31,7 @@ def _bytes(value: Any) -> Any:
 
 Duration = Annotated[
     float,
-    BeforeValidator(_seconds, json_schema_input_type=Annotated[str, Field(pattern=r"^\d+(\.\d+)?(ms|s|m|h|d|w)$")]),
+    BeforeValidator(seconds_of, json_schema_input_type=Annotated[str, Field(pattern=r"^\d+(\.\d+)?(ms|s|m|h|d|w)$")]),
 ]
 SizeOrZero = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(ge=0)]
 Size = Annotated[SizeOrZero, Field(gt=0)]

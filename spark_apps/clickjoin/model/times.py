@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
+from typing import Any
 
 from clickjoin.model.errors import ConfigError
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_LONGEST = 100 * 365 * 86400.0
+
+
+def seconds_of(value: Any) -> float:
+    """A duration such as `10s`, `2h`, `3d`, in seconds. Errors: ValueError."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*", value) if isinstance(value, str) else None
+    if not found:
+        raise ValueError(f"{value!r} is not a duration; write a number and ms, s, m, h, d or w, such as 10s or 3d")
+    seconds = float(found.group(1)) * _UNITS[found.group(2)]
+    if seconds > _LONGEST:
+        raise ValueError(f"{value!r} is longer than a hundred years; write a shorter one")
+    return seconds
 
 
 def parse_moment(text: str) -> datetime:

@@ -1,0 +1,69 @@
+"""Arrays of numbers as a BINARY column of a key's state: of the same length for each key, or of any."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_ITEM = np.dtype([("window", "<i8"), ("count", "<i8")])
+
+
+class Ragged(NamedTuple):
+    """Numbers by window of many keys: position of the key, window, count; ascending by key, then window."""
+
+    at: npt.NDArray[np.int64]
+    window: npt.NDArray[np.int64]
+    count: npt.NDArray[np.int64]  # type: ignore[assignment]
+
+
+def packed(values: npt.NDArray[Any]) -> Any:
+    """Rows of a matrix as binary values."""
+    data = np.ascontiguousarray(values)
+    width = data.itemsize * (data.shape[1] if data.ndim > 1 else 1)
+    offsets = np.arange(0, width * len(data) + 1, width, dtype=np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(data), [None, pa.py_buffer(offsets), pa.py_buffer(data.tobytes())])
+
+
+def unpacked(column: Any, dtype: Any, width: int, default: float = 0) -> npt.NDArray[Any]:
+    """The matrix that `packed` made a column of; rows that are null are `default`."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    found = np.full((len(whole), width), default, dtype)
+    here = np.array(whole.is_valid(), bool) if whole.null_count else np.ones(len(whole), bool)
+    if here.any():
+        data = b"".join(whole.drop_null().to_pylist())
+        found[here] = np.frombuffer(data, dtype).reshape(-1, width)
+    return found
+
+
+def pack_ragged(items: Ragged, keys: int) -> Any:
+    """Items as a binary value for each of so many keys."""
+    data = np.empty(len(items.at), _ITEM)
+    data["window"], data["count"] = items.window, items.count
+    ends = np.searchsorted(items.at, np.arange(keys + 1)).astype(np.int32) * _ITEM.itemsize
+    return pa.Array.from_buffers(pa.binary(), keys, [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)])
+
+
+def unpack_ragged(column: Any) -> Ragged:
+    """The items that `pack_ragged` made a column of; none where it is null."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    values = [value or b"" for value in whole.to_pylist()]
+    data = np.frombuffer(b"".join(values), _ITEM)
+    lengths = np.fromiter(map(len, values), np.int64, len(values)) // _ITEM.itemsize
+    return Ragged(np.repeat(np.arange(len(values)), lengths), data["window"].copy(), data["count"].copy())
+
+
+def merged(known: Ragged, new: Ragged) -> Ragged:
+    """Both, with the counts of one key and window added up."""
+    at = np.concatenate([known.at, new.at])
+    window, count = np.concatenate([known.window, new.window]), np.concatenate([known.count, new.count])
+    order = np.lexsort((window, at))
+    at, window, count = at[order], window[order], count[order]
+    first = np.ones(len(at), bool)
+    first[1:] = (at[1:] != at[:-1]) | (window[1:] != window[:-1])
+    starts = np.flatnonzero(first)
+    return Ragged(at[starts], window[starts], np.add.reduceat(count, starts) if len(starts) else count)

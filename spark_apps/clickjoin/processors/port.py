@@ -1,0 +1,81 @@
+"""The port behind which every processor stands: keys with their state, events and passed timers in; state, outputs out.
+
+MillWheel's computations (VLDB 2013, section 3), with Beam's words for state and timers. All of a batch's keys are given
+at once, as columns: a million keys are not a million calls.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+NEVER = (1 << 62) - 1  # microseconds: of a key that waits for no time
+# What a processor says, a row a signal; `of` is the position of its key in the work.
+SIGNALS = pa.schema([
+    ("of", pa.int64()), ("kind", pa.string()), ("window_start", pa.int64()), ("window_end", pa.int64()),
+    ("count", pa.int64()), ("expected", pa.float64()), ("low", pa.float64()), ("high", pa.float64()),
+    ("score", pa.float64()),
+])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Work:
+    """Some keys, each with new events, or a timer that the watermark has passed. Times are microseconds since 1970.
+
+    `keys`: texts, once each. `state`: a row for each key, columns as the processor's `state`; null where it has none,
+    which `known` says. `at`, `times`: of each event the position of its key, ascending, and its time, ascending within
+    a key. `watermark`: no event of an earlier time is to come. `began`: before all events that there were.
+    """
+
+    keys: pa.Array
+    state: pa.Table
+    known: npt.NDArray[np.bool_]
+    at: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
+    watermark: int
+    began: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of it, in the order of the work's keys.
+
+    `state`: a row for each key. `timers`: when a key is to be given again though no event of it comes; NEVER if not.
+    `gone`: keys whose state is dropped. `signals`: columns as SIGNALS, times in microseconds.
+    """
+
+    state: pa.Table
+    timers: npt.NDArray[np.int64]
+    gone: npt.NDArray[np.bool_]
+    signals: pa.Table
+
+
+class Processor(Protocol):
+    """Per-key processing. `state`: the columns of a key's state: BIGINT, DOUBLE, STRING and BINARY of Delta.
+
+    It may use no clock but the watermark and no chance, and what it says must not depend on where batches end: with the
+    events of a key and the watermarks that passed between them it gives the same signals in any number of calls.
+    """
+
+    state: ClassVar[pa.Schema]
+
+    @abstractmethod
+    def process(self, work: Work) -> Done:
+        """Take in new events and passed timers of some keys."""
+        ...
+
+
+def signals(**columns: Any) -> pa.Table:
+    """Signals of columns as arrays; those that are not given are null."""
+    rows = len(columns["of"])
+    given = {name: pa.array(values) for name, values in columns.items()}
+    return pa.table(
+        {field.name: given.get(field.name, pa.nulls(rows, field.type)) for field in SIGNALS}
+    ).cast(SIGNALS)  # fmt: skip

@@ -1,0 +1,190 @@
+"""Processors: what they say, and that it does not depend on where batches end."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clickjoin.model.errors import ConfigError
+from clickjoin.processors import NEVER, Processor, SessionWindows, SpikesAndDips, TumblingCounts, Work
+
+SECOND, MINUTE, HOUR, DAY = 10**6, 60 * 10**6, 3600 * 10**6, 86400 * 10**6
+BEGAN = 20_000 * DAY
+Event = tuple[str, int]  # key and time
+Signal = tuple[object, ...]
+
+
+class Driver:
+    """Hands a processor its keys as the product does, with all state in one dictionary."""
+
+    def __init__(self, processor: Processor, began: int = BEGAN) -> None:
+        self.processor, self.began = processor, began
+        self.state: dict[str, dict[str, object]] = {}
+        self.timers: dict[str, int] = {}
+        self.signals: list[Signal] = []
+
+    def batch(self, events: Iterable[Event], watermark: int) -> None:
+        """Events none of which is behind the last watermark, in any order, and the watermark after them."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for key, time in events:
+            found[key].append(time)
+        keys = sorted({*found, *(key for key, at in self.timers.items() if at <= watermark)})
+        if not keys:
+            return
+        rows = [self.state.get(key, {}) for key in keys]
+        work = Work(
+            pa.array(keys),
+            pa.Table.from_pylist(rows, schema=self.processor.state),
+            np.array([key in self.state for key in keys]),
+            np.repeat(np.arange(len(keys)), [len(found[key]) for key in keys]),
+            np.array([time for key in keys for time in sorted(found[key])], np.int64),
+            watermark,
+            self.began,
+        )
+        done = self.processor.process(work)
+        for at, (key, row) in enumerate(zip(keys, done.state.to_pylist(), strict=True)):
+            self.state.pop(key, None)
+            self.timers.pop(key, None)
+            if not done.gone[at]:
+                self.state[key], self.timers[key] = row, int(done.timers[at])
+                assert self.timers[key] == NEVER or self.timers[key] > watermark, "a timer that has passed already"
+        self.signals += [(keys[row.pop("of")], *row.values()) for row in done.signals.to_pylist()]
+
+
+def reported(driver: Driver) -> list[Signal]:
+    return sorted(driver.signals, key=str)
+
+
+def cut(events: Sequence[Event], end: int, rng: random.Random) -> list[tuple[list[Event], int]]:
+    """Batches of some events: none behind the watermark of an earlier batch, the last one's past all of them."""
+    order = sorted(events, key=lambda event: event[1])
+    marks = sorted(rng.randrange(BEGAN, end) for _ in range(rng.randrange(8)))
+    batches: list[tuple[list[Event], int]] = []
+    for mark in [*marks, end]:
+        early = [event for event in order if event[1] < mark]
+        ahead = [event for event in order if event[1] >= mark]
+        some = set(rng.sample(range(len(ahead)), min(len(ahead), rng.choice([0, 0, 5, 500]))))  # what comes early
+        batch = early + [ahead[at] for at in some]
+        rng.shuffle(batch)
+        batches.append((batch, mark))
+        order = [event for at, event in enumerate(ahead) if at not in some]
+    return batches
+
+
+TIMES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(BEGAN, BEGAN + 3 * HOUR)), max_size=40)
+SEEDS = st.integers(0, 2**32).map(random.Random)
+
+
+@given(TIMES, SEEDS)
+def test_counts_are_those_of_each_window(events: list[Event], rng: random.Random) -> None:
+    end = BEGAN + 4 * HOUR
+    driver = Driver(TumblingCounts("10m"))
+    for some, mark in cut(events, end, rng):
+        driver.batch(some, mark)
+    wanted = Counter((key, time // (10 * MINUTE) * 10 * MINUTE) for key, time in events)
+    found = [(key, start, count) for key, _, start, _, count, *_ in driver.signals]
+    assert sorted(found) == sorted((*window, count) for window, count in wanted.items())
+    assert not driver.state
+
+
+@given(TIMES, SEEDS)
+def test_sessions_end_where_nothing_comes_for_a_gap(events: list[Event], rng: random.Random) -> None:
+    end, gap = BEGAN + 4 * HOUR, 10 * MINUTE
+    driver = Driver(SessionWindows("10m"))
+    for some, mark in cut(events, end, rng):
+        driver.batch(some, mark)
+    wanted = []
+    for key in {key for key, _ in events}:
+        times = sorted(time for one, time in events if one == key)
+        for at, time in enumerate(times):
+            if at and time - times[at - 1] < gap:
+                wanted[-1] = (key, wanted[-1][1], time, wanted[-1][3] + 1)
+            else:
+                wanted.append((key, time, time, 1))
+    assert sorted((key, start, last, count) for key, _, start, last, count, *_ in driver.signals) == sorted(wanted)
+    assert not driver.state
+
+
+# A minute of a key, by its place in three days: some keys are steady, one has nights, one is new, one comes seldom.
+RATES = {"steady": lambda _: 40, "day": lambda minute: 60 if 480 <= minute % 1440 < 1200 else 2,
+         "new": lambda minute: 30 * (minute >= 2100), "seldom": lambda minute: int(minute % 400 == 0)}  # fmt: skip
+CHANGES = {("steady", 3000): 120, ("steady", 3001): 130, ("steady", 3300): 3, ("day", 3500): 0, ("day", 3501): 1}
+
+
+def traffic(minutes: int, step: int = 5) -> list[Event]:
+    """Every `step`th minute of each key; its events at the minute's beginning."""
+    return [
+        (key, BEGAN + minute * MINUTE + n)
+        for key, rate in RATES.items()
+        for minute in range(0, minutes, step)
+        for n in range(step * CHANGES.get((key, minute), rate(minute)))
+    ]
+
+
+def test_spikes_and_dips_are_reported_once_and_of_the_right_minutes() -> None:
+    driver = Driver(SpikesAndDips("5m", season="1d", ttl="2d"))
+    for mark, some in by_mark(traffic(4000), 5 * MINUTE):
+        driver.batch(some, mark)
+    found = {(key, kind, (start - BEGAN) // MINUTE) for key, kind, start, *_ in driver.signals}
+    assert found == {("steady", "spike", 3000), ("steady", "dip", 3300), ("day", "dip", 3500), ("new", "spike", 2100)}
+
+
+def by_mark(events: Sequence[Event], width: int) -> list[tuple[int, list[Event]]]:
+    found: defaultdict[int, list[Event]] = defaultdict(list)
+    for key, time in events:
+        found[time // width].append((key, time))
+    return [((at + 1) * width, found[at]) for at in range(min(found), max(found) + 1)]
+
+
+EVENTS = traffic(4000)
+
+
+@settings(max_examples=10, deadline=None)
+@given(SEEDS)
+def test_they_say_the_same_wherever_batches_end(rng: random.Random) -> None:
+    processor, end = SpikesAndDips("5m", season="1d", ttl="1d"), BEGAN + 4300 * MINUTE
+    whole, parts = Driver(processor), Driver(processor)
+    whole.batch(EVENTS, end)
+    for some, mark in cut(EVENTS, end, rng):
+        parts.batch(some, mark)
+    assert reported(parts) == reported(whole)
+    assert len(reported(whole)) >= 4
+
+
+def test_an_absent_key_dips_though_no_event_comes_and_is_forgotten_in_the_end() -> None:
+    driver = Driver(SpikesAndDips("1m", season="1d", ttl="3d"))
+    events = [("gone", BEGAN + minute * MINUTE + n) for minute in range(2000) for n in range(10)]
+    driver.batch(events, BEGAN + 2000 * MINUTE)
+    assert driver.signals == []
+    while driver.timers:
+        driver.batch([], min(driver.timers.values()))
+    assert [(kind, (start - BEGAN) // MINUTE) for _, kind, start, *_ in driver.signals] == [("dip", 2000)]
+    assert (driver.signals[0][3] - BEGAN) // MINUTE <= 2005
+    assert driver.state == {}
+
+
+def test_a_watermark_that_stands_still_tells_no_dip() -> None:
+    driver = Driver(SpikesAndDips("1m", season="1d"))
+    driver.batch(
+        [("key", BEGAN + minute * MINUTE + n) for minute in range(2000) for n in range(10)], BEGAN + 2000 * MINUTE
+    )
+    for _ in range(10):
+        driver.batch([], BEGAN + 2000 * MINUTE)
+    assert driver.signals == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"window": "7m"}, {"window": "2h"}, {"window": "500ms"}, {"window": "often"}, {"season": "3d"}, {"threshold": 1},
+     {"min_count": 0}, {"ttl": "0s"}],
+)  # fmt: skip
+def test_arguments_that_make_no_sense_are_refused_by_name(arguments: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=r"process\.args"):
+        SpikesAndDips(**arguments)  # type: ignore[arg-type]
