@@ -86,12 +86,12 @@ def bootstrap(docker: Docker, image: str) -> None:
                 (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(Path("/", name), Path(folder) / name)
                 changes += ["--change", f"ENV {variables.format(name)}"]
-        archive = subprocess.Popen(["tar", "-C", folder, "-c", "."], stdout=subprocess.PIPE)
-        subprocess.run(
-            ["docker", "import", *changes, "-", image], stdin=archive.stdout, env=docker.env, check=True,
-            capture_output=True,
-        )  # fmt: skip
-        assert archive.wait() == 0
+        with subprocess.Popen(["tar", "-C", folder, "-c", "."], stdout=subprocess.PIPE) as archive:
+            subprocess.run(
+                ["docker", "import", *changes, "-", image], stdin=archive.stdout, env=docker.env, check=True,
+                capture_output=True,
+            )  # fmt: skip
+        assert archive.returncode == 0
 
 
 def ours(docker: Docker, tree: Path) -> None:
