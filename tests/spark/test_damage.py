@@ -132,6 +132,30 @@ def test_an_older_table(bench: Bench, name: str) -> None:
     whole(bench, "d")
 
 
+@pytest.mark.parametrize("name", some(("registry", "joined"), 1))
+def test_an_older_table_that_lacks_several_batches(bench: Bench, name: str) -> None:
+    """One repair accounts for all of them, not for the newest alone: `repair` looks again, and finds nothing."""
+    back = keep(bench, name)
+    for host in "def":
+        more(bench, host)
+    back()
+    report = repair(bench)
+    assert found(report)["overwritten_commit"] == 2
+    whole(bench, "d", "e", "f")
+
+
+def test_more_to_repair_than_a_run_does_says_so(make: Any) -> None:
+    made: Bench = make(batch={"max_events": 2})
+    back = keep(made, "joined")
+    made.queries(Q)
+    made.clicks(*[click(host, nth + 2, Q, position=nth) for nth, host in enumerate("abc")])
+    drain(made)
+    back()
+    first = verify(made, repair=True)
+    assert "again for the rest" in first.verdict
+    assert "again" not in verify(made, repair=True).verdict
+
+
 @in_full
 def test_an_older_pending_that_a_batch_under_way_explains(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits is put back to before a batch that is not settled, after a retry has claimed what that let wait."""

@@ -57,7 +57,7 @@ class Disagreement:
                 f"Restore the newest copy of `{self.table}`; or stop the joins, run `clickjoin registry rebuild "
                 "--replace`, then `clickjoin verify --repair`"
             )
-        return f"Restore the newest copy of `{self.table}`, or run `clickjoin verify --repair`"
+        return f"Restore the newest copy of `{self.table}`, or run `clickjoin verify --repair` until nothing is left"
 
 
 def disagreements(facts: Facts) -> list[Disagreement]:

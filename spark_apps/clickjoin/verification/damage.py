@@ -17,6 +17,7 @@ from clickjoin.agreement.rules import OLD_TABLE, Disagreement, disagreements
 from clickjoin.lake.log_repair import fill
 from clickjoin.lake.lost_files import DAMAGED, MISSING, BadFile, bad_files, take_out
 from clickjoin.model.errors import LakeError
+from clickjoin.model.ids import EPOCH
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import ALL
@@ -94,7 +95,7 @@ def examine(delta: DeltaTables, pipeline: Pipeline, since: datetime, *, repair: 
     remember(delta, facts)
     files = [file for table in ALL if table.name in facts.logs for file in bad_files(delta, table.name)]
     _require_books(delta, files)
-    lost = overwritten(delta, facts, since)
+    lost = overwritten(delta, facts, EPOCH if found else since, found)
     return Damage(torn, tuple(found), tuple(lost), tuple(files))
 
 

@@ -35,7 +35,11 @@ class Count:
 
 @dataclass(frozen=True)
 class Report:
-    """One verification. `seconds`: how long it took; `notes`: what was done and what could not be checked."""
+    """One verification.
+
+    `seconds`: how long it took; `notes`: what was done and what could not be checked; `cut`: whether there was more to
+    repair than one run does.
+    """
 
     run: str
     at: datetime
@@ -43,6 +47,7 @@ class Report:
     counts: tuple[Count, ...]
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
+    cut: bool = False
 
     @property
     def ok(self) -> bool:
@@ -55,7 +60,8 @@ class Report:
         left = [f"{count.left} {count.kind}" for count in self.counts if count.left]
         fixed = sum(count.repaired for count in self.counts)
         first = f"faults left: {', '.join(left)}" if left else "everything is in its place"
-        return f"{first}; repaired {fixed}" if fixed else first
+        rest = "; run `clickjoin verify --repair` again for the rest" if left and self.cut else ""
+        return f"{first}; repaired {fixed}{rest}" if fixed else first
 
     def repaired(self, done: Mapping[str, int]) -> Report:
         """The same, with what was repaired by kind."""

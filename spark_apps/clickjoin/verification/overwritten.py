@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.lake.history import transactions
 
 if TYPE_CHECKING:
+    from clickjoin.agreement.rules import Disagreement
     from clickjoin.lake.delta_reader import DeltaReader
 
 
@@ -38,13 +39,21 @@ class Overwritten:
         return {"table": self.table, "token": f"{self.app_id}/{self.number}", "detail": detail}
 
 
-def overwritten(delta: DeltaReader, facts: Facts, since: datetime) -> list[Overwritten]:
-    """Commits of batches settled since a moment that are not in the log, which holds some before and after them."""
+def overwritten(
+    delta: DeltaReader, facts: Facts, since: datetime, older: Sequence[Disagreement] = ()
+) -> list[Overwritten]:
+    """Commits of batches settled since a moment that are not in the log, which holds some before and after them.
+
+    `older`: batches that a table must hold and does not. All between them and what it holds is found now, since once
+    they are accounted for it would look overwritten.
+    """
     committed = _committed(delta, facts, since)
+    ends = {(one.table, one.app_id, one.number): facts.version(one.table) + 1 for one in older if one.number}
     found: list[Overwritten] = []
     for table in sorted({name.partition("/")[0] for held in committed.values() for name in held}):
         if table in facts.logs:
             log = transactions(delta.path(table), since)
+            log |= {(app, number): version for (name, app, number), version in ends.items() if name == table}
             for (replica, sequence), held in committed.items():
                 app = f"{facts.pipeline}/{replica}/{sequence}"
                 for name, numbers in held.items():
@@ -54,7 +63,7 @@ def overwritten(delta: DeltaReader, facts: Facts, since: datetime) -> list[Overw
 
 
 def _missing(
-    facts: Facts, table: str, app: str, numbers: set[int], log: dict[tuple[str, int], int]
+    facts: Facts, table: str, app: str, numbers: set[int], log: Mapping[tuple[str, int], int]
 ) -> Iterator[Overwritten]:
     """What lies between commits that are there: before the first the log may have been cleaned."""
     there = {number: version for (name, number), version in log.items() if name == app}

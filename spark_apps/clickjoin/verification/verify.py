@@ -130,7 +130,8 @@ class Verifier:
         all_done = looked.faults <= self._pipeline.batch.max_events and not looked.unread
         if damage and all_done:
             settle(self._lake.delta, self._pipeline, damage, self._report_line)
-        return report.repaired(repaired | damage.repaired(all_done) | {"unread": relanded} | again)
+        found = report.repaired(repaired | damage.repaired(all_done) | {"unread": relanded} | again)
+        return replace(found, cut=not all_done)
 
     def _not_forgotten(self, span: Span) -> tuple[Count, ...]:
         """Rows that hold a record of an event that was forgotten: a batch was under way, or a table put back."""
