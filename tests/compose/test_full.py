@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.airflow.visit import needs_browser
 from tests.compose import count, more_logs, pictures
 from tests.compose.conftest import Ground
 from tests.compose.containers import Containers
@@ -67,6 +68,7 @@ def test_a_part_is_killed_and_all_is_joined_once(
     full.until(full.well, f"not all is healthy again after {name} was killed")
 
 
+@needs_browser
 def test_its_pages_are_seen(full: Containers, tmp_path: Path) -> None:
     out = Path(os.environ.get("CLICKJOIN_PICTURES") or tmp_path)
     pictures.take(f"http://127.0.0.1:{full.airflow}", full.password, "zozo", out)
