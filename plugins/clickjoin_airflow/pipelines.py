@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from airflow.sdk import Asset
 
-from clickjoin.model.dags import DAGS, PARTNERS
+from clickjoin.model.dags import DAGS, PARTNERS, PROCESSING
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.outputs import DEDUPLICATED, JOINED, declare_output, output_of
 from clickjoin.model.stores import Store
@@ -54,6 +54,11 @@ class PipelineFile:
     def upstream_outputs(self) -> list[Asset]:
         """The outputs of other pipelines that it reads."""
         return [_asset(tables.rsplit("/", 1)[-1], tables, output_of(tables)) for tables in self.upstreams]
+
+    @property
+    def signals(self) -> Asset:
+        """What per-key processing has reported."""
+        return _asset(self.name, self.tables, "process/signals")
 
     @property
     def dates(self) -> Asset:
@@ -148,6 +153,8 @@ def read(path: Path) -> PipelineFile:
     alone = raw.get("stream") is not None
     if alone:  # its events wait for no partner, so nothing is tried again
         dags = frozenset(DAGS if dags is None else dags) - set(PARTNERS)
+    if raw.get("process") is None:
+        dags = frozenset(DAGS if dags is None else dags) - {PROCESSING}
     ups, output = tuple(_upstreams(raw, path)), DEDUPLICATED if alone else JOINED
     declare_output(tables, output)
     return PipelineFile(name, path.absolute(), tables, lease, dags, adapter, store, ups, output)

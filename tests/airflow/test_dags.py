@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from clickjoin.jobs.all_jobs import JOBS, entry
+from clickjoin.model.dags import OF_EVERY_JOIN
 from clickjoin.model.errors import ConfigError
 from clickjoin_airflow import ClickjoinOperator
 from tests.airflow.conftest import CHAINED
@@ -26,9 +27,11 @@ def imported(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[
     folder = tmp_path_factory.mktemp("pipelines")
     for name in ("clicks", "ads"):
         write_pipeline(folder, name, lease="30s")
+    with (folder / "ads.yaml").open("a") as file:
+        file.write("process: {key: foreign.item_id}\n")
     (folder / "sales.yaml").write_text(CHAINED.format(name="sales", upstream="clicks"))
-    for file in ("copy.yaml", "twin.yaml"):
-        write_pipeline(folder, "twice", file=file)
+    for twin in ("copy.yaml", "twin.yaml"):
+        write_pipeline(folder, "twice", file=twin)
     (folder / "half.yaml").write_text("pipeline: [")
     (folder / "no-name.yml").write_text("lake: ./lake")
     (folder / "notes.txt").write_text("not a pipeline")
@@ -47,7 +50,9 @@ def test_import_takes_under_a_second_and_starts_no_spark(imported: dict[str, Any
 
 
 def test_every_pipeline_has_its_dags(imported: dict[str, Any]) -> None:
-    names = {f"clickjoin_{dag}__{name}" for dag in DAGS for name in ("clicks", "ads", "sales")}
+    names = {f"clickjoin_{dag}__{name}" for dag in OF_EVERY_JOIN for name in ("clicks", "ads", "sales")}
+    names.add("clickjoin_process__ads")
+    assert {*OF_EVERY_JOIN, "process"} == set(DAGS)
     broken = {name for name, dag in imported["dags"].items() if "broken" in dag["tags"]}
     assert set(imported["dags"]) - broken == names
 
@@ -60,7 +65,7 @@ def test_every_task_runs_a_job_of_the_table(imported: dict[str, Any]) -> None:
 
 
 def test_every_form_is_the_jobs(imported: dict[str, Any]) -> None:
-    for name in ("join", "retry", "redrive", "gc", "reshard", "verify", "close_day", "reclose_changed"):
+    for name in ("join", "retry", "redrive", "process", "gc", "reshard", "verify", "close_day", "reclose_changed"):
         asked = {item.option_name: item for item in JOBS[name].form}
         params = imported["dags"][f"clickjoin_{name}__ads"]["params"]
         assert params.keys() == asked.keys() | {"replica"} | ({"lease"} if JOBS[name].leased else set())
@@ -81,6 +86,7 @@ def test_a_name_that_is_no_job_is_an_import_error() -> None:
         ("join", "ContinuousTimetable", {"lease", "replica"}),
         ("retry", "DeltaTriggerTimetable", {"lease", "replica"}),
         ("redrive", "NullTimetable", {"replica"}),
+        ("process", "ContinuousTimetable", {"rebuild", "lease", "replica"}),
         ("gc", "DeltaTriggerTimetable", {"dry_run", "wait", "replica"}),
         ("reshard", "NullTimetable", {"shards", "from", "replica"}),
     ],
@@ -111,6 +117,13 @@ def test_a_verification_goes_on_whatever_it_finds(imported: dict[str, Any]) -> N
 def test_output_is_an_asset(imported: dict[str, Any], job: str) -> None:
     uri = f"file://{imported['folder']}/lake/clicks/joined"
     assert imported["dags"][f"clickjoin_{job}__clicks"]["outlets"] == [["clicks/joined", uri]]
+
+
+def test_signals_are_an_asset_made_of_the_output(imported: dict[str, Any]) -> None:
+    dag = imported["dags"]["clickjoin_process__ads"]
+    uri = f"file://{imported['folder']}/lake/ads/process/signals"
+    assert dag["outlets"] == [["ads/process/signals", uri]]
+    assert dag["inlets"] == imported["dags"]["clickjoin_join__ads"]["outlets"]
 
 
 def test_an_upstreams_output_starts_the_next_pipeline(imported: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import yaml
 from airflow.sdk import DAG
 
 from clickjoin.config import OfPipeline, load
-from clickjoin.model.dags import DAGS
+from clickjoin.model.dags import OF_EVERY_JOIN
 from clickjoin_airflow import dags_for, pipelines, require_readable
 from clickjoin_airflow.lineage import place
 from clickjoin_airflow.pipelines import PipelineFileError
@@ -42,7 +42,7 @@ def test_all_dags_of_a_folder(tmp_path: Path, write_pipeline: WritePipeline) -> 
         write_pipeline(tmp_path, name)
     (tmp_path / "half.yaml").write_text("pipeline: [")
     dags = dags_for(str(tmp_path))
-    assert dags.keys() == {f"clickjoin_{dag}__{name}" for dag in DAGS for name in ("ads", "clicks")} | {
+    assert dags.keys() == {f"clickjoin_{dag}__{name}" for dag in OF_EVERY_JOIN for name in ("ads", "clicks")} | {
         "clickjoin_join__half"
     }
     assert all(isinstance(dag, DAG) and dag.dag_id == name for name, dag in dags.items())
@@ -64,7 +64,9 @@ def test_one_stream_has_no_dags_of_retries(tmp_path: Path, write_pipeline: Write
     one |= {"stream": {name: one["foreign"][name] for name in ("source", "event_id", "event_time")}}
     path.write_text(yaml.safe_dump({name: one[name] for name in one if name not in ("primary", "foreign", "retry")}))
     pipeline = load(path)
-    assert dags_for(tmp_path).keys() == {f"clickjoin_{dag}__ads" for dag in DAGS if dag not in ("retry", "redrive")}
+    assert dags_for(tmp_path).keys() == {
+        f"clickjoin_{dag}__ads" for dag in OF_EVERY_JOIN if dag not in ("retry", "redrive")
+    }
     read = pipelines.read(path)
     assert (read.joined.name, read.joined.uri) == ("ads/deduplicated", f"file://{pipeline.root}/deduplicated")
     assert place(read.tables, "joined") == ("file", f"{pipeline.root}/deduplicated")

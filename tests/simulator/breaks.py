@@ -59,12 +59,12 @@ def _journal() -> None:
     held: dict[tuple[str, int], Any] = {}
 
     def late(self: Journal, made: Any, at: Any) -> bool:
-        held[self._app, made.number] = (made, at)
+        held[self.app, made.number] = (made, at)
         return True
 
     def both(self: Journal, number: int, *rest: Any) -> bool:
-        if (self._app, number) in held:
-            plan(self, *held.pop((self._app, number)))
+        if (self.app, number) in held:
+            plan(self, *held.pop((self.app, number)))
         return settle(self, number, *rest)
 
     Journal.plan, Journal.settle = late, both  # type: ignore[method-assign]

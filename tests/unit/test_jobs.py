@@ -14,6 +14,7 @@ from clickjoin.jobs import all_jobs
 from clickjoin.jobs.submit import main
 from clickjoin.model.errors import ConfigError
 from clickjoin.schemas import BY_NAME
+from clickjoin.schemas.process import PROCESS
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +34,7 @@ def test_every_job_takes_what_the_table_says(name: str) -> None:
 
 @pytest.mark.parametrize("job", all_jobs.JOBS.values(), ids=lambda job: job.name)
 def test_every_job_names_tables_and_commands_that_exist(job: all_jobs.Job) -> None:
-    assert {*job.reads, *job.writes} <= BY_NAME.keys()
+    assert {*job.reads, *job.writes} <= BY_NAME.keys() | {f"process/{table.name}" for table in PROCESS}
     commands = {command.name or command.callback.__name__.replace("_", "-") for command in app.registered_commands}
     groups = {
         f"{group.name} {command.name}"

@@ -1,4 +1,4 @@
-"""Commands that join: run, drain, retry, redrive."""
+"""Commands that join, and that process what was joined: run, drain, retry, redrive, process."""
 
 from __future__ import annotations
 
@@ -73,3 +73,19 @@ def redrive(
     """Send unjoinable events round again, as if they were new."""
     pipeline = writable(config)
     console_runs.summary(run_job("redrive", pipeline, replica, spark=(spark_connect, master), as_json=as_json), as_json)
+
+
+@app.command()
+def process(
+    config: Config,
+    as_json: Json = False,
+    lease: Annotated[
+        float, typer.Option(min=0, help="go on for so many seconds; 0: until every row of the output is processed")
+    ] = 0.0,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="put what was processed aside, and begin again from the whole output")
+    ] = False,
+) -> None:
+    """Give new rows of the output to the pipeline's processor, key by key (section `process`); starts no Spark."""
+    found = run_job("process", writable(config), as_json=as_json, lease=lease, rebuild=rebuild)
+    console_runs.summary(found, as_json)

@@ -16,12 +16,13 @@ from clickjoin.config.dates import Backfill, Close
 from clickjoin.config.file import clashes, explain, parse
 from clickjoin.config.inputs import Input, inputs_of
 from clickjoin.config.output import Output
+from clickjoin.config.process import Process
 from clickjoin.config.quality import Quality
 from clickjoin.config.store import S3
 from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
 from clickjoin.config.types import Duration, Place, Size, SizeOrZero
 from clickjoin.config.types import Strict as _Strict
-from clickjoin.model.dags import Dag
+from clickjoin.model.dags import PROCESSING, Dag
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
 from clickjoin.model.places import is_on_s3
@@ -140,6 +141,7 @@ class Pipeline(_Strict):
     airflow: Airflow = Airflow()
     adapter: str = Field(DEFAULT_ADAPTER, pattern=r"^[\w.]+:\w+$", description="module:Class")
     output: Output = Output()
+    process: Process | None = Field(None, description="what is done with the output's events, key by key")
 
     model_config = ConfigDict(json_schema_extra=one_stream.EITHER)
     _either = field_validator("primary", "foreign")(one_stream.either)
@@ -154,6 +156,8 @@ class Pipeline(_Strict):
                 raise ValueError(f"retention.{item.name} is shorter than verify.window; make it at least as long")
         if self.adapter != DEFAULT_ADAPTER and not self.output.is_default:
             raise ValueError(f"adapter {self.adapter} and output both make the output; remove adapter, or else output")
+        if self.process is None and PROCESSING in (self.airflow.dags or ()):
+            raise ValueError("airflow.dags: process is for a pipeline with a section `process`; add it, or remove this")
         for clash in one_stream.clashes_of(self, DEFAULT_ADAPTER):
             raise ValueError(clash)
         return self

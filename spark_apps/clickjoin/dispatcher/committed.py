@@ -11,6 +11,7 @@ from typing import Any
 
 from clickjoin.model.seen_commits import Shown
 from clickjoin.schemas import BY_NAME
+from clickjoin.schemas.process import NUMBERED
 
 UNNUMBERED = ("registry_boundary", "shard_timeline", "forgotten")
 
@@ -36,7 +37,7 @@ class CommittedTxns:
 
         Of other tables no version: what no batch has committed, such as files rewritten, may be lost with the power.
         """
-        names = {name for name in BY_NAME if name != "journal"}
+        names = {*BY_NAME, *NUMBERED} - {"journal"}
         return CommittedTxns(
             {name: number for name, number in self.txns.items() if name.partition("/")[0] in names},
             {name: shown for name, shown in self.tables.items() if name in UNNUMBERED},

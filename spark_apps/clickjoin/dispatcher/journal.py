@@ -96,19 +96,19 @@ class JournalReader:
     def __init__(self, delta: DeltaReader, pipeline: str, replica: str, sequence: str) -> None:
         self._small = delta
         self._key = {"replica": replica, "sequence": sequence}
-        self._app = f"{pipeline}/{replica}/{sequence}"
+        self.app = f"{pipeline}/{replica}/{sequence}"
 
     def seen(self, held: CommittedTxns) -> CommittedTxns:
         """What was held, and what this process has seen committed since."""
-        return held.plus(self._small.noted.of(self._app), self._small.shown())
+        return held.plus(self._small.noted.of(self.app), self._small.shown())
 
     def planned(self) -> int:
         """Highest batch number that has been planned, from the log alone; 0 if none."""
-        return max(self._small.latest_txn_version("journal", f"{self._app}/planned"), 0)
+        return max(self._small.latest_txn_version("journal", f"{self.app}/planned"), 0)
 
     def settled(self) -> int:
         """Highest batch number that has been settled, from the log alone; 0 if none."""
-        return max(self._small.latest_txn_version("journal", f"{self._app}/settled"), 0)
+        return max(self._small.latest_txn_version("journal", f"{self.app}/settled"), 0)
 
     def load(self) -> JournalState:
         """State as of now; reads the rows since the last snapshot only."""
@@ -128,7 +128,7 @@ class JournalReader:
     def _state(self, last: int, plans: dict[int, Any], first: int, rows: list[dict[str, Any]]) -> JournalState:
         settled = {row["batch"]: json.loads(row["plan"]) for row in rows if row["state"] == "settled"}
         latest = settled[max(settled)] if settled else {}
-        held = CommittedTxns.from_plain(latest.get("held", {}), self._app)
+        held = CommittedTxns.from_plain(latest.get("held", {}), self.app)
         offsets: OffsetsByStream = {}
         plan: BatchPlan | None = None
         for number in range(first, last + 1):
@@ -183,7 +183,7 @@ class Journal(JournalReader):
             "snapshot": plan.snapshot,
             "plan": plan.to_json(),
         }
-        return self._writer.append("journal", [row], Txn(f"{self._app}/planned", plan.number))
+        return self._writer.append("journal", [row], Txn(f"{self.app}/planned", plan.number))
 
     def flush(self) -> None:
         """Make what the journal holds durable: a plan may be another process's, killed before it could do so itself."""
@@ -207,6 +207,6 @@ class Journal(JournalReader):
             "state": "settled",
             "at": at,
             "snapshot": False,
-            "plan": settled_json(lost, held, self._app, newest),
+            "plan": settled_json(lost, held, self.app, newest),
         }
-        return self._writer.append("journal", [row], Txn(f"{self._app}/settled", number))
+        return self._writer.append("journal", [row], Txn(f"{self.app}/settled", number))

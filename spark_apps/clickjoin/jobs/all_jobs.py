@@ -46,6 +46,13 @@ _JOBS = (
         )),
     Job("redrive", "clickjoin.jobs.joining", "Sends unjoinable events round again.",
         reads=("unjoinable",), writes=("registry", "pending", "unjoinable"), commands=("redrive",)),
+    Job("process", "clickjoin.jobs.processing", "Gives new rows of the output to the processor, key by key.",
+        reads=("joined",), writes=("process/signals", "process/state", "process/late"), needs_spark=False, leased=True,
+        commands=("process",),
+        arguments=(
+            Argument("rebuild", bool, "Put what was processed aside, and begin again from the whole output.", False,
+                     title="Rebuild"),
+        )),
     Job("gc", "clickjoin.jobs.collecting",
         "Drops what retention lets go, compacts small files, removes unreferenced ones.",
         reads=("registry", "pending", "journal"),

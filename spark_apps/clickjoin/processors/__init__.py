@@ -4,9 +4,21 @@ Pure: NumPy and PyArrow, no lake, no clock. A processor may be given the same ev
 the same.
 """
 
+from clickjoin.processors.keyed import KeyedProcessor, Said, Seen
 from clickjoin.processors.port import NEVER, Done, Processor, Work
 from clickjoin.processors.sessions import SessionWindows
 from clickjoin.processors.spikes import SpikesAndDips
 from clickjoin.processors.tumbling import TumblingCounts
 
-__all__ = ["NEVER", "Done", "Processor", "SessionWindows", "SpikesAndDips", "TumblingCounts", "Work"]
+__all__ = [
+    "NEVER",
+    "Done",
+    "KeyedProcessor",
+    "Processor",
+    "Said",
+    "Seen",
+    "SessionWindows",
+    "SpikesAndDips",
+    "TumblingCounts",
+    "Work",
+]

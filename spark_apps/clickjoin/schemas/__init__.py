@@ -20,6 +20,7 @@ from clickjoin.schemas.events import (
     REGISTRY,
     UNJOINABLE,
 )
+from clickjoin.schemas.process import PROCESS
 from clickjoin.schemas.reports import DATES, FORGOTTEN, QUALITY
 from clickjoin.schemas.verification import DOUBLES, FINDINGS, VERIFICATION
 
@@ -58,9 +59,25 @@ def markdown() -> str:
         parts += [f"## {table.name}", "", table.purpose.capitalize() + ".", ""]
         if table.partitions:
             parts += [f"Partitioned by {', '.join(f'`{name}`' for name in table.partitions)}.", ""]
-        parts += ["| column | type | meaning |", "| --- | --- | --- |"]
-        parts += [f"| `{c.name}` | {c.type} | {c.meaning.replace('|', 'or')} |" for c in table.columns] + [""]
-    return "\n".join(parts)
+        parts += _table(table)
+    return "\n".join([*parts, *_of_processing()])
+
+
+def _of_processing() -> list[str]:
+    parts = [
+        "## Tables of per-key processing",
+        "",
+        "They lie in folder `process` of the pipeline, beside a journal.",
+        "",
+    ]
+    for table in PROCESS[1:]:
+        parts += [f"### process/{table.name}", "", table.purpose.capitalize() + ".", "", *_table(table)]
+    return parts
+
+
+def _table(table: Table) -> list[str]:
+    head = ["| column | type | meaning |", "| --- | --- | --- |"]
+    return [*head, *[f"| `{c.name}` | {c.type} | {c.meaning.replace('|', 'or')} |" for c in table.columns], ""]
 
 
 __all__ = [

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from clickjoin import __version__
-from clickjoin.model.dags import DAGS
+from clickjoin.model.dags import OF_EVERY_JOIN
 from tests.airflow.wheels.conftest import Installed
 from wheels.build import build
 
@@ -108,7 +108,7 @@ def test_airflow_lists_provider_and_plugin(airflow: Callable[..., str]) -> None:
 
 def test_airflow_lists_all_dags_and_the_adapter_that_is_nowhere(airflow: Callable[..., str]) -> None:
     listed = {row["dag_id"] for row in _json(airflow("dags", "list", "-o", "json"))}
-    assert listed == {f"clickjoin_{dag}__{name}" for dag in DAGS for name in ("shop", "bad")}
+    assert listed == {f"clickjoin_{dag}__{name}" for dag in OF_EVERY_JOIN for name in ("shop", "bad")}
     errors = _json(airflow("dags", "list-import-errors", "-o", "json", code=1))
     assert [Path(row["filepath"]).name for row in errors] == ["files.py"]
     assert "bad.yaml: adapter no_such_module:Both: cannot be imported" in errors[0]["error"]

@@ -1,0 +1,50 @@
+"""Per-key processing of a pipeline's output: which key, which processor, and what becomes of late events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from clickjoin.config.types import Duration, Strict
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.field_path import FieldPath, parse_path
+
+
+def _listed(value: Any) -> Any:
+    """`key: item_id` is short for `key: [item_id]`."""
+    return (value,) if isinstance(value, str) else value
+
+
+class Process(Strict):
+    """What is done with the events of each key, exactly once, as the output grows."""
+
+    key: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
+        min_length=1, description="columns of the output, or paths in one that holds records: primary.item_id"
+    )
+    processor: str = Field(
+        "clickjoin.processors:SpikesAndDips", pattern=r"^[\w.]+:\w+$", description="module:Class of a Processor"
+    )
+    args: Mapping[str, Any] = Field({}, description="arguments of the processor")
+    late: Literal["keep"] = Field(
+        "keep", description="what comes behind the watermark is kept in table `late`, and changes nothing"
+    )
+    catch_up: Duration = Field(
+        86400.0, description="while unread rows are left, the watermark is so far behind the newest event that was read"
+    )
+
+    @field_validator("key")
+    @classmethod
+    def _sound(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            for text in value:
+                parse_path(text)
+        except ConfigError as error:
+            raise ValueError(str(error)) from error
+        return value
+
+    @property
+    def paths(self) -> tuple[FieldPath, ...]:
+        """Column of the output, and the path inside it, of each part of the key."""
+        return tuple(parse_path(text) for text in self.key)

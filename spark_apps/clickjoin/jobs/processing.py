@@ -1,0 +1,86 @@
+"""The job that gives the output's events to a processor, key by key."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.model.errors import LakeError
+from clickjoin.model.reporter import Reporter
+from clickjoin.processing.processing import Processing
+from clickjoin.processing.rebuild import put_aside
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+
+_COUNTS = ("events", "late", "known", "signals")
+_PAUSE, _TRIES = 1.0, 8
+
+
+def process(
+    spark: None,
+    pipeline: Pipeline,
+    replica: str,
+    report: Reporter,
+    lease: float | None = None,
+    *,
+    rebuild: bool = False,
+) -> dict[str, Any]:
+    """Process new rows of the output for the pipeline's lease (or for `lease` seconds; 0: until none is left)."""
+    if rebuild:
+        for place in put_aside(pipeline, datetime.now(UTC)):
+            report(f"what was processed before lies in {place}")
+    said = _Said(report)
+    made = Processing(pipeline)
+    if lease == 0 or rebuild:
+        made.drain(said.add)
+    else:
+        _through_conflicts(made, pipeline.batch.lease if lease is None else lease, said)
+    return said.to_dict()
+
+
+def _through_conflicts(made: Processing, seconds: float, said: _Said) -> None:
+    """Run for some seconds; what passes by itself is tried again after a pause."""
+    end, failures = time.monotonic() + seconds, 0
+    while (left := end - time.monotonic()) > 0:
+        try:
+            made.run(left, said.add)
+        except LakeError as error:
+            failures += 1
+            if not error.retryable or failures > _TRIES:
+                raise
+            said.report(f"batch failed ({error}); again in {_PAUSE:.0f} s")
+            time.sleep(_PAUSE)
+
+
+class _Said:
+    """What a run of batches did."""
+
+    def __init__(self, report: Reporter) -> None:
+        self.report = report
+        self._batches = 0
+        self._counts = dict.fromkeys(_COUNTS, 0)
+        self._last: dict[str, Any] = {}
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Count a batch, and report a line about it."""
+        self._batches += 1
+        self._last = row
+        for name in _COUNTS:
+            self._counts[name] += row[name]
+        mark = f"{row['watermark']:%Y-%m-%dT%H:%M:%SZ}" if row["watermark"] else "not known"
+        late = f", {row['late']:,} late" if row["late"] else ""
+        self.report(
+            f"{datetime.now(UTC):%H:%M:%S} process {row['batch']}: {row['events']:,} events of {row['keys']:,} keys"
+            f"{late}, {row['signals']:,} signals; watermark {mark} ({row['seconds']:.2f} s)"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as plain data; `changed`: whether anything was reported."""
+        mark = self._last.get("watermark")
+        return {
+            "batches": self._batches, **self._counts, "changed": self._counts["signals"] > 0,
+            "keys_in_state": self._last.get("keys_in_state"), "backlog_events": self._last.get("backlog_events", 0),
+            "watermark": mark.isoformat() if mark else None,
+        }  # fmt: skip

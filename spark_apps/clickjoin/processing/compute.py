@@ -1,0 +1,90 @@
+"""What a batch works out of its events: pure, so that another copy of it works out the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.processors.port import SIGNALS as SAID
+from clickjoin.processors.port import Work
+from clickjoin.schemas.arrow import arrow_schema
+from clickjoin.schemas.process import SIGNALS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clickjoin.processing.events import Events
+    from clickjoin.processing.held import Held
+    from clickjoin.processors.port import Done, Processor
+
+_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """Numbers of the events that are processed, ascending by key and time, and of those that are set aside.
+
+    `aside`: number to reason, ascending.
+    """
+
+    taken: npt.NDArray[np.int64]
+    aside: dict[int, str]
+
+
+def sort_out(events: Events, before: int) -> Sorted:
+    """Tell events behind the watermark that was passed (microseconds), and those without a key, from the others."""
+    nameless = np.asarray(pc.is_null(events.keys)) if len(events) else np.zeros(0, bool)
+    late = events.times < before
+    aside = {int(at): "no-key" if nameless[at] else "late" for at in np.flatnonzero(nameless | late)}
+    return Sorted(np.flatnonzero(~(nameless | late)), aside)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a batch: keys in order, what the processor did with them, and its signals as rows of the table."""
+
+    keys: list[str]
+    done: Done
+    signals: pa.Table
+
+
+def began_of(known: int, times: Any) -> int:
+    """The first day of all events, in microseconds; `known`: as of the batch before."""
+    return min(known, int(times.min()) // _DAY * _DAY) if len(times) else known
+
+
+def process(
+    processor: Processor, held: Held, events: Events, taken: Any, mark: int, began: int, reported: tuple[datetime, int]
+) -> Result:
+    """Give keys with events, and those whose timer is passed, to the processor. `reported`: when, by which batch."""
+    names = events.keys.take(pa.array(taken))
+    keys = sorted({*held.due(mark), *pc.unique(names).to_pylist()})
+    at = np.asarray(pc.index_in(names, value_set=pa.array(keys, pa.string())), np.int64)
+    times = events.times[taken]
+    order = np.lexsort((times, at))
+    state, known = held.get(keys)
+    work = Work(pa.array(keys, pa.string()), state, known, at[order], times[order], mark, began)
+    done = processor.process(work)
+    return Result(keys, done, signal_rows(type(processor).__name__, keys, done.signals, *reported))
+
+
+def signal_rows(processor: str, keys: Sequence[str], said: pa.Table, at: datetime, batch: int) -> pa.Table:
+    """Rows of table `signals`. Columns in: as processors.port.SIGNALS."""
+    said = said.select(SAID.names)
+    owners = pa.array(keys, pa.string()).take(said["of"])
+    micros = pa.timestamp("us", tz="UTC")
+    begins = said["window_start"].cast(micros)
+    stamp = pc.cast(begins.cast(pa.timestamp("us")), pa.string())
+    names = pc.binary_join_element_wise(processor, said["kind"], stamp, owners, "/")
+    columns = {name: said[name] for name in ("kind", "count", "expected", "low", "high", "score")} | {
+        "id": names, "key": owners, "window_start": begins, "window_end": said["window_end"].cast(micros),
+        "reported_at": pa.array([at] * said.num_rows, micros), "batch": pa.array(np.full(said.num_rows, batch)),
+    }  # fmt: skip
+    schema = arrow_schema(SIGNALS)
+    return pa.table({name: columns[name] for name in schema.names}).cast(schema)

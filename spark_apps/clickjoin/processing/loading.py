@@ -1,0 +1,68 @@
+"""The processor that a pipeline's file names. Its owner derives it from `Processor`, or from `KeyedProcessor`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from clickjoin.model.errors import ClickjoinError, ConfigError
+from clickjoin.processors.port import Processor
+from clickjoin.schemas.process import STATE
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.config.process import Process
+
+_TYPES = ("int64", "double", "string", "binary")
+
+
+def require_process(pipeline: Pipeline) -> Process:
+    """The section `process` of a pipeline. Errors: ConfigError where it has none."""
+    if pipeline.process is None:
+        raise ConfigError(
+            f"pipeline {pipeline.pipeline} processes nothing by key",
+            remedy="Add a section `process` to its file (docs/processing.md)",
+        )
+    return pipeline.process
+
+
+def load_processor(process: Process) -> Processor:
+    """The processor with its arguments. Errors: ConfigError that says what is wrong with it."""
+    name = process.processor
+    module, _, cls = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), cls)
+    except ImportError as error:
+        raise ConfigError(
+            f"process.processor {name}: cannot be imported ({error})",
+            remedy="Check its spelling, and that its folder is on PYTHONPATH",
+        ) from error
+    except AttributeError as error:
+        raise ConfigError(f"process.processor {name}: {module} has no class {cls}", remedy="Check its name") from error
+    if not (isinstance(found, type) and Processor in found.__mro__):
+        raise ConfigError(
+            f"process.processor {name}: is no Processor", remedy="Derive it from clickjoin.processors.Processor"
+        )
+    try:
+        made: Processor = found(**process.args)
+    except ClickjoinError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"process.args: {name}: {error}", remedy="Fix the arguments") from error
+    _require_state(name, made.state)
+    return made
+
+
+def _require_state(name: str, state: pa.Schema) -> None:
+    for field in state:
+        if str(field.type) not in _TYPES:
+            raise ConfigError(
+                f"process.processor {name}: column {field.name} of its state is {field.type}",
+                remedy=f"Use one of {', '.join(_TYPES)}",
+            )
+        if field.name in STATE.names:
+            raise ConfigError(
+                f"process.processor {name}: column {field.name} of its state is taken", remedy="Give it another name"
+            )

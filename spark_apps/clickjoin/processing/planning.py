@@ -1,0 +1,122 @@
+"""What the next batch of processing reads, and how far time has come: written down before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from clickjoin.chain.output_watermark import Upstream
+from clickjoin.chain.source import OutputSource
+from clickjoin.config import OfPipeline
+from clickjoin.config.one_stream import output_name
+from clickjoin.dispatcher.journal import Journal, JournalState, fold
+from clickjoin.model.batch_plan import BatchPlan
+from clickjoin.model.errors import LakeError
+from clickjoin.model.ids import MICROS
+from clickjoin.model.split import Budget, SourcePlan
+from clickjoin.sources.delta.state import newest
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.config.process import Process
+    from clickjoin.processing.tables import ProcessTables
+
+REPLICA, SEQUENCE = "main", "process"
+STREAM, BEFORE = "output", "before"  # watermarks of a plan: with its events, and that of the plan before
+
+
+def output_source(pipeline: Pipeline) -> OfPipeline:
+    """The pipeline's own output as a source."""
+    return OfPipeline.model_validate(
+        {"kind": "pipeline", "name": pipeline.pipeline, "lake": pipeline.lake, "output": output_name(pipeline)}
+    )
+
+
+class Planner:
+    """Plans batches one after another, each until it is settled."""
+
+    def __init__(self, pipeline: Pipeline, process: Process, tables: ProcessTables, clock: Callable[[], float]) -> None:
+        self.journal = Journal(tables, pipeline.pipeline, REPLICA, SEQUENCE)
+        self._pipeline, self._process, self._clock = pipeline, process, clock
+        self._source = OutputSource(output_source(pipeline), Upstream(pipeline.root), tasks=1)
+        self._budget = Budget(pipeline.batch.max_events, pipeline.batch.max_bytes)
+        self._state: JournalState | None = None
+        self.backlog = 0
+
+    @property
+    def last(self) -> int:
+        """Number of the newest batch that was planned, as of the last look."""
+        return self._state.last if self._state else 0
+
+    def forget(self) -> None:
+        """Another process has settled what was under way: look again."""
+        self._state = None
+
+    def unsettled(self) -> BatchPlan | None:
+        """The batch that was planned and is not settled."""
+        if self._state is None or self.journal.planned() != self._state.last or self._state.unsettled:
+            self._state = self.journal.load()
+            if self._state.unsettled:
+                self.journal.flush()
+        return self._state.unsettled
+
+    def next(self, timer: int) -> BatchPlan | None:
+        """The next batch; None where there is no new row, and the watermark has not passed `timer` (microseconds)."""
+        waiting = self.unsettled()
+        if waiting:
+            return waiting
+        state = self._state or JournalState()
+        found = self._source.plan(state.offsets.get(STREAM, {}), self._budget)
+        self._require_same(state, found)
+        self.backlog = found.backlog_events
+        before = state.watermarks.get(STREAM, 0)
+        mark = max(before, self._watermark(state, found))
+        if not found.splits and not found.offsets and timer > mark:
+            return None
+        return self._write(state, found, {STREAM: mark, BEFORE: before})
+
+    def _watermark(self, state: JournalState, found: SourcePlan) -> int:
+        if found.watermark is not None:
+            return found.watermark
+        if not found.backlog_events:
+            return 0
+        return state.newest.get(STREAM, 0) - int(self._process.catch_up * MICROS)
+
+    def _require_same(self, state: JournalState, found: SourcePlan) -> None:
+        """The output only grows; another one in its place holds events again that were counted."""
+        known = newest(state.offsets.get(STREAM, {}))
+        after = newest({offset.partition: offset for offset in found.offsets})
+        if known and after and after.life > known.life:
+            detail = "; ".join(problem.detail for problem in found.problems)
+            raise LakeError(
+                f"what was counted of the output is not what lies there now: {detail}",
+                remedy="Run `clickjoin process --rebuild`: it begins again from the whole output",
+            )
+
+    def _write(self, state: JournalState, found: SourcePlan, marks: dict[str, int]) -> BatchPlan | None:
+        offsets = {stream: dict(items) for stream, items in state.offsets.items()}
+        fold(offsets, {STREAM: found.offsets})
+        now = self._clock()
+        plan = BatchPlan(
+            pipeline=self._pipeline.pipeline, replica=REPLICA, sequence=SEQUENCE, number=state.last + 1,
+            planned=int(now * MICROS), splits={STREAM: found.splits}, problems=found.problems,
+            offsets={stream: tuple(items.values()) for stream, items in offsets.items()},
+            backlog_events=found.backlog_events, backlog_bytes=found.backlog_bytes, snapshot=True, watermarks=marks,
+        )  # fmt: skip
+        if not self.journal.plan(plan, plan.planned_at):
+            self._state = None  # another process planned this number first: take up its plan
+            return self.unsettled()
+        self._state = replace(
+            state, last=plan.number, unsettled=plan, offsets=offsets, watermarks=marks, passed=state.watermarks
+        )
+        return plan
+
+    def settled(self, plan: BatchPlan, newest_event: int) -> None:
+        """Note that a batch is done. `newest_event`: time (microseconds) of the newest event that it took in."""
+        state = self._state or self.journal.load()
+        times = {STREAM: max(state.newest.get(STREAM, 0), newest_event)}
+        held = self.journal.seen(state.held)
+        self.journal.settle(plan.number, {}, plan.planned_at, held, times)
+        same = state.last == plan.number
+        self._state = replace(state, unsettled=None, held=held, newest=times, passed=plan.watermarks) if same else None

@@ -1,0 +1,199 @@
+"""Batches of per-key processing: plan, set late events aside, commit state and outbox at once, publish, settle.
+
+As a claim goes before its row, the commit of table `state` goes before that of `signals`: it alone says what the batch
+did, and whoever comes after it, a late copy or a new process, publishes that outbox and no other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from clickjoin.dispatcher.pacing import IDLE_SECONDS, wait
+from clickjoin.lake.clock import LakeClock
+from clickjoin.lake.replace_rows import drop_before, drop_below
+from clickjoin.model import failpoint
+from clickjoin.model.errors import LakeError
+from clickjoin.model.ids import moment
+from clickjoin.model.outputs import JOINED, folder_of
+from clickjoin.processing.agreement import require_agreement
+from clickjoin.processing.compute import Result, Sorted, began_of, process, sort_out
+from clickjoin.processing.events import EventReader, Events
+from clickjoin.processing.loading import load_processor, require_process
+from clickjoin.processing.planning import BEFORE, STREAM, Planner, output_source
+from clickjoin.processing.state_rows import Committed, Loaded, batch_rows, key_rows, load
+from clickjoin.processing.tables import open_tables
+from clickjoin.schemas.arrow import arrow_schema
+from clickjoin.schemas.process import LATE
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.model.batch_plan import BatchPlan
+
+_LOOKS = 20
+_FEWEST = 1_000  # rows of keys that are appended before all keys are written again
+Row = dict[str, Any]
+
+
+class Processing:
+    """The processing of one pipeline's output. Not for use from several threads."""
+
+    def __init__(self, pipeline: Pipeline, clock: Callable[[], float] | None = None) -> None:
+        """Errors: ConfigError, LakeError."""
+        self._process = require_process(pipeline)
+        self._processor = load_processor(self._process)
+        self._pipeline = pipeline
+        self.tables = open_tables(pipeline, self._processor.state)
+        source = output_source(pipeline)
+        self._reader = EventReader(folder_of(pipeline.root, JOINED), self._process.paths, source.json_columns)
+        self.planner = Planner(pipeline, self._process, self.tables, clock or LakeClock(pipeline.root))
+        self._loaded: Loaded | None = None
+        require_agreement(self.tables, self.planner.journal)
+
+    def once(self) -> Row | None:
+        """Run the next batch; None where there is none."""
+        for _ in range(_LOOKS):
+            if plan := self.planner.unsettled():
+                return self._carry_through(plan)
+            loaded = self._at(self.planner.last)
+            if loaded.last.number == self.planner.last:
+                plan = self.planner.next(loaded.held.next_timer())
+                return self._carry_through(plan) if plan else None
+            self.planner.forget()  # another process goes on meanwhile
+        raise self._out_of_step(self.planner.last)
+
+    def run(self, seconds: float | None, done: Callable[[Row], None], stop: Callable[[], bool] = lambda: False) -> None:
+        """Work through batches for some seconds (for ever if None), then return between two batches."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not stop() and (end is None or time.monotonic() < end):
+            begun = time.monotonic()
+            row = self.once()
+            if row:
+                done(row)
+            if row is None:
+                time.sleep(IDLE_SECONDS)
+            elif not row["backlog_events"]:
+                wait(begun + self._pipeline.batch.trigger_interval, stop, end)
+
+    def drain(self, done: Callable[[Row], None]) -> None:
+        """Work through all rows that the output holds now."""
+        while row := self.once():
+            done(row)
+
+    def _now(self) -> Loaded:
+        if self._loaded is None:
+            self._loaded = load(self.tables)
+        return self._loaded
+
+    def _at(self, number: int) -> Loaded:
+        """The state after a batch, or after a later one of another process. Errors: LakeError for an older one."""
+        if self._now().last.number != number:
+            self._loaded = load(self.tables)
+        if self._now().last.number < number:
+            raise self._out_of_step(number)
+        return self._now()
+
+    def _carry_through(self, plan: BatchPlan) -> Row | None:
+        begun = time.perf_counter()
+        failpoint.reach("process-planned")
+        if self.tables.latest_txn_version("state", plan.txn.app_id) < plan.number:
+            self._work(plan)
+        last = self._at(plan.number).last
+        if last.number > plan.number:  # another copy has settled it while this one was paused
+            self.planner.forget()
+            return self.once()
+        failpoint.reach("process-state")
+        if last.outbox is not None:
+            self.tables.append_table("signals", last.outbox, plan.txn)
+        failpoint.reach("process-published")
+        row = self._row(plan, last, time.perf_counter() - begun)
+        self.tables.append("processed", [row], plan.txn)
+        self.planner.settled(plan, last.newest)
+        self._tidy(plan)
+        failpoint.reach("process-settled")
+        return row
+
+    def _out_of_step(self, number: int) -> LakeError:
+        return LakeError(
+            f"{self.tables.path('state')}: ends with batch {self._now().last.number}, and the journal is at batch "
+            f"{number}: one of them is older than the other",
+            remedy="Put the newest copies of both back, or run `clickjoin process --rebuild`",
+        )
+
+    def _work(self, plan: BatchPlan) -> None:
+        """Work the batch out and commit it; what another copy has committed meanwhile is taken instead."""
+        loaded = self._at(plan.number - 1)
+        if loaded.last.number >= plan.number:
+            return
+        events = self._reader.read(plan.splits.get(STREAM, ()))
+        sorted_ = sort_out(events, plan.watermarks[BEFORE])
+        self._set_aside(plan, events, sorted_)
+        taken = sorted_.taken
+        began = began_of(loaded.last.began, events.times[taken])
+        reported = (plan.planned_at, plan.number)
+        result = process(self._processor, loaded.held, events, taken, plan.watermarks[STREAM], began, reported)
+        last = Committed(
+            plan.number, result.signals if result.signals.num_rows else None, began, len(taken), len(sorted_.aside),
+            events.known, len(result.keys), int(events.times.max()) if len(events) else 0,
+        )  # fmt: skip
+        self._commit(plan, loaded, last, result)
+
+    def _set_aside(self, plan: BatchPlan, events: Events, sorted_: Sorted) -> None:
+        if not sorted_.aside:
+            return
+        records = self._reader.records(events.places(sorted_.aside))
+        mark = moment(plan.watermarks[BEFORE])
+        rows = [
+            {
+                "event_id": events.ids[at].as_py(), "event_time": moment(int(events.times[at])),
+                "key": events.keys[at].as_py(), "reason": reason, "watermark": mark, "record": record,
+                "batch": plan.number,
+            }
+            for (at, reason), record in zip(sorted_.aside.items(), records, strict=True)
+        ]  # fmt: skip
+        self.tables.append_table("late", pa.Table.from_pylist(rows, schema=arrow_schema(LATE)), plan.txn)
+        failpoint.reach("process-late")
+
+    def _commit(self, plan: BatchPlan, loaded: Loaded, last: Committed, result: Result) -> None:
+        held, done = loaded.held, result.done
+        held.put(result.keys, done.state, done.timers, done.gone)
+        whole = not loaded.era or loaded.rows > max(len(held), _FEWEST)
+        if whole:
+            keys, state, timers = held.all()
+            era, rows = (
+                plan.number,
+                key_rows(self.tables, plan.number, plan.number, keys, state, timers, np.zeros(len(keys), bool)),
+            )
+        else:
+            era, rows = (
+                loaded.era,
+                key_rows(self.tables, loaded.era, plan.number, result.keys, done.state, done.timers, done.gone),
+            )
+        self._loaded = None  # whatever comes of the commit, `held` is a step ahead of what is known
+        table = pa.concat_tables([rows, batch_rows(self.tables, era, last)])
+        if self.tables.append_table("state", table, plan.txn):
+            count = rows.num_rows if whole else loaded.rows + rows.num_rows
+            self._loaded = Loaded(held, last, era, count)
+
+    def _row(self, plan: BatchPlan, last: Committed, seconds: float) -> Row:
+        mark = plan.watermarks[STREAM]
+        return {
+            "batch": plan.number, "planned_at": plan.planned_at, "settled_at": datetime.now(UTC),
+            "events": last.events, "late": last.late, "known": last.known, "keys": last.looked,
+            "keys_in_state": len(self._now().held), "signals": last.outbox.num_rows if last.outbox else 0,
+            "watermark": moment(mark) if mark > 0 else None, "seconds": round(seconds, 4),
+            "backlog_events": plan.backlog_events,
+        }  # fmt: skip
+
+    def _tidy(self, plan: BatchPlan) -> None:
+        """Let go of what no batch needs any more: eras before the newest whole copy, and old rows of the books."""
+        loaded = self._now()
+        if loaded.era == plan.number:
+            drop_below(self.tables, "state", "era", loaded.era)
+            kept = self._pipeline.retention
+            drop_before(self.tables, "processed", "settled_at", moment(plan.planned - int(kept.metrics * 1_000_000)))

@@ -1,0 +1,118 @@
+"""Rows of table `state`: what a batch commits, and what a process reads of them when it begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.model.errors import LakeError
+from clickjoin.processing.held import Held
+from clickjoin.processors.port import NEVER
+from clickjoin.schemas.arrow import arrow_schema
+from clickjoin.schemas.process import BATCH, KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from clickjoin.processing.tables import ProcessTables
+
+_COUNTS = ("began", "events", "late", "known", "looked", "newest")
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What a batch has fixed beside the state of keys. Times in microseconds; `began` is NEVER, `newest` 0 of none."""
+
+    number: int
+    outbox: pa.Table | None = None
+    began: int = NEVER
+    events: int = 0
+    late: int = 0
+    known: int = 0
+    looked: int = 0
+    newest: int = 0
+
+    def row(self, era: int) -> dict[str, Any]:
+        """As a row of `state`."""
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        return {"era": era, "what": BATCH, "batch": self.number, "outbox": _packed(self.outbox), **counts}
+
+
+def _packed(signals: pa.Table | None) -> bytes | None:
+    if signals is None or not signals.num_rows:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, signals.schema) as writer:
+        writer.write_table(signals)
+    return bytes(sink.getvalue())
+
+
+@dataclass
+class Loaded:
+    """State of all keys as of a batch, the era that its rows lie in, and how many rows that has."""
+
+    held: Held
+    last: Committed
+    era: int = 0
+    rows: int = 0
+
+
+def key_rows(
+    tables: ProcessTables, era: int, number: int, keys: Sequence[str], state: pa.Table,
+    timers: npt.NDArray[np.int64], gone: npt.NDArray[np.bool_],
+) -> pa.Table:  # fmt: skip
+    """Rows of keys, columns as table `state`."""
+    schema, count = arrow_schema(tables.table("state")), len(keys)
+    given: dict[str, Any] = {
+        "era": pa.array(np.full(count, era)),
+        "what": pa.array([KEYS] * count, pa.string()),
+        "batch": pa.array(np.full(count, number)),
+        "key": pa.array(keys, pa.string()),
+        "timer": pa.array(timers),
+        "gone": pa.array(gone),
+    } | {name: state[name] for name in state.column_names}
+    return pa.table(
+        {field.name: given.get(field.name, pa.nulls(count, field.type)) for field in schema}
+    ).cast(schema)  # fmt: skip
+
+
+def batch_rows(tables: ProcessTables, era: int, last: Committed) -> pa.Table:
+    """The one row of what a batch publishes."""
+    return pa.Table.from_pylist([last.row(era)], schema=arrow_schema(tables.table("state")))
+
+
+def load(tables: ProcessTables) -> Loaded:
+    """The state as of the newest batch that has committed it."""
+    tables.open("state")
+    actions = tables.files("state")
+    eras = actions["partition.era"].to_pylist() if actions.num_rows else []
+    held = Held(tables.own)
+    if not eras:
+        return Loaded(held, Committed(0))
+    era = max(eras)
+    found = tables.read("state", [("era", "=", era)])
+    keys, batches = (found.filter(pc.equal(found["what"], what)) for what in (KEYS, BATCH))
+    _fill(held, keys)
+    newest = batches.sort_by([("batch", "descending")]).slice(0, 1).to_pylist()
+    if not newest:
+        raise LakeError(f"{tables.path('state')}: era {era} has no batch", remedy="Run `clickjoin process --rebuild`")
+    row = newest[0]
+    outbox = None if row["outbox"] is None else pa.ipc.open_stream(row["outbox"]).read_all()
+    last = Committed(row["batch"], outbox, **{name: row[name] for name in _COUNTS})
+    return Loaded(held, last, era, keys.num_rows)
+
+
+def _fill(held: Held, rows: pa.Table) -> None:
+    """Take in the newest row of each key."""
+    ordered = rows.sort_by([("batch", "ascending")])
+    newest = {key: at for at, key in enumerate(ordered["key"].to_pylist())}
+    kept = ordered.take(pa.array(sorted(newest.values()), pa.int64()))
+    kept = kept.filter(pc.invert(kept["gone"]))
+    count = kept.num_rows
+    held.put(kept["key"].to_pylist(), kept.select(held.schema.names), np.asarray(kept["timer"]), np.zeros(count, bool))

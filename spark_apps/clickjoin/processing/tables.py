@@ -1,0 +1,71 @@
+"""The tables of per-key processing: an own folder of the pipeline, with a journal of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clickjoin.kernel.types import delta_type
+from clickjoin.lake import DeltaTables
+from clickjoin.lake.requirements import require_lake
+from clickjoin.model.errors import LakeError
+from clickjoin.schemas import Table
+from clickjoin.schemas.process import PROCESS, STATE, state_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from clickjoin.config import Pipeline
+
+_TYPES = {"int64": "BIGINT", "double": "DOUBLE", "string": "STRING", "binary": "BINARY"}
+_AGAIN = "Run `clickjoin process --rebuild`: it begins again from the whole output"
+
+
+def folder(pipeline: Pipeline) -> str:
+    """Where they lie."""
+    return f"{pipeline.root}/process"
+
+
+class ProcessTables(DeltaTables):
+    """Journal, state, signals, late and processed; `own`: columns of the processor's state."""
+
+    def __init__(self, root: str, own: pa.Schema) -> None:
+        super().__init__(root)
+        self.own = own
+        kinds = {field.name: _TYPES[str(field.type)] for field in own}
+        self._tables = {table.name: table for table in PROCESS} | {"state": state_table(kinds)}
+
+    def table(self, name: str) -> Table:
+        """See DeltaReader."""
+        return self._tables[name]
+
+    def make(self) -> None:
+        """Create those that are missing. Errors: LakeError where some are gone, or state is another processor's."""
+        there = [name for name in self._tables if self.exists(name)]
+        if there and len(there) < len(self._tables) and self._worked_in(there):
+            gone = ", ".join(name for name in self._tables if name not in there)
+            raise LakeError(f"{self.root}: table {gone} is missing, and batches have been done", remedy=_AGAIN)
+        for table in self._tables.values():
+            if table.name not in there:
+                self.create(table)
+        self._require_fit()
+
+    def _worked_in(self, there: list[str]) -> bool:
+        return any(self.version(name) > 0 for name in there)
+
+    def _require_fit(self) -> None:
+        known = {name: kind for name, kind in self.columns("state").items() if name not in STATE.names}
+        wanted = {column.name: delta_type(column.type) for column in self.table("state").columns[len(STATE.columns) :]}
+        if known != wanted:
+            raise LakeError(
+                f"{self.path('state')}: holds {', '.join(known) or 'no columns'}, and the processor's state is "
+                f"{', '.join(wanted)}: another processor wrote it",
+                remedy=_AGAIN,
+            )
+
+
+def open_tables(pipeline: Pipeline, own: pa.Schema) -> ProcessTables:
+    """The tables of a pipeline whose lake is there, made where they are missing. Errors: LakeError."""
+    require_lake(pipeline.root)
+    tables = ProcessTables(folder(pipeline), own)
+    tables.make()
+    return tables

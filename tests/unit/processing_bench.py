@@ -1,0 +1,103 @@
+"""The output of a pipeline of one stream, written by hand into a real lake, and its processing; no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+from deltalake import DeltaTable, write_deltalake
+
+from clickjoin.config import Pipeline, load
+from clickjoin.dispatcher.journal import Journal
+from clickjoin.lake import DeltaTables
+from clickjoin.lake_setup import initialise
+from clickjoin.model.batch_plan import BatchPlan
+from clickjoin.model.ids import moment
+from clickjoin.model.txn import Txn
+from clickjoin.processing.processing import Processing, Row
+
+SECOND, MINUTE, HOUR, DAY = 10**6, 60 * 10**6, 3600 * 10**6, 86400 * 10**6
+NOON = 20_000 * DAY + 12 * HOUR
+Event = tuple[str, str | None, int]  # id, key, time
+
+
+class Output:
+    """A lake whose output grows on request."""
+
+    def __init__(self, folder: Path, process: dict[str, Any] | None = None, **sections: Any) -> None:
+        self.file = folder / "shop.yaml"
+        source = {"kind": "files", "path": "logs/*.jsonl"}
+        self.raw: dict[str, Any] = {
+            "pipeline": "shop", "lake": "lake",
+            "stream": {"source": source, "event_id": "id", "event_time": "at"},
+            "output": {"columns": {"item": {"from": "stream.item", "type": "STRING"}}, "records": "record"},
+            "process": {"key": "item", "processor": "clickjoin.processors:TumblingCounts", "args": {"window": "1m"}}
+            | (process or {}),
+        } | sections  # fmt: skip
+        self.pipeline = self.write()
+        self.delta = DeltaTables(self.pipeline.root)
+        initialise(self.pipeline, self.delta)
+        self.batch = 0
+
+    def write(self, **process: Any) -> Pipeline:
+        """Write the pipeline's file, with other fields of section `process`."""
+        self.raw["process"] |= process
+        self.file.write_text(yaml.safe_dump(self.raw))
+        self.pipeline = load(self.file)
+        return self.pipeline
+
+    def table(self, name: str = "deduplicated") -> DeltaTable:
+        """A table as any other program sees it."""
+        return DeltaTable(f"{self.pipeline.root}/{name}")
+
+    def publish(self, events: Sequence[Event], watermark: int | None) -> None:
+        """A batch of the join: rows, and how far it says that the output has come."""
+        self.batch += 1
+        plan = BatchPlan("shop", "main", "join", self.batch, NOON, snapshot=True)
+        journal = Journal(self.delta, "shop", "main", "join")
+        journal.plan(plan, moment(NOON))
+        self.add(events)
+        at = None if watermark is None else moment(watermark)
+        row = {"replica": "main", "sequence": "join", "batch": self.batch, "watermark": at, "settled_at": moment(NOON)}
+        self.delta.append("metrics", [row], Txn("shop/main/join", self.batch))
+        journal.settle(self.batch, {}, moment(NOON))
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Rows of the output, whoever writes them."""
+        schema = pa.schema(self.table().schema().to_arrow())
+        rows = [
+            {
+                "event_id": name, "event_time": moment(time), "item": key, "bucket": f"{moment(time):%Y-%m-%dT%H00Z}",
+                "record": f'{{"id":"{name}"}}',
+            }
+            for name, key, time in events
+        ]  # fmt: skip
+        if rows:
+            write_deltalake(self.table(), pa.Table.from_pylist(rows, schema=schema), mode="append")
+
+    def processing(self) -> Processing:
+        """Another process that processes it."""
+        return Processing(self.pipeline, clock=lambda: NOON / 10**6)
+
+    def drain(self) -> list[Row]:
+        """Process all there is."""
+        rows = list[Row]()
+        self.processing().drain(rows.append)
+        return rows
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Rows of a table of the processing, in order."""
+        found = self.table(f"process/{name}").to_pyarrow_table().to_pylist()
+        return sorted(found, key=lambda row: str(row.get("id") or row.get("event_id") or row["batch"]))
+
+    def signals(self) -> list[tuple[Any, ...]]:
+        """What was reported: key, kind, window, count."""
+        return [(row["key"], row["kind"], micros(row["window_start"]), row["count"]) for row in self.rows("signals")]
+
+
+def micros(at: datetime) -> int:
+    return round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 10**6)
