@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clickjoin.gc.processed import collect_processed
 from clickjoin.jobs.processing import process
 from clickjoin.model import failpoint
 from clickjoin.model.errors import ConfigError, LakeError, LakeReplaced
@@ -234,6 +236,25 @@ def test_all_keys_are_written_again_now_and_then_and_loaded_by_any_process(tmp_p
     out.drain()
     assert by_text(out.signals()) == expected(events, NOON + MINUTE)
     assert out.drain() == []
+
+
+def test_collecting_changes_nothing_that_counts(tmp_path: Path) -> None:
+    out = Output(tmp_path)
+    events, process_ = list[Event](), out.processing()
+    for batch in range(52):
+        new: list[Event] = [(f"{batch}", "shoes", NOON + batch * MINUTE), (f"old{batch}", "hats", NOON - HOUR)]
+        events += new[:1] if batch else new
+        out.publish(new, NOON + batch * MINUTE)
+        process_.drain(lambda _: None)
+    before = [out.rows(name) for name in ("signals", "late", "processed")]
+    said: list[str] = []
+    collect_processed(out.pipeline, datetime.now(UTC), said.append)
+    assert [line.split(":")[0] for line in said] == ["process/signals", "process/late", "process/processed"]
+    assert len(out.table("process/signals").file_uris()) == 1
+    assert [out.rows(name) for name in ("signals", "late", "processed")] == before
+    out.publish([], NOON + HOUR)
+    out.drain()
+    assert by_text(out.signals()) == expected(events, NOON + HOUR)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.gc.collector import Collector
 from clickjoin.gc.compaction import clean, maintain
+from clickjoin.gc.processed import collect_processed
 from clickjoin.jobs.opening import open_engine
 from clickjoin.lake import clock
 from clickjoin.model.reporter import Reporter
@@ -38,5 +39,7 @@ def gc(
     if dry_run:
         return collected
     kept = maintain(pipeline, engine.lake, now, report)
-    kept.removed = clean(pipeline, engine.lake.delta, report)  # last: it refuses where clocks disagree
+    kept.removed = clean(pipeline, engine.lake.delta, report)  # late: it refuses where clocks disagree
+    if pipeline.process:
+        kept.removed |= collect_processed(pipeline, now, report)
     return collected | asdict(kept)

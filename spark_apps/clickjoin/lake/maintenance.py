@@ -98,6 +98,23 @@ def _holding(actions: pa.Table, batches: Iterable[int]) -> list[str]:
     ]
 
 
+def compact(delta: DeltaTables, name: str, fewest: int) -> int:
+    """Rewrite a table's small files into few, where there are so many; returns how many. Whoever appends goes on.
+
+    For tables that Spark is not started for. 0 as well where another writer came first.
+    """
+    small = [size for size in delta.files(name)["size_bytes"].to_pylist() if size < LARGE] if delta.rows(name) else []
+    if len(small) < fewest:
+        return 0
+    try:
+        table = delta.open(name)
+        done = table.optimize.compact(target_size=LARGE)
+        committer(table.table_uri).ensure_rewritten(table)
+    except CommitFailedError:
+        return 0
+    return int(done["numFilesRemoved"])
+
+
 def drop_batches(delta: DeltaTables, name: str, replica: str, sequence: str, below: int) -> int:
     """Drop a sequence's rows of batches below a number from `journal` or `metrics`. Returns rows dropped."""
     where = f"replica = '{replica}' AND sequence = '{sequence}' AND batch < {below}"

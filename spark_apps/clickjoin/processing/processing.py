@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from clickjoin.model.batch_plan import BatchPlan
 
 _LOOKS = 20
+_MOST_BATCHES = 1_000  # of an era: each is two files
 _FEWEST = 1_000  # rows of keys that are appended before all keys are written again
 Row = dict[str, Any]
 
@@ -162,7 +163,8 @@ class Processing:
     def _commit(self, plan: BatchPlan, loaded: Loaded, last: Committed, result: Result) -> None:
         held, done = loaded.held, result.done
         held.put(result.keys, done.state, done.timers, done.gone)
-        whole = not loaded.era or loaded.rows > max(len(held), _FEWEST)
+        many = plan.number - loaded.era >= _MOST_BATCHES
+        whole = many or not loaded.era or loaded.rows > max(len(held), _FEWEST)
         if whole:
             keys, state, timers = held.all()
             era, rows = (
