@@ -26,7 +26,7 @@ from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import columns, emptied, highest, line, watched
 from benchmarks.throughput import topics
-from benchmarks.throughput.contenders import CONTENDERS, FLOOR, FROM_KAFKA, LARGE, ON_S3, clickjoin, held
+from benchmarks.throughput.contenders import CONTENDERS, DEALT, FLOOR, FROM_KAFKA, LARGE, ON_S3, clickjoin, held
 from benchmarks.throughput.work import Work, check, make
 from bootstrap import ROOT
 from clickjoin.spark.session import configured, in_process
@@ -66,7 +66,7 @@ def once(spark: SparkSession, name: str, work: Work, folder: Path, there: Path |
         shutil.copytree(there, out / "joined", copy_function=os.link)
     configured(spark).conf.unset("spark.sql.codegen.wholeStage")
     spark.conf.unset("spark.sql.codegen.factoryMode")
-    if name not in (PRODUCT, ON_S3, FROM_KAFKA):
+    if name not in (PRODUCT, ON_S3, DEALT, FROM_KAFKA):
         spark.conf.unset(ROW_GROUPS)  # they look nothing up by id: Spark's own long ones suit them better
     spark.catalog.clearCache()
     emptied(spark)
@@ -94,6 +94,8 @@ def compared(runs: list[Run], events: int) -> dict[str, Any]:
         }  # fmt: skip
     for name in {ON_S3, FROM_KAFKA} & found.keys() if PRODUCT in found else ():
         found[name]["of_local"] = round(found[PRODUCT]["median"] / found[name]["median"], 3)
+    if {DEALT, FROM_KAFKA} <= found.keys():
+        found[FROM_KAFKA]["of_dealt"] = round(found[DEALT]["median"] / found[FROM_KAFKA]["median"], 3)
     for part in found.values():
         part["of_the_floor"] = round(found[FLOOR]["median"] / part["median"], 3) if FLOOR in found else None
     return found
@@ -143,7 +145,9 @@ def main(arguments: list[str]) -> int:
         if chosen.lake == "s3":
             names, CONTENDERS[ON_S3] = [PRODUCT, ON_S3], partial(clickjoin, store=store)
         if kafka:
-            names, CONTENDERS[FROM_KAFKA] = [PRODUCT, FROM_KAFKA], partial(clickjoin, servers=kafka.servers)
+            names = [PRODUCT, DEALT, FROM_KAFKA]
+            CONTENDERS[DEALT] = partial(clickjoin, dealt=True)
+            CONTENDERS[FROM_KAFKA] = partial(clickjoin, servers=kafka.servers)
         result = run(chosen, names, folder, kafka.servers if kafka else "")
     print_out(chosen, result | {"machine": about})
     return 0
@@ -156,6 +160,7 @@ def run(chosen: argparse.Namespace, names: list[str], folder: Path, servers: str
         warm, work = warming(folder, chosen.warm), make(folder / "logs", chosen.clicks, chosen.queries, 2)
         for logs in (warm, work) if servers else ():
             topics.fill(servers, logs)
+            logs.deal()
         if LARGE in names:
             held(spark, folder / "held", chosen.held)
         for name in (name for name in names if name != LARGE):
@@ -181,6 +186,8 @@ def print_out(chosen: argparse.Namespace, result: dict[str, Any]) -> None:
         print(f"\nevents/s with the lake on S3, of those with it in a folder: {found[ON_S3]['of_local']}")
     if FROM_KAFKA in found:
         print(f"\nevents/s from topics of Kafka, of those from files: {found[FROM_KAFKA]['of_local']}")
+    if "of_dealt" in found.get(FROM_KAFKA, {}):
+        print(f"of those from files whose lines lie as in the topics: {found[FROM_KAFKA]['of_dealt']}")
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 

@@ -84,15 +84,18 @@ def stream_stream(spark: SparkSession, work: Work, out: Path, servers: str | Non
 
 
 def clickjoin(
-    spark: SparkSession, work: Work, out: Path, store: Store | None = None, servers: str | None = None
-) -> str:
+    spark: SparkSession, work: Work, out: Path, store: Store | None = None, servers: str | None = None, *,
+    dealt: bool = False,
+) -> str:  # fmt: skip
     """This project: every event landed, claimed in the registry, published and accounted for.
 
-    `store`: of its lake; `servers`: the broker whose topics hold the same lines (see topics.fill).
+    `store`: of its lake; `servers`: the broker whose topics hold the same lines (see topics.fill); `dealt`: from files
+    that lie as those topics do (see Work.deal).
     """
     file, lake = out / "shop.yaml", f"{store.lake}/{out.parent.name}" if store else str(out / "lake")
+    logs = (topics.source(servers, work, name) if servers else work.glob(name, dealt=dealt) for name in STREAMS)
     write_pipeline(
-        file, lake, *(topics.source(servers, work, name) if servers else work.glob(name) for name in STREAMS),
+        file, lake, *logs,
         registry={"retention": "3d", "bucket": "1h", "shards": 4},
         batch={"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
     )  # fmt: skip
@@ -148,5 +151,6 @@ CONTENDERS = {
 }  # fmt: skip
 FLOOR = "plain join and append"
 ON_S3 = "clickjoin, its lake on S3"
+DEALT = "clickjoin, from files that lie as topics do"
 FROM_KAFKA = "clickjoin, from topics of Kafka"
 STREAM_KAFKA = "stream-stream join, from topics of Kafka"

@@ -18,6 +18,7 @@ from clickjoin.generate import Traffic, generate
 PARTS = 8
 DAY = 86_400.0
 STREAMS = ("queries", "clicks")
+_DEALT = "-dealt"
 HELD = "held-"  # before the ids of what an output held already
 
 
@@ -33,9 +34,19 @@ class Work:
         """Lines of both streams."""
         return int(sum(self.truth[stream]["lines"] for stream in STREAMS))
 
-    def glob(self, stream: str) -> str:
-        """All parts of a stream."""
-        return f"{self.folder}/{stream}/*.jsonl"
+    def glob(self, stream: str, *, dealt: bool = False) -> str:
+        """All parts of a stream; or the same lines as `deal` has laid them out."""
+        return f"{self.folder}/{stream}{_DEALT * dealt}/*.jsonl"
+
+    def deal(self) -> None:
+        """Lay the lines out as topics hold them: each file spans the day, one line in so many of each part."""
+        for stream in STREAMS:
+            (self.folder / f"{stream}{_DEALT}").mkdir()
+            parts = [(self.folder / stream / f"{part}.jsonl").read_bytes().splitlines(True) for part in range(PARTS)]
+            for number in range(PARTS):
+                file = self.folder / f"{stream}{_DEALT}/{number}.jsonl"
+                file.write_bytes(b"".join(line for lines in parts for line in lines[number::PARTS]))
+                os.utime(file, (1_000_000_000 + DAY,) * 2)
 
 
 @dataclass(frozen=True)

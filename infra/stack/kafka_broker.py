@@ -102,7 +102,8 @@ class Broker:
             "listeners": f"{here},CONTROLLER://127.0.0.1:{control}", "advertised.listeners": here,
             "controller.quorum.voters": f"1@127.0.0.1:{control}", "log.dirs": str(folder / "data"),
         })  # fmt: skip
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # One that begins with `-` would be taken for an option.
+        cluster = "c" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         self._run("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(folder / "server.properties"))
 
     @property

@@ -33,6 +33,8 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.logs == "s3" and chosen.lake != "s3":
         parser.error("--logs s3 goes with --lake s3")
+    if chosen.kind == "pauses" and (chosen.lake, chosen.logs, chosen.drivers) != ("local", "local", 1):
+        parser.error("--lake, --logs and --drivers go with --kind kills")
     return _pauses(chosen) if chosen.kind == "pauses" else _kills(chosen)
 
 

@@ -22,7 +22,10 @@ _OWN = {
     "enable.auto.commit": "false", "enable.auto.offset.store": "false", "auto.offset.reset": "error",
     "isolation.level": "read_committed", "enable.partition.eof": "true",
 }  # fmt: skip
-_DEFAULTS = {"fetch.wait.max.ms": "50", "client.id": "clickjoin"}
+# Where enough messages lie ready, librdkafka would fetch none for a second, and a task be at rest for most of that.
+_DEFAULTS = {
+    "fetch.wait.max.ms": "50", "fetch.queue.backoff.ms": "1", "queued.min.messages": "20000", "client.id": "clickjoin",
+}  # fmt: skip
 _GONE = ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _REFUSED = (
     "TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "_AUTHENTICATION",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ class MessageReader:
     def read(self, messages: Sequence[Any]) -> Iterator[pa.RecordBatch]:
         """Records of some messages: the good ones, then the bad ones."""
         values: list[bytes | None] = list(map(_VALUE, messages))
-        lines = [value or b"" for value in values]
+        lines = [value or b"" for value in values] if None in values else cast("list[bytes]", values)
         whole = np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines))) // _BLOCK
         for block in np.unique(whole).tolist():
             rows = slice(*np.searchsorted(whole, [block, block + 1]).tolist())

@@ -114,7 +114,8 @@ class _Turn:
                 )
             return []
         events = [first, *consumer.consume(self._many, 0)]
-        mean = sum(map(len, events)) // len(events) + 1
+        some = events[:_FEW]
+        mean = sum(map(len, some)) // len(some) + 1
         self._many = min(max(_BYTES // mean, _FEWEST), _MOST)
         return events
 
