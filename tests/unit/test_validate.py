@@ -25,7 +25,7 @@ class Odd(Adapter):
     columns: ClassVar[Mapping[str, str]] = {"parts": "MAP<STRING, INT>"}
 
 
-def pipeline(folder: Path, **more: str) -> Pipeline:
+def pipeline(folder: Path, **more: Any) -> Pipeline:
     primary = {"source": {"kind": "files", "path": f"{folder}/queries/*"}, "event_id": "id", "event_time": "embedded"}
     foreign = {**primary, "source": {"kind": "files", "path": f"{folder}/clicks/*"}}
     foreign |= {"primary_id": "q", "primary_time": "embedded"}
@@ -85,6 +85,14 @@ def test_no_whole_record(logs: Path) -> None:
 def test_adapters(logs: Path, adapter: str, message: str) -> None:
     (found,) = findings(pipeline(logs, adapter=adapter))
     assert message in found
+
+
+def test_processing(logs: Path) -> None:
+    assert findings(pipeline(logs, process={"key": "foreign.item"})) == []
+    (found,) = findings(pipeline(logs, process={"key": ["foreign.item", "item.id"]}))
+    assert found.startswith("process.key: item.id: the output has no column item; it has event_id, event_time,")
+    (found,) = findings(pipeline(logs, process={"key": "event_id", "args": {"wide": 1}}))
+    assert "unexpected keyword argument 'wide'" in found
 
 
 def test_everything_at_once(tmp_path: Path) -> None:

@@ -22,12 +22,14 @@ from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.requirements import refusal
 from clickjoin.model.errors import ClickjoinError
+from clickjoin.model.field_path import path_text
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import Budget, Problem
+from clickjoin.processing.loading import load_processor
 from clickjoin.registry.shards import require_same
 from clickjoin.report.status import problem_text
 from clickjoin.report.validate_join import Matches, match
-from clickjoin.schemas import JOINED
+from clickjoin.schemas import DEDUPLICATED, JOINED
 from clickjoin.sources.open import open_source
 from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample
 
@@ -61,7 +63,7 @@ def validate(pipeline: Pipeline) -> Validation:
     found = Validation([f"lake {why}"] if (why := refusal(pipeline.root)) else _of_lake(pipeline))
     found.problems += (of_adapter := _of_adapter(pipeline))
     whole = [_of_source(item, found) for item in pipeline.inputs]
-    found.problems += [] if of_adapter else _of_columns(pipeline, found.samples)
+    found.problems += [] if of_adapter else [*_of_columns(pipeline, found.samples), *_of_process(pipeline)]
     whole_look = all(sample.good for sample in found.samples.values()) and len(found.samples) == len(pipeline.inputs)
     if pipeline.foreign and whole_look:
         found.matches = match(found.samples["primary"], found.samples["foreign"], pipeline.foreign, whole=whole[0])
@@ -92,6 +94,23 @@ def _of_adapter(pipeline: Pipeline) -> list[str]:
     except ClickjoinError as error:
         return [str(error)]
     return []
+
+
+def _of_process(pipeline: Pipeline) -> list[str]:
+    """A processor that cannot be made, and parts of the key that no column of the output holds."""
+    if pipeline.process is None:
+        return []
+    try:
+        load_processor(pipeline.process)
+    except ClickjoinError as error:
+        return [str(error)]
+    own = (DEDUPLICATED if pipeline.stream else JOINED).names
+    columns = [*own, *adapter_of(with_types(pipeline, DeltaReader(pipeline.root))).columns]
+    return [
+        f"process.key: {path_text(path)}: the output has no column {path[0]}; it has {', '.join(columns)}"
+        for path in pipeline.process.paths
+        if path[0] not in columns
+    ]
 
 
 def _of_columns(pipeline: Pipeline, samples: Mapping[str, Sample]) -> list[str]:
