@@ -86,7 +86,7 @@ def test_a_name_that_is_no_job_is_an_import_error() -> None:
         ("join", "ContinuousTimetable", {"lease", "replica"}),
         ("retry", "DeltaTriggerTimetable", {"lease", "replica"}),
         ("redrive", "NullTimetable", {"replica"}),
-        ("process", "ContinuousTimetable", {"rebuild", "lease", "replica"}),
+        ("process", "ContinuousTimetable", {"rebuild", "check", "lease", "replica"}),
         ("gc", "DeltaTriggerTimetable", {"dry_run", "wait", "replica"}),
         ("reshard", "NullTimetable", {"shards", "from", "replica"}),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 from clickjoin.cli.console import pairs, print_json, report_line, short, verdict
 from clickjoin.report.status import problem_text
 
-_STATE = ("backlog_events", "lag_seconds", "latency_p90", "waiting", "due", "next_due")
+_STATE = ("backlog_events", "lag_seconds", "latency_p90", "waiting", "due", "next_due", "keys_in_state", "watermark")
 
 
 def summary(data: dict[str, Any], as_json: bool) -> None:
@@ -35,6 +35,18 @@ def drained(data: dict[str, Any], as_json: bool) -> None:
         report_line(text)
     agree = "the sums agree" if "accounts" in data else "nothing was counted (--no-check)"
     verdict(agree if data["ok"] else "something is wrong: see above", data["ok"])
+    return None
+
+
+def processed(data: dict[str, Any], as_json: bool) -> None:
+    """Print what processing did, and whether the sums agree."""
+    if as_json:
+        return print_json(data)
+    _flows_and_state({key: value for key, value in data.items() if key not in ("verdict", "notes")})
+    for note in data.get("notes", ()):
+        report_line(note)
+    if "ok" in data:
+        verdict(data["verdict"], data["ok"])
     return None
 
 

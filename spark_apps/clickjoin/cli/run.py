@@ -85,7 +85,9 @@ def process(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="put what was processed aside, and begin again from the whole output")
     ] = False,
+    check: Annotated[bool, typer.Option(help="compare the sums at the end; exit code 1 unless they agree")] = True,
 ) -> None:
     """Give new rows of the output to the pipeline's processor, key by key (section `process`); starts no Spark."""
-    found = run_job("process", writable(config), as_json=as_json, lease=lease, rebuild=rebuild)
-    console_runs.summary(found, as_json)
+    found = run_job("process", writable(config), as_json=as_json, lease=lease, rebuild=rebuild, check=check)
+    console_runs.processed(found, as_json)
+    raise typer.Exit(0 if found.get("ok", True) else 1)

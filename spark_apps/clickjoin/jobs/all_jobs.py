@@ -52,6 +52,8 @@ _JOBS = (
         arguments=(
             Argument("rebuild", bool, "Put what was processed aside, and begin again from the whole output.", False,
                      title="Rebuild"),
+            Argument("check", bool, "Compare the sums of all batches with the output at the end.", False,
+                     title="Check"),
         )),
     Job("gc", "clickjoin.jobs.collecting",
         "Drops what retention lets go, compacts small files, removes unreferenced ones.",

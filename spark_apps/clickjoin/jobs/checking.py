@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin import quality as suites
 from clickjoin.engine import Engine
+from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.requirements import has_tables, require_lake
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.times import parse_moment
+from clickjoin.processing.check import check as check_sums
+from clickjoin.processing.tables import folder
 from clickjoin.verification.verify import Verifier, Wanted
 
 if TYPE_CHECKING:
@@ -42,7 +45,20 @@ def verify(
         repair=pipeline.verify.repair if repair is None else repair,
         remove_doubles=remove_doubles,
     )
-    return Verifier(Engine(spark, pipeline, replica, agreeing=False), report).verify(wanted).to_dict()
+    found = Verifier(Engine(spark, pipeline, replica, agreeing=False), report).verify(wanted).to_dict()
+    return found | _of_processing(pipeline, found, report)
+
+
+def _of_processing(pipeline: Pipeline, found: dict[str, Any], report: Reporter) -> dict[str, Any]:
+    """What a verification says with the sums of per-key processing, where there is any."""
+    if pipeline.process is None or not DeltaReader(folder(pipeline)).exists("state"):
+        return {}
+    sums = check_sums(pipeline)
+    for fault in sums.faults:
+        report(f"processing: {fault}")
+    said = f"; processing: {'; '.join(sums.faults) or f'each of {sums.events:,} events was counted once'}"
+    notes = [*found["notes"], *(f"processing: {note}" for note in sums.notes)]
+    return {"ok": found["ok"] and not sums.faults, "verdict": found["verdict"] + said, "notes": notes}
 
 
 def quality(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.model.errors import LakeError
 from clickjoin.model.reporter import Reporter
+from clickjoin.processing.check import check as check_sums
 from clickjoin.processing.processing import Processing
 from clickjoin.processing.rebuild import put_aside
 
@@ -26,8 +27,12 @@ def process(
     lease: float | None = None,
     *,
     rebuild: bool = False,
+    check: bool = False,
 ) -> dict[str, Any]:
-    """Process new rows of the output for the pipeline's lease (or for `lease` seconds; 0: until none is left)."""
+    """Process new rows of the output for the pipeline's lease (or for `lease` seconds; 0: until none is left).
+
+    `check`: compare the sums with the output afterwards.
+    """
     if rebuild:
         for place in put_aside(pipeline, datetime.now(UTC)):
             report(f"what was processed before lies in {place}")
@@ -37,7 +42,14 @@ def process(
         made.drain(said.add)
     else:
         _through_conflicts(made, pipeline.batch.lease if lease is None else lease, said)
-    return said.to_dict()
+    return said.to_dict() | (_checked(pipeline) if check else {})
+
+
+def _checked(pipeline: Pipeline) -> dict[str, Any]:
+    found = check_sums(pipeline)
+    counts = f"{found.events:,} events and {found.late:,} late ones of {found.rows:,} rows, {found.signals:,} signals"
+    verdict = "; ".join(found.faults) or f"each event was counted once: {counts}"
+    return {"ok": not found.faults, "verdict": verdict, "notes": list(found.notes)}
 
 
 def _through_conflicts(made: Processing, seconds: float, said: _Said) -> None:

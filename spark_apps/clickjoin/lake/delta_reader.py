@@ -219,6 +219,14 @@ class DeltaReader:
         actions = self.files(name)
         return int(sum(actions["num_records"].to_pylist())) if actions.num_rows else 0
 
+    def rows_at(self, name: str, version: int) -> int | None:
+        """The same as of a version; None where that cannot be read any more."""
+        try:
+            actions = pa.table(self.at(name, version).get_add_actions(flatten=True))
+        except DeltaError:
+            return None
+        return int(sum(actions["num_records"].to_pylist())) if actions.num_rows else 0
+
     def files(self, name: str) -> pa.Table:
         """Files of a table with their partition values and statistics, as deltalake's flattened add actions."""
         return pa.table(self.open(name).get_add_actions(flatten=True))

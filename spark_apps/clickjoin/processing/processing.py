@@ -25,7 +25,7 @@ from clickjoin.processing.agreement import require_agreement
 from clickjoin.processing.compute import Result, Sorted, began_of, process, sort_out
 from clickjoin.processing.events import EventReader, Events
 from clickjoin.processing.loading import load_processor, require_process
-from clickjoin.processing.planning import BEFORE, STREAM, Planner, output_source
+from clickjoin.processing.planning import BEFORE, STREAM, Planner
 from clickjoin.processing.state_rows import Committed, Loaded, batch_rows, key_rows, load
 from clickjoin.processing.tables import open_tables
 from clickjoin.schemas.arrow import arrow_schema
@@ -50,8 +50,7 @@ class Processing:
         self._processor = load_processor(self._process)
         self._pipeline = pipeline
         self.tables = open_tables(pipeline, self._processor.state)
-        source = output_source(pipeline)
-        self._reader = EventReader(folder_of(pipeline.root, JOINED), self._process.paths, source.json_columns)
+        self._reader = EventReader(folder_of(pipeline.root, JOINED), self._process.paths)
         self.planner = Planner(pipeline, self._process, self.tables, clock or LakeClock(pipeline.root))
         self._loaded: Loaded | None = None
         require_agreement(self.tables, self.planner.journal)
@@ -138,24 +137,24 @@ class Processing:
         began = began_of(loaded.last.began, events.times[taken])
         reported = (plan.planned_at, plan.number)
         result = process(self._processor, loaded.held, events, taken, plan.watermarks[STREAM], began, reported)
-        last = Committed(
-            plan.number, result.signals if result.signals.num_rows else None, began, len(taken), len(sorted_.aside),
-            events.known, len(result.keys), int(events.times.max()) if len(events) else 0,
-        )  # fmt: skip
-        self._commit(plan, loaded, last, result)
+        outbox = result.signals if result.signals.num_rows else None
+        newest = int(events.times.max()) if len(events) else 0
+        batch = Committed(
+            plan.number, outbox, began, len(taken), len(sorted_.aside), events.known, len(result.keys), newest
+        )
+        self._commit(plan, loaded, batch.after(loaded.last), result)
 
     def _set_aside(self, plan: BatchPlan, events: Events, sorted_: Sorted) -> None:
         if not sorted_.aside:
             return
-        records = self._reader.records(events.places(sorted_.aside))
         mark = moment(plan.watermarks[BEFORE])
         rows = [
             {
                 "event_id": events.ids[at].as_py(), "event_time": moment(int(events.times[at])),
-                "key": events.keys[at].as_py(), "reason": reason, "watermark": mark, "record": record,
+                "key": events.keys[at].as_py(), "reason": reason, "watermark": mark,
                 "batch": plan.number,
             }
-            for (at, reason), record in zip(sorted_.aside.items(), records, strict=True)
+            for at, reason in sorted_.aside.items()
         ]  # fmt: skip
         self.tables.append_table("late", pa.Table.from_pylist(rows, schema=arrow_schema(LATE)), plan.txn)
         failpoint.reach("process-late")
@@ -165,17 +164,10 @@ class Processing:
         held.put(result.keys, done.state, done.timers, done.gone)
         many = plan.number - loaded.era >= _MOST_BATCHES
         whole = many or not loaded.era or loaded.rows > max(len(held), _FEWEST)
-        if whole:
-            keys, state, timers = held.all()
-            era, rows = (
-                plan.number,
-                key_rows(self.tables, plan.number, plan.number, keys, state, timers, np.zeros(len(keys), bool)),
-            )
-        else:
-            era, rows = (
-                loaded.era,
-                key_rows(self.tables, loaded.era, plan.number, result.keys, done.state, done.timers, done.gone),
-            )
+        era = plan.number if whole else loaded.era
+        keys, state, timers = held.all() if whole else (result.keys, done.state, done.timers)
+        gone = np.zeros(len(keys), bool) if whole else done.gone
+        rows = key_rows(self.tables, era, plan.number, keys, state, timers, gone)
         self._loaded = None  # whatever comes of the commit, `held` is a step ahead of what is known
         table = pa.concat_tables([rows, batch_rows(self.tables, era, last)])
         if self.tables.append_table("state", table, plan.txn):

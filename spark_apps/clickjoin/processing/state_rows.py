@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from clickjoin.processing.tables import ProcessTables
 
-_COUNTS = ("began", "events", "late", "known", "looked", "newest")
+_COUNTS = ("began", "events", "late", "known", "looked", "newest", "all_events", "all_late", "all_signals")
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,19 @@ class Committed:
     known: int = 0
     looked: int = 0
     newest: int = 0
+    all_events: int = 0
+    all_late: int = 0
+    all_signals: int = 0
+
+    def after(self, before: Committed) -> Committed:
+        """The same with what all batches before have done."""
+        signals = self.outbox.num_rows if self.outbox else 0
+        return replace(
+            self,
+            all_events=before.all_events + self.events,
+            all_late=before.all_late + self.late,
+            all_signals=before.all_signals + signals,
+        )
 
     def row(self, era: int) -> dict[str, Any]:
         """As a row of `state`."""

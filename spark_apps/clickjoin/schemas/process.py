@@ -27,6 +27,9 @@ late    BIGINT  of a batch: events that it set aside
 known   BIGINT  of a batch: rows left out, as in table `processed`
 looked  BIGINT  of a batch: keys that were looked at
 newest  BIGINT  of a batch: newest time of its events, microseconds since 1970
+all_events   BIGINT  of a batch: events that it and all before it took in
+all_late     BIGINT  of a batch: the same of events set aside
+all_signals  BIGINT  of a batch: the same of signals
 """
     ),
     partitions=("era", "what"),
@@ -55,7 +58,7 @@ batch         BIGINT    number of the batch
 )
 LATE = Table(
     "late",
-    "events that no processor was given: behind the watermark, or without a key",
+    "events that no processor was given: behind the watermark, or without a key; the output holds their records",
     columns(
         """
 event_id    STRING    the event
@@ -63,7 +66,6 @@ event_time  TIMESTAMP its time
 key         STRING    its key; null where it has none
 reason      STRING    late | no-key
 watermark   TIMESTAMP the watermark that it was behind
-record      STRING    its row of the output, as JSON
 batch       BIGINT    number of the batch
 """
     ),
