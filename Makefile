@@ -14,7 +14,7 @@ RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT DATABASE EXECUTOR SCHEDULERS WORKERS BROKER
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test compose-test kafka-test k8s chaos chain-kills stream-kills slow-disk matrix simulate wheels wheels-test bench bench-quick demo demo-chain docs secrets clean
+.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test compose-test kafka-test k8s chaos chain-kills stream-kills process-kills slow-disk matrix simulate wheels wheels-test bench bench-quick demo demo-chain docs secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -66,6 +66,9 @@ chain-kills: setup ## Kill the processes of two chained pipelines at random, KIL
 
 stream-kills: setup ## Kill two replicas of one stream at random, KILLS=30 times, beside IDS=100000000 ids in the registry, and count
 	$(BRIEF) PYTHONPATH=.:infra:spark_apps $(RUN) -m tests.faults.one_stream --ids $(or $(IDS),100000000) --kills $(if $(filter file,$(origin KILLS)),30,$(KILLS))
+
+process-kills: setup ## Kill two processes of per-key processing at random, KILLS=30 times, while the output grows, and compare
+	$(BRIEF) PYTHONPATH=.:infra:spark_apps $(RUN) -m tests.faults.processing --kills $(if $(filter file,$(origin KILLS)),30,$(KILLS))
 
 slow-disk: setup ## Two replicas and gc on a disk whose commits take 0.3 s, RUNS=20 times
 	$(BRIEF) CLICKJOIN_RUNS=$(RUNS) PYTHONPATH=.:infra:spark_apps $(RUN) -m pytest -q tests/faults/test_slow_disk.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -256,6 +257,25 @@ def test_collecting_changes_nothing_that_counts(tmp_path: Path) -> None:
     out.publish([], NOON + HOUR)
     out.drain()
     assert by_text(out.signals()) == expected(events, NOON + HOUR)
+
+
+def test_signals_are_listed_and_a_key_as_it_stands(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+    out = Output(tmp_path)
+    code, _, said = run("signals", "--config", out.file)
+    assert (code, "nothing was processed yet. Run `clickjoin process`" in said) == (2, True)
+    out = two_batches(tmp_path)
+    out.publish([("x", "shoes", NOON - SECOND)], NOON + MINUTE)
+    out.drain()
+    code, text, _ = run("signals", "--config", out.file)
+    assert (code, "2 signals have been reported" in text, "count  2" in text) == (0, True, True)
+    code, text, _ = run("signals", "--config", out.file, "--key", "hats")
+    assert "1 signal has been reported" in text
+    assert "2024-10-04T12:02:00+00:00" in text  # the end of the window that is open
+    code, text, _ = run("signals", "--config", out.file, "--key", "shoes", "--json")
+    (row,) = [json.loads(line) for line in text.splitlines()]
+    assert (row["key"], row["count"], row["window_start"]) == ("shoes", 3, "2024-10-04T12:00:00.000000Z")
+    code, text, _ = run("signals", "--config", out.file, "--key", "shoes")
+    assert "late events" in text
 
 
 def test_sums_that_do_not_agree_are_named(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:

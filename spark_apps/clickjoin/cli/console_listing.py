@@ -18,6 +18,7 @@ _SHOWN = {
     "unjoinable": ("event_id", "event_time", "primary_id", "attempt", "at"),
     "expired": ("event_id", "event_time", "primary_id", "at"),
     "quarantine": ("at", "stream", "reason", "path", "offset", "detail"),
+    "signals": ("reported_at", "kind", "key", "window_start", "window_end", "count", "expected", "score"),
 }
 # Of none, of one, of more.
 _WORDS = {
@@ -37,6 +38,7 @@ _WORDS = {
         "1 record could not be understood",
         "{:,} records could not be understood",
     ),
+    "signals": ("nothing has been reported", "1 signal has been reported", "{:,} signals have been reported"),
 }
 
 

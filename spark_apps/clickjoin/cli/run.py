@@ -1,4 +1,4 @@
-"""Commands that join, and that process what was joined: run, drain, retry, redrive, process."""
+"""Commands that join, and that process what was joined: run, drain, retry, redrive, process, signals."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from clickjoin.cli import console, console_runs
+from clickjoin.cli import console, console_listing, console_runs
 from clickjoin.cli.base import Config, Joining, Json, Master, Replica, SparkConnect, app, connected, run_job, writable
+from clickjoin.config import load
 
 
 @app.command()
@@ -91,3 +92,19 @@ def process(
     found = run_job("process", writable(config), as_json=as_json, lease=lease, rebuild=rebuild, check=check)
     console_runs.processed(found, as_json)
     raise typer.Exit(0 if found.get("ok", True) else 1)
+
+
+@app.command()
+def signals(
+    config: Config,
+    key: Annotated[str | None, typer.Option(help="of this key alone, and how it stands")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="rows to show, newest first")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="print a JSON object a line, for a machine to read")] = False,
+) -> None:
+    """What per-key processing has reported, newest first. Starts no Spark."""
+    from clickjoin.report import signals as report
+
+    pipeline = load(config)
+    console_listing.listed("signals", report.signals(pipeline, key, limit), "", limit, as_json)
+    if key is not None and not as_json:
+        console.pairs("the key, as it stands now", report.key_state(pipeline, key))

@@ -36,12 +36,15 @@ class Held:
     def __len__(self) -> int:
         return len(self._place)
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._place
+
     def due(self, watermark: int) -> list[str]:
         """Keys whose timer the watermark has passed. They stay due until a new timer is put."""
         found: list[tuple[int, str]] = []
         while self._heap and self._heap[0][0] <= watermark:
             at, key = heapq.heappop(self._heap)
-            if self._timer(key) == at:
+            if self.timer(key) == at:
                 found.append((at, key))
         for item in found:
             heapq.heappush(self._heap, item)
@@ -49,11 +52,12 @@ class Held:
 
     def next_timer(self) -> int:
         """The earliest timer; NEVER if there is none."""
-        while self._heap and self._timer(self._heap[0][1]) != self._heap[0][0]:
+        while self._heap and self.timer(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else NEVER
 
-    def _timer(self, key: str) -> int:
+    def timer(self, key: str) -> int:
+        """When a key is looked at without an event; NEVER if it is not."""
         place = self._place.get(key)
         return NEVER if place is None else int(self._timers[place])
 
@@ -82,7 +86,7 @@ class Held:
         for at in kept[timers[kept] < NEVER].tolist():
             heapq.heappush(self._heap, (int(timers[at]), keys[at]))
         if len(self._heap) > _STALE * len(self._place) + _FIRST:
-            self._heap = [(at, key) for key in self._place if (at := self._timer(key)) < NEVER]
+            self._heap = [(at, key) for key in self._place if (at := self.timer(key)) < NEVER]
             heapq.heapify(self._heap)
 
     def _drop(self, key: str) -> None:
