@@ -113,15 +113,21 @@ class Connection:
 
     def topic(self, name: str) -> Topic:
         """A topic as it is now. Errors: NoTopic, KafkaAway."""
+        with self.asking(name):
+            asked = self._described(name)
+            cluster = self.admin.list_topics(name, timeout=self._answer).cluster_id
+            found = asked.result()
+        return Topic(str(cluster), _id_of(found), tuple(sorted(part.id for part in found.partitions)))
+
+    def topic_id(self, name: str) -> str:
+        """The id of a topic as it is now, by one request. Errors: NoTopic, KafkaAway."""
+        with self.asking(name):
+            return _id_of(self._described(name).result())
+
+    def _described(self, name: str) -> Any:
         from confluent_kafka import TopicCollection
 
-        with self.asking(name):
-            asked = self.admin.describe_topics(TopicCollection([name]), request_timeout=self._answer)
-            cluster = self.admin.list_topics(name, timeout=self._answer).cluster_id
-            found = asked[name].result()
-        # As Kafka's own tools print it; librdkafka has `+` and `/` in it.
-        topic_id = str(found.topic_id).replace("+", "-").replace("/", "_")
-        return Topic(str(cluster), topic_id, tuple(sorted(part.id for part in found.partitions)))
+        return self.admin.describe_topics(TopicCollection([name]), request_timeout=self._answer)[name]
 
     def ends(self, name: str, partitions: Iterable[int]) -> dict[int, Ends]:
         """Where partitions begin and end. Errors: NoTopic, KafkaAway."""
@@ -204,6 +210,11 @@ class Connection:
             f"{place}: no answer: {error.str()}{more}",
             remedy="Look whether its brokers run and can be reached from here",
         )
+
+
+def _id_of(described: Any) -> str:
+    """As Kafka's own tools print it; librdkafka has `+` and `/` in it."""
+    return str(described.topic_id).replace("+", "-").replace("/", "_")
 
 
 def is_end(error: Any) -> bool:

@@ -53,7 +53,7 @@ def require_same(connection: Connection, chunks: Sequence[KafkaChunk]) -> None:
     """Check that topics are those that were planned. Errors: SourceMoved."""
     for name, planned in sorted({(chunk.topic, chunk.topic_id) for chunk in chunks}):
         try:
-            found = connection.topic(name).id
+            found = connection.topic_id(name)
         except NoTopic:
             found = "none"
         if found != planned:
