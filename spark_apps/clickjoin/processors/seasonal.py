@@ -61,8 +61,9 @@ class Seasonal:
         return keys["hours"].max(axis=1) * keys["days"].max(axis=1) * MOST_RATIO  # type: ignore[no-any-return]
 
     def most_a_day(self, keys: Keys) -> npt.NDArray[np.float32]:
-        """The same of a day."""
-        return keys["hours"].sum(axis=1) * keys["days"].max(axis=1) * MOST_RATIO  # type: ignore[no-any-return]
+        """The same of a day; the events of an hour that is not over are expected again a day later."""
+        sums = keys["hours"].sum(axis=1) + keys["learned"].astype(np.float32)
+        return sums * keys["days"].max(axis=1) * MOST_RATIO  # type: ignore[no-any-return]
 
     def learn(self, keys: Keys, hours: npt.NDArray[np.int64]) -> None:
         """Take in an hour that is over, of all these keys; their `learned` is 0 then."""
