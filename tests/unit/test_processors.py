@@ -173,8 +173,7 @@ def test_an_absent_key_dips_though_no_event_comes_and_is_forgotten_in_the_end() 
 def test_a_dip_a_day_after_an_hour_that_was_not_over_when_the_last_event_came() -> None:
     """Nobody asks after the key meanwhile but its timer."""
     begin, processor = BEGAN + 10 * HOUR, SpikesAndDips("10s", season="1d", warm="1m", min_count=5, threshold=4)
-    events = [("key", BEGAN + n * MINUTE) for n in range(90)]
-    events += [("key", begin + n * SECOND) for n in range(400)]
+    events = [("key", begin - 10 * MINUTE), *[("key", begin + n * SECOND) for n in range(400)]]
     whole, parts = Driver(processor), Driver(processor)
     whole.batch(events, begin + DAY + HOUR)
     parts.batch(events, begin + 410 * SECOND)
