@@ -78,7 +78,7 @@ class Cast:
                     if isinstance(error, LakeError) and (self.world.struck or put_back):
                         self.world.refusals.append(str(error))
                         return
-                    if not _may_pass(error) or failures > 8:
+                    if not may_pass(error) or failures > 8:
                         raise
                     self.world.sleep(2.0**failures)
 
@@ -201,7 +201,7 @@ class Cast:
         return self.job(change)
 
 
-def _may_pass(error: Exception) -> bool:
+def may_pass(error: Exception) -> bool:
     """Whether a process that ends with it is started again."""
     if isinstance(error, ClickjoinError):
         return error.retryable and not isinstance(error, BatchError)

@@ -38,6 +38,7 @@ class Bent:
     by_id: bool = False  # two streams, and foreign events are known by their ids alone
     absent: bool = False  # what a stream has passed without it is given up, long before its attempts are spent
     chain: bool = False  # a second pipeline joins a third stream to the output of the first
+    process: bool = False  # processes give the output's events to a processor, key by key
 
 
 # More than half of all schedules are bent to what the finer protections are for: where a process that sleeps between
@@ -234,7 +235,9 @@ BY_ID = (
     ),
     Bent(name="ids-joined-unheard", by_id=True, unheard=0.1, gaps=True, gc=1, replicas=1, points=(250, 600)),
 )
-_ALL = (*BENTS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
+# Its output is processed key by key: asked for by name alone.
+PROCESS = Bent(name="process", process=True, gc=0.3, reshard=0, points=(250, 600))
+_ALL = (PROCESS, *BENTS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
 
 
 def bent_of(seed: int, kind: str = "") -> Bent:

@@ -198,6 +198,20 @@ def _in_order() -> None:
     engine.primary_passed = newest
 
 
+def _publish_first() -> None:
+    """Signals are published before the state that they came of is committed."""
+    from clickjoin.processing.processing import Processing
+
+    commit = Processing._commit
+
+    def both(self: Any, plan: Any, loaded: Any, last: Any, result: Any) -> None:
+        if last.outbox is not None:
+            self.tables.append_table("signals", last.outbox, plan.txn)
+        commit(self, plan, loaded, last, result)
+
+    Processing._commit = both  # type: ignore[method-assign]
+
+
 BREAKS: Mapping[str, Callable[[], None]] = {
     "token": _token,
     "txn": _txn,
@@ -219,4 +233,5 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "own-shards": _own_shards,
     "same-past": _same_past,
     "in-order": _in_order,
+    "publish-first": _publish_first,
 }

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 ARROW = {
     "string": pa.string(),
+    "binary": pa.binary(),
     "integer": pa.int32(),
     "long": pa.int64(),
     "boolean": pa.bool_(),

@@ -10,7 +10,7 @@ from typing import Any
 from clickjoin.config import Pipeline
 from clickjoin.lake_setup import initialise
 from clickjoin.model.outputs import declare_output
-from tests.simulator import clock, logs, rust
+from tests.simulator import clock, logs, processing, rust
 from tests.simulator.actors import Cast
 from tests.simulator.bents import POINTS, Bent, bent_of
 from tests.simulator.disasters import Unheard, prepare
@@ -100,6 +100,12 @@ def watermarked(adapter: str, max_events: int, delay: int) -> Pipeline:
 
 
 @lru_cache
+def processed(adapter: str, max_events: int, delay: int) -> Pipeline:
+    """The same, with a watermark that is a minute behind at most."""
+    return Pipeline.model_validate(_fields(adapter, max_events, delay) | {"close": {"max_out_of_orderness": "40s"}})
+
+
+@lru_cache
 def downstream(max_events: int, delay: int) -> Pipeline:
     """A pipeline whose primary stream is the output of the other; what its source is, `Cast` says."""
     return Pipeline.model_validate(_fields(_PLAIN, max_events, delay) | {"pipeline": "down"})
@@ -145,12 +151,12 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     fault = None
     try:
         _start(world, cast, rng, bent)
+        _start_processing(cast, rng, bent)
         if bent.chain:
             oracles.append(_start_downstream(cast, oracle, rng, bent))
         world.run()
         if not world.refusals:
-            for each in oracles:
-                each.at_the_end()
+            _at_the_end(oracles, bent, world, whole)
         elif not bent.disaster.startswith("restore"):
             raise Violation(f"tables that nobody has put back are refused: {world.refusals[0]}")
     except Violation as found:
@@ -167,9 +173,18 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     return Outcome(seed, fault, counts, world.trace or [])
 
 
+def _at_the_end(oracles: list[Oracle], bent: Bent, world: World, whole: Pipeline) -> None:
+    for each in oracles:
+        each.at_the_end()
+    if bent.process:
+        world.counts["signals"] = processing.require_right(world.lake, whole)
+
+
 def _pipeline_of(bent: Bent, adapter: str, most: int) -> Pipeline:
     if bent.alone:
         return alone(adapter, most, bent.alone)
+    if bent.process:
+        return processed(adapter, most, bent.delay)
     return (watermarked if bent.absent else by_id if bent.by_id else pipeline)(adapter, most, bent.delay)
 
 
@@ -207,6 +222,11 @@ def _start(world: World, cast: Cast, rng: random.Random, bent: Bent) -> None:
         if rng.random() < bent.fill:
             cast.start(name, "fill", skew(), cast.filler(rng.randint(1, 4)), rng.uniform(0, 120))
     _check_and_change(world, cast, rng, bent, skew())
+
+
+def _start_processing(cast: Cast, rng: random.Random, bent: Bent) -> None:
+    for name in ("first", "second") if bent.process else ():
+        cast.start(name, "process", _skew(rng, bent.days, 0.3), processing.worker(cast), rng.uniform(0, 60))
 
 
 def _start_downstream(upstream: Cast, oracle: Oracle, rng: random.Random, bent: Bent) -> Oracle:

@@ -34,6 +34,7 @@ FOUND = {
     "own-shards": "51791",
     "same-past": "1149",
     "in-order": "442",
+    "publish-first": "4,18,41",
 }
 
 # What is missed soonest, or alone, in schedules of one kind (see bents.py).
@@ -53,6 +54,7 @@ KIND = {
     "own-shards": "ids-unheard",
     "same-past": "chain-restore",
     "in-order": "watermark",
+    "publish-first": "process",
 }
 
 
@@ -107,6 +109,13 @@ def test_what_is_in_order_is_not_given_up() -> None:
     assert found["joined"] > 100
 
 
+def test_the_output_is_processed_exactly_once() -> None:
+    """By two processes, each with a file of its own: what was committed is published, once, and counts are right."""
+    found = sums("--seeds", "0:40", "--kind", "process", "--jobs", "2")
+    assert found["failed"] == {}
+    assert found["signals"] > 50
+
+
 @pytest.mark.parametrize("kind", ["chain", "chain-by-hand", "chain-restore"])
 def test_a_chain_goes_well(kind: str) -> None:
     """Two pipelines: all that the first one puts out is read by the second, and no event is doubled in either."""
@@ -132,6 +141,7 @@ def test_a_protection_taken_away_is_missed(protection: str) -> None:
         "verification found",
         "own commit",
         "given up",
+        "signals",
     )
     ends = (": is older than ", "of its claims have no primary event any more", "files that were to be added are gone")
     kinds += ("no end",) if protection == "trust-filter" else ()  # fresh events that wait for ever

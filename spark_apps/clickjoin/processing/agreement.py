@@ -19,16 +19,18 @@ def require_agreement(tables: ProcessTables, journal: Journal) -> None:
 
     Errors: LakeError, which names the table and both numbers.
     """
+    # Another process may be at work: what says that something is there is read before, what is planned first after.
+    seen_then = journal.load().held.txns
     there = {name: max(tables.latest_txn_version(name, journal.app), 0) for name in NUMBERED}
-    state = journal.load()  # last: who commits has planned before
+    planned = journal.planned()
     for name, number in there.items():
-        if number > state.last:
+        if number > planned:
             raise LakeError(
                 f"{tables.path('journal')}: is older than table {name}, which holds batch {number}: the journal knows "
-                f"batches to {state.last}",
+                f"batches to {planned}",
                 remedy=_REMEDY,
             )
-        if number < (seen := state.held.txns.get(name, 0)):
+        if number < (seen := seen_then.get(name, 0)):
             raise LakeError(
                 f"{tables.path(name)}: is older than the journal: batch {seen} was committed to it, and it holds "
                 f"batches to {number}",
