@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.faults import processing
+from tests.sampled import in_full
 
 pytestmark = pytest.mark.faults
 
 
+@in_full
 def test_killed_and_stopped_at_random(tmp_path: Path) -> None:
     found = processing.run(tmp_path, processing.COUNTS, 4, 1)
     assert found["kills"] == 4
