@@ -8,7 +8,17 @@ from typing import Any
 from clickjoin.cli.console import pairs, print_json, report_line, short, verdict
 from clickjoin.report.status import problem_text
 
-_STATE = ("backlog_events", "lag_seconds", "latency_p90", "waiting", "due", "next_due", "keys_in_state", "watermark")
+_STATE = (
+    "backlog_events",
+    "lag_seconds",
+    "latency_p90",
+    "waiting",
+    "due",
+    "next_due",
+    "keys_in_state",
+    "watermark",
+    "watermark_rests_on",
+)
 
 
 def summary(data: dict[str, Any], as_json: bool) -> None:

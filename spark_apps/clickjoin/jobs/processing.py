@@ -42,7 +42,7 @@ def process(
         made.drain(said.add)
     else:
         _through_conflicts(made, pipeline.batch.lease if lease is None else lease, said)
-    return said.to_dict() | (_checked(pipeline) if check else {})
+    return said.to_dict() | {"watermark_rests_on": made.planner.held_back()} | (_checked(pipeline) if check else {})
 
 
 def _checked(pipeline: Pipeline) -> dict[str, Any]:

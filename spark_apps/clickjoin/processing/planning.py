@@ -39,7 +39,8 @@ class Planner:
     def __init__(self, pipeline: Pipeline, process: Process, tables: ProcessTables, clock: Callable[[], float]) -> None:
         self.journal = Journal(tables, pipeline.pipeline, REPLICA, SEQUENCE)
         self._pipeline, self._process, self._clock = pipeline, process, clock
-        self._source = OutputSource(output_source(pipeline), Upstream(pipeline.root), tasks=1)
+        self._upstream = Upstream(pipeline.root)
+        self._source = OutputSource(output_source(pipeline), self._upstream, tasks=1)
         self._budget = Budget(pipeline.batch.max_events, pipeline.batch.max_bytes)
         self._state: JournalState | None = None
         self.backlog = 0
@@ -48,6 +49,10 @@ class Planner:
     def last(self) -> int:
         """Number of the newest batch that was planned, as of the last look."""
         return self._state.last if self._state else 0
+
+    def held_back(self) -> str:
+        """What the watermark of the output rests on, or why it is not known, in a sentence."""
+        return self._upstream.watermark().why
 
     def forget(self) -> None:
         """Another process has settled what was under way: look again."""
