@@ -278,6 +278,16 @@ def test_signals_are_listed_and_a_key_as_it_stands(tmp_path: Path, run: Callable
     assert "late events" in text
 
 
+def test_a_run_on_schedule_waits_for_the_first_join(tmp_path: Path) -> None:
+    out = Output(tmp_path)
+    shutil.rmtree(tmp_path / "lake")
+    found = process(None, out.pipeline, "", lambda _: None, 0.1)
+    assert (found["batches"], "no tables yet" in found["watermark_rests_on"]) == (0, True)
+    with pytest.raises(LakeError, match="holds no tables"):
+        process(None, out.pipeline, "", lambda _: None, 0)
+    assert not (tmp_path / "lake").exists()
+
+
 def test_sums_that_do_not_agree_are_named(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     out = two_batches(tmp_path)
     code, text, _ = run("process", "--config", out.file)

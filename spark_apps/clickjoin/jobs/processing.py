@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from clickjoin.lake.requirements import has_tables
 from clickjoin.model.errors import LakeError
 from clickjoin.model.reporter import Reporter
 from clickjoin.processing.check import check as check_sums
@@ -31,18 +32,30 @@ def process(
 ) -> dict[str, Any]:
     """Process new rows of the output for the pipeline's lease (or for `lease` seconds; 0: until none is left).
 
-    `check`: compare the sums with the output afterwards.
+    `check`: compare the sums with the output afterwards. Where nothing has joined yet, a lease waits for it.
     """
+    seconds, said = pipeline.batch.lease if lease is None else lease, _Said(report)
+    if seconds and not rebuild and not _begun(pipeline, seconds):
+        return said.to_dict() | {"watermark_rests_on": f"{pipeline.root}: no tables yet: nothing has joined"}
     if rebuild:
         for place in put_aside(pipeline, datetime.now(UTC)):
             report(f"what was processed before lies in {place}")
-    said = _Said(report)
     made = Processing(pipeline)
-    if lease == 0 or rebuild:
+    if not seconds or rebuild:
         made.drain(said.add)
     else:
-        _through_conflicts(made, pipeline.batch.lease if lease is None else lease, said)
+        _through_conflicts(made, seconds, said)
     return said.to_dict() | {"watermark_rests_on": made.planner.held_back()} | (_checked(pipeline) if check else {})
+
+
+def _begun(pipeline: Pipeline, seconds: float) -> bool:
+    """Wait until the pipeline has tables; whether it has."""
+    end = time.monotonic() + seconds
+    while not has_tables(pipeline.root):
+        if time.monotonic() > end:
+            return False
+        time.sleep(min(_PAUSE, seconds))
+    return True
 
 
 def _checked(pipeline: Pipeline) -> dict[str, Any]:
