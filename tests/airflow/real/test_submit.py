@@ -24,6 +24,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "join": ({}, "batches"),
     "retry": ({"may_be_new": True}, "waiting"),
     "redrive": ({}, "redriven"),
+    "process": ({"check": True}, "verdict"),
     "gc": ({"wait": 0.0}, "boundary"),
     "reshard": ({}, "shards"),
     "rebuild": ({"what": "registry", "replace": True}, "claims"),
@@ -60,6 +61,8 @@ def worked(live: Live, tmp_path_factory: pytest.TempPathFactory, write_pipeline:
     """The file of a pipeline that has joined three clicks."""
     folder = tmp_path_factory.mktemp("worked")
     config, logs = write_pipeline(folder, "clicks"), Logs(folder, "clicks")
+    with config.open("a") as file:
+        file.write('process: {key: primary_id, processor: "clickjoin.processors:TumblingCounts"}\n')
     for _ in range(3):
         logs.click(logs.query())
     runner({"url": live.stack.connect_url}).run(JobRun("join", str(config), "main", 1.0, "dag/run/0"), lambda _: None)
