@@ -59,7 +59,8 @@ def chained(file: Path, upstream: str) -> None:
 def site(folder: Path, write_pipeline: Callable[..., Path], dags: Path | None = None) -> Iterator[Site]:
     """Start it; everything stops at the end of the block. `dags`: a folder of them, else there are none."""
     shop = Shop(folder / "lake/shop", datetime.now(UTC))
-    write_pipeline(folder, "shop")
+    with write_pipeline(folder, "shop").open("a") as file:
+        file.write("process: {key: primary_id}\n")
     chained(write_pipeline(folder, "lost", lake="./nowhere"), "shop")
     write_pipeline(folder, "torn")
     torn = Shop(folder / "lake/torn", datetime.now(UTC))
