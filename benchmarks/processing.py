@@ -42,7 +42,6 @@ def measured(name: str, keys: int, events: int, batches: int, rng: random.Random
         processing.drain(lambda _: None)
     seconds = [_batch(out, processing, batch, keys, events, rng) for batch in range(batches)]
     start = time.perf_counter()
-    out.processing().planner.unsettled()
     loaded = out.processing()
     loaded.once()
     size = sum(path.stat().st_size for path in (folder / "lake/shop/process/state").rglob("*.parquet"))

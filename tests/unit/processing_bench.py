@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
 
@@ -15,6 +17,7 @@ from clickjoin.config import Pipeline, load
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
+from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import moment
 from clickjoin.model.txn import Txn
@@ -68,6 +71,11 @@ class Output:
 
     def add(self, events: Sequence[Event]) -> None:
         """Rows of the output, whoever writes them."""
+        if events:
+            write_deltalake(self.table(), self.rows_of(events), mode="append")
+
+    def rows_of(self, events: Sequence[Event]) -> pa.Table:
+        """Events as rows of the output."""
         schema = pa.schema(self.table().schema().to_arrow())
         rows = [
             {
@@ -76,8 +84,7 @@ class Output:
             }
             for name, key, time in events
         ]  # fmt: skip
-        if rows:
-            write_deltalake(self.table(), pa.Table.from_pylist(rows, schema=schema), mode="append")
+        return pa.Table.from_pylist(rows, schema=schema)
 
     def processing(self) -> Processing:
         """Another process that processes it."""
@@ -101,3 +108,65 @@ class Output:
 
 def micros(at: datetime) -> int:
     return round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 10**6)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def killed_at(point: str, monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> bool:
+    """Do some work in a process that ends at a point; whether it came there."""
+
+    def reach(name: str) -> None:
+        if name == point:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoint, "reach", reach)
+        try:
+            work()
+        except Killed:
+            return True
+    return False
+
+
+def paused_at(
+    point: str, monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], meanwhile: Callable[[], object]
+) -> None:
+    """Do some work in a process that is paused at a point, while others go on."""
+    paused = False
+
+    def reach(name: str) -> None:
+        nonlocal paused
+        if name == point and not paused:
+            paused = True
+            meanwhile()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoint, "reach", reach)
+        work()
+
+
+def expected(events: Sequence[Event], watermark: int) -> list[tuple[Any, ...]]:
+    """Counts of each key and minute that is over, by a counter of our own."""
+    counts = Counter((key, time // MINUTE * MINUTE) for _, key, time in events if key is not None)
+    return sorted(
+        ((key, "count", start, count) for (key, start), count in counts.items() if start + MINUTE <= watermark),
+        key=str,
+    )
+
+
+def by_text(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted(rows, key=str)
+
+
+FIRST = [("a1", "shoes", NOON), ("a2", "shoes", NOON + SECOND), ("a3", "hats", NOON + 5 * SECOND)]
+SECOND_BATCH = [("b1", "shoes", NOON + 40 * SECOND), ("b2", "hats", NOON + 70 * SECOND)]
+
+
+def two_batches(folder: Path, **process_: Any) -> Output:
+    out = Output(folder, process_)
+    out.publish(FIRST, NOON)
+    out.drain()
+    out.publish(SECOND_BATCH, NOON + MINUTE)
+    return out

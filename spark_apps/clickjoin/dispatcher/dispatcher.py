@@ -91,7 +91,7 @@ class Dispatcher:
         waiting = self.unsettled()
         if waiting:
             return waiting
-        state = self._known()
+        state = self.known()
         budget = Budget(self.pipeline.batch.max_events, self.pipeline.batch.max_bytes)
         self.found = {item.name: self._look(item.name, budget) for item in self.pipeline.inputs}
         self._keep_abreast(budget)
@@ -99,7 +99,7 @@ class Dispatcher:
             return None
         now, name = self._clock(), self.pipeline.pipeline
         marks = self._watermarks(state, now)
-        return self._write(join_plan(name, self.replica, state.last + 1, now, self.found, state.offsets, marks))
+        return self.write(join_plan(name, self.replica, state.last + 1, now, self.found, state.offsets, marks))
 
     def _watermarks(self, state: JournalState, now: float) -> dict[str, int]:
         """How far each stream will have come with the plans that were found."""
@@ -122,37 +122,39 @@ class Dispatcher:
                     self.found[item.name] = self._look(item.name, min(budgets, key=lambda some: some.max_events))
 
     def _look(self, stream: str, budget: Budget) -> SourcePlan:
-        return self._sources[stream].plan(self._known().offsets.get(stream, {}), budget)
+        return self._sources[stream].plan(self.known().offsets.get(stream, {}), budget)
 
     def next_of_table(self, part: TableSplit) -> BatchPlan | None:
         """The next batch of rows of one of the pipeline's own tables, planned and written down."""
         waiting = self.unsettled()
         if waiting:
             return waiting
-        return self._write(
+        return self.write(
             BatchPlan(
                 pipeline=self.pipeline.pipeline,
                 replica=self.replica,
                 sequence=self.sequence,
-                number=self._known().last + 1,
+                number=self.known().last + 1,
                 planned=int(self._clock() * MICROS),
                 table=part,
                 snapshot=True,
             )
         )
 
-    def _known(self) -> JournalState:
+    def known(self) -> JournalState:
+        """The journal's state as of the last look; see `unsettled`."""
         if self._state is None:
             self._state = self.journal.load()
         return self._state
 
-    def _write(self, plan: BatchPlan | None) -> BatchPlan | None:
+    def write(self, plan: BatchPlan | None) -> BatchPlan | None:
+        """Write a plan down, and return it; or the one of its number that another process has written first."""
         if plan is None:
             return None
         if not self.journal.plan(plan, plan.planned_at):
             self._state = None  # another process planned this number first: take up its plan
             return self.unsettled()
-        state = self._known()
+        state = self.known()
         fold(state.offsets, plan.offsets)
         self._state = replace(state, last=plan.number, unsettled=plan, watermarks=plan.watermarks)
         return plan
@@ -165,7 +167,7 @@ class Dispatcher:
         `lost`: its splits that could not be read any more; `landed`: the newest event time (microseconds) of its
         records; by stream.
         """
-        state = self._known()
+        state = self.known()
         held, newest = self.journal.seen(state.held), newer(state.newest, landed or {})
         at = datetime.fromtimestamp(self._clock(), UTC)
         self.journal.settle(plan.number, self._rewound(lost), at, held, newest)
@@ -176,7 +178,7 @@ class Dispatcher:
 
     def _rewound(self, lost: Mapping[str, Sequence[Split]]) -> Lost:
         """What the offsets of partitions go back to of which splits were lost: their sources know."""
-        known = self._known().offsets
+        known = self.known().offsets
         return {
             stream: {
                 split.partition: self._sources[stream].rewind(offset, split) if offset else None

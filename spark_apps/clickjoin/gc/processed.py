@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import Journal
+from clickjoin.dispatcher.journal import JournalReader
 from clickjoin.gc.compaction import FEWEST_IN_TABLE, skew_bound
 from clickjoin.gc.journal_retention import trim
 from clickjoin.lake import DeltaTables, clock
 from clickjoin.lake.maintenance import compact
+from clickjoin.lake.replace_rows import drop_before
 from clickjoin.lake.vacuum import Needed, clean_log, vacuum
 from clickjoin.model.reporter import Reporter
-from clickjoin.processing.loading import load_processor, require_process
 from clickjoin.processing.planning import REPLICA, SEQUENCE
-from clickjoin.processing.tables import ProcessTables, folder
+from clickjoin.processing.tables import folder
 from clickjoin.schemas.process import PROCESS
 
 if TYPE_CHECKING:
@@ -25,13 +25,15 @@ _APPENDED = ("signals", "late", "processed")  # of `state` all keys are written 
 
 def collect_processed(pipeline: Pipeline, now: datetime, report_line: Reporter) -> dict[str, int]:
     """Do it, beside batches; returns data files removed by table. Errors: ClockError, as of compaction.clean."""
-    tables = ProcessTables(folder(pipeline), load_processor(require_process(pipeline)).state)
+    tables = DeltaTables(folder(pipeline))
     there = [table.name for table in PROCESS if tables.exists(table.name)]
     if len(there) < len(PROCESS):
         return {}  # nothing was processed yet
-    trim(tables, "journal", "at", now - timedelta(seconds=pipeline.retention.journal), dry_run=False)
+    kept = pipeline.retention
+    trim(tables, "journal", "at", now - timedelta(seconds=kept.journal), dry_run=False)
+    drop_before(tables, "processed", "settled_at", now - timedelta(seconds=kept.metrics))
     for name in _APPENDED:
-        if (files := compact(tables, name, FEWEST_IN_TABLE)) and files > 0:
+        if files := compact(tables, name, FEWEST_IN_TABLE):
             report_line(f"process/{name}: {files} files rewritten")
     return _cleaned(pipeline, tables, there)
 
@@ -40,7 +42,7 @@ def _cleaned(pipeline: Pipeline, tables: DeltaTables, there: list[str]) -> dict[
     reading = clock.read(pipeline.root)
     reading.require(skew_bound(pipeline))
     # Before any table is read: what a batch has written that is not settled may be committed yet.
-    open_ = Journal(tables, pipeline.pipeline, REPLICA, SEQUENCE).load().unsettled
+    open_ = JournalReader(tables, pipeline.pipeline, REPLICA, SEQUENCE).load().unsettled
     written = open_.planned_at.timestamp() - skew_bound(pipeline) if open_ else float("inf")
     needed = Needed(reading.sure - pipeline.retention.files, (), written)
     removed = {}

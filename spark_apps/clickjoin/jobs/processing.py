@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.lake.requirements import has_tables
-from clickjoin.model.errors import LakeError
 from clickjoin.model.reporter import Reporter
 from clickjoin.processing.check import check as check_sums
 from clickjoin.processing.processing import Processing
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
 _COUNTS = ("events", "late", "known", "signals")
-_PAUSE, _TRIES = 1.0, 8
+_PAUSE = 1.0
 
 
 def process(
@@ -35,16 +34,13 @@ def process(
     `check`: compare the sums with the output afterwards. Where nothing has joined yet, a lease waits for it.
     """
     seconds, said = pipeline.batch.lease if lease is None else lease, _Said(report)
-    if seconds and not rebuild and not _begun(pipeline, seconds):
+    if seconds and not _begun(pipeline, seconds):
         return said.to_dict() | {"watermark_rests_on": f"{pipeline.root}: no tables yet: nothing has joined"}
     if rebuild:
         for place in put_aside(pipeline, datetime.now(UTC)):
             report(f"what was processed before lies in {place}")
     made = Processing(pipeline)
-    if not seconds or rebuild:
-        made.drain(said.add)
-    else:
-        _through_conflicts(made, seconds, said)
+    made.run(seconds, said.add) if seconds else made.drain(said.add)
     return said.to_dict() | {"watermark_rests_on": made.planner.held_back()} | (_checked(pipeline) if check else {})
 
 
@@ -63,20 +59,6 @@ def _checked(pipeline: Pipeline) -> dict[str, Any]:
     counts = f"{found.events:,} events and {found.late:,} late ones of {found.rows:,} rows, {found.signals:,} signals"
     verdict = "; ".join(found.faults) or f"each event was counted once: {counts}"
     return {"ok": not found.faults, "verdict": verdict, "notes": list(found.notes)}
-
-
-def _through_conflicts(made: Processing, seconds: float, said: _Said) -> None:
-    """Run for some seconds; what passes by itself is tried again after a pause."""
-    end, failures = time.monotonic() + seconds, 0
-    while (left := end - time.monotonic()) > 0:
-        try:
-            made.run(left, said.add)
-        except LakeError as error:
-            failures += 1
-            if not error.retryable or failures > _TRIES:
-                raise
-            said.report(f"batch failed ({error}); again in {_PAUSE:.0f} s")
-            time.sleep(_PAUSE)
 
 
 class _Said:

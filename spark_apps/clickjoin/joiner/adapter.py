@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 from clickjoin.joiner.typed_output import require_sound
 from clickjoin.kernel.adapter import Adapter, ArrowAdapter, BothRecords, needs_spark
 from clickjoin.kernel.typed_columns.adapter import TypedOutput
 from clickjoin.model.errors import ConfigError
+from clickjoin.model.named_class import named_class
 from clickjoin.schemas import RESERVED
 
 if TYPE_CHECKING:
@@ -29,16 +29,7 @@ def adapter_of(pipeline: Pipeline) -> Adapter:
 
 def load_adapter(name: str) -> Adapter:
     """The adapter that `module:Class` names. Errors: ConfigError that says what is wrong with it."""
-    module, _, cls = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), cls)
-    except ImportError as error:
-        raise ConfigError(
-            f"adapter {name}: cannot be imported ({error})",
-            remedy="Check its spelling, and that its folder is on PYTHONPATH",
-        ) from error
-    except AttributeError as error:
-        raise ConfigError(f"adapter {name}: {module} has no class {cls}", remedy="Check its spelling") from error
+    found = named_class("adapter", name)
     if not (isinstance(found, type) and issubclass(found, Adapter)):
         raise ConfigError(f"adapter {name}: is no Adapter", remedy="Derive it from clickjoin.joiner.adapter.Adapter")
     taken = sorted(column for column in found.columns if column.lower() in RESERVED)

@@ -115,6 +115,12 @@ def compact(delta: DeltaTables, name: str, fewest: int) -> int:
     return int(done["numFilesRemoved"])
 
 
+def drop_below(delta: DeltaTables, name: str, column: str, number: int) -> None:
+    """Drop a table's partitions whose number is lower: a metadata-only commit."""
+    if any(int(value) < number for value in sizes(delta, name, column)):
+        _delete(delta, name, f"{column} < {number}")
+
+
 def drop_batches(delta: DeltaTables, name: str, replica: str, sequence: str, below: int) -> int:
     """Drop a sequence's rows of batches below a number from `journal` or `metrics`. Returns rows dropped."""
     where = f"replica = '{replica}' AND sequence = '{sequence}' AND batch < {below}"

@@ -31,27 +31,15 @@ def replace_rows(lake: SparkTables, name: str, where: str, rows: DataFrame, txn:
     lake.delta.noted.saw(name, txn.app_id, txn.version)
 
 
-def drop_below(delta: DeltaTables, name: str, column: str, number: int) -> bool:
-    """Drop a table's partitions whose number is lower; False if there are none, or if another writer came first."""
-    actions = delta.files(name)
-    if not actions.num_rows or not any(value < number for value in actions[f"partition.{column}"].to_pylist()):
-        return False
-    return _deleted(delta, name, f"{column} < {int(number)}")
-
-
 def drop_before(delta: DeltaTables, name: str, column: str, before: datetime) -> bool:
     """Drop a table's rows whose time is before a moment; False if there are none, or if another writer came first."""
     actions = delta.files(name)
     oldest = actions[f"min.{column}"].to_pylist() if actions.num_rows else []
     if not any(time is not None and time < before for time in oldest):
         return False
-    return _deleted(delta, name, f"{column} < '{before.astimezone(UTC).isoformat()}'")
-
-
-def _deleted(delta: DeltaTables, name: str, where: str) -> bool:
     try:
         table = delta.open(name)
-        table.delete(where)
+        table.delete(f"{column} < '{before.astimezone(UTC).isoformat()}'")
         committer(table.table_uri).ensure_rewritten(table)
     except CommitFailedError:
         return False  # the next call finds them

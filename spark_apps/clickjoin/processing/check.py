@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
+from clickjoin.dispatcher.journal import JournalReader, JournalState
 from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.model.errors import LakeError
 from clickjoin.model.outputs import JOINED
-from clickjoin.processing.processing import Processing
-from clickjoin.processing.state_rows import load
+from clickjoin.processing.planning import REPLICA, SEQUENCE, STREAM
+from clickjoin.processing.state_rows import Committed, committed
+from clickjoin.processing.tables import folder
 from clickjoin.sources.delta.state import newest
 
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from clickjoin.sources.delta.state import TablePosition
 
 _REBUILD = "`clickjoin process --rebuild` begins again from the whole output"
+_LOOKS, _PAUSE = 20, 0.5
 
 
 @dataclass(frozen=True)
@@ -34,33 +39,56 @@ class Checked:
 
 
 def check(pipeline: Pipeline) -> Checked:
-    """Compare the sums of all settled batches with the output and the tables. Errors: LakeError."""
-    made = Processing(pipeline)
-    while made.planner.unsettled():
-        made.once()
-    state = made.planner.journal.load()
-    last = load(made.tables).last
-    rows, notes = _rows(pipeline, newest(state.offsets.get("output", {})))
-    signals, late = made.tables.rows("signals"), made.tables.rows("late")
-    faults = list(_faults(rows, last.all_events + last.all_late, (signals, last.all_signals), (late, last.all_late)))
-    twice = signals - pc.count_distinct(made.tables.read("signals", columns=["id"])["id"]).as_py() if signals else 0
+    """Compare the sums of all settled batches with the output and the tables, beside whoever works.
+
+    Errors: LakeError where table `state` lacks the newest settled batch.
+    """
+    tables = DeltaReader(folder(pipeline))
+    state, last = _settled(tables, JournalReader(tables, pipeline.pipeline, REPLICA, SEQUENCE))
+    # What comes after that batch is not counted: each row says which it is of.
+    upto = [("batch", "<=", last.number)]
+    ids, late = tables.read("signals", upto, ["id"])["id"], tables.read("late", upto, ["batch"]).num_rows
+    rows, notes = _rows(pipeline, state, newest(state.offsets.get(STREAM, {})))
+    counted, twice = last.all_events + last.all_late, len(ids) - pc.count_distinct(ids).as_py()
+    faults = list(_faults(rows, counted, (len(ids), last.all_signals), (late, last.all_late)))
     if twice:
         faults.append(f"{twice} rows of `signals` have an id that another has; {_REBUILD}")
-    if rows is not None and rows < last.all_events + last.all_late:
-        gone = last.all_events + last.all_late - rows
-        notes += (f"{gone} events were counted whose rows have left the output since (forgotten, or taken out)",)
-    return Checked(rows or 0, last.all_events, last.all_late, signals, tuple(faults), notes)
+    if rows is not None and rows < counted:
+        gone = f"{counted - rows} events were counted whose rows have left the output since"
+        notes += (f"{gone} (forgotten, or taken out)",)
+    return Checked(rows or 0, last.all_events, last.all_late, len(ids), tuple(faults), notes)
 
 
-def _rows(pipeline: Pipeline, at: TablePosition | None) -> tuple[int | None, tuple[str, ...]]:
+def _settled(tables: DeltaReader, journal: JournalReader) -> tuple[JournalState, Committed]:
+    """The journal, and what its newest settled batch has fixed; between two batches, where that can be had."""
+    found: tuple[JournalState, Committed] | None = None
+    for _ in range(_LOOKS):
+        state = journal.load()
+        if last := committed(tables, state.last - bool(state.unsettled)):
+            found = state, last
+            if not state.unsettled:
+                break
+        time.sleep(_PAUSE)
+    if found is None:
+        raise LakeError(
+            f"{tables.path('state')}: has no row of the newest settled batch",
+            remedy="Put its newest copy back, or run `clickjoin process --rebuild`",
+        )
+    return found
+
+
+def _rows(pipeline: Pipeline, state: JournalState, at: TablePosition | None) -> tuple[int | None, tuple[str, ...]]:
     """Rows of the output at the version that was read to its end; None where that cannot be known now."""
     if at is None:
         return 0, ()
+    unknown = "its rows were not counted"
+    if state.unsettled:
+        return None, (f"batch {state.last} is under way, or was cut short: the output is read up to there; {unknown}",)
     if at.row or at.whole:
-        return None, (f"version {at.version} of the output is not read to its end yet: its rows were not counted",)
+        return None, (f"version {at.version} of the output is not read to its end yet: {unknown}",)
     rows = DeltaReader(pipeline.root).rows_at(JOINED, at.read)
     if rows is None:
-        return None, (f"version {at.read} of the output cannot be read any more: its rows were not counted",)
+        return None, (f"version {at.read} of the output cannot be read any more: {unknown}",)
     return rows, ()
 
 

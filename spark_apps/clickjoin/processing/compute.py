@@ -28,10 +28,7 @@ _DAY = 86_400_000_000
 
 @dataclass(frozen=True)
 class Sorted:
-    """Numbers of the events that are processed, ascending by key and time, and of those that are set aside.
-
-    `aside`: number to reason, ascending.
-    """
+    """Numbers of the events that are processed, and of those that are set aside (to the reason); both ascending."""
 
     taken: npt.NDArray[np.int64]
     aside: dict[int, str]

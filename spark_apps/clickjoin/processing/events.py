@@ -1,7 +1,7 @@
 """The events of planned splits, with their keys: rows of the output that no batch before had, in just these columns.
 
-A version that rewrote files (a repair, a rebuilt date) holds events of before again: those are known by their ids, and
-left out.
+A version that rewrote files (a repair, a rebuilt date) holds events of before again: those are known by their ids and
+times, and left out.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class EventReader:
         for piece in (piece for split in splits for piece in pieces_of(split)):
             if piece.lost:
                 raise LakeError(piece.lost, remedy=_AGAIN)
-            before = self._ids_before(piece)
+            before = self._known_before(piece)
             for file, low, high in _ranges(piece):
                 found = self._file(file, low, high, changes=piece.changes)
                 if before is not None:
-                    new = found.filter(pc.invert(pc.is_in(found[_ID], value_set=before)))
+                    new = found.filter(pc.invert(pc.is_in(_named(found), value_set=before)))
                     known += found.num_rows - new.num_rows
                     found = new
                 parts.append(found)
@@ -98,12 +98,11 @@ class EventReader:
                 found = found.append_column(name, pa.repeat(pa.scalar(file.values[name]), found.num_rows))
         return _plain(found)
 
-    def _ids_before(self, piece: TablePiece) -> Any:
-        """Ids of the rows that a version took away; None where it only added."""
+    def _known_before(self, piece: TablePiece) -> Any:
+        """What the rows that a version took away are known by; None where it only added."""
         if not piece.former:
             return None
-        found = [self._table(file, [_ID])[_ID] for file in piece.former]
-        return pa.chunked_array([chunk for column in found for chunk in column.chunks], pa.string())
+        return pa.concat_arrays([_named(self._table(file, [_ID, _TIME])) for file in piece.former])
 
     def _keys(self, rows: pa.Table) -> Any:
         """The key of each row as text: the value, or a JSON array of several."""
@@ -119,6 +118,12 @@ class EventReader:
             return column.cast(pa.string()).combine_chunks()
         found = typed(column.combine_chunks(), [TypedColumn("key", "foreign", path, "STRING")])
         return found.values["key"].combine_chunks()
+
+
+def _named(rows: pa.Table) -> Any:
+    """What events are known by: the id with the time, as one text."""
+    times = rows[_TIME].cast(pa.int64()).cast(pa.string())
+    return pc.binary_join_element_wise(rows[_ID], times, "/").combine_chunks()
 
 
 def _ranges(piece: TablePiece) -> Iterator[tuple[RowFile, int, int]]:

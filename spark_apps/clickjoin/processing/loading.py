@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from clickjoin.model.errors import ClickjoinError, ConfigError
+from clickjoin.model.named_class import named_class
+from clickjoin.processing.tables import TYPES
 from clickjoin.processors.port import Processor
 from clickjoin.schemas.process import STATE
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.config.process import Process
-
-_TYPES = ("int64", "double", "string", "binary")
 
 
 def require_process(pipeline: Pipeline) -> Process:
@@ -31,16 +30,7 @@ def require_process(pipeline: Pipeline) -> Process:
 def load_processor(process: Process) -> Processor:
     """The processor with its arguments. Errors: ConfigError that says what is wrong with it."""
     name = process.processor
-    module, _, cls = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), cls)
-    except ImportError as error:
-        raise ConfigError(
-            f"process.processor {name}: cannot be imported ({error})",
-            remedy="Check its spelling, and that its folder is on PYTHONPATH",
-        ) from error
-    except AttributeError as error:
-        raise ConfigError(f"process.processor {name}: {module} has no class {cls}", remedy="Check its name") from error
+    found = named_class("process.processor", name)
     if not (isinstance(found, type) and Processor in found.__mro__):
         raise ConfigError(
             f"process.processor {name}: is no Processor", remedy="Derive it from clickjoin.processors.Processor"
@@ -57,10 +47,10 @@ def load_processor(process: Process) -> Processor:
 
 def _require_state(name: str, state: pa.Schema) -> None:
     for field in state:
-        if str(field.type) not in _TYPES:
+        if str(field.type) not in TYPES:
             raise ConfigError(
                 f"process.processor {name}: column {field.name} of its state is {field.type}",
-                remedy=f"Use one of {', '.join(_TYPES)}",
+                remedy=f"Use one of {', '.join(TYPES)}",
             )
         if field.name in STATE.names:
             raise ConfigError(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clickjoin.chain.output_watermark import Upstream
 from clickjoin.chain.source import OutputSource
 from clickjoin.config import OfPipeline
 from clickjoin.config.one_stream import output_name
-from clickjoin.dispatcher.journal import Journal, JournalState, fold
+from clickjoin.dispatcher.dispatcher import Dispatcher
+from clickjoin.dispatcher.journal import JournalState, fold
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS
@@ -34,52 +34,32 @@ def output_source(pipeline: Pipeline) -> OfPipeline:
 
 
 class Planner:
-    """Plans batches one after another, each until it is settled."""
+    """Plans batches one after another, each until it is settled: a dispatcher whose only stream is the output."""
 
     def __init__(self, pipeline: Pipeline, process: Process, tables: ProcessTables, clock: Callable[[], float]) -> None:
-        self.journal = Journal(tables, pipeline.pipeline, REPLICA, SEQUENCE)
+        self.dispatcher = Dispatcher(pipeline, tables, REPLICA, SEQUENCE, clock=clock)
         self._pipeline, self._process, self._clock = pipeline, process, clock
         self._upstream = Upstream(pipeline.root)
         self._source = OutputSource(output_source(pipeline), self._upstream, tasks=1)
         self._budget = Budget(pipeline.batch.max_events, pipeline.batch.max_bytes)
-        self._state: JournalState | None = None
-        self.backlog = 0
-
-    @property
-    def last(self) -> int:
-        """Number of the newest batch that was planned, as of the last look."""
-        return self._state.last if self._state else 0
 
     def held_back(self) -> str:
         """What the watermark of the output rests on, or why it is not known, in a sentence."""
         return self._upstream.watermark().why
 
-    def forget(self) -> None:
-        """Another process has settled what was under way: look again."""
-        self._state = None
-
-    def unsettled(self) -> BatchPlan | None:
-        """The batch that was planned and is not settled."""
-        if self._state is None or self.journal.planned() != self._state.last or self._state.unsettled:
-            self._state = self.journal.load()
-            if self._state.unsettled:
-                self.journal.flush()
-        return self._state.unsettled
-
     def next(self, timer: int) -> BatchPlan | None:
         """The next batch; None where there is no new row, and the watermark has not passed `timer` (microseconds)."""
-        waiting = self.unsettled()
+        waiting = self.dispatcher.unsettled()
         if waiting:
             return waiting
-        state = self._state or JournalState()
+        state = self.dispatcher.known()
         found = self._source.plan(state.offsets.get(STREAM, {}), self._budget)
         self._require_same(state, found)
-        self.backlog = found.backlog_events
         before = state.watermarks.get(STREAM, 0)
         mark = max(before, self._watermark(state, found))
         if not found.splits and not found.offsets and timer > mark:
             return None
-        return self._write(state, found, {STREAM: mark, BEFORE: before})
+        return self.dispatcher.write(self._plan(state, found, {STREAM: mark, BEFORE: before}))
 
     def _watermark(self, state: JournalState, found: SourcePlan) -> int:
         if found.watermark is not None:
@@ -99,29 +79,16 @@ class Planner:
                 remedy="Run `clickjoin process --rebuild`: it begins again from the whole output",
             )
 
-    def _write(self, state: JournalState, found: SourcePlan, marks: dict[str, int]) -> BatchPlan | None:
+    def _plan(self, state: JournalState, found: SourcePlan, marks: dict[str, int]) -> BatchPlan:
         offsets = {stream: dict(items) for stream, items in state.offsets.items()}
         fold(offsets, {STREAM: found.offsets})
-        now = self._clock()
-        plan = BatchPlan(
+        return BatchPlan(
             pipeline=self._pipeline.pipeline, replica=REPLICA, sequence=SEQUENCE, number=state.last + 1,
-            planned=int(now * MICROS), splits={STREAM: found.splits}, problems=found.problems,
+            planned=int(self._clock() * MICROS), splits={STREAM: found.splits}, problems=found.problems,
             offsets={stream: tuple(items.values()) for stream, items in offsets.items()},
             backlog_events=found.backlog_events, backlog_bytes=found.backlog_bytes, snapshot=True, watermarks=marks,
         )  # fmt: skip
-        if not self.journal.plan(plan, plan.planned_at):
-            self._state = None  # another process planned this number first: take up its plan
-            return self.unsettled()
-        self._state = replace(
-            state, last=plan.number, unsettled=plan, offsets=offsets, watermarks=marks, passed=state.watermarks
-        )
-        return plan
 
     def settled(self, plan: BatchPlan, newest_event: int) -> None:
         """Note that a batch is done. `newest_event`: time (microseconds) of the newest event that it took in."""
-        state = self._state or self.journal.load()
-        times = {STREAM: max(state.newest.get(STREAM, 0), newest_event)}
-        held = self.journal.seen(state.held)
-        self.journal.settle(plan.number, {}, plan.planned_at, held, times)
-        same = state.last == plan.number
-        self._state = replace(state, unsettled=None, held=held, newest=times, passed=plan.watermarks) if same else None
+        self.dispatcher.settled(plan, {}, {STREAM: newest_event})

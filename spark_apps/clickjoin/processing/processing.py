@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from clickjoin.dispatcher.pacing import IDLE_SECONDS, wait
+from clickjoin.dispatcher.pacing import wait
 from clickjoin.lake.clock import LakeClock
-from clickjoin.lake.replace_rows import drop_before, drop_below
+from clickjoin.lake.maintenance import drop_below
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import moment
@@ -51,21 +51,25 @@ class Processing:
         self._pipeline = pipeline
         self.tables = open_tables(pipeline, self._processor.state)
         self._reader = EventReader(folder_of(pipeline.root, JOINED), self._process.paths)
-        self.planner = Planner(pipeline, self._process, self.tables, clock or LakeClock(pipeline.root))
+        self._clock = clock or LakeClock(pipeline.root)
+        self.planner = Planner(pipeline, self._process, self.tables, self._clock)
         self._loaded: Loaded | None = None
-        require_agreement(self.tables, self.planner.journal)
+        self._dispatcher = self.planner.dispatcher
+        require_agreement(self.tables, self._dispatcher.journal)
 
     def once(self) -> Row | None:
         """Run the next batch; None where there is none."""
+        settled = 0
         for _ in range(_LOOKS):
-            if plan := self.planner.unsettled():
+            if plan := self._dispatcher.unsettled():
                 return self._carry_through(plan)
-            loaded = self._at(self.planner.last)
-            if loaded.last.number == self.planner.last:
+            settled = self._dispatcher.known().last
+            loaded = self._at(settled)
+            if loaded.last.number == settled:
                 plan = self.planner.next(loaded.held.next_timer())
                 return self._carry_through(plan) if plan else None
-            self.planner.forget()  # another process goes on meanwhile
-        raise self._out_of_step(self.planner.last)
+            # Another process goes on meanwhile: look again.
+        raise self._out_of_step(settled)
 
     def run(self, seconds: float | None, done: Callable[[Row], None], stop: Callable[[], bool] = lambda: False) -> None:
         """Work through batches for some seconds (for ever if None), then return between two batches."""
@@ -75,9 +79,7 @@ class Processing:
             row = self.once()
             if row:
                 done(row)
-            if row is None:
-                time.sleep(IDLE_SECONDS)
-            elif not row["backlog_events"]:
+            if not (row and row["backlog_events"]):  # on S3 a look costs requests
                 wait(begun + self._pipeline.batch.trigger_interval, stop, end)
 
     def drain(self, done: Callable[[Row], None]) -> None:
@@ -105,7 +107,6 @@ class Processing:
             self._work(plan)
         last = self._at(plan.number).last
         if last.number > plan.number:  # another copy has settled it while this one was paused
-            self.planner.forget()
             return self.once()
         failpoint.reach("process-state")
         if last.outbox is not None:
@@ -114,7 +115,8 @@ class Processing:
         row = self._row(plan, last, time.perf_counter() - begun)
         self.tables.append("processed", [row], plan.txn)
         self.planner.settled(plan, last.newest)
-        self._tidy(plan)
+        if self._now().era == plan.number:  # a whole copy of all keys: those before are needed no more
+            drop_below(self.tables, "state", "era", plan.number)
         failpoint.reach("process-settled")
         return row
 
@@ -175,19 +177,11 @@ class Processing:
             self._loaded = Loaded(held, last, era, count)
 
     def _row(self, plan: BatchPlan, last: Committed, seconds: float) -> Row:
-        mark = plan.watermarks[STREAM]
+        mark, now = plan.watermarks[STREAM], datetime.fromtimestamp(self._clock(), UTC)
         return {
-            "batch": plan.number, "planned_at": plan.planned_at, "settled_at": datetime.now(UTC),
+            "batch": plan.number, "planned_at": plan.planned_at, "settled_at": now,
             "events": last.events, "late": last.late, "known": last.known, "keys": last.looked,
             "keys_in_state": len(self._now().held), "signals": last.outbox.num_rows if last.outbox else 0,
             "watermark": moment(mark) if mark > 0 else None, "seconds": round(seconds, 4),
             "backlog_events": plan.backlog_events,
         }  # fmt: skip
-
-    def _tidy(self, plan: BatchPlan) -> None:
-        """Let go of what no batch needs any more: eras before the newest whole copy, and old rows of the books."""
-        loaded = self._now()
-        if loaded.era == plan.number:
-            drop_below(self.tables, "state", "era", loaded.era)
-            kept = self._pipeline.retention
-            drop_before(self.tables, "processed", "settled_at", moment(plan.planned - int(kept.metrics * 1_000_000)))

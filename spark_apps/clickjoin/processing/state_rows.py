@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.model.errors import LakeError
 from clickjoin.processing.held import Held
 from clickjoin.processors.port import NEVER
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.schemas.process import BATCH, KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
+    from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.processing.tables import ProcessTables
 
 _COUNTS = ("began", "events", "late", "known", "looked", "newest", "all_events", "all_late", "all_signals")
@@ -112,13 +112,22 @@ def load(tables: ProcessTables) -> Loaded:
     found = tables.read("state", [("era", "=", era)])
     keys, batches = (found.filter(pc.equal(found["what"], what)) for what in (KEYS, BATCH))
     _fill(held, keys)
-    newest = batches.sort_by([("batch", "descending")]).slice(0, 1).to_pylist()
-    if not newest:
-        raise LakeError(f"{tables.path('state')}: era {era} has no batch", remedy="Run `clickjoin process --rebuild`")
-    row = newest[0]
+    row = max(batches.to_pylist(), key=lambda row: row["batch"])  # each commit has one
+    return Loaded(held, _committed(row), era, keys.num_rows)
+
+
+def committed(tables: DeltaReader, number: int) -> Committed | None:
+    """What a batch has fixed; None where its row is not there (any more)."""
+    if not number:
+        return Committed(0)
+    columns = ["batch", "outbox", *_COUNTS]
+    found = tables.read("state", [("what", "=", BATCH), ("batch", "=", number)], columns).to_pylist()
+    return _committed(found[0]) if found else None
+
+
+def _committed(row: Mapping[str, Any]) -> Committed:
     outbox = None if row["outbox"] is None else pa.ipc.open_stream(row["outbox"]).read_all()
-    last = Committed(row["batch"], outbox, **{name: row[name] for name in _COUNTS})
-    return Loaded(held, last, era, keys.num_rows)
+    return Committed(row["batch"], outbox, **{name: row[name] for name in _COUNTS})
 
 
 def _fill(held: Held, rows: pa.Table) -> None:

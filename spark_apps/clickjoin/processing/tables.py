@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake import DeltaTables
 from clickjoin.lake.requirements import require_lake
+from clickjoin.lake.restored import mark, require_same
 from clickjoin.model.errors import LakeError
 from clickjoin.schemas import Table
 from clickjoin.schemas.process import PROCESS, STATE, state_table
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from clickjoin.config import Pipeline
 
-_TYPES = {"int64": "BIGINT", "double": "DOUBLE", "string": "STRING", "binary": "BINARY"}
+TYPES = {"int64": "BIGINT", "double": "DOUBLE", "string": "STRING", "binary": "BINARY"}
 _AGAIN = "Run `clickjoin process --rebuild`: it begins again from the whole output"
 
 
@@ -30,20 +31,29 @@ class ProcessTables(DeltaTables):
 
     def __init__(self, root: str, own: pa.Schema) -> None:
         super().__init__(root)
-        self.own = own
-        kinds = {field.name: _TYPES[str(field.type)] for field in own}
+        self.own, self._lake = own, root.rpartition("/")[0]
+        self._lake_mark = mark(self._lake)
+        kinds = {field.name: TYPES[str(field.type)] for field in own}
         self._tables = {table.name: table for table in PROCESS} | {"state": state_table(kinds)}
 
     def table(self, name: str) -> Table:
         """See DeltaReader."""
         return self._tables[name]
 
+    def require_same(self) -> None:
+        """See DeltaReader: a restore exchanges the lake's folder, and these tables with it."""
+        require_same(self._lake, self._lake_mark)
+        super().require_same()
+
     def make(self) -> None:
         """Create those that are missing. Errors: LakeError where some are gone, or state is another processor's."""
         there = [name for name in self._tables if self.exists(name)]
-        if there and len(there) < len(self._tables) and self._worked_in(there):
-            gone = ", ".join(name for name in self._tables if name not in there)
-            raise LakeError(f"{self.root}: table {gone} is missing, and batches have been done", remedy=_AGAIN)
+        if len(there) < len(self._tables) and self._worked_in(there):
+            gone = [name for name in self._tables if not self.exists(name)]  # another process may make them just now
+            if gone:
+                raise LakeError(
+                    f"{self.root}: table {', '.join(gone)} is missing, and batches have been done", remedy=_AGAIN
+                )
         for table in self._tables.values():
             if table.name not in there:
                 self.create(table)

@@ -114,7 +114,7 @@ class _Turn:
                 )
             return []
         events = [first, *consumer.consume(self._many, 0)]
-        some = events[:_FEW]
+        some = events[:: len(events) // _FEW + 1]
         mean = sum(map(len, some)) // len(some) + 1
         self._many = min(max(_BYTES // mean, _FEWEST), _MOST)
         return events
