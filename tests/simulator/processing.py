@@ -54,11 +54,12 @@ def _rows(self: EventReader, file: RowFile, names: Any, *, changes: bool = False
     return pa.Table.from_pylist([{name: row[name] for name in names} for row in rows], schema=schema)
 
 
-def section(rng: random.Random) -> Section:
+def section(rng: random.Random, late: str) -> Section:
     """Each process may have a file of its own: its owner changes it now and then."""
     args = {"window": "10s", "min_count": rng.choice([1, 2])}
     return Section.model_validate(
         {"key": "bucket", "processor": "clickjoin.processors:TumblingCounts", "args": args, "catch_up": "1m"}
+        | {"late": late, "lateness": "30s"}
     )
 
 
@@ -88,7 +89,9 @@ def worker(cast: Cast) -> Callable[[Process], None]:
 
 
 def _made(cast: Cast) -> Processing:
-    pipeline = cast.pipeline.model_copy(update={"process": section(cast.world.random)})
+    pipeline = cast.pipeline.model_copy(
+        update={"process": section(cast.world.random, ("keep", "correct")[cast.world.seed % 2])}
+    )
     made = Processing(pipeline, clock=cast.world.clock)
     source: Any = made.planner._source
     source._log = ModelLog(f"{pipeline.root}/joined")
@@ -106,13 +109,24 @@ def require_right(lake: Lake, pipeline: Pipeline) -> int:
         raise Violation(f"signals reported twice: {twice}")
     if batches:
         _sums(batches[-1], len(joined), len(late), len(signals))
-    aside = {row["event_id"] for row in late}
+    aside = {row["event_id"] for row in late if row["reason"] != "corrected"}
     own = Counter((row["bucket"], _window(row)) for row in joined if row["event_id"] not in aside)
-    for row in signals:
+    for row in _standing(signals):
         if row["count"] != (there := own[row["key"], _micros(row["window_start"])]):
             raise Violation(f"signals are wrong: {row['id']} says {row['count']}, and there were {there}")
     _published(batches, {row["id"] for row in signals})
     return len(signals)
+
+
+def _standing(signals: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that were not taken back; of a key and window one at most."""
+    said = {(row["key"], row["window_start"], row["revision"]): row for row in signals if not row["retracted"]}
+    for row in signals:
+        if row["retracted"] and said.pop((row["key"], row["window_start"], row["revision"]))["count"] != row["count"]:
+            raise Violation(f"{row['id']} takes back another count than was reported")
+    if len({name[:2] for name in said}) < len(said):
+        raise Violation(f"several signals of one window stand: {sorted(said, key=str)}")
+    return list(said.values())
 
 
 def _sums(last: dict[str, Any], joined: int, late: int, signals: int) -> None:

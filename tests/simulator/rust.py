@@ -79,7 +79,9 @@ class DeltaTable:
         columns = {field.name: str(getattr(field.type, "type", field.type)) for field in schema.fields}
         named = (more.get("configuration") or {}).get("delta.dataSkippingStatsColumns")
         statistics = named.split(",") if named else [name for name, kind in columns.items() if kind in ARROW][:32]
-        lake.tables[path.rstrip("/")] = Table(path, columns, more.get("partition_by") or [], statistics)
+        made = Table(path, columns, more.get("partition_by") or [], statistics)
+        made.settings = dict(more.get("configuration") or {})
+        lake.tables[path.rstrip("/")] = made
         return cls(path)
 
     def update_incremental(self) -> None:
@@ -103,7 +105,7 @@ class DeltaTable:
     def metadata(self) -> Metadata:
         """What identifies the table, and how it was made."""
         table = self._table
-        settings = {"delta.dataSkippingStatsColumns": ",".join(table.statistics)}
+        settings = table.settings | {"delta.dataSkippingStatsColumns": ",".join(table.statistics)}
         return Metadata(table.path, list(table.partitions), settings)
 
     def protocol(self) -> Protocol:

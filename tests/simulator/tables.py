@@ -86,6 +86,7 @@ class Table:
         self.columns = columns
         self.partitions = tuple(partitions)
         self.statistics = tuple(statistics)
+        self.settings: dict[str, str] = {}
         self.commits: list[Commit] = [Commit(metadata=True)]
         self.snapshots: list[Snapshot] = [Snapshot(0, {}, {})]
         self.times = [0.0]  # of each version, by the lake's own clock
@@ -95,6 +96,7 @@ class Table:
     def fork(self) -> Table:
         """A copy that can go its own way."""
         made = Table(self.path, dict(self.columns), self.partitions, self.statistics)
+        made.settings = dict(self.settings)
         made.commits, made.snapshots, made.times = list(self.commits), list(self.snapshots), list(self.times)
         return made
 

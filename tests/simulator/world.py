@@ -57,7 +57,7 @@ class World:
     """All processes, one lake, one clock."""
 
     def __init__(self, seed: int, lake: Lake, odds: Odds, *, verbose: bool = False) -> None:
-        self.random = random.Random(seed)
+        self.seed, self.random = seed, random.Random(seed)
         self.lake = lake
         self.odds = odds
         self.now = 0.0

@@ -17,7 +17,7 @@ from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import moment
 from clickjoin.processing.check import check
 from clickjoin.processing.state_rows import committed
-from clickjoin.processors import KeyedProcessor, Said, Seen
+from clickjoin.processors import KeyedProcessor, Said, Seen, TumblingCounts
 from tests.unit.processing_bench import (
     HOUR,
     MINUTE,
@@ -140,10 +140,36 @@ def test_a_processor_that_cannot_be_made_is_named(tmp_path: Path, process_: dict
         out.drain()
 
 
-def test_another_processor_on_the_same_state_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("process_", "said"),
+    [
+        ({"processor": "clickjoin.processors:SpikesAndDips", "args": {}}, "processor was clickjoin.processors:Tumb"),
+        ({"processor": "clickjoin.processors:SessionWindows", "args": {}}, "SessionWindows"),
+        ({"args": {"window": "2m"}}, r"args was \{'window': '1m'\} and is \{'window': '2m'\}"),
+        ({"key": "event_id"}, r"key was \['item'\] and is \['event_id'\]"),
+        ({"late": "correct"}, "late was keep and is correct; lateness was None and is 3600.0"),
+    ],
+)
+def test_state_of_another_section_is_refused(tmp_path: Path, process_: dict[str, Any], said: str) -> None:
     out = two_batches(tmp_path)
-    out.write(processor="clickjoin.processors:SpikesAndDips", args={})
-    with pytest.raises(LakeError, match=r"another processor wrote it.*--rebuild"):
+    out.write(args={"window": "1m", "min_count": 2})  # state does not depend on it
+    out.drain()
+    out.write(**process_)
+    with pytest.raises(LakeError, match=f"another section `process`.*{said}") as error:
+        out.drain()
+    assert "--rebuild" in error.value.remedy
+
+
+def test_state_with_other_columns_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = two_batches(tmp_path)
+    monkeypatch.setattr(TumblingCounts, "state", pa.schema([("open", pa.binary()), ("more", pa.int64())]))
+    with pytest.raises(LakeError, match=r"holds open, ended, and the processor's state is open, more"):
+        out.drain()
+
+
+def test_a_processor_that_cannot_correct_is_refused(tmp_path: Path) -> None:
+    out = Output(tmp_path, {"processor": f"{__name__}:Runs", "args": {}, "late": "correct"})
+    with pytest.raises(ConfigError, match=r"Runs cannot take late events.*late: keep"):
         out.drain()
 
 
@@ -153,9 +179,8 @@ def test_keys_of_several_parts_and_inside_records(tmp_path: Path) -> None:
     out.drain()
     assert [row["key"] for row in out.rows("signals")] == ['["hats","b"]', '["sh\\"o","a"]']
     out.write(key="no_such")
-    out.publish([("c", "hats", NOON + HOUR)], NOON + HOUR)
     with pytest.raises(LakeError, match="has no column no_such"):
-        out.drain()
+        process(None, out.pipeline, "", lambda _: None, 0, rebuild=True)
 
 
 class Runs(KeyedProcessor):

@@ -27,8 +27,13 @@ class Process(Strict):
         "clickjoin.processors:SpikesAndDips", pattern=r"^[\w.]+:\w+$", description="module:Class of a Processor"
     )
     args: Mapping[str, Any] = Field({}, description="arguments of the processor")
-    late: Literal["keep"] = Field(
-        "keep", description="what comes behind the watermark is kept in table `late`, and changes nothing"
+    late: Literal["keep", "correct"] = Field(
+        "keep",
+        description="what comes behind the watermark is kept in table `late`, and changes nothing (keep), or corrects "
+        "what was reported by a retraction and a new row (correct)",
+    )
+    lateness: Duration = Field(
+        3600.0, description="of late: correct: how far behind the watermark an event still corrects"
     )
     catch_up: Duration = Field(
         86400.0, description="while unread rows are left, the watermark is so far behind the newest event that was read"
@@ -43,6 +48,11 @@ class Process(Strict):
         except ConfigError as error:
             raise ValueError(str(error)) from error
         return value
+
+    @property
+    def corrects(self) -> float:
+        """How many seconds behind the watermark an event still corrects what was reported; 0: none does."""
+        return self.lateness if self.late == "correct" else 0.0
 
     @property
     def paths(self) -> tuple[FieldPath, ...]:

@@ -27,4 +27,4 @@ def settings(table: Table) -> dict[str, str]:
     found = dict(_SETTINGS)
     if table.statistics:
         found[STATISTICS] = ",".join(table.statistics)
-    return found
+    return found | table.settings

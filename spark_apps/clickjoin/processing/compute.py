@@ -27,19 +27,36 @@ _DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
+class Times:
+    """Watermarks of the batch before and of this one, and how far behind an event still corrects; microseconds."""
+
+    passed: int
+    watermark: int
+    lateness: int
+
+
+@dataclass(frozen=True)
 class Sorted:
-    """Numbers of the events that are processed, and of those that are set aside (to the reason); both ascending."""
+    """Numbers of the events that are processed, and of those for table `late` (to the reason); both ascending.
+
+    `corrects`: how many are both.
+    """
 
     taken: npt.NDArray[np.int64]
     aside: dict[int, str]
+    corrects: int
 
 
-def sort_out(events: Events, before: int) -> Sorted:
-    """Tell events behind the watermark that was passed (microseconds), and those without a key, from the others."""
+def sort_out(events: Events, times: Times) -> Sorted:
+    """Tell events behind the watermark that was passed, and those without a key, from the others."""
     nameless = np.asarray(pc.is_null(events.keys)) if len(events) else np.zeros(0, bool)
-    late = events.times < before
-    aside = {int(at): "no-key" if nameless[at] else "late" for at in np.flatnonzero(nameless | late)}
-    return Sorted(np.flatnonzero(~(nameless | late)), aside)
+    late = events.times < times.passed
+    corrects = late & ~nameless & (events.times >= times.passed - times.lateness)
+    aside = {
+        int(at): "no-key" if nameless[at] else "corrected" if corrects[at] else "late"
+        for at in np.flatnonzero(nameless | late)
+    }
+    return Sorted(np.flatnonzero(~(nameless | late) | corrects), aside, int(corrects.sum()))
 
 
 @dataclass(frozen=True)
@@ -57,16 +74,23 @@ def began_of(known: int, times: Any) -> int:
 
 
 def process(
-    processor: Processor, held: Held, events: Events, taken: Any, mark: int, began: int, reported: tuple[datetime, int]
+    processor: Processor,
+    held: Held,
+    events: Events,
+    taken: Any,
+    times: Times,
+    began: int,
+    reported: tuple[datetime, int],
 ) -> Result:
     """Give keys with events, and those whose timer is passed, to the processor. `reported`: when, by which batch."""
     names = events.keys.take(pa.array(taken))
-    keys = sorted({*held.due(mark), *pc.unique(names).to_pylist()})
+    keys = sorted({*held.due(times.watermark), *pc.unique(names).to_pylist()})
     at = np.asarray(pc.index_in(names, value_set=pa.array(keys, pa.string())), np.int64)
-    times = events.times[taken]
-    order = np.lexsort((times, at))
+    micros = events.times[taken]
+    order = np.lexsort((micros, at))
     state, known = held.get(keys)
-    work = Work(pa.array(keys, pa.string()), state, known, at[order], times[order], mark, began)
+    work = Work(pa.array(keys, pa.string()), state, known, at[order], micros[order], times.watermark, began,
+                times.passed, times.lateness)  # fmt: skip
     done = processor.process(work)
     return Result(keys, done, signal_rows(type(processor).__name__, keys, done.signals, *reported))
 
@@ -78,9 +102,14 @@ def signal_rows(processor: str, keys: Sequence[str], said: pa.Table, at: datetim
     micros = pa.timestamp("us", tz="UTC")
     begins = said["window_start"].cast(micros)
     stamp = pc.cast(begins.cast(pa.timestamp("us")), pa.string())
+    revision, retracted = said["revision"].fill_null(0), said["retracted"].fill_null(False)
+    # Which of several rows of a window it is, before the key: whatever that holds, no other id is the same.
+    nth = pc.binary_join_element_wise("#", revision.cast(pa.string()), pc.if_else(retracted, "-", ""), "")
+    stamp = pc.if_else(pc.or_(pc.greater(revision, 0), retracted), pc.binary_join_element_wise(stamp, nth, ""), stamp)
     names = pc.binary_join_element_wise(processor, said["kind"], stamp, owners, "/")
     columns = {name: said[name] for name in ("kind", "count", "expected", "low", "high", "score")} | {
         "id": names, "key": owners, "window_start": begins, "window_end": said["window_end"].cast(micros),
+        "revision": revision, "retracted": retracted,
         "reported_at": pa.array([at] * said.num_rows, micros), "batch": pa.array(np.full(said.num_rows, batch)),
     }  # fmt: skip
     schema = arrow_schema(SIGNALS)

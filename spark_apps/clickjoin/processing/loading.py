@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from inspect import signature
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -42,7 +44,22 @@ def load_processor(process: Process) -> Processor:
     except (TypeError, ValueError) as error:
         raise ConfigError(f"process.args: {name}: {error}", remedy="Fix the arguments") from error
     _require_state(name, made.state)
+    if process.corrects and not made.corrects:
+        raise ConfigError(
+            f"process.late: correct: {name} cannot take late events", remedy="Write `late: keep`, or set its `corrects`"
+        )
     return made
+
+
+def made_by(process: Process, processor: Processor) -> str:
+    """What state depends on, as text: it cannot be gone on with where this differs."""
+    bound = signature(type(processor).__init__).bind(processor, **process.args)
+    bound.apply_defaults()
+    given = {name: value for name, value in bound.arguments.items() if name != "self"}
+    fixed = given if processor.fixed is None else {name: given[name] for name in processor.fixed}
+    lateness = {"lateness": process.corrects} if process.corrects else {}
+    found = {"processor": process.processor, "key": process.key, "args": fixed, "late": process.late, **lateness}
+    return json.dumps(found, sort_keys=True, default=str)
 
 
 def _require_state(name: str, state: pa.Schema) -> None:

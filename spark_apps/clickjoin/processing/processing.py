@@ -19,12 +19,12 @@ from clickjoin.lake.clock import LakeClock
 from clickjoin.lake.maintenance import drop_below
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
-from clickjoin.model.ids import moment
+from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.outputs import JOINED, folder_of
 from clickjoin.processing.agreement import require_agreement
-from clickjoin.processing.compute import Result, Sorted, began_of, process, sort_out
+from clickjoin.processing.compute import Result, Sorted, Times, began_of, process, sort_out
 from clickjoin.processing.events import EventReader, Events
-from clickjoin.processing.loading import load_processor, require_process
+from clickjoin.processing.loading import load_processor, made_by, require_process
 from clickjoin.processing.planning import BEFORE, STREAM, Planner
 from clickjoin.processing.state_rows import Committed, Loaded, batch_rows, key_rows, load
 from clickjoin.processing.tables import open_tables
@@ -49,7 +49,8 @@ class Processing:
         self._process = require_process(pipeline)
         self._processor = load_processor(self._process)
         self._pipeline = pipeline
-        self.tables = open_tables(pipeline, self._processor.state)
+        self._lateness = int(self._process.corrects * MICROS)
+        self.tables = open_tables(pipeline, self._processor.state, made_by(self._process, self._processor))
         self._reader = EventReader(folder_of(pipeline.root, JOINED), self._process.paths)
         self._clock = clock or LakeClock(pipeline.root)
         self.planner = Planner(pipeline, self._process, self.tables, self._clock)
@@ -133,16 +134,24 @@ class Processing:
         if loaded.last.number >= plan.number:
             return
         events = self._reader.read(plan.splits.get(STREAM, ()))
-        sorted_ = sort_out(events, plan.watermarks[BEFORE])
+        times = Times(plan.watermarks[BEFORE], plan.watermarks[STREAM], self._lateness)
+        sorted_ = sort_out(events, times)
         self._set_aside(plan, events, sorted_)
         taken = sorted_.taken
         began = began_of(loaded.last.began, events.times[taken])
         reported = (plan.planned_at, plan.number)
-        result = process(self._processor, loaded.held, events, taken, plan.watermarks[STREAM], began, reported)
+        result = process(self._processor, loaded.held, events, taken, times, began, reported)
         outbox = result.signals if result.signals.num_rows else None
         newest = int(events.times.max()) if len(events) else 0
         batch = Committed(
-            plan.number, outbox, began, len(taken), len(sorted_.aside), events.known, len(result.keys), newest
+            plan.number,
+            outbox,
+            began,
+            len(taken) - sorted_.corrects,
+            len(sorted_.aside),
+            events.known,
+            len(result.keys),
+            newest,
         )
         self._commit(plan, loaded, batch.after(loaded.last), result)
 

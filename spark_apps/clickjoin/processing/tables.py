@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from clickjoin.kernel.types import delta_type
@@ -10,7 +11,7 @@ from clickjoin.lake.requirements import require_lake
 from clickjoin.lake.restored import mark, require_same
 from clickjoin.model.errors import LakeError
 from clickjoin.schemas import Table
-from clickjoin.schemas.process import PROCESS, STATE, state_table
+from clickjoin.schemas.process import MADE_BY, PROCESS, STATE, state_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,14 +28,15 @@ def folder(pipeline: Pipeline) -> str:
 
 
 class ProcessTables(DeltaTables):
-    """Journal, state, signals, late and processed; `own`: columns of the processor's state."""
+    """Journal, state, signals, late and processed; `own`: columns of the processor's state; `made_by`: see loading."""
 
-    def __init__(self, root: str, own: pa.Schema) -> None:
+    def __init__(self, root: str, own: pa.Schema, made_by: str) -> None:
         super().__init__(root)
         self.own, self._lake = own, root.rpartition("/")[0]
         self._lake_mark = mark(self._lake)
         kinds = {field.name: TYPES[str(field.type)] for field in own}
-        self._tables = {table.name: table for table in PROCESS} | {"state": state_table(kinds)}
+        self._made_by = made_by
+        self._tables = {table.name: table for table in PROCESS} | {"state": state_table(kinds, made_by)}
 
     def table(self, name: str) -> Table:
         """See DeltaReader."""
@@ -63,19 +65,28 @@ class ProcessTables(DeltaTables):
         return any(self.version(name) > 0 for name in there)
 
     def _require_fit(self) -> None:
+        found = (self.open("state").metadata().configuration or {}).get(MADE_BY, "{}")
+        if found != self._made_by:
+            was, wanted = json.loads(found), json.loads(self._made_by)
+            differ = [name for name in sorted({*was, *wanted}) if was.get(name) != wanted.get(name)]
+            raise LakeError(
+                f"{self.path('state')}: was made with another section `process`: "
+                + "; ".join(f"{name} was {was.get(name)} and is {wanted.get(name)}" for name in differ),
+                remedy=f"Put it back. Or: {_AGAIN[0].lower()}{_AGAIN[1:]}",
+            )
         known = {name: kind for name, kind in self.columns("state").items() if name not in STATE.names}
         wanted = {column.name: delta_type(column.type) for column in self.table("state").columns[len(STATE.columns) :]}
         if known != wanted:
             raise LakeError(
                 f"{self.path('state')}: holds {', '.join(known) or 'no columns'}, and the processor's state is "
-                f"{', '.join(wanted)}: another processor wrote it",
+                f"{', '.join(wanted)}: its code has changed",
                 remedy=_AGAIN,
             )
 
 
-def open_tables(pipeline: Pipeline, own: pa.Schema) -> ProcessTables:
+def open_tables(pipeline: Pipeline, own: pa.Schema, made_by: str) -> ProcessTables:
     """The tables of a pipeline whose lake is there, made where they are missing. Errors: LakeError."""
     require_lake(pipeline.root)
-    tables = ProcessTables(folder(pipeline), own)
+    tables = ProcessTables(folder(pipeline), own, made_by)
     tables.make()
     return tables

@@ -15,20 +15,26 @@ from clickjoin.processors.port import NEVER, SIGNALS, Done, Processor, Work
 
 @dataclass(frozen=True)
 class Seen:
-    """One key: its state as a dictionary (None: it has none), and times of its new events, ascending (microseconds)."""
+    """One key: its state as a dictionary (None: it has none), and times of its new events, ascending (microseconds).
+
+    `watermark`, `began`, `passed` and `lateness` as in Work.
+    """
 
     key: str
     state: Mapping[str, Any] | None
     times: Sequence[int]
     watermark: int
     began: int
+    passed: int = 0
+    lateness: int = 0
 
 
 @dataclass(frozen=True)
 class Said:
     """What came of it. `state`: None forgets the key; `timer`: when to be asked again without an event.
 
-    `signals`: dictionaries with some of kind, window_start, window_end, count, expected, low, high and score.
+    `signals`: dictionaries with some of kind, window_start, window_end, count, expected, low, high, score,
+    revision and retracted.
     """
 
     state: Mapping[str, Any] | None
@@ -56,6 +62,8 @@ class KeyedProcessor(Processor):
                     times[ends[at] : ends[at + 1]],
                     work.watermark,
                     work.began,
+                    work.passed,
+                    work.lateness,
                 )
             )
             for at, key in enumerate(work.keys.to_pylist())

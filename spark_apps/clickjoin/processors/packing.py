@@ -40,21 +40,32 @@ def unpacked(column: Any, dtype: Any, width: int, default: float = 0) -> npt.NDA
     return found
 
 
+def pack_items(at: npt.NDArray[np.int64], items: npt.NDArray[Any], keys: int) -> Any:
+    """Items as a binary value for each of so many keys; `at`: the key of each, ascending."""
+    ends = (np.searchsorted(at, np.arange(keys + 1)) * items.dtype.itemsize).astype(np.int32)
+    data = pa.py_buffer(np.ascontiguousarray(items).tobytes())
+    return pa.Array.from_buffers(pa.binary(), keys, [None, pa.py_buffer(ends), data])
+
+
+def unpack_items(column: Any, dtype: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    """Key and items that `pack_items` made a column of; none where it is null."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    values = [value or b"" for value in whole.to_pylist()]
+    lengths = np.fromiter(map(len, values), np.int64, len(values)) // dtype.itemsize
+    return np.repeat(np.arange(len(values)), lengths), np.frombuffer(b"".join(values), dtype).copy()
+
+
 def pack_ragged(items: Ragged, keys: int) -> Any:
-    """Items as a binary value for each of so many keys."""
+    """Counts by window as a binary value for each of so many keys."""
     data = np.empty(len(items.at), _ITEM)
     data["window"], data["count"] = items.window, items.count
-    ends = np.searchsorted(items.at, np.arange(keys + 1)).astype(np.int32) * _ITEM.itemsize
-    return pa.Array.from_buffers(pa.binary(), keys, [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)])
+    return pack_items(items.at, data, keys)
 
 
 def unpack_ragged(column: Any) -> Ragged:
-    """The items that `pack_ragged` made a column of; none where it is null."""
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    values = [value or b"" for value in whole.to_pylist()]
-    data = np.frombuffer(b"".join(values), _ITEM)
-    lengths = np.fromiter(map(len, values), np.int64, len(values)) // _ITEM.itemsize
-    return Ragged(np.repeat(np.arange(len(values)), lengths), data["window"].copy(), data["count"].copy())
+    """The counts that `pack_ragged` made a column of; none where it is null."""
+    at, data = unpack_items(column, _ITEM)
+    return Ragged(at, data["window"], data["count"])
 
 
 def merged(known: Ragged, new: Ragged) -> Ragged:
@@ -67,3 +78,9 @@ def merged(known: Ragged, new: Ragged) -> Ragged:
     first[1:] = (at[1:] != at[:-1]) | (window[1:] != window[:-1])
     starts = np.flatnonzero(first)
     return Ragged(at[starts], window[starts], np.add.reduceat(count, starts) if len(starts) else count)
+
+
+def counted(at: npt.NDArray[np.int64], window: npt.NDArray[np.int64]) -> Ragged:
+    """How often each key and window is there."""
+    none = np.zeros(0, np.int64)
+    return merged(Ragged(none, none, none), Ragged(at, window, np.ones(len(at), np.int64)))

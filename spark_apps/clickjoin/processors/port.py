@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 NEVER = (1 << 62) - 1  # microseconds: of a key that waits for no time
-# What a processor says, a row a signal; `of` is the position of its key in the work.
+# What a processor says, a row a signal; `of` is the position of its key in the work. A retraction is the row as it was
+# reported with `retracted`; what takes its place has the next `revision`.
 SIGNALS = pa.schema([
     ("of", pa.int64()), ("kind", pa.string()), ("window_start", pa.int64()), ("window_end", pa.int64()),
     ("count", pa.int64()), ("expected", pa.float64()), ("low", pa.float64()), ("high", pa.float64()),
-    ("score", pa.float64()),
+    ("score", pa.float64()), ("revision", pa.int64()), ("retracted", pa.bool_()),
 ])  # fmt: skip
 
 
@@ -31,7 +32,9 @@ class Work:
 
     `keys`: texts, once each. `state`: a row for each key, columns as the processor's `state`; null where it has none,
     which `known` says. `at`, `times`: of each event the position of its key, ascending, and its time, ascending within
-    a key. `watermark`: no event of an earlier time is to come. `began`: before all events that there were.
+    a key. `watermark`: no event of an earlier time is to come. `began`: before all events that there were. `passed`:
+    the watermark of the batch before. `lateness`: events from `passed - lateness` to `passed` are given as well, to
+    correct what was reported; 0 where none is.
     """
 
     keys: pa.Array
@@ -41,6 +44,8 @@ class Work:
     times: npt.NDArray[np.int64]
     watermark: int
     began: int
+    passed: int = 0
+    lateness: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,11 +65,16 @@ class Done:
 class Processor(Protocol):
     """Per-key processing. `state`: the columns of a key's state: BIGINT, DOUBLE, STRING and BINARY of Delta.
 
+    `fixed`: names of the arguments that state depends on (None: all do); with others of them it begins again.
+    `corrects`: late events can be given to it (`late: correct`).
+
     It may use no clock but the watermark and no chance, and what it says must not depend on where batches end: with the
     events of a key and the watermarks that passed between them it gives the same signals in any number of calls.
     """
 
     state: ClassVar[pa.Schema]
+    fixed: ClassVar[tuple[str, ...] | None] = None
+    corrects: ClassVar[bool] = False
 
     @abstractmethod
     def process(self, work: Work) -> Done:

@@ -14,8 +14,10 @@ import pyarrow as pa
 
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS
+from clickjoin.processors.corrections import KEPT, Corrections
 from clickjoin.processors.durations import microseconds
-from clickjoin.processors.packing import Ragged, merged, pack_ragged, packed, unpack_ragged
+from clickjoin.processors.limits import FAR, Limits, as_signals
+from clickjoin.processors.packing import Ragged, counted, merged, pack_ragged, packed, unpack_ragged
 from clickjoin.processors.port import NEVER, Done, Processor, Work
 from clickjoin.processors.seasonal import STATE, Keys, Seasonal, begun
 from clickjoin.processors.walk import Rules, Walk
@@ -35,7 +37,11 @@ class SpikesAndDips(Processor):
     key's first. `rest`: windows without anything that stands out, after which a period has ended. `memory`: days.
     """
 
-    state: ClassVar[pa.Schema] = pa.schema([("model", pa.binary()), ("open", pa.binary())])
+    state: ClassVar[pa.Schema] = pa.schema([
+        ("model", pa.binary()), ("open", pa.binary()), ("recent", pa.binary()), ("reported", pa.binary()),
+    ])  # fmt: skip
+    fixed: ClassVar[tuple[str, ...] | None] = ("window", "season")
+    corrects: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -60,28 +66,40 @@ class SpikesAndDips(Processor):
                 "process.args: threshold is from 2 to 100, min_count and memory at least 1, rest at least 0"
             )
         self.rules = Rules(
-            window=width, threshold=float(threshold), min_count=int(min_count), rest=int(rest),
+            window=width, limits=Limits(float(threshold), int(min_count)), rest=int(rest),
             ttl=max(microseconds(ttl, "ttl") // width, 1), warm=microseconds(warm, "warm") // width,
         )  # fmt: skip
         self.model = Seasonal(_HOUR // width, weekly=length == _WEEK, memory=int(memory))
 
     def process(self, work: Work) -> Done:
         """See Processor."""
-        new = Ragged(work.at, work.times // self.window, np.ones(len(work.at), np.int64))
-        items = merged(unpack_ragged(work.state["open"]), new)
+        windows, count = work.times // self.window, len(work.keys)
+        late = windows < self._final(work)[work.at]
+        items = merged(unpack_ragged(work.state["open"]), counted(work.at[~late], windows[~late]))
         keys = self._held(work, items)
         horizon = work.watermark // self.window
         walk = Walk(self.rules, self.model, keys, items, horizon, work.began // self.window)
+        corrections = Corrections(walk, work.state) if work.lateness else None
+        if corrections:
+            corrections.take(counted(work.at[late], windows[late]))
         walk.run()
         left = items.window >= horizon
         left[left] &= ~walk.gone[items.at[left]]
         kept = Ragged(*(part[left] for part in items))
-        return Done(
-            pa.table({"model": packed(keys), "open": pack_ragged(kept, len(keys))}),
-            np.where(walk.gone, NEVER, self._timers(keys, kept, walk)),
-            walk.gone,
-            walk.signals(),
-        )
+        state = {"model": packed(keys), "open": pack_ragged(kept, count)}
+        since = (work.watermark - work.lateness) // self.window
+        state |= corrections.kept(since) if corrections else dict.fromkeys(KEPT, pa.nulls(count, pa.binary()))
+        reported = corrections.reported() if corrections else walk.reported()
+        timers = np.where(walk.gone, NEVER, self._timers(keys, kept, walk))
+        return Done(pa.table(state), timers, walk.gone, as_signals(reported, self.window))
+
+    def _final(self, work: Work) -> npt.NDArray[np.int64]:
+        """Of each key the first window that is not final; before all where none is."""
+        found = np.full(len(work.keys), -FAR, np.int64)
+        if work.known.any():
+            stored = np.frombuffer(b"".join(work.state["model"].drop_null().to_pylist()), STATE)
+            found[work.known] = np.where(stored["cursor"] > stored["since"], stored["cursor"], -FAR)
+        return found
 
     def _held(self, work: Work, items: Ragged) -> Keys:
         """State of all keys; of those that are new as of their first windows."""
@@ -102,10 +120,10 @@ class SpikesAndDips(Processor):
         np.minimum.at(due, kept.at, kept.window + 1)
         hours = keys["cursor"] // self.model.per_hour
         expected = walk.per_window(keys, hours)
-        missing = walk.needed(keys["run_count"], keys["noise"]) - keys["run_expected"]
+        missing = walk.limits.needed(keys["run_count"], keys["noise"]) - keys["run_expected"]
         soon = keys["cursor"] + np.maximum(-(-missing // np.maximum(expected, 1)), 1)
         hour_end = (hours + 1) * self.model.per_hour
-        may_dip = (keys["run_reported"] == 0) & (self.model.most_a_day(keys) >= self.rules.threshold**2)
+        may_dip = (keys["run_reported"] == 0) & (self.model.most_a_day(keys) >= self.rules.limits.threshold**2)
         young = self.model.seen(keys, hours) < 1  # its day's hours are not known yet
         looks = np.where((expected > 0) & (keys["run_reported"] == 0), np.minimum(soon, hour_end), hour_end)
         due = np.where(may_dip | (young & (expected > 0)), np.minimum(due, looks), due)

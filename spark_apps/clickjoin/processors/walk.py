@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
+from clickjoin.processors.limits import FAR, ONE, REPORTED, Limits, Rows
 from clickjoin.processors.packing import Ragged
-from clickjoin.processors.port import signals
-from clickjoin.processors.seasonal import HOURS, MOST_NOISE, Keys, Seasonal, begun
+from clickjoin.processors.seasonal import HOURS, Keys, Seasonal, begun
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,18 +21,13 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Floats = npt.NDArray[np.float64]
 
-_ONE = 65536
-_FAR = 1 << 60
-_COLUMNS = ("of", "kind", "start", "end", "count", "expected", "low", "high", "score")
-
 
 @dataclass(frozen=True)
 class Rules:
     """Arguments of SpikesAndDips; `window` in microseconds, `ttl`, `warm` and `rest` in windows."""
 
     window: int
-    threshold: float
-    min_count: int
+    limits: Limits
     rest: int
     ttl: int
     warm: int
@@ -48,7 +42,8 @@ class Walk:
         self.gone = np.zeros(len(keys), bool)
         ends = np.searchsorted(items.at, np.arange(len(keys) + 1))
         self._next, self._end = ends[:-1].copy(), ends[1:]
-        self._reported: list[tuple[Any, ...]] = []
+        self.limits = rules.limits
+        self._reported: list[Rows] = []
 
     def run(self) -> None:
         """Take all to the horizon, and look at the windows there that are not over."""
@@ -60,31 +55,15 @@ class Walk:
         self._forget(over, self._window(over))
         self._look_early()
 
-    def signals(self) -> pa.Table:
-        """What was reported; columns as port.SIGNALS."""
-        reported = self._reported or [tuple(np.zeros(0) for _ in _COLUMNS)]
-        found = {name: np.concatenate(parts) for name, parts in zip(_COLUMNS, zip(*reported, strict=True), strict=True)}
-        order = np.lexsort((found["start"], found["of"]))
-        found = {name: values[order] for name, values in found.items()}
-        start, end = (found.pop(name).astype(np.int64) * self.rules.window for name in ("start", "end"))
-        whole = {name: found.pop(name).astype(np.int64) for name in ("of", "count")}
-        kinds = np.where(found.pop("kind") > 0, "spike", "dip").tolist()
-        return signals(**whole, kind=kinds, window_start=start, window_end=end, **found)
+    def reported(self) -> Rows:
+        """Signals, in no order."""
+        return np.concatenate([np.zeros(0, REPORTED), *self._reported])
 
     def per_window(self, keys: Keys, hours: Ints) -> Ints:
         """What is expected of each window of an hour, in 1/65536 event; 0 where it is less than one an hour."""
         of_hour = self.model.of_hour(keys, hours).astype(np.float64)
-        each = np.rint(of_hour * (_ONE / self.model.per_hour)).astype(np.int64)
+        each = np.rint(of_hour * (ONE / self.model.per_hour)).astype(np.int64)
         return np.where(of_hour >= 1, each, 0)
-
-    def needed(self, count: Ints, noise: Any) -> Ints:
-        """What must have been expected where so many came, for that to be too few; in 1/65536 event."""
-        square, noise = self.rules.threshold**2, noise.astype(np.float64)
-        kept = 1 - square * noise
-        middle = 2 * count + square
-        root = np.sqrt(np.maximum(middle**2 - 4 * kept * count.astype(np.float64) ** 2, 0))
-        found = (middle + root) / (2 * np.maximum(kept, 0.01)) * _ONE
-        return np.where(kept > 0.01, np.minimum(np.ceil(found), _FAR), _FAR).astype(np.int64)
 
     def _step(self, active: Ints) -> None:
         """One hour, or less, of some keys: windows without an event, then one with events, then the hour's end."""
@@ -124,12 +103,12 @@ class Walk:
         """The next window with events of each, or one that never comes."""
         left = self._next[active] < self._end[active]
         if not len(self.items.window):
-            return np.full(len(active), _FAR, np.int64)
-        return np.where(left, self.items.window[np.minimum(self._next[active], len(self.items.window) - 1)], _FAR)
+            return np.full(len(active), FAR, np.int64)
+        return np.where(left, self.items.window[np.minimum(self._next[active], len(self.items.window) - 1)], FAR)
 
     def _forget(self, over: Ints, following: Ints) -> None:
         """Keys without an event for too long: they are gone, or new where events come again."""
-        back = following < _FAR
+        back = following < FAR
         self.keys[over[back]] = begun(following[back])
         self.gone[over[~back]] = True
 
@@ -149,7 +128,7 @@ class Walk:
         if grows.any():
             some, each, windows = keys[grows], expected[grows], length[grows]
             self._begin_run(some)
-            need = self.needed(some["run_count"], some["noise"])
+            need = self.limits.needed(some["run_count"], some["noise"])
             after = np.maximum(-(-(need - some["run_expected"]) // each), 1)
             first = np.maximum(some["dip_until"], some["since"] + self.rules.warm) - some["cursor"] + 1
             after = np.maximum(after, first)
@@ -157,22 +136,22 @@ class Walk:
             ends = some["cursor"] + after
             self._tell_dip(active[grows], some, tells, some["run_expected"] + after * each, ends)
             some["run_expected"] += windows * each
-            some["learned"] += windows * np.floor(self._low(each / _ONE, some["noise"])).astype(np.int64)
+            some["learned"] += windows * np.floor(self.limits.low(each / ONE, some["noise"])).astype(np.int64)
             keys[grows] = some
         keys["cursor"] += length
 
     def _window_with_events(self, active: Ints, keys: Keys, expected: Ints, learned: Ints) -> None:
         """`learned`: what is expected by the same hour of earlier days, and 0 where none is known."""
         at, window = self._next[active], keys["cursor"].copy()
-        count, usual = self.items.count[at], expected / _ONE
-        crossing = self._crossing(usual, keys["noise"])
+        count, usual = self.items.count[at], expected / ONE
+        crossing = self.limits.crossing(usual, keys["noise"])
         many = count >= crossing
         self._tell_spike(active, keys, many & self._may_spike(keys, window), crossing, usual, window)
         keys["spike_until"] = np.where(
             many, np.maximum(keys["spike_until"], window + 1 + self.rules.rest), keys["spike_until"]
         )
         self._run_through(active, keys, learned, count, window)
-        low = np.floor(self._low(learned / _ONE, keys["noise"])).astype(np.int64)
+        low = np.floor(self.limits.low(learned / ONE, keys["noise"])).astype(np.int64)
         first_day = self.model.seen(keys, window // self.model.per_hour) < 1
         keys["learned"] += np.where(first_day, count, np.clip(count, low, np.maximum(crossing - 1, 0)))
         keys["last"] = window
@@ -181,7 +160,7 @@ class Walk:
 
     def _run_through(self, active: Ints, keys: Keys, expected: Ints, count: Ints, window: Ints) -> None:
         """A window that has less than half of what is expected goes on with a run of such; any other ends it."""
-        falls_short = 2 * count * _ONE < expected
+        falls_short = 2 * count * ONE < expected
         ends = ~falls_short & (keys["run_reported"] == 1)
         keys["dip_until"] = np.where(
             ends, np.maximum(keys["dip_until"], window + 1 + self.rules.rest), keys["dip_until"]
@@ -192,7 +171,7 @@ class Walk:
         self._begin_run(some)
         some["run_expected"] += expected
         some["run_count"] += count
-        too_few = some["run_expected"] >= self.needed(some["run_count"], some["noise"])
+        too_few = some["run_expected"] >= self.limits.needed(some["run_count"], some["noise"])
         ready = (window >= some["dip_until"]) & (window >= some["since"] + self.rules.warm)
         # One that ends a run can be too low by itself: then it is a run of one.
         self._tell_dip(active, some, too_few & ready & (some["run_reported"] == 0), some["run_expected"], window + 1)
@@ -217,8 +196,8 @@ class Walk:
         active = self.items.at[rows]
         keys, window = self.keys[active], self.items.window[rows]
         live = window < keys["last"] + self.rules.ttl
-        usual = self.per_window(keys, window // self.model.per_hour) / _ONE
-        crossing = self._crossing(usual, keys["noise"])
+        usual = self.per_window(keys, window // self.model.per_hour) / ONE
+        crossing = self.limits.crossing(usual, keys["noise"])
         tells = live & (self.items.count[rows] >= crossing) & self._may_spike(keys, window)
         self._tell_spike(active, keys, tells, crossing, usual, window)
         keys["spike_until"] = np.where(tells, window + 1 + self.rules.rest, keys["spike_until"])
@@ -227,38 +206,19 @@ class Walk:
     def _may_spike(self, keys: Keys, window: Ints) -> npt.NDArray[np.bool_]:
         return (window >= keys["spike_until"]) & (window >= self.began + self.rules.warm)  # type: ignore[no-any-return]
 
-    def _crossing(self, expected: Floats, noise: Any) -> Ints:
-        """The least count that is too many: on the scale of square roots, on which counts vary alike."""
-        margin = self.rules.threshold / 2 * np.sqrt(1 + noise.astype(np.float64) * expected)
-        high = (np.sqrt(expected + 0.375) + margin) ** 2 - 0.375
-        return np.maximum(np.floor(high).astype(np.int64) + 1, self.rules.min_count)  # type: ignore[no-any-return]
-
-    def _low(self, expected: Floats, noise: Any) -> Floats:
-        """The least count that is enough."""
-        return np.maximum(expected - self.rules.threshold * _deviation(expected, noise), 0)
-
     def _tell_spike(self, active: Ints, keys: Keys, tells: Any, count: Ints, expected: Floats, window: Ints) -> None:
         if tells.any():
-            noise, usual, some = keys["noise"][tells], expected[tells], count[tells]
-            apart = 2 * (np.sqrt(some + 0.375) - np.sqrt(usual + 0.375))
-            score = apart / np.sqrt(1 + noise.astype(np.float64) * usual)
-            low = self._low(usual, noise)
-            at = window[tells]
-            self._reported.append((active[tells], np.ones(len(at)), at, at + 1, some, usual, low, some - 1.0, score))
+            noise = keys["noise"][tells]
+            spikes = self.limits.spikes(active[tells], window[tells], count[tells], expected[tells], noise)
+            self._reported.append(spikes)
 
     def _tell_dip(self, active: Ints, keys: Keys, tells: Any, expected: Ints, end: Ints) -> None:
         """Note the dips, and in `keys` that they were reported."""
         if tells.any():
-            some, usual = keys[tells], expected[tells] / _ONE
-            noise, count = some["noise"], some["run_count"]
-            score = (usual - count) / _deviation(usual, noise)
-            low, high = self._low(usual, noise), self._crossing(usual, noise) - 1.0
-            self._reported.append(
-                (active[tells], -np.ones(len(some)), some["run_from"], end[tells], count, usual, low, high, score)
+            some, usual = keys[tells], expected[tells] / ONE
+            dips = self.limits.dips(
+                active[tells], some["run_from"], end[tells], some["run_count"], usual, some["noise"]
             )
+            self._reported.append(dips)
         keys["dip_until"] = np.where(tells, np.maximum(keys["dip_until"], end + self.rules.rest), keys["dip_until"])
         keys["run_reported"] = np.where(tells, 1, keys["run_reported"])
-
-
-def _deviation(expected: Floats, noise: Any) -> Floats:
-    return np.sqrt(expected + np.minimum(noise, MOST_NOISE).astype(np.float64) * expected**2)  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from clickjoin.schemas.base import Column, Table, columns
 from clickjoin.schemas.bookkeeping import BATCHES
 
+MADE_BY = "clickjoin.process"  # the property of table `state` that says what its state depends on
 KEYS, BATCH = "keys", "batch"  # what a row of `state` is of
 STATE = Table(
     "state",
@@ -40,7 +41,7 @@ SIGNALS = Table(
     "what the processor reported, once each",
     columns(
         """
-id            STRING    name of the signal: processor/kind/window_start/key; never twice
+id            STRING    name of the signal: processor/kind/window_start[#revision]/key; never twice
 key           STRING    the key
 kind          STRING    spike | dip | count | session, or what a processor of your own says
 window_start  TIMESTAMP where the window, or the period, begins
@@ -50,6 +51,8 @@ expected      DOUBLE    events that were expected
 low           DOUBLE    fewer are a dip
 high          DOUBLE    more are a spike
 score         DOUBLE    standard deviations from what was expected
+revision      BIGINT    0 of the first; what corrects it has the next
+retracted     BOOLEAN   takes back the row of this window, kind and revision: late events have changed it
 reported_at   TIMESTAMP when it was first reported: the time that its batch was planned
 batch         BIGINT    number of the batch
 """
@@ -58,13 +61,13 @@ batch         BIGINT    number of the batch
 )
 LATE = Table(
     "late",
-    "events that no processor was given: behind the watermark, or without a key; the output holds their records",
+    "events behind the watermark, or without a key; the output holds their records",
     columns(
         """
 event_id    STRING    the event
 event_time  TIMESTAMP its time
 key         STRING    its key; null where it has none
-reason      STRING    late | no-key
+reason      STRING    late | no-key: no processor was given it; corrected: it was, and corrects what was reported
 watermark   TIMESTAMP the watermark that it was behind
 batch       BIGINT    number of the batch
 """
@@ -80,7 +83,7 @@ batch           BIGINT    number of the batch
 planned_at      TIMESTAMP when it was planned
 settled_at      TIMESTAMP when it was done
 events          BIGINT    events that the processor was given
-late            BIGINT    events in table `late`
+late            BIGINT    events in table `late`, those that correct among them
 known           BIGINT    rows left out: a version that rewrote the output holds events of before again
 keys            BIGINT    keys that were looked at
 keys_in_state   BIGINT    keys that have state after it
@@ -96,7 +99,10 @@ PROCESS = (BATCHES, STATE, SIGNALS, LATE, PROCESSED)
 NUMBERED = tuple(table.name for table in PROCESS[1:])  # what a batch commits to
 
 
-def state_table(own: Mapping[str, str]) -> Table:
-    """Table `state` with the columns (name to Spark SQL type) of a processor's state."""
+def state_table(own: Mapping[str, str], made_by: str) -> Table:
+    """Table `state` with the columns (name to Spark SQL type) of a processor's state.
+
+    `made_by`: a text that differs where such state cannot be gone on with.
+    """
     extra = tuple(Column(name, kind, "the processor's own") for name, kind in own.items())
-    return replace(STATE, columns=(*STATE.columns, *extra))
+    return replace(STATE, columns=(*STATE.columns, *extra), settings={MADE_BY: made_by})

@@ -1,0 +1,85 @@
+"""`late: correct`: what stands in `signals` is what all events say that are not too late, whatever is killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clickjoin.model import failpoint
+from clickjoin.processing.check import check
+from tests.unit.processing_bench import (
+    HOUR,
+    MINUTE,
+    NOON,
+    SECOND,
+    Event,
+    Output,
+    by_text,
+    expected,
+    killed_at,
+    micros,
+    two_batches,
+)  # fmt: skip
+
+POINTS = failpoint.PROCESS_POINTS
+
+
+def standing(out: Output) -> list[tuple[Any, ...]]:
+    """Signals that were not taken back, after a look at the order and the names of all."""
+    found = dict[tuple[Any, ...], tuple[Any, ...]]()
+    rows = out.rows("signals")
+    assert len({row["id"] for row in rows}) == len(rows)
+    for row in sorted(rows, key=lambda row: (row["batch"], row["revision"] + (not row["retracted"]))):
+        name = (row["key"], row["kind"], micros(row["window_start"]))
+        if row["retracted"]:
+            assert found.pop(name) == (row["count"], row["revision"])
+        else:
+            assert found.setdefault(name, (row["count"], row["revision"])) == (row["count"], row["revision"])
+    return by_text([(*name, count) for name, (count, _) in found.items()])
+
+
+def test_late_events_correct_and_are_kept(tmp_path: Path) -> None:
+    out = two_batches(tmp_path, late="correct", lateness="10m")
+    out.drain()
+    late = [("in", "hats", NOON + SECOND), ("out", "hats", NOON - HOUR), ("none", None, NOON), ("at", "shoes", NOON)]
+    out.publish(late, NOON + MINUTE)
+    (row,) = out.drain()
+    assert (row["events"], row["late"], row["signals"]) == (0, 4, 4)
+    kept = {row["event_id"]: row["reason"] for row in out.rows("late")}
+    assert kept == {"in": "corrected", "out": "late", "none": "no-key", "at": "corrected"}
+    ids = [row["id"] for row in out.rows("signals") if row["key"] == "hats"]
+    stem = "TumblingCounts/count/2024-10-04 12:00:00.000000"
+    assert ids == [f"{stem}#0-/hats", f"{stem}#1/hats", f"{stem}/hats"]
+    assert standing(out) == by_text([("hats", "count", NOON, 2), ("shoes", "count", NOON, 4)])
+    found = check(out.pipeline)
+    assert (found.events, found.late, found.faults) == (5, 4, ())
+
+
+EVENTS = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 300)), max_size=8)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(EVENTS, st.integers(0, 150), st.sampled_from(("", *POINTS))), min_size=1, max_size=5))
+def test_what_stands_is_a_count_by_hand_whatever_is_killed(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, batches: list[Any]
+) -> None:
+    out = Output(tmp_path_factory.mktemp("lake"), {"late": "correct", "lateness": "2m"})
+    mark, taken, late, rest = NOON, list[Event](), 0, 0
+    for nth, (events, step, point) in enumerate(batches):
+        new = [(f"{nth}-{at}", key, NOON + second * SECOND) for at, (key, second) in enumerate(events)]
+        taken += [event for event in new if event[2] >= mark - 2 * MINUTE]
+        late += sum(event[2] < mark for event in new)
+        rest += sum(event[2] >= mark for event in new)
+        mark += step * SECOND
+        out.publish(new, mark)
+        if not (point and killed_at(point, monkeypatch, out.processing().once)):
+            out.drain()
+        out.drain()
+    assert standing(out) == expected(taken, mark)
+    found = check(out.pipeline)
+    assert (found.events, found.late, found.faults, found.notes) == (rest, late, (), ())
+    assert len(out.rows("late")) == late
