@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class Held:
 
     def get(self, keys: Sequence[str]) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
         """State of keys in their order, null where there is none, and which have any."""
-        places = np.fromiter((self._place.get(key, -1) for key in keys), np.int64, len(keys))
+        places = self._places(keys)
         known = places >= 0
         columns: dict[str, Any] = {}
         for field in self.schema:
@@ -77,7 +78,10 @@ class Held:
         for at in np.flatnonzero(gone).tolist():
             self._drop(keys[at])
         kept = np.flatnonzero(~gone)
-        places = np.fromiter((self._place_of(keys[at]) for at in kept.tolist()), np.int64, len(kept))
+        names = keys if len(kept) == len(keys) else [keys[at] for at in kept.tolist()]
+        places = self._places(names)
+        for at in np.flatnonzero(places < 0).tolist():
+            places[at] = self._place_of(names[at])
         for field in self.schema:
             whole = np.empty(len(keys), object)
             whole[:] = state[field.name].to_pylist()
@@ -88,6 +92,10 @@ class Held:
         if len(self._heap) > _STALE * len(self._place) + _FIRST:
             self._heap = [(at, key) for key in self._place if (at := self.timer(key)) < NEVER]
             heapq.heapify(self._heap)
+
+    def _places(self, keys: Sequence[str]) -> Ints:
+        """The place of each key; -1 of one that has none."""
+        return np.fromiter(map(self._place.get, keys, repeat(-1)), np.int64, len(keys))
 
     def _drop(self, key: str) -> None:
         place = self._place.pop(key, None)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _LOOKS = 20
 _MOST_BATCHES = 1_000  # of an era: each is two files
-_FEWEST = 1_000  # rows of keys that are appended before all keys are written again
+_FEWEST = 1_000  # keys: of fewer not so often all are written again
 Row = dict[str, Any]
 
 
@@ -174,7 +174,7 @@ class Processing:
         held, done = loaded.held, result.done
         held.put(result.keys, done.state, done.timers, done.gone)
         many = plan.number - loaded.era >= _MOST_BATCHES
-        whole = many or not loaded.era or loaded.rows > max(len(held), _FEWEST)
+        whole = many or not loaded.era or loaded.rows > 2 * max(len(held), _FEWEST)
         era = plan.number if whole else loaded.era
         keys, state, timers = held.all() if whole else (result.keys, done.state, done.timers)
         gone = np.zeros(len(keys), bool) if whole else done.gone

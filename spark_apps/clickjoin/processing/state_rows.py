@@ -83,9 +83,9 @@ def key_rows(
     """Rows of keys, columns as table `state`."""
     schema, count = arrow_schema(tables.table("state")), len(keys)
     given: dict[str, Any] = {
-        "era": pa.array(np.full(count, era)),
-        "what": pa.array([KEYS] * count, pa.string()),
-        "batch": pa.array(np.full(count, number)),
+        "era": pa.repeat(pa.scalar(era, pa.int64()), count),
+        "what": pa.repeat(pa.scalar(KEYS), count),
+        "batch": pa.repeat(pa.scalar(number, pa.int64()), count),
         "key": pa.array(keys, pa.string()),
         "timer": pa.array(timers),
         "gone": pa.array(gone),

@@ -29,15 +29,20 @@ def packed(values: npt.NDArray[Any]) -> Any:
     return pa.Array.from_buffers(pa.binary(), len(data), [None, pa.py_buffer(offsets), pa.py_buffer(data.tobytes())])
 
 
-def unpacked(column: Any, dtype: Any, width: int, default: float = 0) -> npt.NDArray[Any]:
-    """The matrix that `packed` made a column of; rows that are null are `default`."""
+def _flat(column: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Bytes of each value, none of one that is null, and all of them one after the other."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    found = np.full((len(whole), width), default, dtype)
-    here = np.array(whole.is_valid(), bool) if whole.null_count else np.ones(len(whole), bool)
-    if here.any():
-        data = b"".join(whole.drop_null().to_pylist())
-        found[here] = np.frombuffer(data, dtype).reshape(-1, width)
-    return found
+    whole = whole.fill_null(b"")
+    _, ends, data = whole.buffers()
+    ends = np.frombuffer(ends, np.int32)[whole.offset : whole.offset + len(whole) + 1]
+    if data is None or not len(whole):
+        return np.zeros(len(whole), np.int64), np.zeros(0, np.uint8)
+    return np.diff(ends).astype(np.int64), np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].copy()
+
+
+def unpacked(column: Any, dtype: Any) -> npt.NDArray[Any]:
+    """The values that are not null of a column that `packed` made."""
+    return _flat(column)[1].view(dtype)
 
 
 def pack_items(at: npt.NDArray[np.int64], items: npt.NDArray[Any], keys: int) -> Any:
@@ -49,10 +54,8 @@ def pack_items(at: npt.NDArray[np.int64], items: npt.NDArray[Any], keys: int) ->
 
 def unpack_items(column: Any, dtype: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
     """Key and items that `pack_items` made a column of; none where it is null."""
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    values = [value or b"" for value in whole.to_pylist()]
-    lengths = np.fromiter(map(len, values), np.int64, len(values)) // dtype.itemsize
-    return np.repeat(np.arange(len(values)), lengths), np.frombuffer(b"".join(values), dtype).copy()
+    lengths, data = _flat(column)
+    return np.repeat(np.arange(len(lengths)), lengths // dtype.itemsize), data.view(dtype)
 
 
 def pack_ragged(items: Ragged, keys: int) -> Any:

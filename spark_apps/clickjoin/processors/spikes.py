@@ -17,7 +17,7 @@ from clickjoin.model.ids import MICROS
 from clickjoin.processors.corrections import KEPT, Corrections
 from clickjoin.processors.durations import microseconds
 from clickjoin.processors.limits import FAR, Limits, as_signals
-from clickjoin.processors.packing import Ragged, counted, merged, pack_ragged, packed, unpack_ragged
+from clickjoin.processors.packing import Ragged, counted, merged, pack_ragged, packed, unpack_ragged, unpacked
 from clickjoin.processors.port import NEVER, Done, Processor, Work
 from clickjoin.processors.seasonal import STATE, Keys, Seasonal, begun
 from clickjoin.processors.walk import Rules, Walk
@@ -97,7 +97,7 @@ class SpikesAndDips(Processor):
         """Of each key the first window that is not final; before all where none is."""
         found = np.full(len(work.keys), -FAR, np.int64)
         if work.known.any():
-            stored = np.frombuffer(b"".join(work.state["model"].drop_null().to_pylist()), STATE)
+            stored = unpacked(work.state["model"], STATE)
             found[work.known] = np.where(stored["cursor"] > stored["since"], stored["cursor"], -FAR)
         return found
 
@@ -108,7 +108,7 @@ class SpikesAndDips(Processor):
         first[here] = items.window[at]
         keys = begun(first)
         if work.known.any():
-            stored = np.frombuffer(b"".join(work.state["model"].drop_null().to_pylist()), STATE)
+            stored = unpacked(work.state["model"], STATE)
             # Of a key none of whose windows was final yet an earlier one may have come.
             same = (stored["cursor"] > stored["since"]) | (first[work.known] >= stored["since"])
             keys[np.flatnonzero(work.known)[same]] = stored[same]
