@@ -1,18 +1,19 @@
-"""Counts by key in tumbling windows, side by side: section `process`, Structured Streaming, Flink SQL; Nexmark q5 and q7.
+"""Counts by key in tumbling windows beside Structured Streaming and Flink SQL; Nexmark's q5 and q7.
 
     PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.windows --events 1000000 --turns 3
-    PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.windows --query q5 --query q7
 
-All are given the same events, in order of time, as a backlog that lies there whole, and work through it once, warm. What
-each made is compared with what NumPy counts, and no figure is printed of one that lost or doubled anything. What they do:
+All are given the same events, in order of time, as a backlog that lies there whole, and work through it once, warm.
+What each made is compared with what NumPy counts, and there is no figure of one that lost or doubled anything.
 
-- clickjoin: the events are rows in the output of a pipeline of one stream (Delta); timed is `Processing.drain` alone. Each
-  batch commits its plan, state with outbox, signals and metrics to Delta, exactly once, through kills and late copies too.
-  Late events are kept in a table, and what was done is known by ids of rows. One process, no Spark. State in memory.
-- Structured Streaming (`transformWithState`, `groupBy(window)`): Parquet files of as many events as a batch of clickjoin's;
-  state in RocksDB with changelog checkpoints; windows to Parquet, exactly once by the sink's own log. Late events are dropped.
-- Flink SQL (`TUMBLE`, Nexmark's own q5 and q7): Parquet, one file for each of two readers; state in RocksDB, exactly-once
-  checkpoints every 10 s; Parquet out, which is committed with them. Late events are dropped.
+- clickjoin: the events are rows in the output (a Delta table) of a pipeline of one stream; `Processing.drain` alone is
+  timed. Each batch commits its plan, state with outbox, signals and metrics to Delta, exactly once, also where processes
+  are killed or run twice. Late events are kept. State is in memory, too. One Python process on one core, no Spark.
+- Structured Streaming (`transformWithState`, `groupBy(window)`): the same rows as Parquet files, each a batch; state in
+  RocksDB, with checkpoints of changes; windows go to Parquet, exactly once for who reads by the sink's own log. Late
+  events are dropped. Two cores.
+- Flink SQL (`TUMBLE`; q5 and q7 as Nexmark has them): the same rows, a Parquet file for each of two readers; state in
+  RocksDB, exactly-once checkpoints every 10 s; Parquet out, committed with them. Late events are dropped. Two cores.
 
-q5 and q7 of clickjoin's are a processor and a reader of table `signals`, which is timed with it: see nexmark.py.
+`transformWithState` is given the first of the events alone (`--most`): it takes minutes for more. This project's q5 and
+q7 are a processor and a reader of table `signals`, which is timed with it (see nexmark.py).
 """

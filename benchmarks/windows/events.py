@@ -1,4 +1,4 @@
-"""Events that all contenders are given, in order of time: Zipf keys, an hour of event time; and what must come of them."""
+"""Events that all contenders are given, in order of time: Zipf keys, an hour; and what must come of them."""
 
 from __future__ import annotations
 
@@ -94,10 +94,22 @@ def require(name: str, found: pa.Table, expected: pa.Table) -> int:
     """Rows of a result that is right. Errors: SystemExit for one that is not, so that there is no figure of it."""
     found = ordered(found.select(expected.column_names).cast(expected.schema))
     if not found.equals(expected):
-        raise SystemExit(f"{name} is wrong: {found.num_rows:,} rows where there must be {expected.num_rows:,}, or others")
+        raise SystemExit(
+            f"{name} is wrong: {found.num_rows:,} rows where there must be {expected.num_rows:,}, or others"
+        )
     return int(found.num_rows)
 
 
 def millis(times: pa.ChunkedArray) -> pa.Array:
     """Times as milliseconds since 1970."""
     return times.cast(pa.timestamp("ms")).cast(pa.int64())
+
+
+def first(load: Load, most: int, folder: Path, batch: int) -> Load:
+    """The first `most` of its events, with the last one behind them; the load itself where it has no more."""
+    if most >= load.events:
+        return load
+    rows = read(load).drop_columns("event_time")
+    taken = pa.concat_tables([rows.slice(0, most), rows.slice(rows.num_rows - 1)])
+    until = int(rows["at"][most].as_py()) // MINUTE * MINUTE + MINUTE
+    return laid(folder, taken, batch, until)

@@ -38,7 +38,7 @@ INSERT INTO found SELECT A.window_start, A.auction, A.num FROM ({NUMBERS}) AS A 
   SELECT MAX(num) AS maxn, window_start, window_end FROM ({NUMBERS}) AS C GROUP BY window_start, window_end
 ) AS M ON A.window_start = M.window_start AND A.window_end = M.window_end AND A.num >= M.maxn
 """
-# Nexmark says BETWEEN, which takes in a bid of the next window at the same price; windows of Flink's end before their end.
+# Nexmark says BETWEEN, which takes in a bid of the same price at the next window's first moment.
 Q7 = """
 INSERT INTO found SELECT M.window_start, B.price, B.auction, B.bidder FROM bid B JOIN (
   SELECT MAX(price) AS maxprice, window_start, window_end

@@ -2,18 +2,17 @@
 
 A processor is given keys and times of events, and no other columns. Hence:
 
-- q5, the auctions with most bids in windows of 10 s that slide by 2 s: TumblingCounts by auction and 2 s; a reader of table
-  `signals` adds five of them up for each window and takes the highest.
-- q7, the highest bid in each 10 s: the price has to be in the key, so that key is [price, auction, bidder] and nearly every
-  bid is one of its own; TumblingCounts by 10 s, and a reader takes the highest price of each window. It shows what the port
-  is not made for: the processing only finds out which windows are complete, and the reader does the query.
+- q5, the auctions with most bids in windows of 10 s that slide by 2 s: TumblingCounts by auction and 2 s; a reader of
+  table `signals` adds five of them up for each window and takes the highest.
+- q7, the highest bid in each 10 s: the price has to be in the key, which is [price, auction, bidder], so that nearly
+  every bid is a key of its own; TumblingCounts by 10 s, and a reader takes the highest price of each window. The port
+  is not made for this: the processing says which windows are complete, and the reader does the query.
 
 Both readers go over all signals once, at the end, with NumPy. What they make is not published anywhere.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -55,19 +54,13 @@ def truth(name: str, load: Load) -> pa.Table:
     return _q5_truth(columns) if name == "q5" else _q7_truth(columns)
 
 
-def process_of(name: str) -> dict[str, Any]:
-    """Section `process` of a query."""
-    return {"args": {"window": "2s" if name == "q5" else "10s"}}
-
-
-def run(name: str, load: Load, batch: int) -> tuple[float, pa.Table]:
+def run(name: str, batch: int, load: Load, folder: Path) -> tuple[float, pa.Table]:
     """Seconds of the processing and of the reader together, and what the reader found."""
-    with tempfile.TemporaryDirectory(prefix="clickjoin-windows-") as folder:
-        lake = Lake(Path(folder) / "own", KEYS[name], process_of(name), batch)
-        lake.fill(load)
-        seconds, start = lake.drained(), time.perf_counter()
-        found = (_q5 if name == "q5" else _q7)(lake.reported())
-        return seconds + time.perf_counter() - start, found
+    lake = Lake(folder / "own", KEYS[name], {"args": {"window": "2s" if name == "q5" else "10s"}}, batch)
+    lake.fill(load)
+    seconds, start = lake.drained(), time.perf_counter()
+    found = (_q5 if name == "q5" else _q7)(lake.reported())
+    return seconds + time.perf_counter() - start, found
 
 
 def _q5(signals: pa.Table) -> pa.Table:
@@ -85,7 +78,9 @@ def _q7(signals: pa.Table) -> pa.Table:
     """The highest price of each window, out of keys that hold it; a bid that came twice counts twice."""
     text = pc.utf8_trim(signals["item"].combine_chunks(), '[]"')
     parts = pc.split_pattern(text, '","').flatten()
-    of = {name: parts.take(pa.array(np.arange(at, len(parts), 3))).cast(pa.int64()) for at, name in enumerate(KEYS["q7"])}
+    of = {
+        name: parts.take(pa.array(np.arange(at, len(parts), 3))).cast(pa.int64()) for at, name in enumerate(KEYS["q7"])
+    }
     found = _highest(pa.table({"window_start": signals["window_start"], **of, "num": signals["num"]}), "price")
     again = np.repeat(np.arange(found.num_rows), np.asarray(found["num"]))
     return found.take(pa.array(again)).drop_columns("num")

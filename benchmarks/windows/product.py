@@ -29,9 +29,10 @@ class Lake(Output):
 
     def fill(self, load: Load) -> None:
         """A batch of the join for each slice; the last one says that all has come."""
-        for path in sorted(load.slices.glob("*.parquet")):
+        paths = sorted(load.slices.glob("*.parquet"))
+        for path in paths:
             rows = pq.read_table(path)
-            self.publish(rows, 1000 * min(rows["at"][-1].as_py(), load.until))
+            self.publish(rows, 1000 * (load.until if path == paths[-1] else rows["at"][-1].as_py()))
 
     def rows_of(self, events: Any) -> pa.Table:
         """A slice as rows of the output."""

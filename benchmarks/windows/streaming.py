@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from benchmarks.windows.events import MINUTE, Load
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 STORE = "spark.sql.streaming.stateStore."
 SETTINGS = {
@@ -26,6 +26,9 @@ SETTINGS = {
 }
 SOURCE = "id STRING, at BIGINT, item STRING, event_time TIMESTAMP"
 COUNTED = "item STRING, window_start BIGINT, num BIGINT"
+
+
+Way = Callable[[DataFrame], DataFrame]
 
 
 class Counts(StatefulProcessor):
@@ -52,7 +55,7 @@ class Counts(StatefulProcessor):
 
 
 def by_processor(events: DataFrame) -> DataFrame:
-    """Counts by `transformWithState`, grouped by key and window; rows, since a frame of pandas a group is slower still."""
+    """By `transformWithState`, a group a key and window, as rows: a pandas frame for each is slower still."""
     begin = (F.floor(F.col("at") / MINUTE) * MINUTE).alias("window_start")
     grouped = events.select("item", begin, "event_time").groupBy("item", "window_start")
     return grouped.transformWithState(Counts(), COUNTED, "Append", "EventTime")
@@ -64,7 +67,7 @@ def by_window(events: DataFrame) -> DataFrame:
     return found.select("item", F.unix_millis("w.start").alias("window_start"), F.col("count").alias("num"))
 
 
-def counts(spark: SparkSession, load: Load, folder: Path, how: Any) -> tuple[float, pa.Table]:
+def counts(spark: SparkSession, how: Way, load: Load, folder: Path) -> tuple[float, pa.Table]:
     """Seconds from the query's start to its end, and what it wrote."""
     for key, value in SETTINGS.items():
         spark.conf.set(key, value)
