@@ -6,8 +6,8 @@ All are given the same events, in order of time, as a backlog that lies there wh
 What each made is compared with what NumPy counts, and there is no figure of one that lost or doubled anything.
 
 - clickjoin: the events are rows in the output (a Delta table) of a pipeline of one stream; `Processing.drain` alone is
-  timed. Each batch commits its plan, state with outbox, signals and metrics to Delta, exactly once, also where processes
-  are killed or run twice. Late events are kept. State is in memory, too. One Python process on one core, no Spark.
+  timed. Each batch commits its plan, state with outbox, signals and metrics to Delta, exactly once, also where a
+  process is killed or runs twice. Late events are kept. State is in memory, too. One Python process, no Spark.
 - Structured Streaming (`transformWithState`, `groupBy(window)`): the same rows as Parquet files, each a batch; state in
   RocksDB, with checkpoints of changes; windows go to Parquet, exactly once for who reads by the sink's own log. Late
   events are dropped. Two cores.

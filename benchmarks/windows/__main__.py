@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import statistics
 import sys
 import tempfile
@@ -24,11 +23,11 @@ from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.windows import flink as sql
 from benchmarks.windows import nexmark, product, streaming
-from benchmarks.windows.events import Load, counted, first, require, zipf
+from benchmarks.windows.events import Ended, Load, counted, first, require, zipf
 from bootstrap import ROOT, Problem
 from clickjoin.spark.session import in_process
 
-Contender = Callable[[Load, Path], tuple[float, pa.Table]]
+Contender = Callable[[Load, Path], Ended]
 QUERIES = ("counts", "q5", "q7")
 OURS, FLINK, BY_WINDOW, BY_STATE = "clickjoin", "Flink SQL", "groupBy(window)", "transformWithState"
 WARM, WARM_BIDS = 10_000, 50_000
@@ -43,19 +42,20 @@ class Contest:
     loads: dict[str, Load]
     truths: dict[str, pa.Table]
 
-    def turn(self, folder: Path) -> dict[str, float]:
-        """Seconds of each, run once. Errors: SystemExit for a wrong result."""
+    def turn(self, folder: Path) -> dict[str, Ended]:
+        """Each, run once. Errors: SystemExit for a wrong result."""
         took = {}
         for name, run in self.contenders.items():
             own = Path(tempfile.mkdtemp(dir=folder))
-            seconds, found = run(self.loads[name], own)
+            ended = run(self.loads[name], own)
+            found = ended.rows
             if self.query == "counts":  # who ends at the end of the input says the last event's own window, too
                 found = found.filter(pc.less(found["window_start"], self.loads[name].until))
             rows = require(f"{name}, {self.query}", found, self.truths[name])
-            rate = self.loads[name].events / seconds
-            print(f"  {self.query}, {name}: {seconds:.2f} s, {rate:,.0f} events/s, {rows:,} rows", flush=True)
-            took[name] = seconds
-            shutil.rmtree(own)
+            rate = self.loads[name].events / ended.seconds
+            print(f"  {self.query}, {name}: {ended.seconds:.2f} s, {rate:,.0f} events/s, {rows:,} rows", flush=True)
+            took[name] = ended
+            remove(own)
         return took
 
 
@@ -67,28 +67,34 @@ class Rivals:
     streaming: dict[str, Contender]
 
 
-def compared(of: Contest, turns: list[dict[str, float]]) -> dict[str, Any]:
+def compared(of: Contest, turns: list[dict[str, Ended]]) -> dict[str, Any]:
     """Medians and ratios."""
     found = {}
     for name, load in of.loads.items():
-        seconds = [turn[name] for turn in turns]
+        seconds, paces = ([getattr(turn[name], what) for turn in turns] for what in ("seconds", "steady"))
         found[name] = {
             "events": load.events, "rows": of.truths[name].num_rows, "seconds": [round(one, 2) for one in seconds],
             "median": round(statistics.median(seconds), 2),
             "events_a_second": round(load.events / statistics.median(seconds)),
+            "steady_events_a_second": round(statistics.median(paces)),
         }  # fmt: skip
     for part in found.values():
         part["clickjoin_against_it"] = round(found[OURS]["events_a_second"] / part["events_a_second"], 2)
+        if part["steady_events_a_second"]:
+            part["clickjoin_against_steady"] = round(found[OURS]["events_a_second"] / part["steady_events_a_second"], 2)
     return found
 
 
 def table(found: dict[str, dict[str, Any]]) -> str:
     """As Markdown."""
-    lines = ["| | | events | rows out | seconds | events/s | clickjoin against it |", "|" + " --- |" * 7]
+    heads = ("", "", "events", "rows out", "seconds", "events/s", "… when steady", "clickjoin against it", "… steady")
+    lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
     for query, parts in found.items():
         for name, part in parts.items():
             cells = (f"{part[what]:,}" for what in ("events", "rows", "median", "events_a_second"))
-            lines.append(f"| {query} | {name} | {' | '.join(cells)} | {part['clickjoin_against_it']} |")
+            pace = f"{part['steady_events_a_second']:,}" if part["steady_events_a_second"] else ""
+            ratios = f"{part['clickjoin_against_it']} | {part.get('clickjoin_against_steady', '')}"
+            lines.append(f"| {query} | {name} | {' | '.join(cells)} | {pace} | {ratios} |")
     return "\n".join(lines)
 
 

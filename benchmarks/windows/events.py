@@ -38,6 +38,15 @@ class Load:
         return self.folder / "lanes"
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A run: seconds, what it made, and events a second between the first and the last tenth of them (0: unknown)."""
+
+    seconds: float
+    rows: pa.Table
+    steady: float = 0.0
+
+
 def zipf(folder: Path, events: int, keys: int, batch: int) -> Load:
     """So many events over an hour, and the last one; keys by Zipf's law (exponent 1)."""
     rng = np.random.default_rng((events, keys))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.flink.warm import STATES, Flink
-from benchmarks.windows.events import Load, millis
+from benchmarks.flink.warm import STATES, Flink, steady
+from benchmarks.windows.events import Ended, Load, millis
 
 SETTINGS = STATES["rocksdb"] | {
     "table.local-time-zone": "UTC",
@@ -65,7 +65,7 @@ QUERIES = {
 }
 
 
-def run(flink: Flink, name: str, load: Load, folder: Path) -> tuple[float, pa.Table]:
+def run(flink: Flink, name: str, load: Load, folder: Path) -> Ended:
     """Seconds of a job from its first statement to its end, and what it committed."""
     query, out = QUERIES[name], folder / "out"
     before = [query.source.format(folder=load.lanes), OUT.format(columns=query.columns, folder=out)]
@@ -73,4 +73,7 @@ def run(flink: Flink, name: str, load: Load, folder: Path) -> tuple[float, pa.Ta
     files = [path for path in out.rglob("*") if path.is_file() and not path.name.startswith((".", "_"))]
     rows = pa.concat_tables(pq.read_table(path) for path in files)
     at = rows.column_names.index("window_start")
-    return done.seconds, rows.set_column(at, "window_start", millis(rows["window_start"]))
+    # What leaves the sources may be counts already; the share of it that has left is that of the events.
+    most = max((lines for _, lines in done.progress), default=0)
+    pace = steady(done.progress, most) * load.events / max(most, 1)
+    return Ended(done.seconds, rows.set_column(at, "window_start", millis(rows["window_start"])), pace)

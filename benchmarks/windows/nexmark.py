@@ -24,7 +24,7 @@ from pyarrow import json as pj
 
 from benchmarks.nexmark.logs import build
 from benchmarks.nexmark.logs import make as make_logs
-from benchmarks.windows.events import BEGAN, Load, laid, read
+from benchmarks.windows.events import BEGAN, Ended, Load, laid, read
 from benchmarks.windows.product import Lake
 
 SLIDE, WIDTH = 2_000, 10_000
@@ -54,13 +54,13 @@ def truth(name: str, load: Load) -> pa.Table:
     return _q5_truth(columns) if name == "q5" else _q7_truth(columns)
 
 
-def run(name: str, batch: int, load: Load, folder: Path) -> tuple[float, pa.Table]:
+def run(name: str, batch: int, load: Load, folder: Path) -> Ended:
     """Seconds of the processing and of the reader together, and what the reader found."""
     lake = Lake(folder / "own", KEYS[name], {"args": {"window": "2s" if name == "q5" else "10s"}}, batch)
     lake.fill(load)
     seconds, start = lake.drained(), time.perf_counter()
     found = (_q5 if name == "q5" else _q7)(lake.reported())
-    return seconds + time.perf_counter() - start, found
+    return Ended(seconds + time.perf_counter() - start, found)
 
 
 def _q5(signals: pa.Table) -> pa.Table:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from benchmarks.windows.events import MINUTE, Load
+from benchmarks.windows.events import MINUTE, Ended, Load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +67,7 @@ def by_window(events: DataFrame) -> DataFrame:
     return found.select("item", F.unix_millis("w.start").alias("window_start"), F.col("count").alias("num"))
 
 
-def counts(spark: SparkSession, how: Way, load: Load, folder: Path) -> tuple[float, pa.Table]:
+def counts(spark: SparkSession, how: Way, load: Load, folder: Path) -> Ended:
     """Seconds from the query's start to its end, and what it wrote."""
     for key, value in SETTINGS.items():
         spark.conf.set(key, value)
@@ -79,4 +79,4 @@ def counts(spark: SparkSession, how: Way, load: Load, folder: Path) -> tuple[flo
     query.awaitTermination()
     seconds = time.perf_counter() - start
     rows = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "out").glob("*.parquet")))
-    return seconds, rows
+    return Ended(seconds, rows)
