@@ -106,7 +106,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=100_000, help="events of a batch; Flink has none")
-    parser.add_argument("--most", type=int, default=100_000, help="events that transformWithState is given at most")
+    parser.add_argument("--most", type=int, default=50_000, help="events that transformWithState is given at most")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--query", choices=QUERIES, action="append", help="these alone")
     parser.add_argument("--only", choices=[BY_STATE, BY_WINDOW, FLINK], action="append", help="beside clickjoin")
@@ -115,13 +115,13 @@ def options(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def ours(query: str, batch: int, load: Load, folder: Path) -> tuple[float, pa.Table]:
+def ours(query: str, batch: int, load: Load, folder: Path) -> Ended:
     """This project's run of a query."""
     if query != "counts":
         return nexmark.run(query, batch, load, folder)
     lake = product.Lake(folder / "own", ["item"], {"args": {"window": "1m"}}, batch)
     lake.fill(load)
-    return lake.drained(), lake.reported()
+    return Ended(lake.drained(), lake.reported())
 
 
 def contest(query: str, rivals: Rivals, chosen: argparse.Namespace, folder: Path, events: int) -> Contest:

@@ -38,7 +38,7 @@ class Counts(StatefulProcessor):
         self._handle = handle
         self._count = handle.getValueState("count", "num BIGINT")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
         seen = self._count.get()
         if seen is None:
             self._handle.registerTimer(key[1] + MINUTE)
