@@ -1,1 +1,1 @@
-"""A month of traffic of many keys with a daily and a weekly rhythm: which spikes and dips are found, and which are not."""
+"""A month of traffic with a daily and a weekly rhythm: which spikes and dips are found, and which are not."""

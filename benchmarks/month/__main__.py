@@ -122,9 +122,7 @@ class Run:
 
 
 def _of(row: dict[str, Any], change: Any) -> bool:
-    return bool(
-        row["key"] == f"item-{change.key}" and row["kind"] == change.kind and row["window_end"] > change.start
-    )
+    return bool(row["key"] == f"item-{change.key}" and row["kind"] == change.kind and row["window_end"] > change.start)
 
 
 def _micros(at: Any) -> int:

@@ -1,4 +1,4 @@
-"""Events of a month: Zipf over keys, four time zones, weekends; spikes, dips, a key that is gone; each with its truth."""
+"""Events of a month: Zipf over keys, four time zones, weekends; spikes, dips, a key that is gone; and the truth."""
 
 from __future__ import annotations
 

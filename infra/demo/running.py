@@ -24,7 +24,7 @@ class Running:
     """A started stack, and one pipeline on it."""
 
     def __init__(self, stack: Stack, pipeline: str) -> None:
-        self._stack = stack
+        self._stack, self._pipeline = stack, pipeline
         self._dags = {kind: f"clickjoin_{kind}__{pipeline}" for kind in ("join", "retry")}
         self.folder = stack.home.folder
         self.url = stack.airflow_url
@@ -37,8 +37,12 @@ class Running:
 
     def unpause(self) -> None:
         """Switch on the DAGs that join and retry, once Airflow has found them. Errors: Problem if it does not."""
+        self.switch_on(*self._dags)
+
+    def switch_on(self, *kinds: str) -> None:
+        """Switch on some DAGs of the pipeline. Errors: as `unpause`."""
         deadline = time.monotonic() + DAG_WAIT
-        for dag in self._dags.values():
+        for dag in (f"clickjoin_{kind}__{self._pipeline}" for kind in kinds):
             while not self._switched_on(dag):
                 if time.monotonic() > deadline:
                     raise Problem(f"Airflow does not know DAG {dag} after {DAG_WAIT:.0f} s; {self._import_errors()}")

@@ -74,6 +74,10 @@ class Output:
         if events:
             write_deltalake(self.table(), self.rows_of(events), mode="append")
 
+    def write_table(self, name: str, rows: pa.Table) -> None:
+        """Rows of a table, as any other program writes them."""
+        write_deltalake(self.table(name), rows, mode="append")
+
     def rows_of(self, events: Sequence[Event]) -> pa.Table:
         """Events as rows of the output."""
         schema = pa.schema(self.table().schema().to_arrow())

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from clickjoin.config.types import Duration
 
-Suite = Literal["joined", "primary", "foreign", "registry"]
+Suite = Literal["joined", "primary", "foreign", "registry"]  # whose rows expectations can be asked of
 Level = Literal["warn", "fail"]
 _STREAM = (
     "landed_once",
@@ -35,6 +35,7 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "registry": (
         *("unique_ids", "known_outcomes", "claims_have_outputs", "outputs_have_claims", "claims_agree", "not_null.*"),
     ),
+    "signals": ("unique_ids", "every_event_counted", "late_rate"),
 }
 # Arguments of an expectation that come from other fields than `args`.
 _OURS = ("column", "meta", "severity", "notes", "description", "id", "batch_id", "result_format", "catch_exceptions")
@@ -116,6 +117,7 @@ class Quality(_Strict):
     misfits: Limit = Field(
         Limit(warn=0.01, fail=0.1), description="share of the values of a typed column that do not fit its type"
     )
+    late: Limit = Field(Limit(warn=0.01), description="share of events that came behind the watermark of processing")
     repeats: Limit = Field(Limit(warn=0.1), description="share of records whose id was there before")
     sample: int = Field(1_000_000, ge=1000, description="records of a stream whose fields are profiled")
     levels: dict[str, Level] = Field(default_factory=dict, description="level by table.check, or by a pattern with *")

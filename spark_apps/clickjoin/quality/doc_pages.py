@@ -16,21 +16,28 @@ from clickjoin.quality.report import Report
 if TYPE_CHECKING:
     from clickjoin.quality.checks import Outcome
 
-SUITES = ("joined", "primary", "foreign", "registry")
+SUITES = ("joined", "primary", "foreign", "registry", "signals")
 _ORDER = ("failed", "warned", "undecided", "passed")
 _SUITE_LINK = "../../../../expectations/{}.html"
 
 
 def pages(report: Report, results: Mapping[str, Sequence[Any]]) -> dict[str, str]:
     """A run's pages by file name, `index.html` last; `results` are Great Expectations' own, by suite."""
-    made = {f"{suite}.html": _suite(report, suite, results.get(suite, ())) for suite in SUITES}
+    made = {f"{suite}.html": _suite(report, suite, results.get(suite, ())) for suite in _suites(report)}
     return made | {"index.html": overview(report, "")}
 
 
 def overview(report: Report, base: str) -> str:
     """The page of a run: all checks, those first that did not pass. `base`: where the suites' pages lie from it."""
     checks = sorted(report.outcomes, key=lambda one: (_ORDER.index(one.state), SUITES.index(one.suite), one.check))
-    return _render("overview.j2", escape=True, report=report, checks=checks, base=base, suites=SUITES, number=_number)
+    return _render(
+        "overview.j2", escape=True, report=report, checks=checks, base=base, suites=_suites(report), number=_number
+    )
+
+
+def _suites(report: Report) -> list[str]:
+    """Those of the tables, and of processing where there is any."""
+    return [suite for suite in SUITES if suite != "signals" or any(one.suite == suite for one in report.outcomes)]
 
 
 def _suite(report: Report, suite: str, results: Sequence[Any]) -> str:

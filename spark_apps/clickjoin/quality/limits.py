@@ -109,6 +109,15 @@ def quarantine(quality: Quality, found: tuple[int, int] | None) -> Check:
     return Check("foreign", "quarantine_rate", asks, share, fail, warn, look=look, undecided=why)
 
 
+def late(quality: Quality, count: int, rows: int, unknown: str) -> Check:
+    """Share of the output's rows of the date that came behind the watermark of per-key processing."""
+    limit, share = quality.late, count / rows if rows else None
+    why = unknown or ("the output has no rows of the date" if share is None else _off(limit))
+    asks = "share of the date's events that came behind the watermark of processing"
+    look = "table `process/late` names them: raise close.max_out_of_orderness, or write `late: correct`"
+    return Check("signals", "late_rate", asks, share, _most(limit.fail), _most(limit.warn), look=look, undecided=why)
+
+
 def misfits(quality: Quality, column: str, found: tuple[int, int] | None) -> Check:
     """Share of a typed column's values that did not fit its type, of all rows that the date's batches published."""
     bad, all_ = found or (0, 0)

@@ -16,7 +16,7 @@ from clickjoin.lake.maintenance import sizes
 from clickjoin.model.ids import bucket_at, moment
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import Day, Span
-from clickjoin.quality import batch_counts, fields, profile_queries
+from clickjoin.quality import batch_counts, fields, processed, profile_queries
 from clickjoin.quality.profile import Figures
 from clickjoin.verification.snapshot import Reading, part, read
 
@@ -79,6 +79,7 @@ class Measurer:
             misfits=batch_counts.misfits(delta, tables["joined"]["tokens"]),
             typed=tuple(self._pipeline.output.columns),
             alone=alone,
+            processed=processed.measured(self._pipeline, span),
             collected=frozenset(name for name in STREAMS if self._collected(name, span)),
         )
         return Measured(figures, rows, reading)

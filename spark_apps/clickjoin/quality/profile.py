@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from clickjoin.quality.fields import Fields
+from clickjoin.quality.processed import Processed
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Figures:
     `misfits`: values that did not fit by typed column, and rows, of the batches that published the date, None likewise;
     `end`: the last moment that events of the date may have (seconds since 1970), or now; `collected`: streams of which
     rows of the date may have been collected, so that their figures say nothing; `typed`: columns of output.columns;
-    `alone`: the pipeline is of one stream.
+    `alone`: the pipeline is of one stream; `processed`: of per-key processing, None where there is none.
     """
 
     day: date
@@ -34,3 +35,4 @@ class Figures:
     collected: frozenset[str] = frozenset()
     typed: tuple[str, ...] = ()
     alone: bool = False
+    processed: Processed | None = None

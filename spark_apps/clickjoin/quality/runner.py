@@ -98,6 +98,7 @@ class Run:
         return {
             suite: table_names(suite, figures.columns, fields) if figures.tables[suite]["rows"] else None
             for suite in SUITES
+            if suite in figures.tables
         }
 
     def _with_samples(self, measured: Measured, outcomes: Sequence[Outcome]) -> list[Outcome]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clickjoin.quality import limits
@@ -13,6 +14,7 @@ from clickjoin.quality.schema_drift import of_columns, of_fields
 if TYPE_CHECKING:
     from clickjoin.config.quality import Quality
     from clickjoin.quality.history import History
+    from clickjoin.quality.processed import Processed
     from clickjoin.quality.profile import Figures
 
 _VERIFY = "run `clickjoin verify` for this date: it names each id, and --repair fixes what can be fixed"
@@ -27,6 +29,7 @@ def checks(quality: Quality, figures: Figures, history: History) -> list[Check]:
         *_stream("foreign", quality, figures, history),
         *_foreign(quality, figures),
         *_registry(figures),
+        *(_signals(quality, figures, figures.processed) if figures.processed else ()),
     ]
     return [one.levelled(quality) for one in made if not quality.disabled(one.suite, one.name)]
 
@@ -103,3 +106,15 @@ def _registry(figures: Figures) -> Iterator[Check]:
     look = "somebody else wrote to the registry: look at its history"
     yield none("registry", "known_outcomes", asks, strange, look, "outcome")
     yield from _not_null("registry", figures)
+
+
+def _signals(quality: Quality, figures: Figures, found: Processed) -> Iterator[Check]:
+    twice = "somebody else wrote to `signals`: `clickjoin process --rebuild` begins again from the whole output"
+    sums = "; ".join(found.faults) or "`clickjoin process` compares them"
+    kinds = {
+        "unique_ids": ("ids of signals that are there twice", found.twice, twice),
+        "every_event_counted": ("faults of the sums of processing", len(found.faults), sums),
+    }
+    for name, (asks, count, look) in kinds.items():
+        yield replace(none("signals", name, asks, count, look), undecided=found.unknown)
+    yield limits.late(quality, found.late, figures.tables["joined"]["rows"], found.unknown)
