@@ -31,6 +31,7 @@ from clickjoin.processing.check import check
 from clickjoin.processing.processing import Processing
 from clickjoin.spark.session import in_process
 
+END = BEGIN + DAYS * DAY
 STALL, STALLED = BEGIN + 20 * DAY + 12 * HOUR, 10 * MINUTE
 DISORDER, TWICE = 4 * MINUTE, 0.006
 
@@ -79,7 +80,7 @@ class Run:
     def month(self, step: int) -> list[int]:
         """All of it; returns the watermark at each look during the stall, in seconds before its beginning."""
         held = list[int]()
-        while self.now < BEGIN + DAYS * DAY:
+        while self.now < END + 2 * step:  # the traffic goes on: what is told of the month's last hours comes after it
             if self.now == STALL:
                 for _ in range(STALLED // MINUTE):  # nothing comes, and time passes
                     self.now += MINUTE
@@ -87,12 +88,12 @@ class Run:
                     held.append((STALL - self._watermark()) // 10**6)
                 self.log(STALL, self.now)
                 self.work()
-            end = min((self.now // step + 1) * step, STALL if self.now < STALL else BEGIN + DAYS * DAY)
+            near = STALL - HOUR <= self.now < STALL + HOUR
+            width = 10 * MINUTE if near else step
+            end = (self.now // width + 1) * width
             self.log(self.now, end)
             self.now = end
             self.work()
-        self.now += DAY  # the log is idle by now, and what is missing is missing
-        self.work()
         return held
 
     def _watermark(self) -> int:
@@ -107,9 +108,7 @@ class Run:
         rows = [
             row | {name: _micros(row[name]) for name in ("window_start", "window_end")} for row in self._read("signals")
         ]
-        # All keys stop where the traffic does: those dips are none of the month's.
-        rows = [row for row in rows if row["window_end"] <= BEGIN + DAYS * DAY + 2 * window or row["kind"] == "spike"]
-        rows = [row for row in rows if not (row["kind"] == "dip" and row["window_start"] >= BEGIN + DAYS * DAY)]
+        rows = [row for row in rows if row["window_start"] < END]
         sums = check(load(self._file))
         return {
             "events": self.events, "repeats": self._lines.repeats, "counted": sums.events, "late": sums.late,

@@ -49,7 +49,7 @@ class Traffic:
         mean = 1 / _HIGH * (5 + 2 * WEEKEND) / 7
         self._per_micro = events / (DAYS * DAY) / mean  # of all keys at their busiest
         self.rates = weights / weights.sum() * self._per_micro * mean  # of each key, a microsecond
-        self.gone = Change(10, "dip", BEGIN + 25 * DAY + 9 * HOUR, BEGIN + DAYS * DAY)
+        self.gone = Change(10, "dip", BEGIN + 25 * DAY + 9 * HOUR, BEGIN + 2 * DAYS * DAY)
         self.changes = [*self._dips(dips), self.gone, *self._spikes(spikes, keys)]
 
     def _moment(self, before: int) -> int:

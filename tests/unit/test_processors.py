@@ -135,6 +135,14 @@ def test_a_dip_a_day_after_an_hour_that_was_not_over_when_the_last_event_came() 
     assert "dip" in [kind for _, kind, *_ in whole.signals]
 
 
+def test_a_spike_of_a_small_key_is_not_missed_a_day_later() -> None:
+    driver = Driver(SpikesAndDips("1m", season="1d"))
+    events = [("small", BEGAN + day * DAY + 3 * HOUR) for day in range(5)]
+    events += [("small", BEGAN + 2 * DAY + 12 * HOUR + nth * SECOND) for nth in range(600)]
+    driver.batch(events, BEGAN + 5 * DAY)
+    assert [(kind, start) for _, kind, start, *_ in driver.signals] == [("spike", BEGAN + 2 * DAY + 12 * HOUR)]
+
+
 def test_a_watermark_that_stands_still_tells_no_dip() -> None:
     driver = Driver(SpikesAndDips("1m", season="1d"))
     driver.batch(

@@ -95,9 +95,19 @@ class Walk:
         learns = keys["cursor"] == hour_end
         if learns.any():
             some = keys[learns]
+            self._cap(some, hours[learns])
             self.model.learn(some, hours[learns])
             keys[learns] = some
         self.keys[active] = keys
+
+    def _cap(self, keys: Keys, hours: Ints) -> None:
+        """Of an hour that was too high as a whole no more is learned than would not have been.
+
+        Else a spike of a key that has an event a day would make it miss that many a day later.
+        """
+        most = self.limits.crossing(self.model.of_hour(keys, hours).astype(np.float64), keys["noise"]) - 1
+        known = self.model.seen(keys, hours) >= 1
+        keys["learned"] = np.where(known, np.minimum(keys["learned"], most), keys["learned"])
 
     def _window(self, active: Ints) -> Ints:
         """The next window with events of each, or one that never comes."""
