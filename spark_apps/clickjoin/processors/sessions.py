@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from clickjoin.processors.durations import microseconds
 from clickjoin.processors.packing import packed
-from clickjoin.processors.port import NEVER, Done, Processor, Work, signals
+from clickjoin.processors.port import NEVER, Done, Outlook, Processor, Work, signals
 
 _ITEM = np.dtype([("start", "<i8"), ("end", "<i8"), ("count", "<i8")])
 
@@ -36,6 +36,11 @@ class SessionWindows(Processor):
             signals(of=at[ended], kind=np.full(len(reported), "session"), window_start=reported["start"],
                     window_end=reported["end"], count=reported["count"]),
         )  # fmt: skip
+
+    def outlook(self, state: pa.Table, watermark: int, began: int) -> Outlook:
+        """See Processor."""
+        items = np.frombuffer(state["open"][0].as_py() or b"", _ITEM)
+        return Outlook(tuple(tuple(item) for item in items.tolist()))
 
     def _sessions(self, work: Work) -> tuple[np.ndarray, np.ndarray]:
         """All sessions that are open, those that meet made one: position of the key, and the session."""

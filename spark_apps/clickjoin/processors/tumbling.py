@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from clickjoin.processors.durations import microseconds
 from clickjoin.processors.packing import Ragged, merged, pack_ragged, unpack_ragged
-from clickjoin.processors.port import NEVER, Done, Processor, Work, signals
+from clickjoin.processors.port import NEVER, Done, Outlook, Processor, Work, signals
 
 
 class TumblingCounts(Processor):
@@ -44,3 +44,13 @@ class TumblingCounts(Processor):
                 count=items.count[reported],
             ),
         )
+
+    def outlook(self, state: pa.Table, watermark: int, began: int) -> Outlook:
+        """See Processor."""
+        return Outlook(opened(unpack_ragged(state["open"]), self.window))
+
+
+def opened(items: Ragged, width: int) -> tuple[tuple[int, int, int], ...]:
+    """Windows as begin, end (microseconds) and count; those of one key."""
+    pairs = zip(items.window.tolist(), items.count.tolist(), strict=True)
+    return tuple((window * width, (window + 1) * width, count) for window, count in pairs)

@@ -77,6 +77,11 @@ class Walk:
         each = np.rint(of_hour * (_ONE / self.model.per_hour)).astype(np.int64)
         return np.where(of_hour >= 1, each, 0)
 
+    def expectation(self, hours: Ints) -> tuple[Floats, Floats, Floats]:
+        """What is expected of a window in these hours of the keys, fewer than what is a dip, more than what a spike."""
+        usual, noise = self.per_window(self.keys, hours) / _ONE, self.keys["noise"]
+        return usual, self._low(usual, noise), self._crossing(usual, noise) - 1.0  # type: ignore[return-value]
+
     def needed(self, count: Ints, noise: Any) -> Ints:
         """What must have been expected where so many came, for that to be too few; in 1/65536 event."""
         square, noise = self.rules.threshold**2, noise.astype(np.float64)
