@@ -33,6 +33,7 @@ def status(
     from clickjoin.event_store.bad_input import FLOOD
     from clickjoin.report.backlog import backlog
     from clickjoin.report.chain_status import chain_status
+    from clickjoin.report.process_status import process_status
     from clickjoin.report.status import status as find
 
     pipelines = beside(config)
@@ -45,6 +46,8 @@ def status(
         part.update(backlog(pipeline, delta, name))
         part["problems"] += floods
     found["chain"] = chain_status(pipelines)
+    if pipeline.process:
+        found["processing"] = process_status(pipeline)
     console.status(pipeline.pipeline, found, as_json)
 
 
