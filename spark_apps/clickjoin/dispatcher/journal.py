@@ -148,8 +148,8 @@ class JournalReader:
 
         No more than `most` plans are looked at: it may have been so for longer. None where the newest has another.
         """
-        rows = self._rows([("batch", ">", self.planned() - most), ("state", "=", "planned")])
-        since = None
+        last, since = self.planned(), None
+        rows = self._rows([("batch", ">", last - most), ("state", "=", "planned")]) if last else []
         for row in sorted(rows, key=lambda row: row["batch"], reverse=True):
             plan = BatchPlan.from_json(row["plan"])
             if plan.watermarks.get(stream) != mark:

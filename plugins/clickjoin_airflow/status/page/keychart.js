@@ -51,7 +51,7 @@ function steps(chart, { since, until, x, y }) {
     const end = Math.min(begin + chart.seconds, until);
     parts.push(`L${x(begin)},${base}V${y(found)}H${x(end)}V${base}`);
   }
-  return s("path", { d: `${parts.join("")}L${x(until)},${base}Z`, class: "counts" });
+  return s("path", { d: `${parts.join("")}L${x(until)},${base}Z`, class: "events" });
 }
 
 function band(one, { x, y }) {
@@ -69,7 +69,8 @@ function mark(signal, chart, { x, y }) {
   const wide = end - begin > chart.seconds;
   const middle = x((begin + end) / 2);
   const kind = KINDS[signal.kind] ?? "other";
-  const tip = kind === "other" ? EDGE.top : Math.max(y(wide ? 0 : signal.count) - 6, EDGE.top - 6);
+  const events = Math.max(signal.count, ...chart.counts.filter(([time]) => time <= begin && begin < time + chart.seconds).map(([, found]) => found));
+  const tip = kind === "other" ? EDGE.top : Math.max(y(wide ? 0 : events) - 6, EDGE.top - 6);
   const shape = kind === "up" ? `M${middle},${tip - 11}l6,10h-12z` : kind === "down" ? `M${middle},${tip}l6,-10h-12z`
     : `M${middle},${tip - 10}l5,5l-5,5l-5,-5z`;
   const span = wide ? s("rect", { x: x(begin), width: Math.max(x(end) - x(begin), 2), y: EDGE.top, height: y(0) - EDGE.top, class: "span" }) : null;

@@ -50,7 +50,7 @@ function notes(chart) {
   return h("p", { class: "quiet" }, [wide, late, none].filter(Boolean).join(" "));
 }
 
-const LEGEND = [["counts", "events of a window, in the output"], ["band", "expected, where it is known"],
+const LEGEND = [["events", "events of a window, in the output"], ["band", "expected, where it is known"],
   ["spike", "spike"], ["dip", "dip"]];
 
 function shown(chart) {
