@@ -47,11 +47,14 @@ function grid({ since, until, top, x, y }, width) {
 function steps(chart, { since, until, x, y }) {
   const base = y(0);
   const parts = [`M${x(since)},${base}`];
+  let reached = since;
   for (const [begin, found] of chart.counts) {
-    const end = Math.min(begin + chart.seconds, until);
-    parts.push(`L${x(begin)},${base}V${y(found)}H${x(end)}V${base}`);
+    if (begin > reached) parts.push(`V${base}H${x(begin)}`);
+    reached = begin + chart.seconds;
+    parts.push(`V${y(found)}H${x(reached)}`);
   }
-  return s("path", { d: `${parts.join("")}L${x(until)},${base}Z`, class: "events" });
+  if (reached < until) parts.push(`V${base}`);
+  return s("path", { d: `${parts.join("")}H${x(until)}V${base}Z`, class: "events" });
 }
 
 function band(one, { x, y }) {
@@ -106,7 +109,7 @@ export function sentence(chart) {
 export function drawing(chart, width) {
   const scale = scales(chart, width);
   return s("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": sentence(chart) },
-    ...incomplete(chart, scale), ...grid(scale, width), ...chart.bands.map((one) => band(one, scale)), steps(chart, scale),
+    ...incomplete(chart, scale), ...grid(scale, width), steps(chart, scale), ...chart.bands.map((one) => band(one, scale)),
     ...chart.signals.map((one) => mark(one, chart, scale)));
 }
 

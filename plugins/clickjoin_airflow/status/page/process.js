@@ -30,7 +30,7 @@ function list(today, state) {
   const more = today.count - today.rows.length;
   return [h("ul", { class: "legend" }, kinds), h("div", { class: "tall" }, table([
     ["reported", (row) => moment(row.reported_at).slice(11)], ["", (row) => pill(KIND[row.kind] ?? "unknown", row.kind)], ["key", link],
-    ["window", window_], ["count", (row) => count(row.count), "number"], ["expected", (row) => figure(row.expected), "number"],
+    ["window", window_], ["count reported", (row) => count(row.count), "number"], ["expected", (row) => figure(row.expected), "number"],
     ["low", (row) => figure(row.low), "number"], ["high", (row) => figure(row.high), "number"], ["score", (row) => figure(row.score), "number"],
   ], today.rows, { caption: "Signals of today, newest first; times UTC", empty: `No signal was reported today (UTC).${newest}` })),
   more > 0 ? h("p", { class: "quiet" }, `${count(more)} more: clickjoin signals --limit ${today.count} lists them.`) : null];
@@ -55,8 +55,11 @@ const LEGEND = [["events", "events of a window, in the output"], ["band", "expec
 
 function shown(chart) {
   const place = h("div", { class: "keychart" });
-  const width = Math.max(byId("key").clientWidth - 36, 280);
-  fill(place, drawing(chart, width));
+  let drawn = 0;
+  new ResizeObserver(() => {
+    const width = Math.max(place.clientWidth, 280);
+    if (Math.abs(width - drawn) > 1) fill(place, drawing(chart, drawn = width));
+  }).observe(place);
   return [place, h("ul", { class: "legend" }, LEGEND.map(([name, text]) => h("li", {}, h("span", { class: `swatch ${name}` }), text))),
     notes(chart), h("details", {}, h("summary", { class: "quiet" }, "As a table"), h("div", { class: "tall" }, asTable(chart)))];
 }
