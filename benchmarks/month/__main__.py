@@ -80,7 +80,7 @@ class Run:
     def month(self, step: int) -> list[int]:
         """All of it; returns the watermark at each look during the stall, in seconds before its beginning."""
         held = list[int]()
-        while self.now < END + 2 * step:  # the traffic goes on: what is told of the month's last hours comes after it
+        while self.now < END + 2 * step:  # the traffic goes on: what is reported of the month's last hours comes after it
             if self.now == STALL:
                 for _ in range(STALLED // MINUTE):  # nothing comes, and time passes
                     self.now += MINUTE

@@ -31,11 +31,13 @@ Event = tuple[str, str | None, int]  # id, key, time
 class Output:
     """A lake whose output grows on request."""
 
-    def __init__(self, folder: Path, process: dict[str, Any] | None = None, **sections: Any) -> None:
-        self.file = folder / "shop.yaml"
+    def __init__(
+        self, folder: Path, process: dict[str, Any] | None = None, name: str = "shop", **sections: Any
+    ) -> None:
+        self.name, self.file, self.now = name, folder / f"{name}.yaml", NOON
         source = {"kind": "files", "path": "logs/*.jsonl"}
         self.raw: dict[str, Any] = {
-            "pipeline": "shop", "lake": "lake",
+            "pipeline": name, "lake": "lake",
             "stream": {"source": source, "event_id": "id", "event_time": "at"},
             "output": {"columns": {"item": {"from": "stream.item", "type": "STRING"}}, "records": "record"},
             "process": {"key": "item", "processor": "clickjoin.processors:TumblingCounts", "args": {"window": "1m"}}
@@ -60,14 +62,20 @@ class Output:
     def publish(self, events: Sequence[Event], watermark: int | None) -> None:
         """A batch of the join: rows, and how far it says that the output has come."""
         self.batch += 1
-        plan = BatchPlan("shop", "main", "join", self.batch, NOON, snapshot=True)
-        journal = Journal(self.delta, "shop", "main", "join")
-        journal.plan(plan, moment(NOON))
+        plan = BatchPlan(self.name, "main", "join", self.batch, self.now, snapshot=True)
+        journal = Journal(self.delta, self.name, "main", "join")
+        journal.plan(plan, moment(self.now))
         self.add(events)
         at = None if watermark is None else moment(watermark)
-        row = {"replica": "main", "sequence": "join", "batch": self.batch, "watermark": at, "settled_at": moment(NOON)}
-        self.delta.append("metrics", [row], Txn("shop/main/join", self.batch))
-        journal.settle(self.batch, {}, moment(NOON))
+        row = {
+            "replica": "main",
+            "sequence": "join",
+            "batch": self.batch,
+            "watermark": at,
+            "settled_at": moment(self.now),
+        }
+        self.delta.append("metrics", [row], Txn(f"{self.name}/main/join", self.batch))
+        journal.settle(self.batch, {}, moment(self.now))
 
     def add(self, events: Sequence[Event]) -> None:
         """Rows of the output, whoever writes them."""
@@ -92,7 +100,7 @@ class Output:
 
     def processing(self) -> Processing:
         """Another process that processes it."""
-        return Processing(self.pipeline, clock=lambda: NOON / 10**6)
+        return Processing(self.pipeline, clock=lambda: self.now / 10**6)
 
     def drain(self) -> list[Row]:
         """Process all there is."""

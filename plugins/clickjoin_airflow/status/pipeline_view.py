@@ -16,13 +16,14 @@ from clickjoin.report import by_date, checks, overview, registry
 from clickjoin.report.explain import TABLES as EXPLAINED
 from clickjoin.report.explain import explain
 from clickjoin.report.history import History
+from clickjoin.report.key_report import key_chart
 from clickjoin_airflow.status.exact import exact
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin_airflow.pipelines import PipelineFile
 
-_RUNS, _BATCHES = 60, 60
+_RUNS, _BATCHES, _SIGNALS = 60, 60, 50
 
 
 class PipelineView:
@@ -113,6 +114,20 @@ class PipelineView:
         from clickjoin.report.chain_status import chain_status
 
         return list(exact(chain_status(beside(self.file.path))))
+
+    def process(self) -> dict[str, Any] | None:
+        """How per-key processing stands, and today's signals; None of a pipeline that has none."""
+        from clickjoin.report.process_status import process_status, signals_today
+
+        pipeline = self._pipeline()
+        if pipeline.process is None:
+            return None
+        today = signals_today(pipeline, datetime.now(UTC), _SIGNALS)
+        return dict(exact({"status": process_status(pipeline), "today": today}))
+
+    def key_chart(self, key: str, chosen: str) -> dict[str, Any]:
+        """Counts of one key over time, what was expected, and its signals."""
+        return dict(exact(key_chart(self._pipeline(), key, datetime.now(UTC), chosen)))
 
     def explain(self, event_id: str) -> dict[str, Any]:
         """Where an event is, and its whole way."""

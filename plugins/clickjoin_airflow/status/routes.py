@@ -10,6 +10,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
+from clickjoin.report.key_report import RANGES
 from clickjoin.report.overview import WINDOWS
 from clickjoin_airflow.pipelines import BrokenFile, Found, PipelineFile
 from clickjoin_airflow.status import files, report_files
@@ -159,6 +160,24 @@ async def chain(pipeline: Name, request: Request, user: GetUserDep, ask: ReaderD
         return [part for part in parts if may_read(part["pipeline"], request, user)]
 
     return await run_in_threadpool(seen)
+
+
+@pipeline.get("/process")
+async def process(ask: ReaderDep) -> dict[str, Any] | None:
+    """How per-key processing stands, and what it has reported today; null of a pipeline without."""
+    return await ask(lambda view: view.process())
+
+
+@pipeline.get("/process/key")
+async def key_chart(
+    ask: ReaderDep,
+    key: Annotated[str, Query(min_length=1, max_length=2000)],
+    span: Annotated[str, Query(alias="range")] = "",
+) -> dict[str, Any]:
+    """Counts of one key over time, what was expected, and its signals."""
+    if span not in RANGES:
+        raise HTTPException(422, f"range: write one of {', '.join(filter(None, RANGES))}")
+    return await ask(lambda view: view.key_chart(key, span))
 
 
 @pipeline.get("/explain")

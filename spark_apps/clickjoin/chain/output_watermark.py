@@ -22,10 +22,14 @@ from clickjoin.retry.pending import open_pending
 
 @dataclass(frozen=True)
 class OutputWatermark:
-    """The time before which no event is missing in an output; None: not known, and `why` says why."""
+    """The time before which no event is missing in an output; None: not known, and `why` says why.
+
+    `replica`: whose reading of the logs it rests on; empty where it rests on something else.
+    """
 
     time: datetime | None
     why: str = ""
+    replica: str = ""
 
 
 class Upstream:
@@ -55,8 +59,10 @@ class Upstream:
         settled = {name: self._settled(name) for name in replicas}
         furthest = max((at for at in settled.values() if at), default=None)
         if furthest is None:
-            return OutputWatermark(None, f"{self.name}: no batch of it is done whose watermark is known")
-        found = OutputWatermark(furthest, f"{self.name}: has read its logs up to there")
+            why = f"{self.name}: no batch of it is done whose watermark is known"
+            return OutputWatermark(None, why, replicas[0] if replicas else "")
+        first = next(name for name, at in settled.items() if at == furthest)
+        found = OutputWatermark(furthest, f"{self.name}: has read its logs up to there", first)
         for name in replicas:
             # What a batch under way has claimed is a repeat for all others, and not published yet.
             if self._under_way(name) and (settled[name] is None or settled[name] < furthest):  # type: ignore[operator]

@@ -164,6 +164,9 @@ def status(name: str, data: dict[str, Any], as_json: bool) -> None:
             report_line(problem_text(**problem))
         _batches(part["last"])
     _chain(data.get("chain", []))
+    pairs("per-key processing", {name: value for name, value in data.get("processing", {}).items() if name != "why"})
+    if data.get("processing"):
+        report_line(f"its watermark rests on {data['processing']['why']}")
     return None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.cli.console import report_line
+from clickjoin.cli.console import pairs, print_json, report_line
 
 if TYPE_CHECKING:
     from clickjoin.report.listing import Listed
@@ -60,6 +60,27 @@ def listed(name: str, found: Listed, by: str, limit: int, as_json: bool) -> None
         report_line("")
         _lines(_SHOWN[name], found.rows)
     _more(*(len(groups), len(found.groups)) if by else (len(found.rows), found.count))
+
+
+def key_stands(found: dict[str, Any], as_json: bool) -> None:
+    """Print how a key of per-key processing stands."""
+    if as_json:
+        return print_json(found)
+    singles = {name: value for name, value in found.items() if not isinstance(value, list | dict)}
+    if band := found["expected"]:
+        singles |= {"expected per window": f"{band['expected']:g}, from {band['low']:g} to {band['high']:g}"}
+        singles |= {"expected until": band["to"]}
+    pairs("the key, as it stands now", {name: _text(value) for name, value in singles.items() if name != "expected"})
+    if found["open"]:
+        report_line("open windows")
+        _lines(("window_start", "window_end", "count"), found["open"])
+    if found["signals"]:
+        report_line("signals, newest first")
+        _lines(_SHOWN["signals"], found["signals"])
+    if found["late"]:
+        report_line("late events, newest first")
+        _lines(("event_time", "event_id", "reason", "watermark"), found["late"])
+    return None
 
 
 def _more(shown: int, whole: int) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clickjoin.cli import console
+from clickjoin.cli import console, console_listing
 from clickjoin.cli.base import Config, Json, app, small_tables
 from clickjoin.config import json_schema, load
 from clickjoin.model.errors import ConfigError
@@ -33,6 +33,7 @@ def status(
     from clickjoin.event_store.bad_input import FLOOD
     from clickjoin.report.backlog import backlog
     from clickjoin.report.chain_status import chain_status
+    from clickjoin.report.process_status import process_status
     from clickjoin.report.status import status as find
 
     pipelines = beside(config)
@@ -45,21 +46,36 @@ def status(
         part.update(backlog(pipeline, delta, name))
         part["problems"] += floods
     found["chain"] = chain_status(pipelines)
+    if pipeline.process:
+        found["processing"] = process_status(pipeline)
     console.status(pipeline.pipeline, found, as_json)
 
 
 @app.command()
-def explain(event_id: str, config: Config, as_json: Json = False) -> None:
+def explain(
+    config: Config,
+    event_id: Annotated[str | None, typer.Argument(help="the event's id")] = None,
+    key: Annotated[str | None, typer.Option(help="of per-key processing, instead of an event")] = None,
+    as_json: Json = False,
+) -> None:
     """Where an event is, and its whole way: file and offset, batch, claim, attempts, output row. Starts no Spark.
 
     Where pipelines in the same folder read this one's output, or it reads theirs, its way goes on through them.
+    With --key: how a key of section `process` stands: what is expected of it now, open windows, signals, late events.
     """
     from clickjoin.chain.links import beside
     from clickjoin.report.explain_chain import explain_chain
+    from clickjoin.report.key_report import explain_key
 
-    if not event_id.strip():
+    if (event_id is None) == (key is None):
+        raise ConfigError("explain needs an event's id or a key", remedy="Give the id, or --key KEY: one of them")
+    if key is not None:
+        stands = explain_key(load(config), key)
+        console_listing.key_stands(stands, as_json)
+        raise typer.Exit(0 if stands["has_state"] or stands["signals_reported"] or stands["late_events"] else 1)
+    if not (event_id or "").strip():
         raise ConfigError("an empty id names no event", remedy="Give the event's id")
-    found = explain_chain(beside(config), event_id)
+    found = explain_chain(beside(config), event_id or "")
     console.explained(found, as_json)
     raise typer.Exit(1 if found["state"] == "unknown" else 0)
 

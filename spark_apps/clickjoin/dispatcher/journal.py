@@ -143,6 +143,20 @@ class JournalReader:
         passed = marks if unsettled is None else _marks_of(plans.get(last - 1))
         return JournalState(last, unsettled, offsets, held, latest.get("newest", {}), marks, passed, read)
 
+    def held_since(self, stream: str, mark: int | None, most: int = 2 * SNAPSHOT_EVERY) -> datetime | None:
+        """When the first plan was made of those, up to the newest, that left a stream's watermark at `mark`.
+
+        No more than `most` plans are looked at: it may have been so for longer. None where the newest has another.
+        """
+        last, since = self.planned(), None
+        rows = self._rows([("batch", ">", last - most), ("state", "=", "planned")]) if last else []
+        for row in sorted(rows, key=lambda row: row["batch"], reverse=True):
+            plan = BatchPlan.from_json(row["plan"])
+            if plan.watermarks.get(stream) != mark:
+                break
+            since = plan.planned_at
+        return since
+
     def _rows(self, more: list[Any]) -> list[dict[str, Any]]:
         filters = [(name, "=", value) for name, value in self._key.items()]
         return list(self._small.read("journal", filters=filters + more).to_pylist())

@@ -66,7 +66,7 @@ class EventReader:
                 parts.append(found)
         whole = pa.concat_tables(parts) if parts else self._none()
         times = np.asarray(whole[_TIME].cast(pa.int64()))
-        return Events(whole[_ID].combine_chunks(), times, self._keys(whole), known)
+        return Events(whole[_ID].combine_chunks(), times, keys_of(whole, self._paths), known)
 
     def _none(self) -> pa.Table:
         types = {_TIME: pa.timestamp("us", tz="UTC")}
@@ -96,7 +96,7 @@ class EventReader:
         for name in names:
             if name not in there:
                 found = found.append_column(name, pa.repeat(pa.scalar(file.values[name]), found.num_rows))
-        return _plain(found)
+        return plain(found)
 
     def _known_before(self, piece: TablePiece) -> Any:
         """What the rows that a version took away are known by; None where it only added."""
@@ -104,20 +104,22 @@ class EventReader:
             return None
         return pa.concat_arrays([_named(self._table(file, [_ID, _TIME])) for file in piece.former])
 
-    def _keys(self, rows: pa.Table) -> Any:
-        """The key of each row as text: the value, or a JSON array of several."""
-        parts = [self._part(rows[str(path[0])], path[1:]) for path in self._paths]
-        if len(parts) == 1:
-            return parts[0]
-        quoted = [pc.replace_substring(pc.replace_substring(part, "\\", "\\\\"), '"', '\\"') for part in parts]
-        whole = pc.binary_join_element_wise(*quoted, '","', null_handling="emit_null")
-        return pc.binary_join_element_wise('["', whole, '"]', "", null_handling="emit_null")
 
-    def _part(self, column: Any, path: FieldPath) -> Any:
-        if not path:
-            return column.cast(pa.string()).combine_chunks()
-        found = typed(column.combine_chunks(), [TypedColumn("key", "foreign", path, "STRING")])
-        return found.values["key"].combine_chunks()
+def keys_of(rows: pa.Table, paths: Sequence[FieldPath]) -> Any:
+    """The key of each row as text: the value, or a JSON array of several."""
+    parts = [_part(rows[str(path[0])], path[1:]) for path in paths]
+    if len(parts) == 1:
+        return parts[0]
+    quoted = [pc.replace_substring(pc.replace_substring(part, "\\", "\\\\"), '"', '\\"') for part in parts]
+    whole = pc.binary_join_element_wise(*quoted, '","', null_handling="emit_null")
+    return pc.binary_join_element_wise('["', whole, '"]', "", null_handling="emit_null")
+
+
+def _part(column: Any, path: FieldPath) -> Any:
+    if not path:
+        return column.cast(pa.string()).combine_chunks()
+    found = typed(column.combine_chunks(), [TypedColumn("key", "foreign", path, "STRING")])
+    return found.values["key"].combine_chunks()
 
 
 def _named(rows: pa.Table) -> Any:
@@ -133,7 +135,7 @@ def _ranges(piece: TablePiece) -> Iterator[tuple[RowFile, int, int]]:
         yield (file, 0, file.rows) if whole else (file, piece.begin, piece.end)
 
 
-def _plain(found: pa.Table) -> pa.Table:
+def plain(found: pa.Table) -> pa.Table:
     """Texts as plain text, whatever the writer made of them, and times in microseconds."""
     fields = [
         pa.field(field.name, pa.timestamp("us", tz="UTC"))

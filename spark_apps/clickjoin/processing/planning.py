@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from clickjoin.chain.output_watermark import Upstream
+from clickjoin.chain.rests_on import rests_on
 from clickjoin.chain.source import OutputSource
 from clickjoin.config import OfPipeline
 from clickjoin.config.one_stream import output_name
@@ -45,7 +46,7 @@ class Planner:
 
     def held_back(self) -> str:
         """What the watermark of the output rests on, or why it is not known, in a sentence."""
-        return self._upstream.watermark().why
+        return rests_on(self._pipeline).why
 
     def next(self, timer: int) -> BatchPlan | None:
         """The next batch; None where there is no new row, and the watermark has not passed `timer` (microseconds)."""

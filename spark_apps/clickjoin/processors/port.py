@@ -7,7 +7,8 @@ at once, as columns: a million keys are not a million calls.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -62,6 +63,30 @@ class Done:
     signals: pa.Table
 
 
+@dataclass(frozen=True)
+class Band:
+    """What is expected of each window from `start` to before `end`: fewer than `low` are too few, more than `high` too
+    many. Times in microseconds.
+    """
+
+    start: int
+    end: int
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """How one key stands at a watermark: its open windows (start, end, count), and, of a processor that expects
+    anything, the band of now. `notes`: by name what else it goes by; times in microseconds.
+    """
+
+    open: tuple[tuple[int, int, int], ...] = ()
+    band: Band | None = None
+    notes: Mapping[str, int] = field(default_factory=dict)
+
+
 class Processor(Protocol):
     """Per-key processing. `state`: the columns of a key's state: BIGINT, DOUBLE, STRING and BINARY of Delta.
 
@@ -80,6 +105,13 @@ class Processor(Protocol):
     def process(self, work: Work) -> Done:
         """Take in new events and passed timers of some keys."""
         ...
+
+    def outlook(self, state: pa.Table, watermark: int, began: int) -> Outlook | None:
+        """How a key stands, for people who ask. `state`: its row; `watermark`, `began`: as in Work.
+
+        By default None: nobody but the processor can read its state.
+        """
+        return None
 
 
 def signals(**columns: Any) -> pa.Table:

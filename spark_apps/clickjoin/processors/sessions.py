@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from clickjoin.processors.durations import microseconds
 from clickjoin.processors.packing import pack_items, unpack_items
-from clickjoin.processors.port import NEVER, Done, Processor, Work, signals
+from clickjoin.processors.port import NEVER, Done, Outlook, Processor, Work, signals
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,6 +45,12 @@ class SessionWindows(Processor):
         np.minimum.at(timers, at[kept], until[kept])
         state = pa.table({"open": pack_items(at[kept], items[kept], len(work.keys))})
         return Done(state, timers, timers == NEVER, pa.concat_tables(reported))
+
+    def outlook(self, state: pa.Table, watermark: int, began: int) -> Outlook:
+        """See Processor."""
+        _, items = unpack_items(state["open"], _ITEM)
+        items = items[items["said"] == 0]
+        return Outlook(tuple((int(item["start"]), int(item["end"]), int(item["count"])) for item in items))
 
     def _sessions(self, work: Work, reported: list[pa.Table]) -> tuple[Ints, Rows]:
         """All sessions that are kept, those that meet made one: position of the key, and the session.

@@ -18,8 +18,9 @@ from clickjoin.processors.corrections import KEPT, Corrections
 from clickjoin.processors.durations import microseconds
 from clickjoin.processors.limits import FAR, Limits, as_signals
 from clickjoin.processors.packing import Ragged, counted, merged, pack_ragged, packed, unpack_ragged, unpacked
-from clickjoin.processors.port import NEVER, Done, Processor, Work
+from clickjoin.processors.port import NEVER, Band, Done, Outlook, Processor, Work
 from clickjoin.processors.seasonal import STATE, Keys, Seasonal, begun
+from clickjoin.processors.tumbling import opened
 from clickjoin.processors.walk import Rules, Walk
 
 if TYPE_CHECKING:
@@ -100,6 +101,31 @@ class SpikesAndDips(Processor):
             stored = unpacked(work.state["model"], STATE)
             found[work.known] = np.where(stored["cursor"] > stored["since"], stored["cursor"], -FAR)
         return found
+
+    def outlook(self, state: pa.Table, watermark: int, began: int) -> Outlook:
+        """See Processor. The key is taken to the watermark as it will be when it is looked at the next time."""
+        keys = unpacked(state["model"], STATE)
+        items = unpack_ragged(state["open"])
+        horizon = max(watermark // self.window, int(keys["cursor"][0]))
+        walk = Walk(self.rules, self.model, keys, items, horizon, began // self.window)
+        walk.run()
+        notes = {
+            "first_event": keys["since"], "last_event": keys["last"], "final_before": keys["cursor"],
+            "spikes_from": np.maximum(keys["spike_until"], walk.began + self.rules.warm),
+            "dips_from": np.maximum(keys["dip_until"], keys["since"] + self.rules.warm),
+        }  # fmt: skip
+        return Outlook(
+            opened(Ragged(*(part[items.window >= horizon] for part in items)), self.window),
+            None if walk.gone[0] else self._band(keys, walk),
+            {name: int(windows[0]) * self.window for name, windows in notes.items()},
+        )
+
+    def _band(self, keys: Keys, walk: Walk) -> Band:
+        """That of the hour which is not over: it is the same for all its windows."""
+        hours = keys["cursor"] // self.model.per_hour
+        begin, end = int(hours[0]) * self.model.per_hour, int(hours[0] + 1) * self.model.per_hour
+        expected, low, high = (float(values[0]) for values in walk.expectation(hours))
+        return Band(max(begin, int(keys["since"][0])) * self.window, end * self.window, expected, low, high)
 
     def _held(self, work: Work, items: Ragged) -> Keys:
         """State of all keys; of those that are new as of their first windows."""

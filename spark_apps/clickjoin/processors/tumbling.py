@@ -17,7 +17,7 @@ from clickjoin.processors.packing import (
     unpack_items,
     unpack_ragged,
 )
-from clickjoin.processors.port import NEVER, Done, Processor, Work, signals
+from clickjoin.processors.port import NEVER, Done, Outlook, Processor, Work, signals
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -108,3 +108,13 @@ class TumblingCounts(Processor):
             revision=rows["revision"],
             retracted=np.full(len(at), retracted),
         )
+
+    def outlook(self, state: pa.Table, watermark: int, began: int) -> Outlook:
+        """See Processor."""
+        return Outlook(opened(unpack_ragged(state["open"]), self.window))
+
+
+def opened(items: Ragged, width: int) -> tuple[tuple[int, int, int], ...]:
+    """Windows as begin, end (microseconds) and count; those of one key."""
+    pairs = zip(items.window.tolist(), items.count.tolist(), strict=True)
+    return tuple((window * width, (window + 1) * width, count) for window, count in pairs)

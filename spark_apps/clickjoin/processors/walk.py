@@ -65,6 +65,11 @@ class Walk:
         each = np.rint(of_hour * (ONE / self.model.per_hour)).astype(np.int64)
         return np.where(of_hour >= 1, each, 0)
 
+    def expectation(self, hours: Ints) -> tuple[Floats, Floats, Floats]:
+        """What is expected of a window in these hours of the keys, fewer than what is a dip, more than what a spike."""
+        usual, noise = self.per_window(self.keys, hours) / ONE, self.keys["noise"]
+        return usual, self.limits.low(usual, noise), self.limits.crossing(usual, noise) - 1.0  # type: ignore[return-value]
+
     def _step(self, active: Ints) -> None:
         """One hour, or less, of some keys: windows without an event, then one with events, then the hour's end."""
         keys = self.keys[active]

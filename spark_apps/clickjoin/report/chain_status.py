@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clickjoin.chain.links import Link, chain_of, links_of
-from clickjoin.chain.output_watermark import Upstream
+from clickjoin.chain.rests_on import rests_on
 from clickjoin.config import Pipeline
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.readable import ReadableTables
@@ -33,7 +33,7 @@ def _of(pipeline: Pipeline, links: Sequence[Link]) -> dict[str, Any]:
     found: dict[str, Any] = {"pipeline": pipeline.pipeline, "reads": reads}
     delta = ReadableTables(pipeline.root)
     try:
-        mark = Upstream(pipeline.root).watermark()
+        mark = rests_on(pipeline)
         return found | {
             "joined": delta.rows("joined"),
             "watermark": mark.time,

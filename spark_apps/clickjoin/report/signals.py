@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import moment
+from clickjoin.processing.key_state import key_state_of
 from clickjoin.processing.loading import require_process
 from clickjoin.processing.tables import folder
-from clickjoin.processors.port import NEVER
 from clickjoin.report.listing import Listed
-from clickjoin.schemas.process import KEYS
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 def signals(pipeline: Pipeline, key: str | None, limit: int) -> Listed:
     """The newest signals, of one key or of all, and counts by kind. Errors: ConfigError, LakeError."""
-    found = _tables(pipeline).read("signals", [("key", "=", key)] if key is not None else None).to_pylist()
+    found = tables_of(pipeline).read("signals", [("key", "=", key)] if key is not None else None).to_pylist()
     found.sort(key=lambda row: (row["reported_at"], row["window_start"], row["key"]), reverse=True)
     kinds = Counter(row["kind"] for row in found)
     groups = [{"kind": kind, "count": count} for kind, count in kinds.most_common()]
@@ -29,20 +28,18 @@ def signals(pipeline: Pipeline, key: str | None, limit: int) -> Listed:
 
 def key_state(pipeline: Pipeline, key: str) -> dict[str, Any]:
     """How one key stands: whether it has state, when it is looked at again without an event, its late events."""
-    tables = _tables(pipeline)
-    rows = tables.read("state", [("what", "=", KEYS), ("key", "=", key)], ["era", "batch", "timer", "gone"]).to_pylist()
-    newest = max(rows, key=lambda row: row["batch"], default=None)
-    has_state = newest is not None and not newest["gone"]
-    timer = newest["timer"] if newest and has_state else NEVER
+    tables_of(pipeline)
+    state = key_state_of(pipeline, key, None)
     return {
         "key": key,
-        "has_state": has_state,
-        "looked_at_again": None if timer == NEVER else moment(timer).isoformat(),
-        "late_events": tables.read("late", [("key", "=", key)], ["batch"]).num_rows,
+        "has_state": state.has_state,
+        "looked_at_again": moment(state.timer).isoformat() if state.timer else None,
+        "late_events": len(state.late),
     }
 
 
-def _tables(pipeline: Pipeline) -> ReadableTables:
+def tables_of(pipeline: Pipeline) -> ReadableTables:
+    """The tables of its processing. Errors: ConfigError, LakeError where there are none yet."""
     require_process(pipeline)
     tables = ReadableTables(folder(pipeline))
     if not tables.exists("signals"):

@@ -139,6 +139,15 @@ def backfill(page: Page, found: Site, out: Path) -> None:
     take(page, out, "runs", "#dates-title ~ h3")
 
 
+def processing(page: Page, found: Site, out: Path) -> None:
+    """The chart of a key."""
+    page.goto(f"{found.url}/clickjoin/?p#pipeline=trends&key=shoes")
+    expect(page.locator("#key svg")).to_be_visible(timeout=WAIT)
+    expect(page.locator("#rests-on")).to_be_visible(timeout=WAIT)
+    page.wait_for_timeout(300)
+    page.locator("#key").screenshot(path=out / "status-process.png")
+
+
 def phone(browser: Browser, visit: Visit, found: Site, out: Path) -> None:
     """The same on a phone, in both themes."""
     for theme in ("light", "dark"):
@@ -173,6 +182,7 @@ def main(out: Path) -> None:
             wide(visit.page, found, out, theme)
         visit.page.get_by_label("Theme").select_option("light")
         backfill(visit.page, found, out)
+        processing(visit.page, found, out)
         phone(browser, visit, found, out)
 
 

@@ -16,13 +16,17 @@ from urllib.request import ProxyHandler, Request, build_opener
 from bootstrap import ROOT
 from stack import Stack, web
 from tests.airflow.site.lake import Shop
+from tests.airflow.site.trends import trends
 
 USERS = "admin:admin,looker:viewer,guest:viewer,viewer:viewer,user:user,op:op"
 _open = build_opener(ProxyHandler({})).open
 
 
 class Site:
-    """A running Airflow; `shop` is whole, `lost` reads it and has no lake of its own, a log of `torn` is broken."""
+    """A running Airflow; `shop` is whole, `lost` reads it and has no lake of its own, a log of `torn` is broken.
+
+    The output of `trends` was processed by key.
+    """
 
     def __init__(self, stack: Stack, shop: Shop, folder: Path) -> None:
         self.stack, self.shop, self.folder = stack, shop, folder
@@ -67,6 +71,7 @@ def site(folder: Path, write_pipeline: Callable[..., Path], dags: Path | None = 
     log = Path(torn.delta.path("metrics"), "_delta_log")
     for commit in log.glob("*.json"):
         commit.write_text("{broken")
+    trends(folder)
     (folder / "half.yaml").write_text("pipeline: [")
     paths = (ROOT / name for name in ("spark_apps", "plugins", ""))
     env = {

@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.airflow.site.lake import SESSION
+from tests.airflow.site.trends import EVIL
 from tests.airflow.visit import WAIT, Visit, browsing, needs_browser
 
 if TYPE_CHECKING:
@@ -70,6 +71,30 @@ def test_explain(visit: Visit, site: Site) -> None:
     expect(frame.locator("#explained")).to_contain_text("No record with this id has landed")
     frame.locator("#explained").get_by_role("button", name="Close").click()
     expect(frame.locator("#explained")).to_be_hidden()
+
+
+def test_processing(visit: Visit, site: Site) -> None:
+    frame = visit.open("trends")
+    expect(frame.locator("#processing tbody tr")).to_have_count(3, timeout=WAIT)
+    expect(frame.locator("#rests-on")).to_contain_text(f"unread in {site.folder}/logs/today.jsonl")
+    frame.get_by_role("link", name=EVIL).first.click()  # a key is text, whatever it looks like
+    expect(frame.locator("#key code")).to_have_text(EVIL, timeout=WAIT)
+    expect(frame.locator("#key svg .mark.up")).to_have_count(1)
+    expect(frame.locator("#key svg .band.now")).to_have_count(1)
+    frame.get_by_text("As a table").click()
+    expect(frame.locator("#key tbody")).to_contain_text("spike, ")
+    frame.get_by_label("Key", exact=True).fill("hats")
+    frame.get_by_role("button", name="Chart").click()
+    expect(frame.locator("#key svg .mark.down .span")).to_have_count(1, timeout=WAIT)
+    frame.locator("#key").get_by_role("button", name="7 days").click()
+    expect(frame.locator("#key")).to_contain_text("choose a shorter range", timeout=WAIT)
+    expect(frame.locator("#key svg .band")).to_have_count(0)
+    frame.locator("#key").get_by_role("button", name="Close").click()
+    expect(frame.locator("#key")).to_be_hidden()
+    assert frame.locator("body").evaluate("() => window.struck === undefined")
+    assert visit.errors == []
+    visit.open()
+    expect(frame.locator("#process")).to_contain_text("No signal was reported today", timeout=WAIT)
 
 
 def test_report(visit: Visit, site: Site) -> None:

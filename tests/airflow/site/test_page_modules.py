@@ -105,3 +105,52 @@ def test_a_box_of_a_chain_says_all_of_it(page: Page) -> None:
     assert (
         call(page, "chain", "sentence", {"pipeline": "x", "reads": {}, "problem": "gone"}) == "x: cannot be read; gone"
     )
+
+
+def _chart(**fields: Any) -> dict[str, Any]:
+    at = "2026-03-01T12:0{}:00+00:00"
+    signal = {"kind": "spike", "window_start": at.format(1), "window_end": at.format(2), "count": 30, "expected": 5.0,
+              "low": 0.0, "high": 29.0}  # fmt: skip
+    band = {
+        "from": at.format(1),
+        "to": at.format(2),
+        "of": "spike",
+        "windows": 1,
+        "expected": 5.0,
+        "low": 0.0,
+        "high": 29.0,
+    }
+    return {
+        "key": "<script>window.struck=1</script>", "since": at.format(0), "until": at.format(9), "seconds": 60,
+        "window_seconds": 60, "watermark": at.format(7), "late": 0, "signals": [signal], "bands": [band],
+        "counts": [[1772366400, 4], [1772366460, 40]],
+    } | fields  # fmt: skip
+
+
+def test_a_key_is_text_in_its_chart_whatever_it_looks_like(page: Page) -> None:
+    script = """async (chart) => {
+        const { drawing, asTable } = await import('/keychart.js');
+        const drawn = drawing(chart, 600);
+        document.documentElement.append(drawn);
+        const scripts = drawn.querySelectorAll('script').length;
+        return [drawn.outerHTML, asTable(chart).textContent, scripts, window.struck ?? null]
+    }"""
+    drawn, words, scripts, struck = page.evaluate(script, _chart())
+    assert (scripts, struck) == (0, None)
+    assert "<script" not in drawn
+    assert "NaN" not in drawn
+    assert "spike, 2026-03-01 12:01:00 to 2026-03-01 12:02:00: 30 events, expected 5, 0 to 29" in words
+
+
+def test_a_chart_of_nothing_is_one(page: Page) -> None:
+    script = "async (chart) => (await import('/keychart.js')).drawing(chart, 600).outerHTML"
+    drawn = page.evaluate(script, _chart(counts=[], bands=[], signals=[], watermark=None))
+    assert "NaN" not in drawn
+    assert "undefined" not in drawn
+
+
+def test_rows_of_a_chart_hold_what_the_picture_does(page: Page) -> None:
+    found = page.evaluate("async (chart) => (await import('/keychart.js')).rows(chart)", _chart())
+    assert [(row["events"], len(row["signals"]), bool(row["band"])) for row in found] == [(40, 1, True), (4, 0, False)]
+    assert call(page, "keychart", "step", 80) == "20"
+    assert call(page, "keychart", "step", 0.5) == "1"

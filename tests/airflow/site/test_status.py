@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clickjoin_airflow.status.app import create
+from tests.airflow.site.trends import EVIL
 
 if TYPE_CHECKING:
     from tests.airflow.site.server import Site
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 
 PIPELINE = "/api/pipelines/{pipeline}"
-QUERIES = {"/explain": "?event_id={event}", "/reports": "?folder={folder}"}
+QUERIES = {"/explain": "?event_id={event}", "/reports": "?folder={folder}", "/process/key": "?key=shoes"}
 
 
 def paths(site: Site, pipeline: str = "shop") -> dict[str, str]:
@@ -28,6 +29,7 @@ def paths(site: Site, pipeline: str = "shop") -> dict[str, str]:
     found = {}
     for route in create().routes:
         template = getattr(route, "path", "")
+        values["pipeline"] = "trends" if template.endswith("/process/key") else pipeline
         names = {**values, "name:path": f"{folder}/index.html" if "report" in template else "main.js"}
         query = next((query for end, query in QUERIES.items() if template.endswith(end)), "")
         found[template] = template.replace("{name:path}", names["name:path"]).format(**values) + query.format(**values)
@@ -71,7 +73,7 @@ def test_a_pipeline_is_shown_to_readers_of_its_dag(site: Site) -> None:
     guest, looker = site.token("guest"), site.token("looker")
     assert [one["name"] for one in get(site, "/api/pipelines", guest)["pipelines"]] == ["lost"]
     seen = get(site, "/api/pipelines", looker)
-    assert sorted(one["name"] for one in seen["pipelines"]) == ["lost", "shop", "torn"]
+    assert sorted(one["name"] for one in seen["pipelines"]) == ["lost", "shop", "torn", "trends"]
     assert {one["may_backfill"] for one in seen["pipelines"]} == {False}
     assert [one["name"] for one in seen["broken"]] == ["half"]
     for template, path in paths(site).items():
@@ -100,6 +102,22 @@ def test_what_it_says(site: Site, admin: str) -> None:
     assert len(get(site, f"{base}/found", admin)["quality"]) == 4
 
 
+def test_what_it_says_of_processing(site: Site, admin: str) -> None:
+    assert get(site, "/api/pipelines/torn/process", admin) is None  # it has no such section
+    unused = get(site, "/api/pipelines/shop/process", admin)
+    assert (unused["status"]["batch"], unused["today"]["rows"]) == (0, [])
+    found = get(site, "/api/pipelines/trends/process", admin)
+    assert found["today"]["count"] == len(found["today"]["rows"]) == sum(found["today"]["kinds"].values())
+    assert found["today"]["kinds"] == {"spike": 2, "dip": 1}
+    assert found["status"]["stream"] == "stream"
+    assert found["status"]["place"] == str(site.folder / "logs/today.jsonl")
+    chart = get(site, f"/api/pipelines/trends/process/key?key={EVIL}", admin)
+    assert (chart["key"], chart["signals"][0]["kind"]) == (EVIL, "spike")
+    assert json.loads(site.ask("/api/pipelines/shop/process/key?key=a", admin)[1])["problem"]["remedy"].startswith(
+        "Run `clickjoin process`"
+    )
+
+
 def test_a_chain_has_those_that_the_user_may_see(site: Site, admin: str) -> None:
     for asked in ("shop", "lost"):
         shop, lost = get(site, f"/api/pipelines/{asked}/chain", admin)
@@ -114,6 +132,9 @@ def test_a_chain_has_those_that_the_user_may_see(site: Site, admin: str) -> None
     ("path", "status"),
     [
         ("/api/pipelines/shop/overview?hours=7", 422),
+        ("/api/pipelines/trends/process/key", 422),
+        ("/api/pipelines/trends/process/key?key=", 422),
+        ("/api/pipelines/trends/process/key?key=a&range=1y", 422),
         ("/api/pipelines/shop/explain", 422),
         ("/api/pipelines/shop/explain?event_id=", 422),
         ("/api/pipelines/shop/explain?event_id=a%0Ab", 422),

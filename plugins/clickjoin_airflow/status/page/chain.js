@@ -1,6 +1,6 @@
 // The chain that a pipeline is part of, as a graph: who reads whose output, how far each is complete, what is unread.
 
-import { fill, h } from "./dom.js";
+import { fill, h, s } from "./dom.js";
 import { brief, count, moment } from "./format.js";
 
 const BOX = { width: 216, height: 78 };
@@ -25,13 +25,6 @@ export function layout(parts) {
     { from, to: part.pipeline, stream, unread: part.unread?.[stream], at: (at + 1) / (some.length + 1) })));
   const end = (side, gap, size) => Math.max(0, ...nodes.map((node) => node[side])) + size;
   return { nodes, edges, width: end("x", GAP.x, BOX.width), height: end("y", GAP.y, BOX.height) };
-}
-
-function s(tag, props, ...children) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(props)) if (value !== null && value !== undefined) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
 }
 
 function stands(part) {

@@ -14,6 +14,13 @@ export function h(tag, props = {}, ...children) {
   return node;
 }
 
+export function s(tag, props, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(props)) if (value !== null && value !== undefined) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
 export const byId = (id) => document.getElementById(id);
 
 export function fill(id, ...children) {

@@ -11,6 +11,7 @@ import { explain } from "./explain.js";
 import { showFigures } from "./figures.js";
 import { showFound } from "./found.js";
 import { glance } from "./glance.js";
+import { showKey, showProcess } from "./process.js";
 import { showRegistry } from "./registry.js";
 import { showReport } from "./report.js";
 import { follow, onEnd } from "./runs.js";
@@ -101,6 +102,7 @@ const found = () => part("found", "found", (runs) => {
   showFound(runs, state);
 });
 const chain = () => part("chain", "chain", (parts) => showChain(parts, state.pipeline.name));
+const processing = () => part("process", "process", (found) => showProcess(found, state));
 const registry = () => part("registry", "registry", showRegistry);
 
 async function often() {
@@ -109,7 +111,7 @@ async function often() {
 }
 
 async function seldom() {
-  await Promise.all([dates(), found(), registry(), backlog(), chain(), showDags(state)]);
+  await Promise.all([dates(), found(), registry(), backlog(), chain(), processing(), showDags(state)]);
 }
 
 function replicas(names) {
@@ -156,6 +158,9 @@ function shown(wanted) {
   const [event, report] = [wanted.get("event"), wanted.get("report")];
   byId("explained").hidden = !event;
   byId("report").hidden = !report;
+  const key = wanted.get("key");
+  byId("key").hidden = !key;
+  if (key) showKey(state, key, wanted.get("range") ?? "", go);
   if (event) explain(state, event, () => go({ event: null }));
   if (report) showReport(state, report, () => go({ report: null }));
 }
@@ -164,7 +169,8 @@ function begin() {
   Object.assign(state, { live: null, overview: null, replica: "" });
   problems.clear();
   glance(null);
-  for (const id of ["charts", "figures", "chain", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags"]) fill(id);
+  for (const id of ["charts", "figures", "chain", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags", "processing", "key"]) fill(id);
+  byId("process").hidden = true;
   often().then(seldom);
   follow(state);
 }
@@ -198,6 +204,10 @@ async function start() {
   byId("find").addEventListener("submit", (event) => {
     event.preventDefault();
     go({ event: byId("event").value.trim(), report: null });
+  });
+  byId("of-key").addEventListener("submit", (event) => {
+    event.preventDefault();
+    go({ key: byId("which").value, range: null });
   });
   byId("replica").addEventListener("change", (event) => {
     state.replica = event.target.value;
