@@ -34,20 +34,19 @@ from demo.screen import Screen
 
 TICK, EVERY, LASTS, BURST = 0.1, 6.0, 5.0, 30  # seconds; events a second of a spike
 WARM, AFTER = 45.0, 180.0
-ITEMS = 2_000
+ITEMS = 20_000  # each with an event in twenty seconds
 
 
 def write_live(logs: Path, rate: float, seconds: float, seed: int) -> None:
     """Write lines as time goes by, spikes among them from WARM on; what was done lies in `spikes.json`."""
     rng, spikes, count = random.Random(seed), dict[str, int](), 0
-    weights = [1 / rank for rank in range(1, ITEMS + 1)]
     begun = time.time()
     due, logs_written = begun, 0
     while (now := time.time()) < begun + seconds:
         if now < due:
             time.sleep(due - now)
             continue
-        names = rng.choices(range(ITEMS), weights, k=round(rate * TICK))
+        names = rng.choices(range(ITEMS), k=round(rate * TICK))
         items = [f"item-{name}" for name in names]
         passed = due - begun - WARM
         nth = int(passed // EVERY)

@@ -80,7 +80,8 @@ class Run:
     def month(self, step: int) -> list[int]:
         """All of it; returns the watermark at each look during the stall, in seconds before its beginning."""
         held = list[int]()
-        while self.now < END + 2 * step:  # the traffic goes on: what is reported of the month's last hours comes after it
+        # The traffic goes on: what is reported of the month's last hours comes after it.
+        while self.now < END + 2 * step:
             if self.now == STALL:
                 for _ in range(STALLED // MINUTE):  # nothing comes, and time passes
                     self.now += MINUTE
@@ -91,6 +92,8 @@ class Run:
             near = STALL - HOUR <= self.now < STALL + HOUR
             width = 10 * MINUTE if near else step
             end = (self.now // width + 1) * width
+            if self.now < STALL - HOUR < end:
+                end = STALL - HOUR
             self.log(self.now, end)
             self.now = end
             self.work()

@@ -93,8 +93,9 @@ def test_join_plan() -> None:
     )
 
 
-def test_nothing_to_do_is_no_plan() -> None:
-    assert join_plan("z", "m", 1, 0, {"primary": SourcePlan(backlog_bytes=9), "foreign": SourcePlan()}, {}) is None
+def test_nothing_to_do_is_no_plan(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tape, "plan", lambda self, known, budget: SourcePlan(backlog_bytes=9))
+    assert make().next_join() is None
 
 
 def test_a_moved_position_alone_is_a_plan() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clickjoin.chain.rests_on import rests_on
 from clickjoin.config import Pipeline
+from clickjoin.config.process import Process
 from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
@@ -23,8 +24,9 @@ TABLES = {"primary": "q", "foreign": "c"}
 class Join:
     """A join of two streams of files that lands what it is given, without Spark."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.pipeline, self.now = folder, pipeline(folder), NOON
+    def __init__(self, folder: Path, process: Process | None = None) -> None:
+        self.folder, self.now = folder, NOON
+        self.pipeline = pipeline(folder).model_copy(update={"process": process})
         initialise(self.pipeline)
         self.delta = DeltaTables(self.pipeline.root)
         sources = {item.name: open_source(item.source) for item in self.pipeline.inputs}
@@ -115,3 +117,45 @@ def test_what_waits_is_no_stream(tmp_path: Path) -> None:
 def test_no_batch_yet(tmp_path: Path) -> None:
     made: Pipeline = Join(tmp_path).pipeline
     assert rests_on(made).time is None
+
+
+def test_time_passes_where_nothing_comes_and_the_output_is_processed(tmp_path: Path) -> None:
+    join = Join(tmp_path, Process(key=("item",)))
+    both(join, 0)
+    both(join, 30)
+    assert rests_on(join.pipeline).time == NOON - timedelta(minutes=10)
+    join.batch()  # all is read: as far as the newest event
+    assert rests_on(join.pipeline).time == NOON + timedelta(minutes=20)
+    assert join.join.next_join() is None
+    join.now = NOON + timedelta(minutes=44)
+    assert join.join.next_join() is None  # it may be merely late
+    join.now = NOON + timedelta(minutes=50)
+    join.batch()  # both are idle: as far as the clock
+    assert rests_on(join.pipeline).time == NOON + timedelta(minutes=40)
+    join.now = NOON + timedelta(minutes=64)
+    assert join.join.next_join() is None
+    join.now = NOON + timedelta(minutes=65)
+    join.batch()
+    assert rests_on(join.pipeline).time == NOON + timedelta(minutes=55)
+
+
+def test_one_input_that_stalls_holds_time_until_it_is_idle(tmp_path: Path) -> None:
+    join = Join(tmp_path, Process(key=("item",)))
+    both(join, 0)
+    queries, _ = both(join, 30)
+    for minute in (35, 40):
+        clicks = join.log("foreign", "b", minute)
+        join.batch(foreign=(minute, str(clicks)))
+    found = rests_on(join.pipeline)
+    assert (found.time, found.place) == (NOON + timedelta(minutes=20), str(queries))
+    clicks = join.log("foreign", "b", 50)
+    join.batch(foreign=(50, str(clicks)))
+    join.batch()
+    assert rests_on(join.pipeline).time == NOON + timedelta(minutes=40)
+
+
+def test_no_batch_without_records_where_nobody_asks_the_time(tmp_path: Path) -> None:
+    join = Join(tmp_path)
+    both(join, 0)
+    join.now = NOON + timedelta(days=1)
+    assert join.join.next_join() is None

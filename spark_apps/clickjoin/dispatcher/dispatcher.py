@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.journal import SNAPSHOT_EVERY, Journal, JournalState, Lost, fold, read_until
 from clickjoin.dispatcher.pacing import abreast
-from clickjoin.dispatcher.watermarks import newer, stream_watermark
+from clickjoin.dispatcher.watermarks import newer, stream_watermark, time_passed
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
@@ -31,10 +31,8 @@ def join_plan(
     found: Mapping[str, SourcePlan],
     known: Mapping[str, Mapping[str, SourceOffset]],
     watermarks: Mapping[str, int] | None = None,
-) -> BatchPlan | None:
-    """The join batch that takes up what the sources found; None where there is nothing to do."""
-    if not any(part.splits or part.offsets for part in found.values()):
-        return None
+) -> BatchPlan:
+    """The join batch that takes up what the sources found."""
     offsets = {stream: part.offsets for stream, part in found.items() if part.offsets}
     snapshot = (number - 1) % SNAPSHOT_EVERY == 0
     if snapshot:
@@ -87,7 +85,10 @@ class Dispatcher:
         return self._state.unsettled
 
     def next_join(self) -> BatchPlan | None:
-        """The next batch of new records, planned and written down; None where the sources hold nothing new."""
+        """The next batch of new records, planned and written down; None where the sources hold nothing new.
+
+        Where the output is processed by key, a batch of no records tells it that time has passed, now and then.
+        """
         waiting = self.unsettled()
         if waiting:
             return waiting
@@ -95,10 +96,13 @@ class Dispatcher:
         budget = Budget(self.pipeline.batch.max_events, self.pipeline.batch.max_bytes)
         self.found = {item.name: self._look(item.name, budget) for item in self.pipeline.inputs}
         self._keep_abreast(budget)
-        if not any(plan.splits or plan.offsets for plan in self.found.values()):
+        new = any(plan.splits or plan.offsets for plan in self.found.values())
+        if not new and self.pipeline.process is None:
             return None
         now, name = self._clock(), self.pipeline.pipeline
         marks = self._watermarks(state, now)
+        if not new and not time_passed(marks, state.watermarks, state.newest, self.pipeline.close):
+            return None
         return self.write(join_plan(name, self.replica, state.last + 1, now, self.found, state.offsets, marks))
 
     def _watermarks(self, state: JournalState, now: float) -> dict[str, int]:

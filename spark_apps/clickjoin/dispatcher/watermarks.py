@@ -12,6 +12,7 @@ from clickjoin.config.dates import Close
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import SourcePlan
 
+_STEP = 60.0  # seconds
 BLIND = ("unreadable", "missing", "not-begun")
 
 
@@ -40,6 +41,18 @@ def stream_watermark(
 
 def _blind(plan: SourcePlan) -> bool:
     return any(problem.kind in BLIND for problem in plan.problems)
+
+
+def time_passed(marks: Mapping[str, int], before: Mapping[str, int], newest: Mapping[str, int], close: Close) -> bool:
+    """Whether watermarks are so far past those of the plan before that it is worth a batch of no records.
+
+    `_STEP` where that is what batches have landed, `idle_timeout` where the stream is at rest and the clock goes on.
+    """
+    for stream, mark in marks.items():
+        step = _STEP if mark <= newest.get(stream, mark) else close.idle_timeout
+        if stream not in before or mark - before[stream] >= step * MICROS:
+            return True
+    return False
 
 
 def least(watermarks: Mapping[str, int], streams: int) -> int | None:
