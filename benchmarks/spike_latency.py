@@ -85,7 +85,7 @@ class Reported:
             self._next += 1
 
 
-def _pipeline(file: Path, lake: Path, logs: Path) -> None:
+def _pipeline(file: Path, lake: Path, logs: Path, lease: str) -> None:
     made = {
         "pipeline": file.stem, "lake": str(lake),
         "stream": {"source": {"kind": "files", "path": f"{logs}/*.jsonl"}, "event_id": "event_id",
@@ -93,6 +93,7 @@ def _pipeline(file: Path, lake: Path, logs: Path) -> None:
         "output": {"columns": {"item": {"from": "stream.item", "type": "STRING"}}, "records": "record"},
         "registry": {"retention": "3d", "bucket": "1h"},
         "close": {"max_out_of_orderness": "1s"},
+        "batch": {"lease": lease},
         "process": {"key": "item", "args": {"window": "10s", "warm": "10s"}},
     }  # fmt: skip
     file.parent.mkdir(parents=True)
@@ -103,7 +104,7 @@ def measure(folder: Path, chosen: argparse.Namespace, screen: Screen) -> dict[st
     """Run it all. Errors: Problem unless all spikes were found, no other, and each event was counted once."""
     file, logs, lake = folder / "pipelines/spikes.yaml", folder / "logs", folder / "lake"
     logs.mkdir(parents=True)
-    _pipeline(file, lake, logs)
+    _pipeline(file, lake, logs, chosen.lease)
     reported = Reported(lake / "spikes/process/signals")
     with running(folder / "stack", file, screen.waiting("starting")) as stack:
         stack.switch_on("join", "process")
@@ -119,7 +120,13 @@ def measure(folder: Path, chosen: argparse.Namespace, screen: Screen) -> dict[st
     if strange:
         raise Problem(f"reported, and not made: {strange}")
     took = [reported.moments[name, "spike"] - moment for name, moment in truth["spikes"].items()]
-    return {"rate": chosen.rate, "events": truth["events"], "late": found.late, "spikes": vars(_known(spread(took)))}
+    return {
+        "rate": chosen.rate,
+        "lease": chosen.lease,
+        "events": truth["events"],
+        "late": found.late,
+        "spikes": vars(_known(spread(took))),
+    }
 
 
 def _known(found: Any) -> Any:
@@ -157,6 +164,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spike_latency")
     parser.add_argument("--rate", type=float, default=1000, help="events a second")
     parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--lease", default="60s", help="how long a task of Airflow works (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/spike_latency.json")
     chosen, console = parser.parse_args(arguments), Console()

@@ -20,6 +20,8 @@ from deltalake import DeltaTable, write_deltalake
 from clickjoin.jobs.joining import redrive, retry
 from clickjoin.model import failpoint
 from clickjoin.model.errors import ConfigError
+from clickjoin.processing.check import check
+from clickjoin.processing.processing import Processing
 from clickjoin.report.explain import explain
 from clickjoin.spark.session import another, release
 from tests.sampled import some
@@ -83,6 +85,29 @@ def test_repeats_in_a_batch_and_over_batches(make: Make, local: str) -> None:
     report = verify(bench)
     assert (report.ok, found(report)) == (True, {})
     assert bench.accounts()["agree"]
+
+
+def test_time_passes_where_no_records_come(make: Make) -> None:
+    """What is last in a log is final once the batch after it has said so, and time goes on where the log is at rest."""
+    counts = {"key": "n", "processor": "clickjoin.processors:TumblingCounts", "args": {"window": "1m"}}
+    bench = new(make, event(1), event(2, 1200), process=counts)
+    bench.clock.now += 1800
+    assert bench.join() == {"events_in": 2, "joined": 2}
+    processing = Processing(bench.pipeline)
+    processing.drain(lambda _: None)
+    assert processing.tables.read("signals").num_rows == 0
+    assert bench.join() == {}
+    processing.drain(lambda _: None)
+    assert processing.tables.read("signals")["key"].to_pylist() == ["1"]
+    assert bench.engine.join_once() is None
+    (log,) = (bench.folder / "foreign").iterdir()
+    bench.clock.now += 3600
+    os.utime(log, (bench.clock.now - 1000, bench.clock.now - 1000))
+    assert [bench.join(), bench.join()] == [{}, {}]  # that the file was touched, and that time has passed
+    assert bench.engine.join_once() is None
+    processing.drain(lambda _: None)
+    assert sorted(processing.tables.read("signals")["key"].to_pylist()) == ["1", "2"]
+    assert (verify(bench).ok, check(bench.pipeline).faults) == (True, ())
 
 
 def test_verification_finds_what_is_wrong(make: Make) -> None:

@@ -32,7 +32,7 @@ class Join:
         sources = {item.name: open_source(item.source) for item in self.pipeline.inputs}
         self.join = Dispatcher(self.pipeline, self.delta, "main", "join", sources, lambda: self.now.timestamp())
 
-    def log(self, stream: str, name: str, minute: int) -> Path:
+    def log(self, stream: str, name: str, minute: float) -> Path:
         """A line more, of an event of so many minutes after noon, written at that time."""
         self.now = NOON + timedelta(minutes=minute)
         file = self.folder / f"logs/{TABLES[stream]}/{name}.jsonl"
@@ -42,7 +42,7 @@ class Join:
         os.utime(file, (self.now.timestamp(), self.now.timestamp()))
         return file
 
-    def batch(self, **landed: tuple[int, str]) -> None:
+    def batch(self, **landed: tuple[float, str]) -> None:
         """Plan, land and settle: by stream the minute of its newest event, and the file that it is in."""
         plan = self.join.next_join()
         assert plan
@@ -152,6 +152,20 @@ def test_one_input_that_stalls_holds_time_until_it_is_idle(tmp_path: Path) -> No
     join.batch(foreign=(50, str(clicks)))
     join.batch()
     assert rests_on(join.pipeline).time == NOON + timedelta(minutes=40)
+
+
+def test_the_last_seconds_are_final_once_nothing_has_come_for_some(tmp_path: Path) -> None:
+    join = Join(tmp_path, Process(key=("item",)))
+    both(join, 0)
+    for second in (10, 20):
+        clicks, queries = join.log("foreign", "b", second / 60), join.log("primary", "a", second / 60)
+        join.batch(foreign=(second / 60, str(clicks)), primary=(second / 60, str(queries)))
+    assert join.join.next_join() is None
+    join.now += timedelta(seconds=5)
+    join.batch()
+    assert rests_on(join.pipeline).time == NOON + timedelta(seconds=20) - timedelta(minutes=10)
+    join.now += timedelta(seconds=5)
+    assert join.join.next_join() is None
 
 
 def test_no_batch_without_records_where_nobody_asks_the_time(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ class Dispatcher:
         self._sources = sources or {}
         self._clock = clock or (lambda: datetime.now(UTC).timestamp())
         self._state: JournalState | None = None
+        self._planned = 0.0  # when this process last wrote a plan; seconds since 1970
 
     def unsettled(self) -> BatchPlan | None:
         """The batch that was planned and is not settled: it goes first, with the splits that it had."""
@@ -101,7 +102,8 @@ class Dispatcher:
             return None
         now, name = self._clock(), self.pipeline.pipeline
         marks = self._watermarks(state, now)
-        if not new and not time_passed(marks, state.watermarks, state.newest, self.pipeline.close):
+        quiet = now - self._planned
+        if not new and not time_passed(marks, state.watermarks, state.newest, self.pipeline.close, quiet):
             return None
         return self.write(join_plan(name, self.replica, state.last + 1, now, self.found, state.offsets, marks))
 
@@ -158,7 +160,7 @@ class Dispatcher:
         if not self.journal.plan(plan, plan.planned_at):
             self._state = None  # another process planned this number first: take up its plan
             return self.unsettled()
-        state = self.known()
+        state, self._planned = self.known(), self._clock()
         fold(state.offsets, plan.offsets)
         self._state = replace(state, last=plan.number, unsettled=plan, watermarks=plan.watermarks)
         return plan

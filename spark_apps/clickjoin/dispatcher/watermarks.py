@@ -12,7 +12,7 @@ from clickjoin.config.dates import Close
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import SourcePlan
 
-_STEP = 60.0  # seconds
+_STEP, _QUIET = 60.0, 5.0  # seconds
 BLIND = ("unreadable", "missing", "not-begun")
 
 
@@ -43,14 +43,18 @@ def _blind(plan: SourcePlan) -> bool:
     return any(problem.kind in BLIND for problem in plan.problems)
 
 
-def time_passed(marks: Mapping[str, int], before: Mapping[str, int], newest: Mapping[str, int], close: Close) -> bool:
+def time_passed(
+    marks: Mapping[str, int], before: Mapping[str, int], newest: Mapping[str, int], close: Close, quiet: float
+) -> bool:
     """Whether watermarks are so far past those of the plan before that it is worth a batch of no records.
 
-    `_STEP` where that is what batches have landed, `idle_timeout` where the stream is at rest and the clock goes on.
+    Where that is what batches have landed: if it is `_STEP`, or anything once `quiet` (seconds since that plan) is
+    `_QUIET`. Where a stream is at rest and the clock goes on: if it is `idle_timeout`.
     """
     for stream, mark in marks.items():
-        step = _STEP if mark <= newest.get(stream, mark) else close.idle_timeout
-        if stream not in before or mark - before[stream] >= step * MICROS:
+        landed = mark <= newest.get(stream, mark)
+        step = (0 if quiet >= _QUIET else _STEP) if landed else close.idle_timeout
+        if stream not in before or mark - before[stream] > max(step * MICROS - 1, 0):
             return True
     return False
 
