@@ -18,7 +18,6 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 import yaml
@@ -28,7 +27,7 @@ from benchmarks.latency_machine import machine
 from bootstrap import ROOT, Problem
 from clickjoin.config import load
 from clickjoin.processing.check import check
-from demo.latency import spread
+from demo.latency import Readable, spread
 from demo.running import Running, running
 from demo.screen import Screen
 
@@ -65,26 +64,6 @@ def write_live(logs: Path, rate: float, seconds: float, seed: int) -> None:
     (logs.parent / "spikes.json").write_text(json.dumps({"spikes": spikes, "events": count}), encoding="utf-8")
 
 
-class Reported:
-    """Follows table `signals`. `moments`: key and kind to when its first row could be read, microseconds since 1970."""
-
-    def __init__(self, table: Path) -> None:
-        self.moments: dict[tuple[str, str], int] = {}
-        self._table, self._next = table, 0
-
-    def update(self) -> None:
-        """Take up the commits that have come since the last call."""
-        while (commit := self._table / f"_delta_log/{self._next:020}.json").exists():
-            moment = commit.stat().st_mtime_ns // 1000
-            for line in commit.read_text(encoding="utf-8").splitlines():
-                added = json.loads(line).get("add")
-                if added and added["dataChange"]:
-                    rows = pq.ParquetFile(self._table / unquote(added["path"])).read(["key", "kind"]).to_pylist()
-                    for row in rows:
-                        self.moments.setdefault((row["key"], row["kind"]), moment)
-            self._next += 1
-
-
 def _pipeline(file: Path, lake: Path, logs: Path, lease: str) -> None:
     made = {
         "pipeline": file.stem, "lake": str(lake),
@@ -105,7 +84,7 @@ def measure(folder: Path, chosen: argparse.Namespace, screen: Screen) -> dict[st
     file, logs, lake = folder / "pipelines/spikes.yaml", folder / "logs", folder / "lake"
     logs.mkdir(parents=True)
     _pipeline(file, lake, logs, chosen.lease)
-    reported = Reported(lake / "spikes/process/signals")
+    reported = Readable(lake / "spikes/process/signals", "key")
     with running(folder / "stack", file, screen.waiting("starting")) as stack:
         stack.switch_on("join", "process")
         work = (logs, chosen.rate, chosen.seconds + WARM, chosen.seed)
@@ -116,10 +95,10 @@ def measure(folder: Path, chosen: argparse.Namespace, screen: Screen) -> dict[st
     found = check(load(file))
     if found.faults or found.events + found.late != truth["events"]:
         raise Problem(f"not every event was counted once: {found}, {truth['events']} were written")
-    strange = [name for name in reported.moments if name[0] not in truth["spikes"]]
+    strange = [name for name in reported.moments if name not in truth["spikes"]]
     if strange:
         raise Problem(f"reported, and not made: {strange}")
-    took = [reported.moments[name, "spike"] - moment for name, moment in truth["spikes"].items()]
+    took = [reported.moments[name] - moment for name, moment in truth["spikes"].items()]
     return {
         "rate": chosen.rate,
         "lease": chosen.lease,
@@ -135,7 +114,7 @@ def _known(found: Any) -> Any:
     return found
 
 
-def _wait(folder: Path, reported: Reported, stack: Running, screen: Screen, writer: Any, patience: float) -> None:
+def _wait(folder: Path, reported: Readable, stack: Running, screen: Screen, writer: Any, patience: float) -> None:
     deadline = time.monotonic() + patience
     while writer.is_alive() or _missing(folder, reported):
         if writer.exitcode or time.monotonic() > deadline:
@@ -146,11 +125,11 @@ def _wait(folder: Path, reported: Reported, stack: Running, screen: Screen, writ
         time.sleep(2)
 
 
-def _missing(folder: Path, reported: Reported) -> list[str]:
+def _missing(folder: Path, reported: Readable) -> list[str]:
     """Spikes that no row tells of yet, and whether rows are unread; empty if none."""
     truth = json.loads((folder / "spikes.json").read_text(encoding="utf-8"))
     processed = folder / "lake/spikes/process/processed"
-    names = [name for name in truth["spikes"] if (name, "spike") not in reported.moments]
+    names = [name for name in truth["spikes"] if name not in reported.moments]
     return names or ([] if _counted(processed) == truth["events"] else ["events"])
 
 

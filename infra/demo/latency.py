@@ -18,12 +18,15 @@ import pyarrow.parquet as pq
 
 
 class Readable:
-    """Follows a local Delta table. `moments`: event id to microseconds since 1970; the first commit of an id counts."""
+    """Follows a local Delta table. `moments`: event id to microseconds since 1970; the first commit of an id counts.
 
-    def __init__(self, table: Path) -> None:
+    `column`: what a row goes by, where that is no event id.
+    """
+
+    def __init__(self, table: Path, column: str = "event_id") -> None:
         self.moments: dict[str, int] = {}
         self.rows = 0
-        self._table = table
+        self._table, self._column = table, column
         self._next = 0
 
     def update(self) -> None:
@@ -38,9 +41,9 @@ class Readable:
             self._next += 1
 
     def _note(self, file: Path, moment: int) -> None:
-        for event_id in pq.ParquetFile(file).read(["event_id"])["event_id"].to_pylist():
+        for name in pq.ParquetFile(file).read([self._column])[self._column].to_pylist():
             self.rows += 1
-            self.moments.setdefault(event_id, moment)
+            self.moments.setdefault(name, moment)
 
 
 @dataclass(frozen=True)
