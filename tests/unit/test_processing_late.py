@@ -10,7 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clickjoin.model import failpoint
+from clickjoin.model.ids import moment
 from clickjoin.processing.check import check
+from clickjoin.report.key_report import key_chart
+from clickjoin.report.signals import signals
 from tests.unit.processing_bench import (
     HOUR,
     MINUTE,
@@ -57,6 +60,10 @@ def test_late_events_correct_and_are_kept(tmp_path: Path) -> None:
     assert standing(out) == by_text([("hats", "count", NOON, 2), ("shoes", "count", NOON, 4)])
     found = check(out.pipeline)
     assert (found.events, found.late, found.faults) == (5, 4, ())
+    listed = signals(out.pipeline, "hats", 10)
+    assert (listed.count, listed.groups, len(listed.rows)) == (3, [{"kind": "count", "count": 1}], 3)
+    (shown,) = key_chart(out.pipeline, "hats", moment(NOON + HOUR))["signals"]
+    assert (shown["count"], shown["revision"]) == (2, 1)
 
 
 EVENTS = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 300)), max_size=8)

@@ -18,7 +18,7 @@ _SHOWN = {
     "unjoinable": ("event_id", "event_time", "primary_id", "attempt", "at"),
     "expired": ("event_id", "event_time", "primary_id", "at"),
     "quarantine": ("at", "stream", "reason", "path", "offset", "detail"),
-    "signals": ("reported_at", "kind", "key", "window_start", "window_end", "count", "expected", "score"),
+    "signals": ("reported_at", "kind", "key", "window_start", "window_end", "count", "expected", "score", "retracted"),
 }
 # Of none, of one, of more.
 _WORDS = {

@@ -12,7 +12,7 @@ from clickjoin.processing.key_counts import key_counts
 from clickjoin.processing.key_state import KeyState, key_state_of
 from clickjoin.processing.loading import load_processor, require_process
 from clickjoin.processing.planning import REPLICA, SEQUENCE, STREAM
-from clickjoin.report.signals import signals, tables_of
+from clickjoin.report.signals import signals, standing, tables_of
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -77,12 +77,13 @@ def key_chart(pipeline: Pipeline, key: str, now: datetime, chosen: str = "") -> 
     processor = _processor(pipeline, own=False)
     width = int(getattr(processor, "window", _MINUTE))
     reported = signals(pipeline, key, _MOST_SPANS)
-    since, until = _range(pipeline, RANGES[chosen], width, reported.rows, now)
+    stand = standing(reported.rows)
+    since, until = _range(pipeline, RANGES[chosen], width, stand, now)
     span = width * -(-(until - since) // (width * _MOST_SPANS))
     since = since // span * span
     found = key_counts(pipeline, key, moment(since), moment(until), span)
     state = key_state_of(pipeline, key, processor)
-    shown = [row for row in reported.rows if _meets(row, since, until)]
+    shown = [row for row in stand if _meets(row, since, until)]
     return {
         "key": key, "since": moment(since), "until": moment(until), "seconds": span // MICROS,
         "window_seconds": width // MICROS, "watermark": state.watermark and moment(state.watermark),

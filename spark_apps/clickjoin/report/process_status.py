@@ -11,7 +11,7 @@ from clickjoin.dispatcher.journal import JournalReader
 from clickjoin.model.errors import LakeError
 from clickjoin.processing.loading import require_process
 from clickjoin.processing.planning import REPLICA, SEQUENCE
-from clickjoin.report.signals import tables_of
+from clickjoin.report.signals import standing, tables_of
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -51,6 +51,6 @@ def signals_today(pipeline: Pipeline, now: datetime, limit: int) -> dict[str, An
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     rows = tables.read("signals", [("reported_at", ">=", midnight)]).to_pylist()
     rows.sort(key=lambda row: (row["reported_at"], row["window_start"], row["key"]), reverse=True)
-    kinds = dict(Counter(row["kind"] for row in rows).most_common())
+    kinds = dict(Counter(row["kind"] for row in standing(rows)).most_common())
     every = [] if rows else tables.read("signals", columns=["reported_at"])["reported_at"].to_pylist()
     return {"count": len(rows), "kinds": kinds, "rows": rows[:limit], "newest": max(every, default=None)}

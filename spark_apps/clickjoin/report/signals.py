@@ -18,12 +18,25 @@ if TYPE_CHECKING:
 
 
 def signals(pipeline: Pipeline, key: str | None, limit: int) -> Listed:
-    """The newest signals, of one key or of all, and counts by kind. Errors: ConfigError, LakeError."""
+    """The newest signals, retractions among them, of one key or of all, and counts by kind of those that stand.
+
+    Errors: ConfigError, LakeError.
+    """
     found = tables_of(pipeline).read("signals", [("key", "=", key)] if key is not None else None).to_pylist()
     found.sort(key=lambda row: (row["reported_at"], row["window_start"], row["key"]), reverse=True)
-    kinds = Counter(row["kind"] for row in found)
+    kinds = Counter(row["kind"] for row in standing(found))
     groups = [{"kind": kind, "count": count} for kind, count in kinds.most_common()]
     return Listed(len(found), groups, found[:limit])
+
+
+def standing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Signals that no late event has taken back, in their order."""
+
+    def name(row: dict[str, Any]) -> tuple[Any, ...]:
+        return row["key"], row["kind"], row["window_start"], row["revision"]
+
+    taken_back = {name(row) for row in rows if row["retracted"]}
+    return [row for row in rows if name(row) not in taken_back]
 
 
 def key_state(pipeline: Pipeline, key: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ function list(today, state) {
   const newest = today.newest ? ` The newest was reported at ${stamp(today.newest)}.` : "";
   const more = today.count - today.rows.length;
   return [h("ul", { class: "legend" }, kinds), h("div", { class: "tall" }, table([
-    ["reported", (row) => moment(row.reported_at).slice(11)], ["", (row) => pill(KIND[row.kind] ?? "unknown", row.kind)], ["key", link],
+    ["reported", (row) => moment(row.reported_at).slice(11)], ["", (row) => pill(KIND[row.kind] ?? "unknown", row.retracted ? `${row.kind}, retracted` : row.kind)], ["key", link],
     ["window", window_], ["count reported", (row) => count(row.count), "number"], ["expected", (row) => figure(row.expected), "number"],
     ["low", (row) => figure(row.low), "number"], ["high", (row) => figure(row.high), "number"], ["score", (row) => figure(row.score), "number"],
   ], today.rows, { caption: "Signals of today, newest first; times UTC", empty: `No signal was reported today (UTC).${newest}` })),
