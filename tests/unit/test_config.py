@@ -54,6 +54,7 @@ def test_contract(tmp_path: Path) -> None:
         "max_bytes": 256_000_000,
         "lease": 60,
         "trigger_interval": 1,
+        "heartbeats": False,
         "driver_bytes": 16_000_000,
         "parallelism": 8,
         "catch_up_share": 0.5,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clickjoin.chain.rests_on import rests_on
 from clickjoin.config import Pipeline
+from clickjoin.config.pipeline import Batch
 from clickjoin.config.process import Process
 from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.lake import DeltaTables
@@ -24,9 +25,10 @@ TABLES = {"primary": "q", "foreign": "c"}
 class Join:
     """A join of two streams of files that lands what it is given, without Spark."""
 
-    def __init__(self, folder: Path, process: Process | None = None) -> None:
+    def __init__(self, folder: Path, process: Process | None = None, *, heartbeats: bool = False) -> None:
         self.folder, self.now = folder, NOON
-        self.pipeline = pipeline(folder).model_copy(update={"process": process})
+        batch = Batch(heartbeats=heartbeats)
+        self.pipeline = pipeline(folder).model_copy(update={"process": process, "batch": batch})
         initialise(self.pipeline)
         self.delta = DeltaTables(self.pipeline.root)
         sources = {item.name: open_source(item.source) for item in self.pipeline.inputs}
@@ -166,6 +168,13 @@ def test_the_last_seconds_are_final_once_nothing_has_come_for_some(tmp_path: Pat
     assert rests_on(join.pipeline).time == NOON + timedelta(seconds=20) - timedelta(minutes=10)
     join.now += timedelta(seconds=5)
     assert join.join.next_join() is None
+
+
+def test_heartbeats_of_a_pipeline_that_another_one_reads(tmp_path: Path) -> None:
+    join = Join(tmp_path, heartbeats=True)
+    both(join, 0)
+    join.batch()
+    assert rests_on(join.pipeline).time == NOON - timedelta(minutes=10)
 
 
 def test_no_batch_without_records_where_nobody_asks_the_time(tmp_path: Path) -> None:

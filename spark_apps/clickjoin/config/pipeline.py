@@ -72,6 +72,9 @@ class Batch(_Strict):
     trigger_interval: Duration = Field(
         1.0, description="from one batch of new records to the next, while none is behind"
     )
+    heartbeats: bool = Field(
+        False, description="where nothing comes, batches of no records say that time passes; always with `process`"
+    )
     driver_bytes: SizeOrZero = Field(
         16_000_000, description="so much of a stream is parsed, and so much is written, without Spark"
     )

@@ -88,7 +88,8 @@ class Dispatcher:
     def next_join(self) -> BatchPlan | None:
         """The next batch of new records, planned and written down; None where the sources hold nothing new.
 
-        Where the output is processed by key, a batch of no records tells it that time has passed, now and then.
+        Where the output is processed by key, or the pipeline's file asks for it, a batch of no records says now and
+        then that time has passed.
         """
         waiting = self.unsettled()
         if waiting:
@@ -98,7 +99,7 @@ class Dispatcher:
         self.found = {item.name: self._look(item.name, budget) for item in self.pipeline.inputs}
         self._keep_abreast(budget)
         new = any(plan.splits or plan.offsets for plan in self.found.values())
-        if not new and self.pipeline.process is None:
+        if not new and self.pipeline.process is None and not self.pipeline.batch.heartbeats:
             return None
         now, name = self._clock(), self.pipeline.pipeline
         marks = self._watermarks(state, now)
