@@ -25,6 +25,8 @@ from fastapi import FastAPI, Request
 from bootstrap import INFRA, ROOT
 from bootstrap.once import fingerprint
 from clickjoin.lake import DeltaTables
+from clickjoin.processing.tables import ProcessTables
+from clickjoin.processors import TumblingCounts
 from clickjoin.schemas import ALL
 from clickjoin_airflow.status.access import allowed
 from clickjoin_airflow.status.app import create
@@ -36,7 +38,7 @@ PATIENCE = 2.0
 ASKING = 60  # more than the threads that an ASGI app shares with all others of its process
 REPORT = "2026-03-01/main-1"
 VALUES = {"pipeline": "shop", "day": "2026-03-01"}
-QUERIES = {"/explain": "?event_id=x", "/reports": f"?folder={REPORT}"}
+QUERIES = {"/explain": "?event_id=x", "/process/key": "?key=x", "/reports": f"?folder={REPORT}"}
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,9 @@ def app(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., 
         delta = DeltaTables(f"{folder}/lake/{name}")
         for kind in ALL:
             delta.create(kind)
+    with next(folder.glob("**/shop.yaml")).open("a") as file:
+        file.write('process: {key: event_id, processor: "clickjoin.processors:TumblingCounts"}\n')
+    ProcessTables(f"{folder}/lake/shop/process", TumblingCounts.state, "{}").make()
     (folder / f"lake/shop/_quality/{REPORT}").mkdir(parents=True)
     (folder / f"lake/shop/_quality/{REPORT}/index.html").write_text("<p>report</p>")
     pipes = [log / "_last_checkpoint" for log in (folder / "lake/hung").glob("*/_delta_log")]
