@@ -168,6 +168,31 @@ def expected(events: Sequence[Event], watermark: int) -> list[tuple[Any, ...]]:
     )
 
 
+def through_kills(
+    out: Output, batches: Sequence[Any], lateness: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[Event], int, int, int]:
+    """Batches as (keys and seconds after noon, seconds that the watermark moves, where a process is killed or "").
+
+    Returns events that are to count, how many came on time and how many behind the watermark, and where that is.
+    """
+    mark, passed, counts, on_time, late = NOON, NOON, list[Event](), 0, 0
+    for nth, (events, step, point) in enumerate(batches):
+        new = [(f"{nth}-{at}", key, NOON + second * SECOND) for at, (key, second) in enumerate(events)]
+        counts += [event for event in new if event[2] >= passed - lateness]
+        on_time += sum(event[2] >= passed for event in new)
+        late += sum(event[2] < passed for event in new)
+        mark += step * SECOND
+        out.publish(new, mark)
+        if not (point and killed_at(point, monkeypatch, out.processing().once)):
+            out.drain()
+        out.drain()
+        # Time alone makes a batch only where a window ends by it, or can be corrected no more; the first one begins.
+        ends = {(time // MINUTE + 1) * MINUTE for _, _, time in counts}
+        if not nth or new or any(passed < end + more <= mark for end in ends for more in (0, lateness)):
+            passed = mark
+    return counts, on_time, late, mark
+
+
 def by_text(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted(rows, key=str)
 

@@ -29,6 +29,7 @@ from tests.unit.processing_bench import (
     expected,
     killed_at,
     paused_at,
+    through_kills,
     two_batches,
 )  # fmt: skip
 
@@ -218,16 +219,8 @@ EVENTS = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 300
 def test_it_equals_a_count_by_hand_whatever_is_killed(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, batches: list[Any]
 ) -> None:
-    out, mark, taken, late = Output(tmp_path_factory.mktemp("lake")), NOON, list[Event](), 0
-    for nth, (events, step, point) in enumerate(batches):
-        new = [(f"{nth}-{at}", key, NOON + second * SECOND) for at, (key, second) in enumerate(events)]
-        taken += [event for event in new if event[2] >= mark]
-        late += sum(event[2] < mark for event in new)
-        mark += step * SECOND
-        out.publish(new, mark)
-        if not (point and killed_at(point, monkeypatch, out.processing().once)):
-            out.drain()
-        out.drain()
+    out = Output(tmp_path_factory.mktemp("lake"))
+    taken, _, late, mark = through_kills(out, batches, 0, monkeypatch)
     assert by_text(out.signals()) == expected(taken, mark)
     assert len(out.rows("late")) == late
     found = check(out.pipeline)

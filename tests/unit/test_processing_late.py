@@ -19,12 +19,11 @@ from tests.unit.processing_bench import (
     MINUTE,
     NOON,
     SECOND,
-    Event,
     Output,
     by_text,
     expected,
-    killed_at,
     micros,
+    through_kills,
     two_batches,
 )  # fmt: skip
 
@@ -75,17 +74,7 @@ def test_what_stands_is_a_count_by_hand_whatever_is_killed(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, batches: list[Any]
 ) -> None:
     out = Output(tmp_path_factory.mktemp("lake"), {"late": "correct", "lateness": "2m"})
-    mark, taken, late, rest = NOON, list[Event](), 0, 0
-    for nth, (events, step, point) in enumerate(batches):
-        new = [(f"{nth}-{at}", key, NOON + second * SECOND) for at, (key, second) in enumerate(events)]
-        taken += [event for event in new if event[2] >= mark - 2 * MINUTE]
-        late += sum(event[2] < mark for event in new)
-        rest += sum(event[2] >= mark for event in new)
-        mark += step * SECOND
-        out.publish(new, mark)
-        if not (point and killed_at(point, monkeypatch, out.processing().once)):
-            out.drain()
-        out.drain()
+    taken, rest, late, mark = through_kills(out, batches, 2 * MINUTE, monkeypatch)
     assert standing(out) == expected(taken, mark)
     found = check(out.pipeline)
     assert (found.events, found.late, found.faults, found.notes) == (rest, late, (), ())

@@ -57,13 +57,16 @@ class Corrections:
                 found["revision"][row] = before["revision"].max() + 1
         return np.concatenate([found, *self._made])
 
-    def kept(self, since: int) -> dict[str, Any]:
-        """Columns of state: windows from `since` on, and signals that reach into them or whose run goes on."""
+    def kept(self, since: int, reported: Rows) -> dict[str, Any]:
+        """Columns of state: windows from `since` on, and signals that reach into them or whose run goes on.
+
+        `reported`: of this batch.
+        """
         walk = self._walk
         final = walk.items.window < walk.horizon
         recent = merged(self._recent, Ragged(*(part[final] for part in walk.items)))
         recent = Ragged(*(part[(recent.window >= since) & ~walk.gone[recent.at]] for part in recent))
-        rows = np.concatenate([self._known, self.reported()])
+        rows = np.concatenate([self._known, reported])
         rows = rows[np.lexsort((rows["retracted"], rows["revision"], rows["start"], rows["kind"], rows["of"]))]
         # Of each the newest: one that was retracted tells which revision is the next.
         newest = np.append((_named(rows[1:]) != _named(rows[:-1])), True)[: len(rows)]

@@ -89,8 +89,9 @@ class SpikesAndDips(Processor):
         kept = Ragged(*(part[left] for part in items))
         state = {"model": packed(keys), "open": pack_ragged(kept, count)}
         since = (work.watermark - work.lateness) // self.window
-        state |= corrections.kept(since) if corrections else dict.fromkeys(KEPT, pa.nulls(count, pa.binary()))
         reported = corrections.reported() if corrections else walk.reported()
+        none = dict.fromkeys(KEPT, pa.nulls(count, pa.binary()))
+        state |= corrections.kept(since, reported) if corrections else none
         timers = np.where(walk.gone, NEVER, self._timers(keys, kept, walk))
         return Done(pa.table(state), timers, walk.gone, as_signals(reported, self.window))
 
