@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -61,9 +60,13 @@ def sort_out(events: Events, times: Times) -> Sorted:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a batch: keys in order, what the processor did with them, and its signals as rows of the table."""
+    """What came of a batch: keys in order, what the processor did with them, and its signals as rows of the table.
+
+    `places`: where the keys' state was held before.
+    """
 
     keys: list[str]
+    places: npt.NDArray[np.int64]
     done: Done
     signals: pa.Table
 
@@ -83,22 +86,30 @@ def process(
     reported: tuple[datetime, int],
 ) -> Result:
     """Give keys with events, and those whose timer is passed, to the processor. `reported`: when, by which batch."""
-    names = events.keys.take(pa.array(taken))
-    keys = sorted({*held.due(times.watermark), *pc.unique(names).to_pylist()})
-    at = np.asarray(pc.index_in(names, value_set=pa.array(keys, pa.string())), np.int64)
+    named, at = _looked_at(events.keys.take(pa.array(taken)), held.due(times.watermark))
     micros = events.times[taken]
     order = np.lexsort((micros, at))
-    state, known = held.get(keys)
-    work = Work(pa.array(keys, pa.string()), state, known, at[order], micros[order], times.watermark, began,
-                times.passed, times.lateness)  # fmt: skip
+    keys = named.to_pylist()
+    places = held.places(keys)
+    state, known = held.get(places)
+    work = Work(named, state, known, at[order], micros[order], times.watermark, began, times.passed, times.lateness)
     done = processor.process(work)
-    return Result(keys, done, signal_rows(type(processor).__name__, keys, done.signals, *reported))
+    return Result(keys, places, done, signal_rows(type(processor).__name__, named, done.signals, *reported))
 
 
-def signal_rows(processor: str, keys: Sequence[str], said: pa.Table, at: datetime, batch: int) -> pa.Table:
+def _looked_at(names: Any, due: list[str]) -> tuple[Any, npt.NDArray[np.int64]]:
+    """The keys of events and those that are due, each once and in order; of each event, the number of its key."""
+    numbered = pa.concat_arrays([names.cast(pa.string()), pa.array(due, pa.string())]).dictionary_encode()
+    order = np.asarray(pc.array_sort_indices(numbered.dictionary), np.int64)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return numbered.dictionary.take(pa.array(order)), rank[np.asarray(numbered.indices)[: len(names)]]
+
+
+def signal_rows(processor: str, keys: pa.Array, said: pa.Table, at: datetime, batch: int) -> pa.Table:
     """Rows of table `signals`. Columns in: as processors.port.SIGNALS."""
     said = said.select(SAID.names)
-    owners = pa.array(keys, pa.string()).take(said["of"])
+    owners = keys.take(said["of"])
     micros = pa.timestamp("us", tz="UTC")
     begins = said["window_start"].cast(micros)
     stamp = pc.cast(begins.cast(pa.timestamp("us")), pa.string())

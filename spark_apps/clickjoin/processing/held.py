@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _FIRST = 1024
-_STALE = 4  # timers that were replaced, for each that counts, before the heap is made again
 
 
 class Held:
@@ -28,103 +26,84 @@ class Held:
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self._place: dict[str, int] = {}
+        self._names = np.full(_FIRST, None, object)
         self._columns = {field.name: np.full(_FIRST, None, object) for field in schema}
         self._timers = np.full(_FIRST, NEVER, np.int64)
         self._free: list[int] = []
         self._used = 0
-        self._heap: list[tuple[int, str]] = []
 
     def __len__(self) -> int:
         return len(self._place)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._place
-
     def due(self, watermark: int) -> list[str]:
         """Keys whose timer the watermark has passed. They stay due until a new timer is put."""
-        found: list[tuple[int, str]] = []
-        while self._heap and self._heap[0][0] <= watermark:
-            at, key = heapq.heappop(self._heap)
-            if self.timer(key) == at:
-                found.append((at, key))
-        for item in found:
-            heapq.heappush(self._heap, item)
-        return sorted({key for _, key in found})
+        due: list[str] = self._names[np.flatnonzero(self._timers[: self._used] <= min(watermark, NEVER - 1))].tolist()
+        return due
 
     def next_timer(self) -> int:
         """The earliest timer; NEVER if there is none."""
-        while self._heap and self.timer(self._heap[0][1]) != self._heap[0][0]:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else NEVER
+        return int(self._timers[: self._used].min(initial=NEVER))
 
-    def timer(self, key: str) -> int:
-        """When a key is looked at without an event; NEVER if it is not."""
-        place = self._place.get(key)
-        return NEVER if place is None else int(self._timers[place])
+    def places(self, keys: Sequence[str]) -> Ints:
+        """The place of each key; -1 of one that has none."""
+        return np.fromiter(map(self._place.get, keys, repeat(-1)), np.int64, len(keys))
 
-    def get(self, keys: Sequence[str]) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
-        """State of keys in their order, null where there is none, and which have any."""
-        places = self._places(keys)
+    def get(self, places: Ints) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
+        """State at places in their order, null where there is none, and which have any."""
         known = places >= 0
         columns: dict[str, Any] = {}
         for field in self.schema:
-            values = np.full(len(keys), None, object)
+            values = np.full(len(places), None, object)
             values[known] = self._columns[field.name][places[known]]
             columns[field.name] = pa.array(values, field.type)
         return pa.table(columns, schema=self.schema), known
 
-    def put(self, keys: Sequence[str], state: pa.Table, timers: Ints, gone: npt.NDArray[np.bool_]) -> None:
-        """Replace the state of keys, or drop it."""
-        for at in np.flatnonzero(gone).tolist():
-            self._drop(keys[at])
+    def put(
+        self, keys: Sequence[str], places: Ints, state: pa.Table, timers: Ints, gone: npt.NDArray[np.bool_]
+    ) -> None:
+        """Replace the state of keys, or drop it; `places`: theirs as they are now."""
+        self._drop([keys[at] for at in np.flatnonzero(gone).tolist()], places[gone & (places >= 0)])
+        new = np.flatnonzero(~gone & (places < 0))
+        places = places.copy()
+        places[new] = self._add([keys[at] for at in new.tolist()])
         kept = np.flatnonzero(~gone)
-        names = keys if len(kept) == len(keys) else [keys[at] for at in kept.tolist()]
-        places = self._places(names)
-        for at in np.flatnonzero(places < 0).tolist():
-            places[at] = self._place_of(names[at])
         for field in self.schema:
-            whole = np.empty(len(keys), object)
-            whole[:] = state[field.name].to_pylist()
-            self._columns[field.name][places] = whole[kept]
-        self._timers[places] = timers[kept]
-        for at in kept[timers[kept] < NEVER].tolist():
-            heapq.heappush(self._heap, (int(timers[at]), keys[at]))
-        if len(self._heap) > _STALE * len(self._place) + _FIRST:
-            self._heap = [(at, key) for key in self._place if (at := self.timer(key)) < NEVER]
-            heapq.heapify(self._heap)
+            whole = np.full(len(keys), None, object)
+            if state[field.name].null_count < len(keys):
+                whole[:] = state[field.name].to_pylist()
+            self._columns[field.name][places[kept]] = whole[kept]
+        self._timers[places[kept]] = timers[kept]
 
-    def _places(self, keys: Sequence[str]) -> Ints:
-        """The place of each key; -1 of one that has none."""
-        return np.fromiter(map(self._place.get, keys, repeat(-1)), np.int64, len(keys))
+    def _drop(self, keys: Sequence[str], places: Ints) -> None:
+        for key in keys:
+            self._place.pop(key, None)
+        for column in (self._names, *self._columns.values()):
+            column[places] = None
+        self._timers[places] = NEVER
+        self._free.extend(places.tolist())
 
-    def _drop(self, key: str) -> None:
-        place = self._place.pop(key, None)
-        if place is not None:
-            for column in self._columns.values():
-                column[place] = None
-            self._timers[place] = NEVER
-            self._free.append(place)
+    def _add(self, keys: Sequence[str]) -> Ints:
+        """Places for keys that have none."""
+        again = min(len(keys), len(self._free))
+        reused, self._free = self._free[len(self._free) - again :], self._free[: len(self._free) - again]
+        begin, self._used = self._used, self._used + len(keys) - again
+        places = np.concatenate([np.array(reused, np.int64), np.arange(begin, self._used)])
+        self._make_room()
+        self._names[places] = np.array(keys, object)
+        self._place.update(zip(keys, places.tolist(), strict=True))
+        return places
 
-    def _place_of(self, key: str) -> int:
-        place = self._place.get(key)
-        if place is None:
-            place = self._free.pop() if self._free else self._next()
-            self._place[key] = place
-        return place
-
-    def _next(self) -> int:
-        if self._used == len(self._timers):
-            more = self._used
-            self._columns = {
-                name: np.concatenate([held, np.full(more, None, object)]) for name, held in self._columns.items()
-            }
+    def _make_room(self) -> None:
+        more = max(self._used - len(self._timers), 0) and max(self._used, 2 * len(self._timers)) - len(self._timers)
+        if more:
+            none = np.full(more, None, object)
+            self._names = np.concatenate([self._names, none])
+            self._columns = {name: np.concatenate([held, none]) for name, held in self._columns.items()}
             self._timers = np.concatenate([self._timers, np.full(more, NEVER, np.int64)])
-        self._used += 1
-        return self._used - 1
 
     def all(self) -> tuple[list[str], pa.Table, Ints]:
         """Every key in order, with its state and timer."""
         keys = sorted(self._place)
-        places = np.fromiter((self._place[key] for key in keys), np.int64, len(keys))
+        places = self.places(keys)
         state = {field.name: pa.array(self._columns[field.name][places], field.type) for field in self.schema}
         return keys, pa.table(state, schema=self.schema), self._timers[places]

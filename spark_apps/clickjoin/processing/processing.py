@@ -172,7 +172,7 @@ class Processing:
 
     def _commit(self, plan: BatchPlan, loaded: Loaded, last: Committed, result: Result) -> None:
         held, done = loaded.held, result.done
-        held.put(result.keys, done.state, done.timers, done.gone)
+        held.put(result.keys, result.places, done.state, done.timers, done.gone)
         many = plan.number - loaded.era >= _MOST_BATCHES
         whole = many or not loaded.era or loaded.rows > 2 * max(len(held), _FEWEST)
         era = plan.number if whole else loaded.era

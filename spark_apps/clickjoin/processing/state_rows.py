@@ -137,4 +137,5 @@ def _fill(held: Held, rows: pa.Table) -> None:
     kept = ordered.take(pa.array(sorted(newest.values()), pa.int64()))
     kept = kept.filter(pc.invert(kept["gone"]))
     count = kept.num_rows
-    held.put(kept["key"].to_pylist(), kept.select(held.schema.names), np.asarray(kept["timer"]), np.zeros(count, bool))
+    keys, timers = kept["key"].to_pylist(), np.asarray(kept["timer"])
+    held.put(keys, held.places(keys), kept.select(held.schema.names), timers, np.zeros(count, bool))
