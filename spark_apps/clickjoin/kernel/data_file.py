@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.arrays import bool_array, to_numpy
+from clickjoin.kernel.arrays import int64_array, to_numpy
 from clickjoin.kernel.filesystem import filesystem, make_folder
 from clickjoin.kernel.fsync import flush_data
 from clickjoin.model.ids import moment
@@ -80,10 +81,12 @@ def _parts(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[dict[str, str
     for name in names:
         found = _whole(rows[name]).dictionary_encode()
         codes = codes * max(len(found.dictionary), 1) + to_numpy(found.indices)
-    kinds, first, which = np.unique(codes, return_index=True, return_inverse=True)
-    for kind, at in enumerate(first):
-        values = {name: str(rows[name][int(at)].as_py()) for name in names}
-        yield values, rows if len(kinds) == 1 else rows.filter(bool_array(which == kind))
+    if (codes[1:] < codes[:-1]).any():  # a filter for each part would read all rows as often
+        order = np.argsort(codes, kind="stable")
+        codes, rows = codes[order], rows.take(int64_array(order))
+    edges = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+    for low, high in pairwise(edges):
+        yield {name: str(rows[name][low].as_py()) for name in names}, rows.slice(low, high - low)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

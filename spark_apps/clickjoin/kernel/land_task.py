@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import int64_array, number_array, scalar, text_array, to_numpy
+from clickjoin.kernel.crc import crcs_of
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.kernel.forgotten import NOTHING, Forgotten, without_bytes, without_records
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.extent import MINUTE
-from clickjoin.model.ids import MICROS, bucket_of, crc_of
+from clickjoin.model.ids import MICROS, bucket_of
 
 _FLUSH = 64 << 20  # bytes of records that a task holds before it writes a file for each bucket
 _TIME = pa.timestamp("us", "UTC")
@@ -45,7 +45,8 @@ def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
     Columns in: those of RECORDS_DDL. Facts: how many are good and bad; low, high and minutes (microseconds) and buckets
     of the good ones, and the same with named_ before it of the primary events that they name.
     """
-    good = records.filter(pc.is_null(records["reason"]))
+    all_good = records["reason"].null_count == records.num_rows
+    good = records if all_good else records.filter(pc.is_null(records["reason"]))
     good = without_records(good, place.forgotten, foreign=place.stream == "foreign")
     count = good.num_rows
     facts = {"good": count, "bad": _count_bad(records)} | _span(place.bucket_seconds, good, "event_time", "")
@@ -98,13 +99,12 @@ def _both(name: str, one: Any, other: Any) -> Any:
     return (min if name.endswith("low") else max)(known) if known else None
 
 
-def _shards(rows: pa.Table, place: Place) -> list[int]:
-    ids = rows["event_id"].to_pylist()
-    if len(place.counts) == 1:
-        count = place.counts[0]
-        return [crc_of(name) % count for name in ids]
-    micros = rows["event_time"].cast(pa.int64()).to_pylist()
-    return [crc_of(name) % place.counts[bisect_right(place.since, at)] for name, at in zip(ids, micros, strict=True)]
+def _shards(rows: pa.Table, place: Place) -> np.ndarray[Any, Any]:
+    counts = np.array(place.counts, np.int64)
+    if len(counts) > 1:
+        micros = to_numpy(rows["event_time"].cast(pa.int64()))
+        counts = counts[np.searchsorted(np.array(place.since, np.int64), micros, side="right")]
+    return (crcs_of(rows["event_id"]).astype(np.int64) % counts).astype(np.int32)
 
 
 def buckets_of(times: pa.ChunkedArray, width_seconds: int) -> pa.ChunkedArray:
