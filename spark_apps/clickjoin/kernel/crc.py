@@ -47,7 +47,7 @@ def _of_chunk(ids: Any) -> Crcs:
 def _of_rows(data: npt.NDArray[np.uint8], starts: Ints, ends: Ints, tables: list[Crcs], zeros: Crcs) -> Crcs:
     lengths = ends - starts
     if (lengths == lengths[0]).all():
-        crcs = zeros[lengths]
+        crcs: Crcs = zeros[lengths]
         for behind in range(int(lengths[0])):
             crcs ^= tables[behind].take(data.take(ends - 1 - behind))
         return crcs
