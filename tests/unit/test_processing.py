@@ -211,6 +211,23 @@ def test_all_keys_are_written_again_now_and_then_and_loaded_by_any_process(tmp_p
     assert out.drain() == []
 
 
+def test_a_batch_that_fails_before_its_commit_is_worked_out_from_the_state_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = two_batches(tmp_path)
+    same = out.processing()
+
+    def no_room(*_: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("clickjoin.processing.processing.key_rows", no_room)
+        with pytest.raises(MemoryError):
+            same.once()
+    same.drain(lambda _: None)
+    assert by_text(out.signals()) == expected([*FIRST, *SECOND_BATCH], NOON + MINUTE)
+
+
 EVENTS = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 300)), max_size=8)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from clickjoin.gc.processed import collect_processed
 from clickjoin.jobs.processing import process
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import moment
 from clickjoin.processing.check import check
+from clickjoin.processing.events import keys_of
 from clickjoin.processing.state_rows import committed
 from clickjoin.processors import KeyedProcessor, Said, Seen, TumblingCounts
 from tests.unit.processing_bench import (
@@ -181,6 +184,32 @@ def test_keys_of_several_parts_and_inside_records(tmp_path: Path) -> None:
     out.write(key="no_such")
     with pytest.raises(LakeError, match="has no column no_such"):
         process(None, out.pipeline, "", lambda _: None, 0, rebuild=True)
+
+
+def test_a_key_that_older_files_have_no_column_of(tmp_path: Path) -> None:
+    """A column that is added later is null in older rows."""
+    out = Output(tmp_path, {"key": ["item", "size"]})
+    out.publish([("a", "shoes", NOON), ("b", "hats", NOON)], NOON)
+    new = out.rows_of([("c", "hats", NOON + SECOND)]).append_column("size", pa.array([41], pa.int32()))
+    write_deltalake(out.table(), new, mode="append", schema_mode="merge")
+    out.publish([], NOON + MINUTE)
+    out.drain()
+    assert out.signals() == [('["hats","41"]', "count", NOON, 1)]
+    assert [(row["event_id"], row["reason"]) for row in out.rows("late")] == [("a", "no-key"), ("b", "no-key")]
+    assert check(out.pipeline).faults == ()
+
+
+@pytest.mark.parametrize("key", [pa.array([b"\xff"]), pa.array([{"a": 1}]), pa.array([["a"]])])
+def test_a_column_that_no_key_can_be_made_of_is_named(key: pa.Array) -> None:
+    with pytest.raises(LakeError, match=r"column k .* is no key"):
+        keys_of(pa.table({"k": key}), [("k",)])
+
+
+def test_numbers_and_times_as_keys() -> None:
+    numbers = pa.array([0.0, -0.0, 1.5, math.nan, None])
+    assert keys_of(pa.table({"k": numbers}), [("k",)]).to_pylist() == ["0", "0", "1.5", "nan", None]
+    times = pa.array([0, None], pa.timestamp("us", tz="UTC"))
+    assert keys_of(pa.table({"k": times}), [("k",)]).to_pylist() == ["1970-01-01 00:00:00.000000Z", None]
 
 
 class Runs(KeyedProcessor):

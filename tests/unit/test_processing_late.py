@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from clickjoin.model import failpoint
 from clickjoin.model.ids import moment
 from clickjoin.processing.check import check
+from clickjoin.processors import SpikesAndDips
 from clickjoin.report.key_report import key_chart
 from clickjoin.report.signals import signals
 from tests.unit.processing_bench import (
+    DAY,
     HOUR,
     MINUTE,
     NOON,
@@ -26,6 +28,7 @@ from tests.unit.processing_bench import (
     through_kills,
     two_batches,
 )  # fmt: skip
+from tests.unit.processor_bench import BEGAN, Driver
 
 POINTS = failpoint.PROCESS_POINTS
 
@@ -63,6 +66,16 @@ def test_late_events_correct_and_are_kept(tmp_path: Path) -> None:
     assert (listed.count, listed.groups, len(listed.rows)) == (3, [{"kind": "count", "count": 1}], 3)
     (shown,) = key_chart(out.pipeline, "hats", moment(NOON + HOUR))["signals"]
     assert (shown["count"], shown["revision"]) == (2, 1)
+
+
+def test_a_spike_is_reported_once_though_its_key_was_to_be_forgotten_before_a_late_event() -> None:
+    driver = Driver(SpikesAndDips("1m", "1d", warm="1m", ttl="2m", rest=0), BEGAN - DAY, lateness=HOUR)
+    driver.batch([("a", BEGAN)] * 30, BEGAN + MINUTE)
+    driver.batch([], BEGAN + 30 * MINUTE)
+    driver.batch([("a", BEGAN)] * 30, BEGAN + 40 * MINUTE)
+    assert [(kind, start) for _, kind, start, *_ in driver.signals] == [("spike", BEGAN)]
+    driver.batch([], BEGAN + 2 * HOUR)
+    assert not driver.state
 
 
 EVENTS = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 300)), max_size=8)

@@ -71,6 +71,14 @@ RATES = {"steady": lambda _: 40, "day": lambda minute: 60 if 480 <= minute % 144
 CHANGES = {("steady", 3000): 120, ("steady", 3001): 130, ("steady", 3300): 3, ("day", 3500): 0, ("day", 3501): 1}
 
 
+def test_sessions_of_many_keys_beside_one_old_event() -> None:
+    """Keys times microseconds are more than 64 bits hold."""
+    keys = [f"{key:05}" for key in range(8000)]
+    driver = Driver(SessionWindows("10m"))
+    driver.batch([(keys[0], 0), *((key, BEGAN + at) for key in keys for at in (0, MINUTE, HOUR))], BEGAN + DAY)
+    assert [count for *_, count, _, _, _, _, _, _ in driver.signals] == [1, *[2, 1] * len(keys)]
+
+
 def traffic(minutes: int, step: int = 5) -> list[Event]:
     """Every `step`th minute of each key; its events at the minute's beginning."""
     return [

@@ -6,7 +6,7 @@ times, and left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from clickjoin.kernel.short_files import open_file
 from clickjoin.kernel.typed_columns.columns import typed
+from clickjoin.lake.others_table import opened
 from clickjoin.model.errors import LakeError
 from clickjoin.model.typed_column import TypedColumn
 from clickjoin.sources.delta.state import pieces_of
@@ -64,7 +65,7 @@ class EventReader:
                     known += found.num_rows - new.num_rows
                     found = new
                 parts.append(found)
-        whole = pa.concat_tables(parts) if parts else self._none()
+        whole = pa.concat_tables(parts, promote_options="default") if parts else self._none()
         times = np.asarray(whole[_TIME].cast(pa.int64()))
         return Events(whole[_ID].combine_chunks(), times, keys_of(whole, self._paths), known)
 
@@ -84,8 +85,7 @@ class EventReader:
             with open_file(self._root, file.path) as opened:
                 parquet = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
                 there = set(parquet.schema_arrow.names)
-                if missing := [name for name in names if name not in there and name not in file.values]:
-                    raise LakeError(f"{self._root}: has no column {missing[0]}", remedy="Fix process.key")
+                self._require_columns(name for name in names if name not in there and name not in file.values)
                 wanted = [name for name in names if name in there]
                 found = parquet.read(columns=[*wanted, *([_CHANGE] if changes and _CHANGE in there else [])])
         except FileNotFoundError as error:
@@ -95,8 +95,16 @@ class EventReader:
             raise LakeError(f"{self._root}/{file.path}: is damaged ({why})", remedy=_AGAIN) from error
         for name in names:
             if name not in there:
-                found = found.append_column(name, pa.repeat(pa.scalar(file.values[name]), found.num_rows))
+                value = pa.scalar(file.values.get(name))
+                found = found.append_column(name, pa.repeat(value, found.num_rows))
         return plain(found)
+
+    def _require_columns(self, missing: Iterable[str]) -> None:
+        """A file from before a column came to the table lacks it: its rows have none there."""
+        for name in missing:
+            table = opened(self._root)
+            if table is None or name not in {field.name for field in table.schema().fields}:
+                raise LakeError(f"{self._root}: has no column {name}", remedy="Fix process.key")
 
     def _known_before(self, piece: TablePiece) -> Any:
         """What the rows that a version took away are known by; None where it only added."""
@@ -107,7 +115,7 @@ class EventReader:
 
 def keys_of(rows: pa.Table, paths: Sequence[FieldPath]) -> Any:
     """The key of each row as text: the value, or a JSON array of several."""
-    parts = [_part(rows[str(path[0])], path[1:]) for path in paths]
+    parts = [_part(str(path[0]), rows[str(path[0])], path[1:]) for path in paths]
     if len(parts) == 1:
         return parts[0]
     quoted = [pc.replace_substring(pc.replace_substring(part, "\\", "\\\\"), '"', '\\"') for part in parts]
@@ -115,9 +123,17 @@ def keys_of(rows: pa.Table, paths: Sequence[FieldPath]) -> Any:
     return pc.binary_join_element_wise('["', whole, '"]', "", null_handling="emit_null")
 
 
-def _part(column: Any, path: FieldPath) -> Any:
-    if not path:
-        return column.cast(pa.string()).combine_chunks()
+def _part(name: str, column: Any, path: FieldPath) -> Any:
+    if not path or pa.types.is_null(column.type):
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, pa.scalar(0, column.type))  # -0.0 is 0.0
+        try:
+            return column.cast(pa.string()).combine_chunks()
+        except pa.ArrowException as error:
+            raise LakeError(
+                f"column {name} ({column.type}) is no key: {str(error)[:200]}",
+                remedy="Fix process.key: name a column of text, numbers or times",
+            ) from error
     found = typed(column.combine_chunks(), [TypedColumn("key", "foreign", path, "STRING")])
     return found.values["key"].combine_chunks()
 

@@ -172,6 +172,7 @@ class Processing:
 
     def _commit(self, plan: BatchPlan, loaded: Loaded, last: Committed, result: Result) -> None:
         held, done = loaded.held, result.done
+        self._loaded = None  # whatever comes of the commit, `held` is a step ahead of what is known
         held.put(result.keys, result.places, done.state, done.timers, done.gone)
         many = plan.number - loaded.era >= _MOST_BATCHES
         whole = many or not loaded.era or loaded.rows > 2 * max(len(held), _FEWEST)
@@ -179,7 +180,6 @@ class Processing:
         keys, state, timers = held.all() if whole else (result.keys, done.state, done.timers)
         gone = np.zeros(len(keys), bool) if whole else done.gone
         rows = key_rows(self.tables, era, plan.number, keys, state, timers, gone)
-        self._loaded = None  # whatever comes of the commit, `held` is a step ahead of what is known
         table = pa.concat_tables([rows, batch_rows(self.tables, era, last)])
         if self.tables.append_table("state", table, plan.txn):
             count = rows.num_rows if whole else loaded.rows + rows.num_rows

@@ -79,12 +79,11 @@ class SessionWindows(Processor):
 
     def _first(self, at: Ints, items: Rows) -> Ints:
         """Where each session begins in sessions and events by key and start."""
-        # Ends ascend within a key, as far as they matter: no end of one key reaches into the next.
-        base = items["start"].min()
-        span = items["end"].max() - base + self.gap + 1
-        reach = np.maximum.accumulate(items["end"] - base + at * span)
+        # The latest end so far of each key. Ends by rank: keys times microseconds are more than 64 bits hold.
+        ends, rank = np.unique(items["end"], return_inverse=True)
+        reach = ends[np.maximum.accumulate(at * len(ends) + rank) % len(ends)]
         begins = np.ones(len(at), bool)
-        begins[1:] = (at[1:] != at[:-1]) | (items["start"][1:] - base + at[1:] * span >= reach[:-1] + self.gap)
+        begins[1:] = (at[1:] != at[:-1]) | (items["start"][1:] >= reach[:-1] + self.gap)
         return np.flatnonzero(begins)
 
 

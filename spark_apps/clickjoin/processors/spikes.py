@@ -7,6 +7,7 @@ says that nothing is merely late. Of a period that stands out one signal is repo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -79,7 +80,7 @@ class SpikesAndDips(Processor):
         items = merged(unpack_ragged(work.state["open"]), counted(work.at[~late], windows[~late]))
         keys = self._held(work, items)
         horizon = work.watermark // self.window
-        walk = Walk(self.rules, self.model, keys, items, horizon, work.began // self.window)
+        walk = Walk(self._rules(work.lateness), self.model, keys, items, horizon, work.began // self.window)
         corrections = Corrections(walk, work.state) if work.lateness else None
         if corrections:
             corrections.take(counted(work.at[late], windows[late]))
@@ -94,6 +95,11 @@ class SpikesAndDips(Processor):
         state |= corrections.kept(since, reported) if corrections else none
         timers = np.where(walk.gone, NEVER, self._timers(keys, kept, walk))
         return Done(pa.table(state), timers, walk.gone, as_signals(reported, self.window))
+
+    def _rules(self, lateness: int) -> Rules:
+        """A key is not forgotten while late events may correct it: what was reported of it would be reported again."""
+        least = lateness // self.window + self.rules.rest + 2 if lateness else 0
+        return replace(self.rules, ttl=max(self.rules.ttl, least))
 
     def _final(self, work: Work) -> npt.NDArray[np.int64]:
         """Of each key the first window that is not final; before all where none is."""
@@ -143,7 +149,7 @@ class SpikesAndDips(Processor):
 
     def _timers(self, keys: Keys, kept: Ragged, walk: Walk) -> npt.NDArray[np.int64]:
         """When a key has to be looked at without an event: an open window, a dip of it to come, its end."""
-        due = keys["last"] + self.rules.ttl
+        due = keys["last"] + walk.rules.ttl
         np.minimum.at(due, kept.at, kept.window + 1)
         hours = keys["cursor"] // self.model.per_hour
         expected = walk.per_window(keys, hours)
