@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,10 @@ pytestmark = pytest.mark.faults
 
 
 @in_full
-def test_killed_and_stopped_at_random(tmp_path: Path) -> None:
-    found = processing.run(tmp_path, processing.COUNTS, 4, 1)
-    assert found["kills"] == 4
+@pytest.mark.parametrize(("process", "kills"), [(processing.COUNTS, 3), (processing.CORRECTED, 2)])
+def test_killed_and_stopped_at_random(tmp_path: Path, process: dict[str, Any], kills: int) -> None:
+    found = processing.run(tmp_path, process, kills, 1)
+    assert found["kills"] == kills
+    assert found.get("taken back", 1) > 0
     assert found["signals"] > 100
     assert (found["differ"], found["twice"], found["wrong"], found["tracebacks"]) == (0, 0, 0, 0)

@@ -41,6 +41,7 @@ class Cast:
         self.upstream = upstream  # whose output is this one's primary stream
         self.replicas: set[str] = set()
         self.idle: dict[str, float] = {}  # seconds at most between two looks at the logs, by replica
+        self.goes_on = 0.0  # seconds that joins go on once the logs are complete
 
     def engine(self, replica: str) -> Engine:
         """A new process's engine."""
@@ -86,7 +87,8 @@ class Cast:
 
     def join(self, engine: Engine, process: Process) -> bool:
         """New records; done when the logs are complete and read."""
-        complete = not self.world.live and not (self.upstream and self.upstream.runs())
+        over = not self.world.live and self.world.now >= self.world.complete + self.goes_on
+        complete = over and not (self.upstream and self.upstream.runs())
         if engine.join_once():
             return False
         if complete:

@@ -39,6 +39,7 @@ class Bent:
     absent: bool = False  # what a stream has passed without it is given up, long before its attempts are spent
     chain: bool = False  # a second pipeline joins a third stream to the output of the first
     process: bool = False  # processes give the output's events to a processor, key by key
+    beats: bool = False  # batches of no records say that time passes
 
 
 # More than half of all schedules are bent to what the finer protections are for: where a process that sleeps between
@@ -237,7 +238,27 @@ BY_ID = (
 )
 # Its output is processed key by key: asked for by name alone.
 PROCESS = Bent(name="process", process=True, gc=0.3, reshard=0, points=(250, 600))
-_ALL = (PROCESS, *BENTS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
+# The same, while batches of no records say that time passes: asked for by name alone.
+BEATS = Bent(
+    name="heartbeats",
+    process=True,
+    beats=True,
+    weak={
+        ("list", "log of primary"): (0.05, 5, 60),
+        ("list", "log of foreign"): (0.1, 5, 60),
+        ("commit", "journal"): (0.1, 5, 60),
+        ("commit", "metrics"): (0.1, 5, 60),
+    },
+    gc=0,
+    reshard=0,
+    fill=0,
+    verify=0,
+    late=(0.1, 100),
+    replicas=0.7,
+    points=(400, 900),
+    span=(0, 150),
+)
+_ALL = (PROCESS, BEATS, *BENTS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
 
 
 def bent_of(seed: int, kind: str = "") -> Bent:

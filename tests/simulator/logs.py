@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from greenlet import getcurrent
 
 from clickjoin.kernel.read_lines import SCHEMA
-from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
+from clickjoin.model.split import Budget, Problem, SourceOffset, SourcePlan, Split
 from clickjoin.sources.completeness import Completeness, Evidence
 from clickjoin.sources.files.completeness import check
 from clickjoin.sources.files.state import FilePosition, FileSplit
@@ -38,6 +39,10 @@ class Logs:
     written: dict[str, int] = field(default_factory=lambda: {"primary": 0, "foreign": 0})
     pace: dict[str, float] = field(default_factory=dict)
     clocks_are_wrong: bool = False  # by more than the writers' own
+    times: dict[str, list[float]] = field(default_factory=lambda: {"primary": [], "foreign": []})  # of writing, each
+    stalls: dict[str, tuple[float, float]] = field(default_factory=dict)  # seconds from the start: nothing is written
+    unreadable: dict[str, tuple[float, float]] = field(default_factory=dict)  # the same: nobody can look
+    _looks: dict[Any, int] = field(default_factory=dict)  # by process and stream: records at its last look
 
     def stream(self, name: str) -> list[dict[str, Any]]:
         """Records of one stream."""
@@ -49,11 +54,25 @@ class Logs:
             whole, at = self.stream(name), self.written[name]
             if all_of_it:
                 self.written[name] = len(whole)
-            elif at < len(whole) and rng.random() < self.pace[name]:
+            elif at < len(whole) and not _within(self.stalls, name, now) and rng.random() < self.pace[name]:
                 end = min(len(whole), at + 1 + int(rng.random() * 4))
                 while at < end and whole[at]["due"] <= now:
                     at += 1
                 self.written[name] = at
+            self.times[name] += [now] * (self.written[name] - len(self.times[name]))
+
+    def can_be_read(self, name: str, now: float) -> bool:
+        """Whether a look at a stream's log finds what is there."""
+        self._looks[getcurrent(), name] = self.written[name]
+        return not _within(self.unreadable, name, now)
+
+    def looked_at(self, name: str) -> int:
+        """How many records were there when the process that asks has looked."""
+        return self._looks[getcurrent(), name]
+
+    def records(self, offset: int) -> int:
+        """How many records lie before an offset."""
+        return offset // _LENGTH
 
     def repeat(self, rng: random.Random) -> None:
         """Write some records of the foreign stream again, later on: as a stream alone has them."""
@@ -64,6 +83,11 @@ class Logs:
     def last(self) -> float:
         """When the last record is due."""
         return max((row["due"] for row in (*self.primary, *self.foreign)), default=START)
+
+
+def _within(spans: Mapping[str, tuple[float, float]], name: str, now: float) -> bool:
+    begin, end = spans.get(name, (0, 0))
+    return begin <= now - START < end
 
 
 def moment(seconds: float) -> datetime:
@@ -135,6 +159,8 @@ class LogSource(Source):
         self._world.pause("list", f"log of {self._stream}")
         name, written = f"{self._stream}-log", self._logs.written[self._stream]
         at = FilePosition.of(offsets[name]).offset // _LENGTH if name in offsets else 0
+        if not self._logs.can_be_read(self._stream, self._world.now) and self._world.live:
+            return SourcePlan(problems=(Problem("unreadable", name, "not now"),))
         end = min(written, at + budget.max_events)
         if end <= at:
             return SourcePlan()
@@ -180,6 +206,11 @@ class LogSource(Source):
                 }
                 rows.append(blank | record | place)
         return rows
+
+    def last_written(self, offsets: Mapping[str, SourceOffset]) -> float:
+        """When the newest record was written that is planned; 0 where none is."""
+        read = [self._logs.records(FilePosition.of(offset).offset) for offset in offsets.values()]
+        return self._logs.times[self._stream][max(read) - 1] if read else 0
 
     def size(self, split: Split) -> int:
         """Bytes of a file's end that are unknown: none here."""

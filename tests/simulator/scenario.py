@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,10 +11,11 @@ from typing import Any
 from clickjoin.config import Pipeline
 from clickjoin.lake_setup import initialise
 from clickjoin.model.outputs import declare_output
-from tests.simulator import clock, logs, processing, rust
+from tests.simulator import clock, heartbeats, logs, processing, rust
 from tests.simulator.actors import Cast
 from tests.simulator.bents import POINTS, Bent, bent_of
 from tests.simulator.disasters import Unheard, prepare
+from tests.simulator.heartbeats import Heartbeats
 from tests.simulator.model import Lake
 from tests.simulator.oracle import MOST_ATTEMPTS, Oracle
 from tests.simulator.world import START, Odds, Violation, World
@@ -140,6 +142,8 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     if bent.alone or bent.by_id:
         streams.repeat(rng)
         streams.primary = [] if bent.alone else streams.primary
+    if bent.beats:
+        heartbeats.trouble(rng, streams)
     world.complete, streams.clocks_are_wrong = streams.last, bent.days > 0
     world.grow = lambda: streams.grow(world.random, world.now, all_of_it=not world.live)
     most = rng.randint(1, bent.most)
@@ -147,6 +151,8 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     cast = Cast(world, whole, streams)
     oracle = Oracle(lake, whole.root, streams, alone=bool(bent.alone), by_id=whole.by_id, absent=bent.absent)
     oracles = [oracle]
+    beats = heartbeats.Heartbeats(lake, whole.root, streams) if bent.beats else None
+    cast.goes_on = heartbeats.GOES_ON if beats else 0
     prepare(world, rng, bent.disaster)
     fault = None
     try:
@@ -156,7 +162,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
             oracles.append(_start_downstream(cast, oracle, rng, bent))
         world.run()
         if not world.refusals:
-            _at_the_end(oracles, bent, world, whole)
+            _at_the_end(oracles, bent, cast, beats)
         elif not bent.disaster.startswith("restore"):
             raise Violation(f"tables that nobody has put back are refused: {world.refusals[0]}")
     except Violation as found:
@@ -173,16 +179,23 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     return Outcome(seed, fault, counts, world.trace or [])
 
 
-def _at_the_end(oracles: list[Oracle], bent: Bent, world: World, whole: Pipeline) -> None:
+def _at_the_end(oracles: list[Oracle], bent: Bent, cast: Cast, beats: Heartbeats | None) -> None:
     for each in oracles:
         each.at_the_end()
+    lake, root = cast.world.lake, cast.pipeline.root
     if bent.process:
-        world.counts["signals"] = processing.require_right(world.lake, whole)
+        cast.world.counts["signals"] = processing.require_right(lake, cast.pipeline)
+    if beats:
+        cast.world.counts["heartbeats"] = len(beats.tokens)
+        beats.at_the_end(lake.tables[f"{root}/process/late"].newest.rows())
+        processing.require_as_if_undisturbed(cast)
 
 
 def _pipeline_of(bent: Bent, adapter: str, most: int) -> Pipeline:
     if bent.alone:
         return alone(adapter, most, bent.alone)
+    if bent.beats:
+        return heartbeats.beating(json.dumps(_fields(adapter, most, bent.delay)), by_itself=most % 2 > 0)
     if bent.process:
         return processed(adapter, most, bent.delay)
     return (watermarked if bent.absent else by_id if bent.by_id else pipeline)(adapter, most, bent.delay)

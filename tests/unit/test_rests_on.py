@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+
+import pytest
 
 from clickjoin.chain.rests_on import rests_on
 from clickjoin.config import Pipeline
@@ -15,6 +18,7 @@ from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model.ids import micros_of
+from clickjoin.model.split import Budget, SourceOffset, SourcePlan
 from clickjoin.model.txn import Txn
 from clickjoin.sources.open import open_source
 from tests.unit.lakes import NOON, pipeline
@@ -175,6 +179,28 @@ def test_heartbeats_of_a_pipeline_that_another_one_reads(tmp_path: Path) -> None
     both(join, 0)
     join.batch()
     assert rests_on(join.pipeline).time == NOON - timedelta(minutes=10)
+
+
+def test_a_stream_at_rest_has_come_as_far_as_when_it_was_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is paused between its look and its plan knows nothing of what was written meanwhile."""
+    join = Join(tmp_path, heartbeats=True)
+    both(join, 0)
+    join.now += timedelta(minutes=20)
+    source = join.join._sources["foreign"]
+    look = source.plan
+
+    def pausing(offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
+        found = look(offsets, budget)
+        join.log("primary", "a", 80)
+        return found
+
+    monkeypatch.setattr(source, "plan", pausing)
+    plan = join.join.next_join()
+    assert plan
+    assert not plan.splits
+    assert set(plan.watermarks.values()) == {micros_of(NOON + timedelta(minutes=10))}
 
 
 def test_no_batch_without_records_where_nobody_asks_the_time(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ FOUND = {
     "same-past": "1149",
     "in-order": "442",
     "publish-first": "4,18,41",
+    "blind": "3",
 }
 
 # What is missed soonest, or alone, in schedules of one kind (see bents.py).
@@ -55,6 +56,7 @@ KIND = {
     "same-past": "chain-restore",
     "in-order": "watermark",
     "publish-first": "process",
+    "blind": "heartbeats",
 }
 
 
@@ -116,6 +118,13 @@ def test_the_output_is_processed_exactly_once() -> None:
     assert found["signals"] > 30
 
 
+def test_time_passes_by_itself() -> None:
+    """No row comes of it, no watermark passes what is unread, and what is reported is as if nothing had gone wrong."""
+    found = sums("--seeds", "0:4,16,31", "--kind", "heartbeats", "--jobs", "2")
+    assert found["failed"] == {}
+    assert found["heartbeats"] > 60
+
+
 @pytest.mark.parametrize("kind", ["chain", "chain-by-hand", "chain-restore"])
 def test_a_chain_goes_well(kind: str) -> None:
     """Two pipelines: all that the first one puts out is read by the second, and no event is doubled in either."""
@@ -142,6 +151,7 @@ def test_a_protection_taken_away_is_missed(protection: str) -> None:
         "own commit",
         "given up",
         "signals",
+        "watermark",
     )
     ends = (": is older than ", "of its claims have no primary event any more", "files that were to be added are gone")
     kinds += ("no end",) if protection == "trust-filter" else ()  # fresh events that wait for ever

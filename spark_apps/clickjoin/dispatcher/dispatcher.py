@@ -96,13 +96,14 @@ class Dispatcher:
             return waiting
         state = self.known()
         budget = Budget(self.pipeline.batch.max_events, self.pipeline.batch.max_bytes)
+        looked = self._clock()  # before the look: a stream at rest has come as far as then, whatever is written since
         self.found = {item.name: self._look(item.name, budget) for item in self.pipeline.inputs}
         self._keep_abreast(budget)
         new = any(plan.splits or plan.offsets for plan in self.found.values())
         if not new and self.pipeline.process is None and not self.pipeline.batch.heartbeats:
             return None
         now, name = self._clock(), self.pipeline.pipeline
-        marks = self._watermarks(state, now)
+        marks = self._watermarks(state, looked)
         quiet = now - self._planned
         if not new and not time_passed(marks, state.watermarks, state.newest, self.pipeline.close, quiet):
             return None
