@@ -41,8 +41,7 @@ class Bent:
     process: bool = False  # processes give the output's events to a processor, key by key
 
 
-# More than half of all schedules are bent to what the finer protections are for: where a process that sleeps between
-# what it has read and what it commits sees the world change most.
+# More than half of all are bent to the finer protections: who sleeps between a read and a commit sees the world change.
 BENTS = (
     *[Bent()] * 3,
     # A copy of a batch looks up late, finds what has come meanwhile, and dies with its claim.
@@ -152,8 +151,7 @@ BENTS = (
     ),
     # All stop, one table or all are put back to what they were, all go on.
     Bent(name="restore", disaster="restore", replicas=1, lag=40, points=(300, 600), span=(-240, -10)),
-    # Table `pending` alone is put back, while a batch that has put events there is not settled, and a retry has
-    # claimed them.
+    # Table `pending` alone is put back, before a batch with events there is settled, and after a retry claimed them.
     Bent(
         name="restore-pending",
         disaster="restore-pending",
@@ -235,9 +233,12 @@ BY_ID = (
     ),
     Bent(name="ids-joined-unheard", by_id=True, unheard=0.1, gaps=True, gc=1, replicas=1, points=(250, 600)),
 )
-# Its output is processed key by key: asked for by name alone.
-PROCESS = Bent(name="process", process=True, gc=0.3, reshard=0, points=(250, 600))
-_ALL = (PROCESS, *BENTS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
+# Its output is processed key by key, the second time until a backup is put back: asked for by name alone.
+PROCESS = (
+    Bent(name="process", process=True, gc=0.3, reshard=0, points=(250, 600)),
+    Bent(name="process-restore", process=True, disaster="restore-backup", gc=0, reshard=0, points=(300, 700)),
+)
+_ALL = (*PROCESS, *BENTS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
 
 
 def bent_of(seed: int, kind: str = "") -> Bent:
