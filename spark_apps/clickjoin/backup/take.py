@@ -28,8 +28,7 @@ from clickjoin.model.reporter import Reporter
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
-_TRIES, _WORKERS, _REQUESTS = 3, 4, 16  # the last: files at a time where each is a request
-_REPORTS = "_quality"  # pages that stand beside the tables
+_TRIES, _WORKERS, _REQUESTS, _REPORTS = 3, 4, 16, "_quality"  # _REQUESTS: files at a time where each is one
 _ROOM = "Make room or fix its permissions, then call it again: what is there now is no backup, and it goes on from it"
 
 
@@ -102,8 +101,7 @@ def _take(pipeline: Pipeline, home: Tree, report_line: Reporter, wait: float, ke
         except Vanished as gone:
             _require_collected(pipeline.root, str(gone))
             report_line(
-                f"{pipeline.root}/{gone}: was collected while it was to be copied; beginning again, with what is "
-                "there already"
+                f"{pipeline.root}/{gone}: was collected before it was copied; beginning again, with what is there"
             )
             continue
         if _same_folders(pipeline.root, wanted.looks):
@@ -123,10 +121,9 @@ def _wanted(pipeline: Pipeline, seen: Looks) -> _Wanted:
     root, versions = pipeline.root, {name: found.version for name, found in seen.items()}
     plans = under_way(PinnedTables(root, versions), pipeline.pipeline)
     rest, output = unread(root, pipeline.pipeline, versions), output_of(root)
-    tokens = (*(plan.token for plan in plans), *rest.batches)
-    wanted = _Wanted(seen, {}, list(tree(root).files(_REPORTS)), {}, tokens)
+    tokens, data = (*(plan.token for plan in plans), *rest.batches), rest.files.items()
+    wanted = _Wanted(seen, {f"{output}/{path}": size for path, size in data}, [*tree(root).files(_REPORTS)], {}, tokens)
     older_ones = [*named(plans), *((JOINED, at) for at in rest.versions)]
-    wanted.data.update({f"{output}/{path}": size for path, size in rest.files.items()})
     for name, version in versions.items():
         older = {at for table, at in older_ones if table == name}
         folder = output if name == JOINED else name
@@ -215,10 +212,10 @@ class _Copier:
 
 def _require_collected(root: str, gone: str) -> None:
     """Check that the newest version of a table does without a file that is gone. Errors: LakeError."""
-    now = {output_of(root) if name == JOINED else name: (name, seen) for name, seen in all_looks(root).items()}
-    folder = next((folder for folder in now if gone.startswith(f"{folder}/")), "")
-    name, seen = now.get(folder, ("", None))
-    if seen and gone.removeprefix(f"{folder}/") in data_files(root, name, seen.version):
+    for name, seen in all_looks(root).items():
+        folder = f"{output_of(root) if name == JOINED else name}/"
+        if not gone.startswith(folder) or gone.removeprefix(folder) not in data_files(root, name, seen.version):
+            continue
         raise LakeError(
             f"{root}/{gone}: is gone, and version {seen.version} of its table names it",
             remedy="Run `clickjoin verify --repair`, then take a backup",
