@@ -50,13 +50,14 @@ def replace() -> None:
     from clickjoin.joiner import arrow_join, spark_join
     from clickjoin.kernel import data_file, join_task, land_task, lookup
     from clickjoin.registry import commit
-    from tests.simulator import chain, clock, filters, hearing, ports, processing, workers
+    from tests.simulator import backups, chain, clock, filters, hearing, ports, processing, workers
 
     landing.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
     data_file.write = join_task.write = land_task.write = workers.write
     ports.install()
     chain.install()
     processing.install()
+    backups.install()
     hearing.watch()
     lookup.scan_by_key = commit.scan_by_key = workers.pick
     filters.install()

@@ -42,8 +42,7 @@ class Bent:
     beats: bool = False  # batches of no records say that time passes
 
 
-# More than half of all schedules are bent to what the finer protections are for: where a process that sleeps between
-# what it has read and what it commits sees the world change most.
+# More than half of all are bent to the finer protections: who sleeps between a read and a commit sees the world change.
 BENTS = (
     *[Bent()] * 3,
     # A copy of a batch looks up late, finds what has come meanwhile, and dies with its claim.
@@ -153,8 +152,7 @@ BENTS = (
     ),
     # All stop, one table or all are put back to what they were, all go on.
     Bent(name="restore", disaster="restore", replicas=1, lag=40, points=(300, 600), span=(-240, -10)),
-    # Table `pending` alone is put back, while a batch that has put events there is not settled, and a retry has
-    # claimed them.
+    # Table `pending` alone is put back, before a batch with events there is settled, and after a retry claimed them.
     Bent(
         name="restore-pending",
         disaster="restore-pending",
@@ -236,8 +234,11 @@ BY_ID = (
     ),
     Bent(name="ids-joined-unheard", by_id=True, unheard=0.1, gaps=True, gc=1, replicas=1, points=(250, 600)),
 )
-# Its output is processed key by key: asked for by name alone.
-PROCESS = Bent(name="process", process=True, gc=0.3, reshard=0, points=(250, 600))
+# Its output is processed key by key, the second time until a backup is put back: asked for by name alone.
+PROCESS = (
+    Bent(name="process", process=True, gc=0.3, reshard=0, points=(250, 600)),
+    Bent(name="process-restore", process=True, disaster="restore-backup", gc=0, reshard=0, points=(300, 700)),
+)
 # The same, while batches of no records say that time passes: asked for by name alone.
 BEATS = Bent(
     name="heartbeats",
@@ -258,7 +259,7 @@ BEATS = Bent(
     points=(400, 900),
     span=(0, 150),
 )
-_ALL = (PROCESS, BEATS, *BENTS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
+_ALL = (*PROCESS, BEATS, *BENTS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
 
 
 def bent_of(seed: int, kind: str = "") -> Bent:

@@ -38,8 +38,8 @@ def prepare(world: World, rng: random.Random, kind: str) -> None:
     if not kind:
         return
     named = {"restore": _RESTORED, "restore-pending": ("pending",)}.get(kind)
-    if kind == "restore-upstream":
-        strike = _RestoreUpstream(world, rng).strike
+    if kind in ("restore-upstream", "restore-backup"):
+        strike = (_RestoreUpstream if kind == "restore-upstream" else _RestoreBackup)(world, rng).strike
     else:
         strike = _Restore(world, rng, named).strike if named else _Power(world, rng).strike
     world.disaster, world.disaster_at = strike, round(world.odds.points * rng.uniform(0.3, 0.9))
@@ -103,6 +103,17 @@ class _RestoreUpstream(_Saved):
         if self._saved:
             first = tables[0].path.rsplit("/", 1)[0]
             self._all_back([table for table in tables if table.path.startswith(f"{first}/")])
+
+
+class _RestoreBackup(_Disaster):
+    """All tables are put back to what a backup has of them."""
+
+    def _happen(self, tables: list[Table]) -> None:
+        if self._world.backups:
+            past = self._rng.choice(self._world.backups[-3:])
+            for table in tables:
+                self._put_back(table, past.get(table.path, 0), "restored")
+            self._world.struck = False
 
 
 class _Restore(_Saved):

@@ -11,7 +11,7 @@ from typing import Any
 from clickjoin.config import Pipeline
 from clickjoin.lake_setup import initialise
 from clickjoin.model.outputs import declare_output
-from tests.simulator import clock, heartbeats, logs, processing, rust
+from tests.simulator import backups, clock, heartbeats, logs, processing, rust
 from tests.simulator.actors import Cast
 from tests.simulator.bents import POINTS, Bent, bent_of
 from tests.simulator.disasters import Unheard, prepare
@@ -240,6 +240,8 @@ def _start(world: World, cast: Cast, rng: random.Random, bent: Bent) -> None:
 def _start_processing(cast: Cast, rng: random.Random, bent: Bent) -> None:
     for name in ("first", "second") if bent.process else ():
         cast.start(name, "process", _skew(rng, bent.days, 0.3), processing.worker(cast), rng.uniform(0, 60))
+    if bent.disaster == "restore-backup":
+        cast.start("somebody", "backup", 0, backups.taker(cast), rng.uniform(0, 60))
 
 
 def _start_downstream(upstream: Cast, oracle: Oracle, rng: random.Random, bent: Bent) -> Oracle:

@@ -69,6 +69,7 @@ class World:
         self.current: Process | None = None
         self.trace: list[str] | None = [] if verbose else None
         self.counts: dict[str, int] = {}  # of what else went wrong
+        self.backups: list[dict[str, int]] = []  # versions by path
         self.struck = False  # tables are older than they were: to refuse them is right
         self.refusals: list[str] = []  # what those said who refused
         self.grow: Callable[[], None] = lambda: None

@@ -55,6 +55,11 @@ class Output:
         self.pipeline = load(self.file)
         return self.pipeline
 
+    def reopen(self) -> None:
+        """Have the join begin again, from what its journal holds."""
+        self.delta = DeltaTables(self.pipeline.root)
+        self.batch = Journal(self.delta, self.name, "main", "join").settled()
+
     def table(self, name: str = "deduplicated") -> DeltaTable:
         """A table as any other program sees it."""
         return DeltaTable(f"{self.pipeline.root}/{name}")

@@ -125,6 +125,14 @@ def test_time_passes_by_itself() -> None:
     assert found["heartbeats"] > 60
 
 
+def test_the_processing_goes_on_from_a_backup() -> None:
+    """Of any moment of both: what was counted since is counted again from the state of then, and nothing is refused."""
+    found = sums("--seeds", "0:12", "--kind", "process-restore", "--jobs", "2")
+    assert found["failed"] == {}
+    assert found["restored"] > 10
+    assert found["refused"] == 0
+
+
 @pytest.mark.parametrize("kind", ["chain", "chain-by-hand", "chain-restore"])
 def test_a_chain_goes_well(kind: str) -> None:
     """Two pipelines: all that the first one puts out is read by the second, and no event is doubled in either."""

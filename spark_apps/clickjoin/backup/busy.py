@@ -10,14 +10,16 @@ from clickjoin.lake.location import location
 from clickjoin.lake.snapshot_files import LOG, PinnedTables, look
 from clickjoin.model.errors import BatchError, ClickjoinError
 from clickjoin.schemas import ALL
+from clickjoin.schemas.process import FOLDER, PROCESS
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
+    from clickjoin.model.batch_plan import BatchPlan
 
 _COMMITTED = timedelta(seconds=60)
 _PLANNED = timedelta(minutes=10)
 _STOP = (
-    "Stop every run, drain and gc of the pipeline, and pause its DAGs in Airflow (airflow dags pause "
+    "Stop every run, drain, process and gc of the pipeline, and pause its DAGs in Airflow (airflow dags pause "
     "--treat-dag-id-as-regex 'clickjoin_.*__{}'); where nothing runs any more, --force"
 )
 
@@ -28,19 +30,21 @@ def require_idle(pipeline: Pipeline, now: datetime) -> None:
     A lake that cannot be read says nothing: it is what one restores for.
     """
     remedy = _STOP.format(pipeline.pipeline)
-    for table in ALL:
-        age = now - _last_commit(pipeline.root, table.name)
+    for name in (*(table.name for table in ALL), *(f"{FOLDER}/{table.name}" for table in PROCESS)):
+        age = now - _last_commit(pipeline.root, name)
         if age < _COMMITTED:
-            raise BatchError(
-                f"{pipeline.root}/{table.name}: was committed to {age.total_seconds():.0f} s ago", remedy=remedy
-            )
+            raise BatchError(f"{pipeline.root}/{name}: was committed to {age.total_seconds():.0f} s ago", remedy=remedy)
     try:
-        seen = look(pipeline.root, "journal")
-        plans = under_way(PinnedTables(pipeline.root, {"journal": seen.version}), pipeline.pipeline) if seen else []
+        plans = [plan for root in (pipeline.root, f"{pipeline.root}/{FOLDER}") for plan in _under_way(pipeline, root)]
     except ClickjoinError:
         return
     if fresh := [plan.token for plan in plans if now - plan.planned_at < _PLANNED]:
         raise BatchError(f"{pipeline.root}: batch {', '.join(fresh)} is under way", remedy=remedy)
+
+
+def _under_way(pipeline: Pipeline, root: str) -> list[BatchPlan]:
+    seen = look(root, "journal")
+    return under_way(PinnedTables(root, {"journal": seen.version}), pipeline.pipeline) if seen else []
 
 
 def _last_commit(root: str, name: str) -> datetime:

@@ -13,7 +13,8 @@ from clickjoin.backup import manifest
 from clickjoin.backup.copying import Vanished, written_to
 from clickjoin.backup.manifest import PARTIAL, REMOVING, Manifest
 from clickjoin.backup.places import reach, require_apart
-from clickjoin.backup.snapshot import Looks, cut, looks, named, under_way
+from clickjoin.backup.processed import unread
+from clickjoin.backup.snapshot import Looks, all_looks, cut, named, under_way
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.lake.snapshot_files import LOG, PinnedTables, data_files, log_files, require_version
 from clickjoin.lake.table_format import formats
@@ -27,8 +28,7 @@ from clickjoin.model.reporter import Reporter
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
-_TRIES, _WORKERS, _REQUESTS = 3, 4, 16  # the last: files at a time where each is a request
-_REPORTS = "_quality"  # pages that stand beside the tables
+_TRIES, _WORKERS, _REQUESTS, _REPORTS = 3, 4, 16, "_quality"  # _REQUESTS: files at a time where each is one
 _ROOM = "Make room or fix its permissions, then call it again: what is there now is no backup, and it goes on from it"
 
 
@@ -101,8 +101,7 @@ def _take(pipeline: Pipeline, home: Tree, report_line: Reporter, wait: float, ke
         except Vanished as gone:
             _require_collected(pipeline.root, str(gone))
             report_line(
-                f"{pipeline.root}/{gone}: was collected while it was to be copied; beginning again, with what is "
-                "there already"
+                f"{pipeline.root}/{gone}: was collected before it was copied; beginning again, with what is there"
             )
             continue
         if _same_folders(pipeline.root, wanted.looks):
@@ -121,14 +120,18 @@ def _take(pipeline: Pipeline, home: Tree, report_line: Reporter, wait: float, ke
 def _wanted(pipeline: Pipeline, seen: Looks) -> _Wanted:
     root, versions = pipeline.root, {name: found.version for name, found in seen.items()}
     plans = under_way(PinnedTables(root, versions), pipeline.pipeline)
-    wanted = _Wanted(seen, {}, list(tree(root).files(_REPORTS)), {}, tuple(plan.token for plan in plans))
+    rest, output = unread(root, pipeline.pipeline, versions), output_of(root)
+    tokens, data = (*(plan.token for plan in plans), *rest.batches), rest.files.items()
+    wanted = _Wanted(seen, {f"{output}/{path}": size for path, size in data}, [*tree(root).files(_REPORTS)], {}, tokens)
+    older_ones = [*named(plans), *((JOINED, at) for at in rest.versions)]
     for name, version in versions.items():
-        older = {at for table, at in named(plans) if table == name}
-        folder = output_of(root) if name == JOINED else name
+        older = {at for table, at in older_ones if table == name}
+        folder = output if name == JOINED else name
         for at in older | {version}:
             wanted.data.update({f"{folder}/{path}": size for path, size in data_files(root, name, at).items()})
         wanted.counts[name] = len(data_files(root, name, version))
         wanted.other.extend(f"{folder}/{LOG}/{file}" for file in log_files(root, name, older | {version}))
+    wanted.other.extend({f"{output}/{path}" for path in rest.log} - set(wanted.other))
     return wanted
 
 
@@ -209,10 +212,10 @@ class _Copier:
 
 def _require_collected(root: str, gone: str) -> None:
     """Check that the newest version of a table does without a file that is gone. Errors: LakeError."""
-    folder, _, path = gone.partition("/")
-    name = JOINED if folder == output_of(root) else folder
-    seen = looks(root).get(name)
-    if seen and path in data_files(root, name, seen.version):
+    for name, seen in all_looks(root).items():
+        folder = f"{output_of(root) if name == JOINED else name}/"
+        if not gone.startswith(folder) or gone.removeprefix(folder) not in data_files(root, name, seen.version):
+            continue
         raise LakeError(
             f"{root}/{gone}: is gone, and version {seen.version} of its table names it",
             remedy="Run `clickjoin verify --repair`, then take a backup",
@@ -220,7 +223,7 @@ def _require_collected(root: str, gone: str) -> None:
 
 
 def _same_folders(root: str, before: Looks) -> bool:
-    now = looks(root)
+    now = all_looks(root)
     return all(name in now and now[name].log == seen.log for name, seen in before.items())
 
 

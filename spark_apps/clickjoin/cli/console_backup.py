@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from clickjoin.cli.console import pairs, print_json, report_line
+from clickjoin.schemas.process import FOLDER
 
 
 def taken(data: dict[str, Any], as_json: bool) -> None:
@@ -35,6 +36,8 @@ def restored(data: dict[str, Any], as_json: bool, *, config: Path, dry_run: bool
     if not dry_run:
         drain = f"clickjoin drain --config {config}"
         report_line(f"now run `{drain}` for each replica: what was joined since is read and joined again")
+        if any(name.startswith(f"{FOLDER}/") for name in data["versions"]):
+            report_line(f"per-key processing goes on from where it was: `clickjoin process --config {config}`")
         if data["aside"]:
             report_line(f"then `clickjoin compare --config {config} --aside {data['aside']}`: what could not be")
     return None

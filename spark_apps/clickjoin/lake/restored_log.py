@@ -52,10 +52,11 @@ def continue_after(root: str, name: str, newest: int, at: int) -> int:
     feature = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [_FEATURE], "writerFeatures": [_FEATURE]}
     _fill(log, folder, range(held + 1, last), _lines({"commitInfo": info}, {"protocol": feature}))
     checkpoint = f"{last:020}.checkpoint.parquet"
-    log.move(f"{held:020}.checkpoint.parquet", checkpoint)
+    data = log.read(f"{held:020}.checkpoint.parquet") or b""  # which stays: it may be what version `held` is read by
+    log.write(checkpoint, data)
     log.write(f"{last:020}.json", _lines({"commitInfo": info}))
     # Not that of delta-rs, which writes none where the version had its checkpoint already.
-    rows = pq.read_metadata(pa.BufferReader(log.read(checkpoint) or b"")).num_rows
+    rows = pq.read_metadata(pa.BufferReader(data)).num_rows
     log.write("_last_checkpoint", json.dumps({"version": last, "size": rows}).encode())
     return last
 

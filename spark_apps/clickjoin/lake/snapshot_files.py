@@ -17,7 +17,7 @@ from clickjoin.kernel.fsync import local_folder
 from clickjoin.lake.readable import ReadableTables, readable
 from clickjoin.lake.restored import mark
 from clickjoin.lake.store_options import store_options
-from clickjoin.lake.table_format import require_whole_files
+from clickjoin.lake.table_format import require_fit
 from clickjoin.model.errors import LakeError
 from clickjoin.model.outputs import folder_of
 
@@ -76,9 +76,9 @@ def _at(root: str, name: str, version: int) -> DeltaTable:
 
 
 def data_files(root: str, name: str, version: int) -> dict[str, int]:
-    """Data files of a table at a version: bytes by path below the table. Errors: LakeError, also for vectors."""
+    """Data files of a table at a version: bytes by path. Errors: LakeError, also for an unknown format."""
     table = _at(root, name, version)
-    require_whole_files(table, folder_of(root, name))
+    require_fit(table, folder_of(root, name))
     actions = pa.table(table.get_add_actions(flatten=True))
     if not actions.num_rows:
         return {}

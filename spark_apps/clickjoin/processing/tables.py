@@ -11,7 +11,7 @@ from clickjoin.lake.requirements import require_lake
 from clickjoin.lake.restored import mark, require_same
 from clickjoin.model.errors import LakeError
 from clickjoin.schemas import Table
-from clickjoin.schemas.process import MADE_BY, PROCESS, STATE, state_table
+from clickjoin.schemas.process import FOLDER, MADE_BY, PROCESS, STATE, state_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ _AGAIN = "Run `clickjoin process --rebuild`: it begins again from the whole outp
 
 def folder(pipeline: Pipeline) -> str:
     """Where they lie."""
-    return f"{pipeline.root}/process"
+    return f"{pipeline.root}/{FOLDER}"
 
 
 class ProcessTables(DeltaTables):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from clickjoin.schemas.base import Column, Table, columns
 from clickjoin.schemas.bookkeeping import BATCHES
 
+FOLDER = "process"  # where they lie, in the folder of the pipeline's lake
 MADE_BY = "clickjoin.process"  # the property of table `state` that says what its state depends on
 KEYS, BATCH = "keys", "batch"  # what a row of `state` is of
 STATE = Table(

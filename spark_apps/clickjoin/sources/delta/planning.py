@@ -72,6 +72,7 @@ class TableDraft:
     files: int = 0
     full: bool = False
     cleaned: bool = True
+    taken_back: bool = False
 
     def make(self, known: TablePosition | None) -> SourcePlan:
         """The plan after a position. Errors: SourceError for a table that cannot be read."""
@@ -95,6 +96,7 @@ class TableDraft:
         """The position, if what lies there is what was read; else the beginning of another incarnation, or nothing."""
         mark = self.log.mark(known.read) if known.read >= 0 else None
         self.cleaned = mark is None  # else no later entry can have been cleaned away
+        self.taken_back = mark == FILLER
         if mark in (known.mark, FILLER):
             return known
         facts = self.log.facts(again=True)

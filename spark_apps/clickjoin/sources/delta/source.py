@@ -48,10 +48,14 @@ class DeltaSource(Source):
     ) -> None:
         self._path, self._start, self._as_json, self._tasks = path, start, tuple(as_json), tasks
         self._log, self._absent = ChangeLog(path), absent
+        self.taken_back = False  # as of the last plan: a restore has taken away the version that was read last
 
     def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
         """The rows of the versions after the last that was planned, up to the budget."""
-        return TableDraft(self._path, self._log, self._start, budget, self._absent).make(newest(offsets))
+        draft = TableDraft(self._path, self._log, self._start, budget, self._absent)
+        plan = draft.make(newest(offsets))
+        self.taken_back = draft.taken_back
+        return plan
 
     def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
         """Records of the splits, read by this process. See Source."""
