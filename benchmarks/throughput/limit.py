@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -87,9 +87,9 @@ def started() -> Limit:
     return Limit()
 
 
-def steps(queries: str, clicks: str, out: Path) -> Iterator[tuple[str, str]]:
+def steps(logs: Sequence[str], out: Path) -> Iterator[tuple[str, str]]:
     """What is done, in its order: name of the step, SQL."""
-    for table, log, named in (("primary", queries, ""), ("foreign", clicks, NAMED)):
+    for table, log, named in zip(("primary", "foreign"), logs, ("", NAMED), strict=True):
         lines = LINES.format(log=log)
         yield f"read {table}", LAND.format(table=f'"{table}"', ids=IDS[table], lines=lines, named=named)
     yield "dedupe and join", JOIN
@@ -97,13 +97,13 @@ def steps(queries: str, clicks: str, out: Path) -> Iterator[tuple[str, str]]:
         yield f"write {table}", f"COPY ({rows}) TO '{out / table}.parquet' {AS_PARQUET}"
 
 
-def fill(queries: str, clicks: str, out: Path) -> dict[str, float]:
-    """Fill a folder that is made; returns seconds by step."""
+def fill(logs: Sequence[str], out: Path) -> dict[str, float]:
+    """Fill a folder that is made, from logs of queries and of clicks; returns seconds by step."""
     out.mkdir(parents=True)
     seconds = {}
     with duckdb.connect() as database:
         database.execute(f"SET threads = {THREADS}; SET preserve_insertion_order = false; SET TimeZone = 'UTC'")
-        for name, statement in steps(queries, clicks, out):
+        for name, statement in steps(logs, out):
             start = time.perf_counter()
             database.execute(statement)
             seconds[name] = round(time.perf_counter() - start, 3)
@@ -114,4 +114,4 @@ if __name__ == "__main__":
     print("ready", flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        print(json.dumps(fill(*asked["logs"], Path(asked["out"]))), flush=True)
+        print(json.dumps(fill(asked["logs"], Path(asked["out"]))), flush=True)

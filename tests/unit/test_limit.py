@@ -20,7 +20,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
 
 
 def test_each_joinable_click_is_there_once(work: Work, tmp_path: Path) -> None:
-    limit.fill(*(work.glob(stream) for stream in STREAMS), tmp_path / "out")
+    limit.fill([work.glob(stream) for stream in STREAMS], tmp_path / "out")
     assert check(work, str(tmp_path / "out/joined.parquet")) == Seen(3000, 0, 0, 0)
     held = {name: pq.read_table(tmp_path / f"out/{name}.parquet") for name in limit.WRITTEN}
     lines = [work.truth[stream]["lines"] for stream in STREAMS]
@@ -34,7 +34,7 @@ def test_each_joinable_click_is_there_once(work: Work, tmp_path: Path) -> None:
 
 def test_the_check_sees_what_was_not_dropped(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limit, "JOIN", limit.JOIN.replace("WHERE rowid IN", "WHERE true OR rowid IN"))
-    limit.fill(*(work.glob(stream) for stream in STREAMS), tmp_path / "out")
+    limit.fill([work.glob(stream) for stream in STREAMS], tmp_path / "out")
     assert check(work, str(tmp_path / "out/joined.parquet")).doubled
 
 
