@@ -34,7 +34,8 @@ QUICK = {
 }
 WHOLE = {
     "throughput": "--clicks 1000000 --queries 400000 --turns 2 --held 10000000",
-    "throughput-5M": "--clicks 5000000 --queries 2000000 --turns 1 --only 'plain join and append' --only clickjoin",
+    "throughput-5M": "--clicks 5000000 --queries 2000000 --turns 1 --only 'plain join and append' --only clickjoin "
+    "--only 'DuckDB, the limit'",
     "flink": "--clicks 1000000 --queries 400000 --turns 2",
     "nexmark": "--events 1000000 --turns 2",
     "flatness": "--counts 1000000 100000000 --turns 5",

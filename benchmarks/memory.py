@@ -28,6 +28,7 @@ ROLES = {
     "org.apache.flink.client.python.PythonGatewayServer": "Flink",
     "pyspark.daemon": "Python workers",
     "pyspark.worker": "Python workers",
+    "benchmarks.throughput.limit": "DuckDB",
     "clickjoin.cli": "client",
     "airflow": "Airflow",
 }

@@ -26,7 +26,17 @@ from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import columns, emptied, highest, line, watched
 from benchmarks.throughput import topics
-from benchmarks.throughput.contenders import CONTENDERS, DEALT, FLOOR, FROM_KAFKA, LARGE, ON_S3, clickjoin, held
+from benchmarks.throughput.contenders import (
+    CONTENDERS,
+    DEALT,
+    FLOOR,
+    FROM_KAFKA,
+    LARGE,
+    LIMIT,
+    ON_S3,
+    clickjoin,
+    held,
+)
 from benchmarks.throughput.work import Work, check, make
 from bootstrap import ROOT
 from clickjoin.spark.session import configured, in_process
@@ -38,7 +48,7 @@ if TYPE_CHECKING:
 
 PRODUCT, ROW_GROUPS = "clickjoin", "parquet.block.size"
 WARM = 150_000  # more than a batch takes without Spark (batch.driver_bytes), or what is measured first is cold
-MEMORY = ("driver", "Python workers", "client", "together")
+MEMORY = ("driver", "Python workers", "client", "DuckDB", "together")
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,7 @@ def once(spark: SparkSession, name: str, work: Work, folder: Path, there: Path |
 
 
 def compared(runs: list[Run], events: int) -> dict[str, Any]:
-    """Medians of each contender, and their ratio to the floor's."""
+    """Medians of each contender, and their rates as multiples of the floor's and of the limit's."""
     found: dict[str, Any] = {}
     for name in dict.fromkeys(run.name for run in runs):
         own = [run for run in runs if run.name == name]
@@ -96,21 +106,22 @@ def compared(runs: list[Run], events: int) -> dict[str, Any]:
         found[name]["of_local"] = round(found[PRODUCT]["median"] / found[name]["median"], 3)
     if {DEALT, FROM_KAFKA} <= found.keys():
         found[FROM_KAFKA]["of_dealt"] = round(found[DEALT]["median"] / found[FROM_KAFKA]["median"], 3)
-    for part in found.values():
-        part["of_the_floor"] = round(found[FLOOR]["median"] / part["median"], 3) if FLOOR in found else None
+    for of, by in (("of_the_floor", FLOOR), ("of_the_limit", LIMIT)):
+        for part in found.values():
+            part[of] = round(found[by]["median"] / part["median"], 3) if by in found else None
     return found
 
 
 def table(found: dict[str, Any]) -> str:
     """As Markdown."""
     lines = [
-        f"| | seconds | events/s | of the floor | rows twice | MB: {' | '.join(MEMORY)} |",
-        f"|{' --- |' * (5 + len(MEMORY))}",
+        f"| | seconds | events/s | of the floor | of the limit | rows twice | MB: {' | '.join(MEMORY)} |",
+        f"|{' --- |' * (6 + len(MEMORY))}",
     ]
     for name, part in found.items():
         lines.append(
             f"| {name} | {part['median']:.1f} | {part['events_a_second']:,} | {part['of_the_floor']} | "
-            f"{part['seen']['doubled']:,} | {columns(part['memory_mb'], MEMORY)} |"
+            f"{part['of_the_limit']} | {part['seen']['doubled']:,} | {columns(part['memory_mb'], MEMORY)} |"
         )
     return "\n".join(lines)
 

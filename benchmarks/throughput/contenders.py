@@ -1,4 +1,4 @@
-"""Those who compete. Each reads the logs of a Work and fills a Delta table; returns the table's path.
+"""Those who compete. Each reads the logs of a Work and fills a Delta table, or a Parquet file; returns its path.
 
 All carry the same: both ids, the click's time, and both records as text. Each is written as its own documents show it.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from benchmarks.throughput import topics
+from benchmarks.throughput.limit import started
 from benchmarks.throughput.work import HELD, STREAMS, Work
 from clickjoin.config import load
 from clickjoin.engine import Engine, Settled
@@ -103,6 +104,13 @@ def clickjoin(
     return str((store.folder / out.parent.name if store else out / "lake") / "shop/joined")
 
 
+def limit(_: SparkSession, work: Work, out: Path) -> str:
+    """DuckDB writing the same tables, with no guarantee: what the machine can do at most (see limit.py)."""
+    seconds = started().run(work, out)
+    print(f"  {', '.join(f'{name} {took:.1f}' for name, took in seconds.items())}", flush=True)
+    return str(out / "joined.parquet")
+
+
 def tell(item: Settled) -> None:
     """Where the time of a large batch goes."""
     metrics = item.metrics
@@ -147,9 +155,10 @@ def _run(rows: DataFrame, state: Path, each: Any) -> None:
 LARGE = "the same, into an output that holds many rows"
 CONTENDERS = {
     "plain join and append": plain, "foreachBatch and MERGE": merge, LARGE: merge, "stream-stream join": stream_stream,
-    "clickjoin": clickjoin,
+    "clickjoin": clickjoin, "DuckDB, the limit": limit,
 }  # fmt: skip
 FLOOR = "plain join and append"
+LIMIT = "DuckDB, the limit"
 ON_S3 = "clickjoin, its lake on S3"
 DEALT = "clickjoin, from files that lie as topics do"
 FROM_KAFKA = "clickjoin, from topics of Kafka"

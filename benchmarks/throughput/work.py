@@ -79,8 +79,13 @@ def make(folder: Path, clicks: int, queries: int, seed: int) -> Work:
 
 
 def check(work: Work, table: str) -> Seen:
-    """Hold an output table with columns event_id and primary_id against the truth, without Spark."""
-    made = DeltaTable(table).to_pyarrow_table(columns=["event_id", "primary_id"])
+    """Hold an output with columns event_id and primary_id against the truth: a Delta table or a Parquet file."""
+    columns = ["event_id", "primary_id"]
+    made = (
+        pq.read_table(table, columns=columns)
+        if table.endswith(".parquet")
+        else DeltaTable(table).to_pyarrow_table(columns=columns)
+    )
     made = made.filter(pc.invert(pc.starts_with(made["event_id"], HELD)))
     true = pq.read_table(work.folder / "truth.parquet", columns=["stream", "event_id", "primary_id", "orphan"])
     true = true.filter(pc.and_(pc.equal(true["stream"], "clicks"), pc.invert(true["orphan"])))
