@@ -107,6 +107,7 @@ def test_whose_watermark_it_has(tmp_path: Path) -> None:
     assert type(open_source(item.source)) is DeltaSource
     plan = open_input(item, now=lambda: 0, tasks=1).plan({}, Budget(1, 1))
     assert ([problem.kind for problem in plan.problems], plan.watermark) == (["not-begun"], None)
+    assert "write `output: deduplicated` if that pipeline is of one stream" in plan.problems[0].detail
     nested = {"source": of("b"), "event_id": "primary.event_id", "event_time": "embedded"}
     other = load(write(tmp_path, "c", of("b"), primary=nested)).inputs[0]
     assert not by_its_time(other)

@@ -97,6 +97,8 @@ BAD = [
 # What only the program can tell, and no JSON Schema.
 BEYOND_SCHEMA = [
     ("primary.event_id", ["a", "b..c"], "path 'b..c': a key was expected at character 3, not '.'"),
+    ("process", {"key": "k", "processor": "SpikesAndDips"}, "module:Class, such as clickjoin.processors:SpikesAndDips"),
+    ("primary.event_time", {"column": "t", "format": "iso"}, "of ISO 8601 name the column alone"),
     ("primary.event_time", {"column": "t", "format": "%Q"}, "format '%Q' cannot be read by strptime"),
     (
         "primary.event_time",

@@ -86,6 +86,15 @@ def test_a_chart_around_the_newest_signal(tmp_path: Path) -> None:
     assert (now["expected"], now["high"]) == (pytest.approx(spike["expected"], abs=1e-3), spike["high"])
 
 
+def test_the_last_event_may_lie_in_an_open_window(tmp_path: Path) -> None:
+    out = Output(tmp_path, SPIKES)
+    out.publish([("a", "shoes", NOON), ("b", "shoes", NOON + 5 * MINUTE)], NOON + 2 * MINUTE)
+    out.drain()
+    found = explain_key(out.pipeline, "shoes")
+    assert [(row["window_start"], row["count"]) for row in found["open"]] == [(moment(NOON + 5 * MINUTE), 1)]
+    assert (found["first_event"], found["last_event"]) == (moment(NOON), moment(NOON + 5 * MINUTE))
+
+
 def test_a_chosen_range_ends_where_the_processing_is(tmp_path: Path) -> None:
     out = steady(tmp_path)
     day = key_chart(out.pipeline, "shoes", moment(0), "1d")

@@ -92,7 +92,7 @@ def test_processing(logs: Path) -> None:
     (found,) = findings(pipeline(logs, process={"key": ["foreign.item", "item.id"]}))
     assert found.startswith("process.key: item.id: the output has no column item; it has event_id, event_time,")
     (found,) = findings(pipeline(logs, process={"key": "event_id", "args": {"wide": 1}}))
-    assert "unexpected keyword argument 'wide'" in found
+    assert "unexpected keyword argument 'wide'. Its arguments are window, " in found
 
 
 def test_everything_at_once(tmp_path: Path) -> None:

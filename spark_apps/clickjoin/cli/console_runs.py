@@ -17,7 +17,6 @@ _STATE = (
     "next_due",
     "keys_in_state",
     "watermark",
-    "watermark_rests_on",
 )
 
 
@@ -52,7 +51,10 @@ def processed(data: dict[str, Any], as_json: bool) -> None:
     """Print what processing did, and whether the sums agree."""
     if as_json:
         return print_json(data)
-    _flows_and_state({key: value for key, value in data.items() if key not in ("verdict", "notes")})
+    apart = ("verdict", "notes", "watermark_rests_on")  # sentences, too long for a table
+    _flows_and_state({key: value for key, value in data.items() if key not in apart})
+    if data.get("watermark_rests_on"):
+        report_line(f"the watermark rests on {data['watermark_rests_on']}")
     for note in data.get("notes", ()):
         report_line(note)
     if "ok" in data:

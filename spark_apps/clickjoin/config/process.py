@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -10,6 +11,9 @@ from pydantic import BeforeValidator, Field, field_validator
 from clickjoin.config.types import Duration, Strict
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import FieldPath, parse_path
+
+_CLASS = r"[\w.]+:\w+"
+_SHIPPED = ("TumblingCounts", "SessionWindows", "SpikesAndDips")
 
 
 def _listed(value: Any) -> Any:
@@ -24,7 +28,7 @@ class Process(Strict):
         min_length=1, description="columns of the output, or paths in one that holds records: primary.item_id"
     )
     processor: str = Field(
-        "clickjoin.processors:SpikesAndDips", pattern=r"^[\w.]+:\w+$", description="module:Class of a Processor"
+        "clickjoin.processors:SpikesAndDips", pattern=f"^{_CLASS}$", description="module:Class of a Processor"
     )
     args: Mapping[str, Any] = Field({}, description="arguments of the processor")
     late: Literal["keep", "correct"] = Field(
@@ -47,6 +51,14 @@ class Process(Strict):
                 parse_path(text)
         except ConfigError as error:
             raise ValueError(str(error)) from error
+        return value
+
+    @field_validator("processor", mode="before")
+    @classmethod
+    def _with_module(cls, value: Any) -> Any:
+        if isinstance(value, str) and not re.fullmatch(_CLASS, value):
+            shipped = f", such as clickjoin.processors:{value}" if value in _SHIPPED else ""
+            raise ValueError(f"{value!r} is no class of a module: write module:Class{shipped}")
         return value
 
     @property

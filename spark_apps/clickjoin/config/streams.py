@@ -90,6 +90,11 @@ class TimeColumn(Strict):
 
     @model_validator(mode="after")
     def _readable(self) -> TimeColumn:
+        if "%" not in self.format:
+            raise ValueError(
+                f"format {self.format!r} has none of strptime's directives, such as %Y; "
+                "of ISO 8601 name the column alone"
+            )
         sample = datetime(2026, 11, 22, 13, 14, 15, 160000, UTC)
         try:
             datetime.strptime(sample.strftime(self.format), self.format)

@@ -44,7 +44,8 @@ def of_records(texts: Sequence[str], pipeline: Pipeline) -> dict[str, Column]:
     if not texts:
         raise ConfigError(
             "stream: it holds no good record yet to take the output's columns from",
-            remedy="Start it once there is one, or name them in output.columns, with their types",
+            remedy="Start it once there is one (`clickjoin validate` says why it holds none), or name them in "
+            "output.columns, with their types",
         )
     known = {"event_id"} if pipeline.claimed.event_id == ("event_id",) else set()  # the output's own holds the same
     found: dict[str, Column] = {}

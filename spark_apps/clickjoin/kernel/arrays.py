@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,6 +42,22 @@ def bool_array(values: npt.NDArray[np.bool_]) -> Any:
     """Booleans as an array."""
     bits = np.packbits(values, bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+
+
+def where(rows: pa.Table, keep: npt.NDArray[np.bool_]) -> pa.Table:
+    """The rows that a mask names; all of them as they are, without a copy, where it names all."""
+    return rows if keep.all() else rows.filter(bool_array(keep))
+
+
+def rows_at(rows: pa.Table, at: npt.NDArray[np.int64]) -> pa.Table:
+    """Rows by number; all of them as they are, without a copy, where it names all in order."""
+    whole = len(at) == rows.num_rows and (not len(at) or (at[0] == 0 and bool((np.diff(at) == 1).all())))
+    return rows if whole else rows.take(int64_array(at))
+
+
+def mask(array: Any) -> npt.NDArray[np.bool_]:
+    """Booleans as NumPy's; null is false."""
+    return to_numpy(pc.fill_null(array, bool_array(np.zeros(1, np.bool_))[0]))
 
 
 def to_numpy(array: Any) -> npt.NDArray[Any]:

@@ -19,11 +19,13 @@ from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.adapter_output import GIVEN, merged, misfits_of
 from clickjoin.kernel.arrays import (
     bool_array,
-    int64_array,
+    mask,
     number_array,
+    rows_at,
     scalar,
     text_array,
     to_numpy,
+    where,
 )
 from clickjoin.kernel.data_file import Target, side_by_side, write
 from clickjoin.kernel.event_key import dates_of, first_of, found_among, lie_before, micros
@@ -83,7 +85,7 @@ def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
     rows = _own(job, part)
     taken, false_positives = _taken(job, part, rows)
     expired = ~taken & lie_before(rows, job.boundary)
-    new = rows.filter(bool_array(~taken & ~expired))
+    new = where(rows, ~taken & ~expired)
     at, found = none_needed(new) if job.alone else look_up(new, job.primary, job.lookback, job.floor)
     waits = np.ones(new.num_rows, np.bool_)
     waits[at] = False
@@ -92,7 +94,7 @@ def resolve(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
     done["false_positives"] = false_positives
     done["tallies"] |= {status: _tally(held) for status, held in left.items()}
     if len(at):
-        _settle(job, new.take(int64_array(at)), found, done)
+        _settle(job, rows_at(new, at), found, done)
     named = [held.append_column("status", pa.repeat(scalar(name), held.num_rows)) for name, held in left.items()]
     return done, pa.concat_tables(named)
 
@@ -113,7 +115,7 @@ def _settle(job: Job, joined: pa.Table, found: pa.Table, done: dict[str, Any]) -
     done["misfits"] = misfits_of(made)
     out = np.ones(joined.num_rows, np.bool_)
     out[origins] = False
-    kept = joined if not out.any() and (np.diff(origins) == 1).all() else joined.take(int64_array(origins))
+    kept = rows_at(joined, origins)
     now = number_array([time.time_ns() // 1000], _TIME)[0]
     stamps = {"token": scalar(job.token), "replica": scalar(job.replica), "published_at": now, "at": now}
     own = {"event_date": dates_of(kept)} | {name: made[name] for name in job.made.names[2:]}
@@ -165,10 +167,10 @@ def _none(job: Job) -> pa.Table:
 def _of_file(job: Job, shards: Sequence[int], bucket: str, file: str) -> pa.Table:
     """The batch's own rows: file by file, since those of other shards may be many times as many."""
     rows = of_batch(job.foreign, file, job.batch, job.columns)
-    keep = pc.equal(rows["replica"], scalar(job.replica))
+    keep = mask(pc.equal(rows["replica"], scalar(job.replica)))
     if shards:
-        keep = pc.and_(keep, pc.is_in(rows["shard"], value_set=number_array(shards, pa.int32())))
-    rows = rows.filter(keep)
+        keep &= to_numpy(pc.is_in(rows["shard"], value_set=number_array(shards, pa.int32())))
+    rows = where(rows, keep)
     return rows.set_column(rows.schema.get_field_index("bucket"), "bucket", pa.repeat(scalar(bucket), rows.num_rows))
 
 

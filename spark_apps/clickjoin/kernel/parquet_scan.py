@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.arrays import bool_array, int64_array, to_numpy
+from clickjoin.kernel.arrays import bool_array, int64_array, mask, to_numpy, where
 from clickjoin.kernel.data_skipping import EVER, Ends, between, near
 from clickjoin.kernel.short_files import open_file
 
@@ -54,7 +54,7 @@ def scan_by_key(
 
     with ThreadPoolExecutor(readers) as pool:
         rows = pa.Table.from_batches([batch for held in pool.map(one, files) for batch in held], schema=schema)
-    return rows.filter(pc.is_in(rows[_ID], value_set=ids))
+    return where(rows, to_numpy(pc.is_in(rows[_ID], value_set=ids)))
 
 
 def read_columns(root: str, files: Sequence[str], schema: pa.Schema) -> pa.Table:
@@ -117,9 +117,11 @@ def of_batch(root: str, file: str, batch: int, schema: pa.Schema) -> pa.Table:
         found = pq.ParquetFile(opened)
         names = [name for name in schema.names if name in found.schema_arrow.names]
         ends = _ends(found.metadata, _BATCH)
-        for group in np.flatnonzero((ends.least <= batch) & (ends.most >= batch)).tolist():
-            rows = _shaped(found.read_row_group(group, columns=names, use_threads=False), schema)
-            parts.append(rows.filter(pc.equal(rows[_BATCH], int64_array([batch])[0])))
+        groups = np.flatnonzero((ends.least <= batch) & (ends.most >= batch))
+        for low in range(0, len(groups), _GROUPS_AT_ONCE):
+            some = groups[low : low + _GROUPS_AT_ONCE].tolist()
+            rows = _shaped(found.read_row_groups(some, columns=names, use_threads=False), schema)
+            parts.append(where(rows, mask(pc.equal(rows[_BATCH], int64_array([batch])[0]))))
     return pa.concat_tables(parts)
 
 

@@ -47,16 +47,30 @@ def check(pipeline: Pipeline) -> Checked:
     state, last = _settled(tables, JournalReader(tables, pipeline.pipeline, REPLICA, SEQUENCE))
     # What comes after that batch is not counted: each row says which it is of.
     upto = [("batch", "<=", last.number)]
-    ids, late = tables.read("signals", upto, ["id"])["id"], tables.read("late", upto, ["batch"]).num_rows
+    ids, reasons = tables.read("signals", upto, ["id"])["id"], tables.read("late", upto, ["reason"])["reason"]
+    late = len(reasons)
     rows, notes = _rows(pipeline, state, newest(state.offsets.get(STREAM, {})))
     counted, twice = last.all_events + last.all_late, len(ids) - pc.count_distinct(ids).as_py()
     faults = list(_faults(rows, counted, (len(ids), last.all_signals), (late, last.all_late)))
     if twice:
-        faults.append(f"{twice} rows of `signals` have an id that another has; {_REBUILD}")
+        faults.append(
+            f"{twice} rows of `signals` have an id that another has: a processor of your own reports one window twice; "
+            f"correct it, then {_REBUILD}"
+        )
     if rows is not None and rows < counted:
         gone = f"{counted - rows} events were counted whose rows have left the output since"
         notes += (f"{gone} (forgotten, or taken out)",)
+    notes += _keyless(pipeline, pc.sum(pc.equal(reasons, "no-key")).as_py() or 0, last.all_events)
     return Checked(rows or 0, last.all_events, last.all_late, len(ids), tuple(faults), notes)
+
+
+def _keyless(pipeline: Pipeline, keyless: int, events: int) -> tuple[str, ...]:
+    """What is said of events without a key: where no event has one, the path is likely to be misspelt."""
+    if not keyless:
+        return ()
+    key = ", ".join(pipeline.process.key) if pipeline.process else ""
+    hint = "" if events else f"; check its spelling, then {_REBUILD}"
+    return (f"{keyless} events have no {key}, and are in `late` as no-key{hint}",)
 
 
 def _settled(tables: DeltaReader, journal: JournalReader) -> tuple[JournalState, Committed]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.model.errors import ConfigError
 from clickjoin.processors.port import SIGNALS as SAID
 from clickjoin.processors.port import Work
 from clickjoin.schemas.arrow import arrow_schema
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from clickjoin.processors.port import Done, Processor
 
 _DAY = 86_400_000_000
+_NAMED = "Give each signal a kind, and a window_start that no other of its key and kind has (docs/processing.md)"
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,26 @@ def _looked_at(names: Any, due: list[str]) -> tuple[Any, npt.NDArray[np.int64]]:
     return numbered.dictionary.take(pa.array(order)), rank[np.asarray(numbered.indices)[: len(names)]]
 
 
+def _require_named(processor: str, said: pa.Table, owners: pa.Array) -> None:
+    """Errors: ConfigError for a signal whose row would have no id of its own."""
+    for name in ("kind", "window_start"):
+        if said[name].null_count:
+            key = owners.filter(said[name].combine_chunks().is_null())[0]
+            raise ConfigError(f"{processor} reports a signal of key {key} without {name}", remedy=_NAMED)
+
+
+def _require_once(processor: str, names: pa.ChunkedArray) -> None:
+    found = pc.value_counts(names)
+    twice = found.field("values").filter(pc.greater(found.field("counts"), 1))
+    if len(twice):
+        raise ConfigError(f"{processor} reports {twice[0]} twice in a batch", remedy=_NAMED)
+
+
 def signal_rows(processor: str, keys: pa.Array, said: pa.Table, at: datetime, batch: int) -> pa.Table:
     """Rows of table `signals`. Columns in: as processors.port.SIGNALS."""
     said = said.select(SAID.names)
     owners = keys.take(said["of"])
+    _require_named(processor, said, owners)
     micros = pa.timestamp("us", tz="UTC")
     begins = said["window_start"].cast(micros)
     stamp = pc.cast(begins.cast(pa.timestamp("us")), pa.string())
@@ -118,6 +136,7 @@ def signal_rows(processor: str, keys: pa.Array, said: pa.Table, at: datetime, ba
     nth = pc.binary_join_element_wise("#", revision.cast(pa.string()), pc.if_else(retracted, "-", ""), "")
     stamp = pc.if_else(pc.or_(pc.greater(revision, 0), retracted), pc.binary_join_element_wise(stamp, nth, ""), stamp)
     names = pc.binary_join_element_wise(processor, said["kind"], stamp, owners, "/")
+    _require_once(processor, names)
     columns = {name: said[name] for name in ("kind", "count", "expected", "low", "high", "score")} | {
         "id": names, "key": owners, "window_start": begins, "window_end": said["window_end"].cast(micros),
         "revision": revision, "retracted": retracted,

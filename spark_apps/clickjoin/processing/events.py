@@ -103,8 +103,12 @@ class EventReader:
         """A file from before a column came to the table lacks it: its rows have none there."""
         for name in missing:
             table = opened(self._root)
-            if table is None or name not in {field.name for field in table.schema().fields}:
-                raise LakeError(f"{self._root}: has no column {name}", remedy="Fix process.key")
+            there = [field.name for field in table.schema().fields] if table else []
+            if name not in there:
+                raise LakeError(
+                    f"{self._root}: has no column {name}; it has {', '.join(there)}",
+                    remedy="Name one of them in process.key, or a path in one that holds records",
+                )
 
     def _known_before(self, piece: TablePiece) -> Any:
         """What the rows that a version took away are known by; None where it only added."""

@@ -42,13 +42,18 @@ def load_processor(process: Process) -> Processor:
     except ClickjoinError:
         raise
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"process.args: {name}: {error}", remedy="Fix the arguments") from error
+        raise ConfigError(f"process.args: {name}: {error}", remedy=_arguments(found)) from error
     _require_state(name, made.state)
     if process.corrects and not made.corrects:
         raise ConfigError(
             f"process.late: correct: {name} cannot take late events", remedy="Write `late: keep`, or set its `corrects`"
         )
     return made
+
+
+def _arguments(cls: type) -> str:
+    known = [name for name in signature(cls).parameters if name not in ("args", "kwargs")]
+    return f"Its arguments are {', '.join(known)}" if known else "It takes no arguments: remove `args`"
 
 
 def made_by(process: Process, processor: Processor) -> str:

@@ -117,7 +117,8 @@ class SpikesAndDips(Processor):
         walk = Walk(self.rules, self.model, keys, items, horizon, began // self.window)
         walk.run()
         notes = {
-            "first_event": keys["since"], "last_event": keys["last"], "final_before": keys["cursor"],
+            "first_event": keys["since"], "last_event": np.maximum(keys["last"], items.window.max(initial=0)),
+            "final_before": keys["cursor"],
             "spikes_from": np.maximum(keys["spike_until"], walk.began + self.rules.warm),
             "dips_from": np.maximum(keys["dip_until"], keys["since"] + self.rules.warm),
         }  # fmt: skip

@@ -49,7 +49,7 @@ def _stands(state: KeyState) -> Row:
     return {
         "has_state": state.has_state,
         "watermark": state.watermark and moment(state.watermark),
-        "looked_at_again": state.timer and moment(state.timer),
+        "looked_at_again": moment(state.timer) if state.timer else None,
         **{name: moment(at) for name, at in notes.items()},
         "expected": _band(outlook.band) if outlook and outlook.band else None,
         "open": [

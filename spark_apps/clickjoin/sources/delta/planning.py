@@ -13,7 +13,7 @@ from typing import Protocol
 from clickjoin.kernel.table_rows import RowFile, TablePiece
 from clickjoin.lake.table_changes import FILLER, Entry, Facts
 from clickjoin.model.split import Budget, Problem, SourcePlan
-from clickjoin.sources.delta.state import TablePosition, rows_of, split_of
+from clickjoin.sources.delta.state import TablePosition, absent_text, rows_of, split_of
 
 MOST_FILES = 500  # of one batch: the journal names each
 AHEAD = 1_000  # versions beyond a batch that are counted as backlog
@@ -81,7 +81,7 @@ class TableDraft:
         if position is None:
             self.log.forget()
             kind = self.absent if known is None else "missing"
-            return SourcePlan(problems=(Problem(kind, self.path, f"{self.path}: no Delta table lies there"),))
+            return SourcePlan(problems=(Problem(kind, self.path, absent_text(kind, self.path)),))
         reached = self._walk(position)
         self._ahead(reached)
         return self._plan(known, position, reached)

@@ -78,3 +78,15 @@ def _share(piece: TablePiece) -> float:
 
 def _plain(piece: TablePiece) -> dict[str, Any]:
     return piece._asdict() | {name: [list(file) for file in getattr(piece, name)] for name in ("files", "former")}
+
+
+def absent_text(kind: str, path: str) -> str:
+    """What is said of a table that is not there; of an output also how the file may have it wrong."""
+    if kind != "not-begun":
+        return f"{path}: no Delta table lies there"
+    other = (
+        "write `output: deduplicated` if that pipeline is of one stream"
+        if path.endswith("/joined")
+        else "leave `output` out if that pipeline joins two"
+    )
+    return f"{path}: no Delta table lies there yet; start that pipeline, or {other}"
