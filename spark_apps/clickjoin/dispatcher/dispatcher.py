@@ -76,6 +76,7 @@ class Dispatcher:
         self._clock = clock or (lambda: datetime.now(UTC).timestamp())
         self._state: JournalState | None = None
         self._planned = 0.0  # when this process last wrote a plan; seconds since 1970
+        self.written = 0  # number of that plan
 
     def unsettled(self) -> BatchPlan | None:
         """The batch that was planned and is not settled: it goes first, with the splits that it had."""
@@ -149,6 +150,10 @@ class Dispatcher:
             )
         )
 
+    def age(self, plan: BatchPlan) -> float:
+        """Seconds since a plan was made."""
+        return self._clock() - plan.planned / MICROS
+
     def known(self) -> JournalState:
         """The journal's state as of the last look; see `unsettled`."""
         if self._state is None:
@@ -162,7 +167,7 @@ class Dispatcher:
         if not self.journal.plan(plan, plan.planned_at):
             self._state = None  # another process planned this number first: take up its plan
             return self.unsettled()
-        state, self._planned = self.known(), self._clock()
+        state, self._planned, self.written = self.known(), self._clock(), plan.number
         fold(state.offsets, plan.offsets)
         self._state = replace(state, last=plan.number, unsettled=plan, watermarks=plan.watermarks)
         return plan
