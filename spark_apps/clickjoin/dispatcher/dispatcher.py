@@ -76,7 +76,6 @@ class Dispatcher:
         self._clock = clock or (lambda: datetime.now(UTC).timestamp())
         self._state: JournalState | None = None
         self._planned = 0.0  # when this process last wrote a plan; seconds since 1970
-        self.written = 0  # number of that plan
 
     def unsettled(self) -> BatchPlan | None:
         """The batch that was planned and is not settled: it goes first, with the splits that it had."""
@@ -167,7 +166,7 @@ class Dispatcher:
         if not self.journal.plan(plan, plan.planned_at):
             self._state = None  # another process planned this number first: take up its plan
             return self.unsettled()
-        state, self._planned, self.written = self.known(), self._clock(), plan.number
+        state, self._planned = self.known(), self._clock()
         fold(state.offsets, plan.offsets)
         self._state = replace(state, last=plan.number, unsettled=plan, watermarks=plan.watermarks)
         return plan
