@@ -60,6 +60,7 @@ class Load:
     lake: str = "local"
     request_delay: float = 0.0
     source: str = "files"
+    interval: str = "1s"
 
     def traffic(self, seconds: float, seed: int) -> Traffic:
         """Live traffic of so many seconds. Clicks follow soon, so their rate is steady after the first seconds."""
@@ -80,7 +81,8 @@ class Bench:
         self.logs = folder / "logs"
         sources = (source(servers, name) if servers else self.logs / f"*/{name}/*.jsonl" for name in STREAMS)
         registry = {"retention": "3d", "bucket": "1h", "shards": 4}
-        write_pipeline(self.pipeline, place.lake, *sources, registry=registry)
+        batch = {"trigger_interval": load.interval}
+        write_pipeline(self.pipeline, place.lake, *sources, registry=registry, batch=batch)
         self.lake = Lake(place.folder / "latency")
         self.readable = Readable(self.lake.folder / "joined")
         self.memory, self.requests = Memory(), dict[str, float]()
@@ -209,6 +211,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--lake", choices=["local", "s3"], default="local", help="where the lake lies (%(default)s)")
     parser.add_argument("--request-delay", type=float, default=0.0, help="seconds more for each request to S3")
     parser.add_argument("--source", choices=["files", "kafka"], default="files", help="what is read (%(default)s)")
+    parser.add_argument("--interval", default="1s", help="batch.trigger_interval (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--through", choices=["airflow", "run"], default="airflow", help="who joins (%(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/latency.json")
@@ -248,7 +251,7 @@ def main(arguments: list[str]) -> int:
     chosen, console, about = options(arguments), Console(), machine()
     load = Load(
         chosen.rate, chosen.seconds, chosen.clicks, chosen.warm, chosen.seed, chosen.through, chosen.delay,
-        chosen.lake, chosen.request_delay, chosen.source,
+        chosen.lake, chosen.request_delay, chosen.source, chosen.interval,
     )  # fmt: skip
     folder = ROOT / ".run/benchmarks" / f"{time.strftime('latency-%Y%m%d-%H%M%S')}-{os.getpid()}"
     try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clickjoin_airflow.pipelines import BrokenFile, PipelineFile
 
 # A lost server may stay away for a night: a try a minute. What cannot be fixed, or is unknown, ends sooner (see
-# `verdict`); then Airflow pauses the DAG, as `@continuous` would fail again every few seconds.
+# `verdict`); then Airflow pauses the DAG, as it would fail again with every lease.
 _ARGS = {
     "owner": "clickjoin",
     "retries": 1440,
@@ -30,7 +30,7 @@ _ARGS = {
     "on_retry_callback": alerts.retrying,
 }
 _FAILURES = 3
-# Without a start date the second run of `@continuous` has the logical date of the first, and is never made.
+# Long ago: runs are due from then on, and none of the past is made up for (`catchup`).
 _START = datetime(2025, 1, 1, tzinfo=UTC)
 _LEASES = 5
 
@@ -59,6 +59,13 @@ def settings(job: str, pipeline: PipelineFile, *, dag: str = "") -> dict[str, An
         "params": _form(require_job(job), pipeline),
         "tags": ["clickjoin", name, pipeline.name],
     }
+
+
+def overlapping(job: str, pipeline: PipelineFile) -> dict[str, Any]:
+    """The same where a run is started as the lease of the one before ends, and takes its place once it is ready."""
+    found = settings(job, pipeline)
+    found["default_args"] |= {"max_active_tis_per_dag": 2}
+    return found | {"schedule": timedelta(seconds=pipeline.lease), "max_active_runs": 2}
 
 
 def task(job: str, pipeline: PipelineFile, **more: Any) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from clickjoin.batch import run_batch
 from clickjoin.batch_context import Context
 from clickjoin.chain.source import open_input
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
-from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, Passes, catch_up_pause, wait
+from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, Pace, Passes, catch_up_pause, wait
 from clickjoin.dispatcher.peers import any_alive
 from clickjoin.dispatcher.unread import ReadUntil, primary_passed
 from clickjoin.joiner.adapter import adapter_of
+from clickjoin.joiner.arrow_join import warm_up
 from clickjoin.joiner.typed_output import with_types
 from clickjoin.lake import SparkTables
 from clickjoin.lake.clock import LakeClock
@@ -91,6 +92,7 @@ class Engine:
         )  # fmt: skip
         self._looked: tuple[int, Waiting] | None = None
         self._half = DutyCycle()
+        self._pacer = Pace(pipeline.batch.trigger_interval)
         self._floods: dict[str, Problem | None] = {}
 
     def copy(
@@ -99,6 +101,16 @@ class Engine:
         """An engine like this one for another replica, on a session of its own, or with other sources."""
         spark = spark or self.lake.spark
         return Engine(spark, self.pipeline, replica, clock=self.clock, sources=sources or self.sources)
+
+    def warm_up(self) -> None:
+        """Open what a batch of new records needs, so that the first takes no longer than those after it."""
+        delta = self.lake.delta
+        for name in ("primary", "foreign", "registry", "joined", "metrics"):
+            delta.version(name)
+        load_timeline(delta)
+        load_bounds(delta)
+        self.join.known()
+        warm_up(self.lake.spark, self.adapter)
 
     def join_once(self) -> Settled | None:
         """Run the next batch of new records; None where there is none."""
@@ -230,9 +242,9 @@ class Engine:
             wait(time.monotonic() + catch_up_pause(worked, share), stop, end)
 
     def _pace(self, item: Settled, begun: float, stop: Callable[[], bool], end: float | None) -> None:
-        """While nothing is behind, begin a batch every so often at most: each adds files that others have to list."""
+        """While nothing is behind, keep the pace (see Pace): each batch adds files that others have to list."""
         if not item.plan.backlog_events:
-            wait(begun + self.pipeline.batch.trigger_interval, stop, end)
+            wait(self._pacer.next_after(begun), stop, end)
 
     def drain(self, done: Callable[[Settled], None]) -> Waiting:
         """Work through all that the sources hold and all retries whose time has come; returns what still waits.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -129,3 +131,28 @@ def test_what_is_reported_once_stands_in_a_drains_report(spark: SparkSession, ma
     log.unlink()
     result = drained(spark, bench.pipeline, "main", lambda _: None, check=True)
     assert ([problem["kind"] for problem in result["problems"]], result["ok"]) == (["lost-tail"], False)
+
+
+def test_one_join_takes_over_from_another(spark: SparkSession, make: Any) -> None:
+    """As two tasks of a scheduler: the first returns long before its lease is over, and each click is joined once."""
+    bench: Bench = make(batch={"trigger_interval": "50ms", "hand_over": "500ms"})
+    query, found = {"event_id": event_id("q", 0)}, dict[str, dict[str, Any]]()
+    bench.queries(query)
+
+    def work(name: str, lease: float) -> None:
+        found[name] = joining.join(spark, bench.pipeline, "main", lambda _: None, lease, hands_over=True)
+
+    pair = [threading.Thread(target=work, args=args) for args in (("old", 300), ("new", 2))]
+    clicks = list[str]()
+    for thread, turn in zip(pair, (1, 2), strict=True):
+        thread.start()
+        while thread.is_alive() and bench.engine.join.journal.turn() < turn:
+            time.sleep(0.1)
+    while any(thread.is_alive() for thread in pair):
+        clicks.append(f"c{len(clicks):03}")
+        bench.clicks({"event_id": event_id(clicks[-1], len(clicks)), "query_id": query["event_id"]})
+        time.sleep(0.2)
+    assert found.keys() == {"old", "new"}
+    assert found["new"]["joined"] > 0
+    joining.join(spark, bench.pipeline, "main", lambda _: None, 0.5)
+    assert bench.places() == {"joined": clicks}

@@ -53,6 +53,7 @@ def test_contract(tmp_path: Path) -> None:
         "max_events": 500_000,
         "max_bytes": 256_000_000,
         "lease": 60,
+        "hand_over": 30,
         "trigger_interval": 1,
         "heartbeats": False,
         "driver_bytes": 16_000_000,

@@ -1,8 +1,9 @@
 """### Gives what was joined to the pipeline's processor, key by key
 
-Each run takes up new rows of the output for the pipeline's lease (`batch.lease`), without Spark, and Airflow starts the
-next at once: `@continuous`, one run at a time. State and what it reports are one commit, so a run that is cut short
-counts no event twice and reports no signal twice: the next one takes its batch up again.
+Each run takes up new rows of the output for the pipeline's lease (`batch.lease`), without Spark. Airflow starts the
+next as that lease ends, and it takes over between two batches, as with `clickjoin_join`. State and what it reports are
+one commit, so a run that is cut short counts no event twice and reports no signal twice: the next one takes its batch
+up again.
 
 **The task** returns its counts as XCom `return_value`, and adds an event with them to asset
 `<pipeline>/process/signals` if it reported anything. Events behind the watermark are kept in table `process/late`, and
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 
 def make(pipeline: PipelineFile) -> DAG:
     """The DAG of one pipeline."""
-    with DAG(schedule="@continuous", doc_md=__doc__, **defaults.settings("process", pipeline)) as dag:
-        ClickjoinOperator(**defaults.task("process", pipeline, outlets=[pipeline.signals], inlets=[pipeline.joined]))
+    arguments = {"hands_over": True}
+    with DAG(doc_md=__doc__, **defaults.overlapping("process", pipeline)) as dag:
+        ClickjoinOperator(
+            **defaults.task(
+                "process", pipeline, arguments=arguments, outlets=[pipeline.signals], inlets=[pipeline.joined]
+            )
+        )
     return dag

@@ -69,6 +69,7 @@ class Batch(_Strict):
     max_events: int = Field(500_000, ge=1)
     max_bytes: Size = 256_000_000
     lease: Duration = 60.0
+    hand_over: Duration = Field(30.0, description="so long after its lease a task waits for the next one")
     trigger_interval: Duration = Field(
         1.0, description="from one batch of new records to the next, while none is behind"
     )

@@ -149,6 +149,10 @@ class Dispatcher:
             )
         )
 
+    def age(self, plan: BatchPlan) -> float:
+        """Seconds since a plan was made."""
+        return self._clock() - plan.planned / MICROS
+
     def known(self) -> JournalState:
         """The journal's state as of the last look; see `unsettled`."""
         if self._state is None:

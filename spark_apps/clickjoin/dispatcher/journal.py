@@ -110,6 +110,14 @@ class JournalReader:
         """Highest batch number that has been settled, from the log alone; 0 if none."""
         return max(self._small.latest_txn_version("journal", f"{self.app}/settled"), 0)
 
+    def turn(self) -> int:
+        """Number of the newest process that said it was ready to work on this sequence, from the log alone; or 0."""
+        return max(self._small.latest_txn_version("journal", f"{self.app}/turn"), 0)
+
+    def begun(self) -> int:
+        """Number of the newest process that has begun to work on this sequence in its turn; 0 if none has."""
+        return max(self._small.latest_txn_version("journal", f"{self.app}/begun"), 0)
+
     def load(self) -> JournalState:
         """State as of now; reads the rows since the last snapshot only."""
         last = self.planned()
@@ -198,6 +206,17 @@ class Journal(JournalReader):
             "plan": plan.to_json(),
         }
         return self._writer.append("journal", [row], Txn(f"{self.app}/planned", plan.number))
+
+    def take_turn(self) -> int:
+        """Say that this process is ready to work on the sequence; returns its number, higher than all before it."""
+        while True:
+            number = self.turn() + 1
+            if self._writer.commit_txn_only("journal", Txn(f"{self.app}/turn", number)):
+                return number
+
+    def begin_turn(self, number: int) -> None:
+        """Say that the process of this number works on the sequence from now on; nothing where a later one does."""
+        self._writer.commit_txn_only("journal", Txn(f"{self.app}/begun", number))
 
     def flush(self) -> None:
         """Make what the journal holds durable: a plan may be another process's, killed before it could do so itself."""

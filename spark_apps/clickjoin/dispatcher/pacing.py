@@ -25,6 +25,25 @@ def wait(until: float, stop: Callable[[], bool], end: float | None) -> None:
         time.sleep(min(left, IDLE_SECONDS))
 
 
+class Pace:
+    """At most one batch every `interval` seconds on average; after a quiet time AT_ONCE of them as soon as work comes.
+
+    A bare interval would let a click that comes just after a batch wait, however few files the last minute has made.
+    """
+
+    AT_ONCE = 10
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._next = time.monotonic()  # a new process has no quiet time behind it
+
+    def next_after(self, begun: float) -> float:
+        """When the batch after the one that has begun then may begin (both of `time.monotonic`)."""
+        quiet = (self.AT_ONCE - 1) * self._interval
+        self._next = max(self._next, begun - quiet) + self._interval
+        return self._next
+
+
 def abreast(budget: Budget, primary: SourcePlan, foreign: SourcePlan) -> Budget | None:
     """What may be read of the foreign stream so that it does not run ahead of a backlog of primary events.
 

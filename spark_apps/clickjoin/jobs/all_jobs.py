@@ -21,6 +21,9 @@ _GLOB_HELP = "Glob of raw logs to land first, below a folder that the pipeline's
 _LAKE_EXISTS = Argument(
     "lake_exists", bool, "It has worked before: a lake without tables is an error, not a start.", False
 )
+_HANDS_OVER = Argument(
+    "hands_over", bool, "It takes the place of the process before, and works until the next one takes its.", False
+)
 _DRY_RUN = Argument("dry_run", bool, "Report what would be done, and change nothing.", False, title="Dry run")
 _RUN_NAME = Argument("run", str, "Name of the run, by which one that was cut short goes on.")
 _RANGE = (
@@ -37,7 +40,7 @@ _JOBS = (
     Job("join", "clickjoin.jobs.joining", "Joins new records until its lease is over.",
         reads=("primary", "foreign", "registry"),
         writes=(*_LANDED, "joined", "registry", "pending", "expired", "filtered"),
-        arguments=(_LAKE_EXISTS,), leased=True, commands=("run", "drain")),
+        arguments=(_LAKE_EXISTS, _HANDS_OVER), leased=True, commands=("run", "drain")),
     Job("retry", "clickjoin.jobs.joining", "Tries the pending events that are due.",
         reads=("pending", "primary", "registry"), writes=_OUTPUTS, leased=True, commands=("retry",),
         arguments=(
@@ -54,6 +57,7 @@ _JOBS = (
                      title="Rebuild"),
             Argument("check", bool, "Compare the sums of all batches with the output at the end.", False,
                      title="Check"),
+            _HANDS_OVER,
         )),
     Job("gc", "clickjoin.jobs.collecting",
         "Drops what retention lets go, compacts small files, removes unreferenced ones.",

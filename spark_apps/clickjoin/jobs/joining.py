@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from clickjoin.dispatcher.handover import HandOver
 from clickjoin.dispatcher.peers import require_known
 from clickjoin.engine import Engine
 from clickjoin.jobs.opening import open_engine
@@ -30,14 +31,22 @@ def join(
     lease: float | None = None,
     *,
     lake_exists: bool = False,
+    hands_over: bool = False,
 ) -> dict[str, Any]:
     """Run batches of new records for the pipeline's lease (or for `lease` seconds).
 
+    `hands_over`: take the place of the process before, and work until the next one takes this one's place.
     Errors: SourceError, at the end, where a source is missing.
     """
     summary = Summary(report)
     engine = open_engine(spark, pipeline, joining_name(replica), lake_exists=lake_exists)
-    engine.run(_seconds(pipeline, lease), retries=False, done=summary.add, problems=summary.note)
+    seconds, stop = _seconds(pipeline, lease), _never
+    if hands_over:
+        engine.warm_up()
+        turn = HandOver(engine.join, seconds, pipeline.batch.hand_over)
+        turn.take_over()
+        seconds, stop = turn.seconds, turn.is_over
+    engine.run(seconds, retries=False, done=summary.add, stop=stop, problems=summary.note)
     _require_sources(summary.problems)
     return summary.to_dict()
 
@@ -82,6 +91,10 @@ def redrive(spark: SparkSession, pipeline: Pipeline, replica: str, report: Repor
     sent = engine.redrive()
     report(f"{sent} events sent round again")
     return {"redriven": sent}
+
+
+def _never() -> bool:
+    return False
 
 
 def _require_partners(pipeline: Pipeline) -> None:

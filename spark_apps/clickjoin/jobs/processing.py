@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from clickjoin.dispatcher.handover import HandOver
 from clickjoin.lake.requirements import has_tables
 from clickjoin.model.reporter import Reporter
 from clickjoin.processing.check import check as check_sums
@@ -28,9 +29,11 @@ def process(
     *,
     rebuild: bool = False,
     check: bool = False,
+    hands_over: bool = False,
 ) -> dict[str, Any]:
     """Process new rows of the output for the pipeline's lease (or for `lease` seconds; 0: until none is left).
 
+    `hands_over`: take the place of the process before, and work until the next one takes this one's place.
     `check`: compare the sums with the output afterwards. Where nothing has joined yet, a lease waits for it.
     """
     seconds, said = pipeline.batch.lease if lease is None else lease, _Said(report)
@@ -40,7 +43,14 @@ def process(
         for place in put_aside(pipeline, datetime.now(UTC)):
             report(f"what was processed before lies in {place}")
     made = Processing(pipeline)
-    made.run(seconds, said.add) if seconds else made.drain(said.add)
+    if seconds and hands_over:
+        turn = HandOver(made.planner.dispatcher, seconds, pipeline.batch.hand_over)
+        turn.take_over()
+        made.run(turn.seconds, said.add, turn.is_over)
+    elif seconds:
+        made.run(seconds, said.add)
+    else:
+        made.drain(said.add)
     return said.to_dict() | {"watermark_rests_on": made.planner.held_back()} | (_checked(pipeline) if check else {})
 
 

@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.joiner.port import MAX_DRIVER_ROWS, DataFiles, Outcome, Tally
 from clickjoin.kernel import adapter_output, data_skipping, join_task
-from clickjoin.kernel.adapter import ArrowAdapter, needs_spark
+from clickjoin.kernel.adapter import Adapter, ArrowAdapter, needs_spark
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.join_task import Files, Job, Part
@@ -35,7 +35,7 @@ from clickjoin.spark.ship import ship_adapter
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from clickjoin.batch_context import Context
 
@@ -65,6 +65,20 @@ class ArrowJoin:
         ctx.counts["false_positives"] = sum(part["false_positives"] for part in done)
         files = DataFiles(_files(done), frozenset(claims["path"].to_pylist()))
         return Outcome(_unwritten(rows), tallies, _fits_driver(ctx, tallies), files, misfits=_misfits(done))
+
+
+def warm_up(spark: SparkSession, adapter: Adapter) -> None:
+    """Run a task of no events, so that a new session and its Python worker have loaded what those of a batch need.
+
+    One task: on two cores another process's batch has the other core meanwhile.
+    """
+    if needs_spark(adapter):
+        return
+    ship_adapter(type(adapter))
+    no_job = cast("Job", None)  # no part asks for it
+    each = checked(join_task.work_of(no_job, [[]]))
+    rows = spark.range(0, 1, 1, 1).mapInArrow(each, _RESULT).localCheckpoint(eager=False)
+    rows.where("done IS NOT NULL").select("done").collect()
 
 
 def _unwritten(rows: DataFrame) -> DataFrame:

@@ -18,11 +18,12 @@ from tests.airflow.real.logs import Logs
 
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., Path]) -> Iterator[Live]:
-    """Spark Connect and Airflow in a folder of their own, with these pipelines: clicks, wrong, half (a broken file)
-    and days, whose closed dates DAG `downstream` waits for.
+    """Spark Connect and Airflow in a folder of their own, with these pipelines: clicks, long, wrong, half (a broken
+    file) and days, whose closed dates DAG `downstream` waits for.
     """
     folder = tmp_path_factory.mktemp("live")
     write_pipeline(folder, "clicks", lease=f"{LEASE}s")
+    write_pipeline(folder, "long", lease=f"{5 * LEASE}s")
     write_pipeline(folder, "wrong", adapter="no_such_module:Adapter")
     days = write_pipeline(folder, "days", lease=f"{LEASE}s")
     days.write_text(days.read_text() + "close: {idle_timeout: 5s, max_out_of_orderness: 1s, late_window: 3650d}\n")
