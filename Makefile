@@ -77,7 +77,7 @@ simulate: setup ## Run SEEDS=1000 schedules of crashes, zombies and races on a m
 	@$(RUN) -m tests.simulator --seeds 0:$(SEEDS) --jobs 2
 
 # The files that `make test` runs some cases of, or counts in less time (see tests/sampled.py and tests/spark/count.py).
-MATRIX = $(shell grep -lE 'from tests.(sampled|spark.count) import' tests/spark/test_*.py tests/faults/test_*.py tests/cluster/test_*.py)
+MATRIX = $(shell grep -lE 'from tests.(sampled|spark.count) import' tests/unit/test_*.py tests/spark/test_*.py tests/faults/test_*.py tests/cluster/test_*.py)
 MATRIX_OF_AIRFLOW = $(shell grep -lE 'from tests.sampled import' tests/airflow/real/test_*.py)
 matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q $(MATRIX)

@@ -76,11 +76,11 @@ def sums(*more: str) -> dict[str, Any]:
 
 def test_schedules_go_well() -> None:
     """Nothing is doubled at any point, nothing lost at the end; and there was enough that could have gone wrong."""
-    found = sums("--seeds", "0:280", "--jobs", "2")
+    found = sums("--seeds", "0:160", "--jobs", "2")
     assert found["failed"] == {}
-    assert found["seeds"] == 280
-    assert min(found["crashes"], found["zombies"], found["joined"]) > 100
-    assert found["points"] > 100_000
+    assert found["seeds"] == 160
+    assert min(found["crashes"], found["zombies"], found["joined"]) > 60
+    assert found["points"] > 60_000
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_schedules_go_well() -> None:
 )
 def test_tables_that_were_put_back_double_nothing(kind: str, what: str) -> None:
     """What does not fit together is refused; until then, and where all fits, every event is in its place."""
-    found = sums("--seeds", "0:60", "--kind", kind, "--jobs", "2")
+    found = sums("--seeds", "0:32", "--kind", kind, "--jobs", "2")
     assert found["failed"] == {}
-    assert found[what] > 10
+    assert found[what] > 5
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,16 @@ def test_one_stream_goes_well(kind: str, seeds: int) -> None:
 
 def test_what_is_in_order_is_not_given_up() -> None:
     """Events are given up by the watermark; none of them has a query that is no later in its log than is allowed."""
-    found = sums("--seeds", "0:24", "--kind", "watermark", "--jobs", "2")
+    found = sums("--seeds", "0:12", "--kind", "watermark", "--jobs", "2")
     assert found["failed"] == {}
-    assert found["joined"] > 100
+    assert found["joined"] > 50
 
 
 def test_the_output_is_processed_exactly_once() -> None:
     """By two processes, each with a file of its own: what was committed is published, once, and counts are right."""
-    found = sums("--seeds", "0:24", "--kind", "process", "--jobs", "2")
+    found = sums("--seeds", "0:12", "--kind", "process", "--jobs", "2")
     assert found["failed"] == {}
-    assert found["signals"] > 30
+    assert found["signals"] > 12
 
 
 def test_time_passes_by_itself() -> None:
@@ -127,19 +127,19 @@ def test_time_passes_by_itself() -> None:
 
 def test_the_processing_goes_on_from_a_backup() -> None:
     """Of any moment of both: what was counted since is counted again from the state of then, and nothing is refused."""
-    found = sums("--seeds", "0:12", "--kind", "process-restore", "--jobs", "2")
+    found = sums("--seeds", "0:6", "--kind", "process-restore", "--jobs", "2")
     assert found["failed"] == {}
-    assert found["restored"] > 10
+    assert found["restored"] > 4
     assert found["refused"] == 0
 
 
 @pytest.mark.parametrize("kind", ["chain", "chain-by-hand", "chain-restore"])
 def test_a_chain_goes_well(kind: str) -> None:
     """Two pipelines: all that the first one puts out is read by the second, and no event is doubled in either."""
-    found = sums("--seeds", "0:24", "--kind", kind, "--jobs", "2")
+    found = sums("--seeds", "0:10", "--kind", kind, "--jobs", "2")
     assert found["failed"] == {}
-    assert found["joined"] > 150
-    assert (found.get("restored", 0) > 10) == (kind == "chain-restore")
+    assert found["joined"] > 60
+    assert (found.get("restored", 0) > 3) == (kind == "chain-restore")
 
 
 @pytest.mark.parametrize("protection", FOUND)
