@@ -36,6 +36,7 @@ FOUND = {
     "in-order": "442",
     "publish-first": "4,18,41",
     "blind": "3",
+    "own-beat": "31",
 }
 
 # What is missed soonest, or alone, in schedules of one kind (see bents.py).
@@ -57,6 +58,7 @@ KIND = {
     "in-order": "watermark",
     "publish-first": "process",
     "blind": "heartbeats",
+    "own-beat": "heartbeats",
 }
 
 
