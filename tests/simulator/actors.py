@@ -41,7 +41,8 @@ class Cast:
         self.upstream = upstream  # whose output is this one's primary stream
         self.replicas: set[str] = set()
         self.idle: dict[str, float] = {}  # seconds at most between two looks at the logs, by replica
-        self.goes_on = 0.0  # seconds that joins go on once the logs are complete
+        self.goes_on = 0.0  # seconds that joins go on once they have read all of the logs
+        self._all_read: dict[str, float] = {}  # when a replica had done so
 
     def engine(self, replica: str) -> Engine:
         """A new process's engine."""
@@ -86,15 +87,22 @@ class Cast:
         return main
 
     def join(self, engine: Engine, process: Process) -> bool:
-        """New records; done when the logs are complete and read."""
-        over = not self.world.live and self.world.now >= self.world.complete + self.goes_on
+        """New records; done when the logs are complete and read, and time has passed by itself where it does."""
+        over = not self.world.live and self.world.now >= self.world.complete
         complete = over and not (self.upstream and self.upstream.runs())
-        if engine.join_once():
-            return False
-        if complete:
+        worked = engine.join_once()
+        if complete and (self._has_gone_on(engine) if self.goes_on else not worked):
             return True
-        self.world.sleep(self.world.random.uniform(0.2, self.idle.get(process.replica, 6.0)))
+        if not worked:
+            self.world.sleep(self.world.random.uniform(0.2, self.idle.get(process.replica, 6.0)))
         return False
+
+    def _has_gone_on(self, engine: Engine) -> bool:
+        """Not when no batch is due: where one takes as long as makes the next one due, that never comes."""
+        known, now = engine.join.known().offsets, self.world.now
+        if not all(self.logs.all_read(name, known.get(name, {})) for name in ("primary", "foreign")):
+            return False
+        return now >= self._all_read.setdefault(engine.replica, now) + self.goes_on
 
     def retry(self, engine: Engine, process: Process) -> bool:
         """What is due; done when no join can add to it, and nothing waits."""

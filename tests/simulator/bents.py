@@ -2,45 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-TABLES = ("primary", "foreign", "registry", "joined", "pending", "journal", "registry_boundary", "shard_timeline")
-POINTS = [(what, name) for what in ("read", "commit") for name in TABLES]
-
-
-@dataclass(frozen=True)
-class Bent:
-    """What a kind of schedule is bent to: points where processes fall asleep (see Odds.weak), and chances of jobs."""
-
-    name: str = "plain"
-    weak: dict[tuple[str, str], tuple[float, float, float]] | None = None
-    gc: float = 0.4
-    reshard: float = 0.3
-    late: tuple[float, float] = (0.2, 200)  # share of queries that are written late, and by how many seconds at most
-    most: int = 6  # events a batch
-    slow: float = 0.5
-    points: tuple[int, int] = (80, 400)
-    until: dict[tuple[str, str], str] = field(default_factory=dict)
-    fatal: dict[tuple[str, str], float] = field(default_factory=dict)
-    replicas: float = 0.8
-    ticks: tuple[float, ...] = (0.05, 0.3, 1.0, 2.0)
-    delay: int = 10  # seconds to the first retry
-    verify: float = 0.2
-    fill: float = 0.1
-    harm: int = 0  # how often at most somebody removes rows of the output
-    lag: float = 0  # seconds that the second replica may come after the first
-    gaps: bool = False  # committers may sleep between their look at the log and the version that they put there
-    unheard: float = 0  # share of commits of which the caller hears that they were refused, or nothing
-    days: float = 0  # by how many days clocks may be wrong
-    disaster: str = ""  # restore, restore-pending, power: see disasters.py
-    span: tuple[float, float] | None = None  # event times, in seconds from the start
-    alone: str = ""  # time, id: of one stream, whose events are known by id and time, or by id alone
-    by_id: bool = False  # two streams, and foreign events are known by their ids alone
-    absent: bool = False  # what a stream has passed without it is given up, long before its attempts are spent
-    chain: bool = False  # a second pipeline joins a third stream to the output of the first
-    process: bool = False  # processes give the output's events to a processor, key by key
-    beats: bool = False  # batches of no records say that time passes
-
+from tests.simulator.bent import Bent
+from tests.simulator.kinds import NAMED
 
 # More than half of all are bent to the finer protections: who sleeps between a read and a commit sees the world change.
 BENTS = (
@@ -173,93 +136,7 @@ BENTS = (
 )
 
 
-# Of pipelines of one stream: asked for by name alone.
-ALONE = (
-    Bent(name="one-stream", alone="time", gc=1, points=(200, 500)),
-    Bent(
-        name="ids",
-        alone="id",
-        weak={("read", "registry"): (0.3, 5, 90), ("commit", "registry"): (0.4, 5, 90)},
-        gc=1,
-        replicas=1,
-        lag=20,
-        verify=0.5,
-        fill=0,
-        points=(200, 500),
-    ),
-    Bent(name="ids-unheard", alone="id", unheard=0.1, gaps=True, gc=1, replicas=1, points=(200, 500), fill=0),
-)
-
-# Of two pipelines, of which the second reads the first one's output: asked for by name alone.
-CHAINED = (
-    Bent(name="chain", chain=True, gc=0.8, reshard=0.2, verify=0.5, points=(250, 600)),
-    # Rows of the first one's output are removed by hand, and joined again: they are no new ones to the second.
-    Bent(name="chain-by-hand", chain=True, gc=0, verify=1, harm=2, points=(250, 600)),
-    # The first one's tables are put back to what they were at one moment; the second one's stay.
-    Bent(
-        name="chain-restore",
-        chain=True,
-        disaster="restore-upstream",
-        gc=0,
-        reshard=0,
-        replicas=1,
-        lag=20,
-        points=(300, 700),
-        span=(-240, -10),
-    ),
-)
-# Of a pipeline whose events are given up by the watermark: asked for by name alone.
-WATERMARK = Bent(
-    name="watermark",
-    absent=True,
-    weak={("read", "primary"): (0.3, 5, 60), ("commit", "primary"): (0.3, 5, 60)},
-    gc=0,
-    fill=0,
-    late=(0, 1),
-    delay=5,
-    points=(200, 600),
-    span=(0, 60),
-)
-# Of two streams whose foreign events are known by their ids alone, and come again: asked for by name alone.
-BY_ID = (
-    Bent(
-        name="ids-joined",
-        by_id=True,
-        weak={("read", "registry"): (0.3, 5, 90), ("commit", "registry"): (0.4, 5, 90)},
-        gc=1,
-        replicas=1,
-        lag=20,
-        verify=0.5,
-        points=(250, 600),
-    ),
-    Bent(name="ids-joined-unheard", by_id=True, unheard=0.1, gaps=True, gc=1, replicas=1, points=(250, 600)),
-)
-# Its output is processed key by key, the second time until a backup is put back: asked for by name alone.
-PROCESS = (
-    Bent(name="process", process=True, gc=0.3, reshard=0, points=(250, 600)),
-    Bent(name="process-restore", process=True, disaster="restore-backup", gc=0, reshard=0, points=(300, 700)),
-)
-# The same, while batches of no records say that time passes: asked for by name alone.
-BEATS = Bent(
-    name="heartbeats",
-    process=True,
-    beats=True,
-    weak={
-        ("list", "log of primary"): (0.05, 5, 60),
-        ("list", "log of foreign"): (0.1, 5, 60),
-        ("commit", "journal"): (0.1, 5, 60),
-        ("commit", "metrics"): (0.1, 5, 60),
-    },
-    gc=0,
-    reshard=0,
-    fill=0,
-    verify=0,
-    late=(0.1, 100),
-    replicas=0.7,
-    points=(400, 900),
-    span=(0, 150),
-)
-_ALL = (*PROCESS, BEATS, *BENTS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
+_ALL = (*BENTS, *NAMED)
 
 
 def bent_of(seed: int, kind: str = "") -> Bent:

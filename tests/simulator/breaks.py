@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.simulator import beat_breaks
+
 
 def apply(name: str) -> None:
     """Take a protection away."""
@@ -212,13 +214,6 @@ def _publish_first() -> None:
     Processing._commit = both  # type: ignore[method-assign]
 
 
-def _blind() -> None:
-    """A log that cannot be read counts as read: time passes over what is unread in it."""
-    from clickjoin.dispatcher import watermarks
-
-    watermarks._blind = lambda plan: False
-
-
 BREAKS: Mapping[str, Callable[[], None]] = {
     "token": _token,
     "txn": _txn,
@@ -241,5 +236,6 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "same-past": _same_past,
     "in-order": _in_order,
     "publish-first": _publish_first,
-    "blind": _blind,
+    "blind": beat_breaks.blind,
+    "own-beat": beat_breaks.own_beat,
 }

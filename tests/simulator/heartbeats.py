@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BEHIND = 40.0  # seconds: logs are out of order by 30, and a writer's clock and a replica's are wrong by 5 each
 IDLE = 20.0  # seconds to a stream's rest
-GOES_ON = 5 * IDLE  # seconds of time alone once the logs are complete
+GOES_ON = 5 * IDLE  # seconds of time alone once the logs are complete and read
 _CLOSE = {"max_out_of_orderness": f"{BEHIND:.0f}s", "idle_timeout": f"{IDLE:.0f}s"}
 _SECTION = {"key": "bucket", "processor": "clickjoin.processors:TumblingCounts"}
 

@@ -74,6 +74,14 @@ class Logs:
         """How many records lie before an offset."""
         return offset // _LENGTH
 
+    def read(self, offsets: Mapping[str, SourceOffset]) -> int:
+        """How many records lie before the offsets of a stream."""
+        return max((self.records(FilePosition.of(offset).offset) for offset in offsets.values()), default=0)
+
+    def all_read(self, name: str, offsets: Mapping[str, SourceOffset]) -> bool:
+        """Whether nothing of a stream is left to be read from its offsets."""
+        return self.read(offsets) == len(self.stream(name))
+
     def repeat(self, rng: random.Random) -> None:
         """Write some records of the foreign stream again, later on: as a stream alone has them."""
         again = [row | {"due": row["due"] + rng.uniform(1, 200)} for row in self.foreign if rng.random() < 0.6]
@@ -209,8 +217,8 @@ class LogSource(Source):
 
     def last_written(self, offsets: Mapping[str, SourceOffset]) -> float:
         """When the newest record was written that is planned; 0 where none is."""
-        read = [self._logs.records(FilePosition.of(offset).offset) for offset in offsets.values()]
-        return self._logs.times[self._stream][max(read) - 1] if read else 0
+        read = self._logs.read(offsets)
+        return self._logs.times[self._stream][read - 1] if read else 0
 
     def size(self, split: Split) -> int:
         """Bytes of a file's end that are unknown: none here."""

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import random
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from clickjoin.config import Pipeline
 from clickjoin.lake_setup import initialise
-from clickjoin.model.outputs import declare_output
 from tests.simulator import backups, clock, heartbeats, logs, processing, rust
 from tests.simulator.actors import Cast
-from tests.simulator.bents import POINTS, Bent, bent_of
+from tests.simulator.bent import POINTS, Bent
+from tests.simulator.bents import bent_of
 from tests.simulator.disasters import Unheard, prepare
 from tests.simulator.heartbeats import Heartbeats
 from tests.simulator.model import Lake
-from tests.simulator.oracle import MOST_ATTEMPTS, Oracle
+from tests.simulator.oracle import Oracle
+from tests.simulator.pipelines import ADAPTERS, downstream, pipeline_of
 from tests.simulator.world import START, Odds, Violation, World
-
-_SIDE = {"source": {"kind": "files", "path": "/nowhere/*"}, "event_id": "event_id", "event_time": "embedded"}
-
-
-_PLAIN = "clickjoin.joiner.adapter:BothRecords"
-_ADAPTERS = {
-    _PLAIN: 0.6,
-    "tests.simulator.dropping:Dropping": 0.2,
-    "tests.simulator.dropping:DroppingTables": 0.2,
-}
 
 
 @dataclass
@@ -42,82 +30,10 @@ class Outcome:
 
 
 @lru_cache
-def pipeline(adapter: str, max_events: int, delay: int = 10) -> Pipeline:
-    """The pipeline of a schedule: buckets of a minute, kept for one, so that all of its life goes by."""
-    return Pipeline.model_validate(_fields(adapter, max_events, delay))
-
-
-@lru_cache
-def by_id(adapter: str, max_events: int, delay: int) -> Pipeline:
-    """The same, with events known by their ids alone, which are kept for longer than any schedule goes on."""
-    whole = _fields(adapter, max_events, delay)
-    whole["foreign"] |= {"event_time": "landed"}
-    whole["registry"] |= {"identity": "id", "retention": "100d"}
-    return Pipeline.model_validate(whole)
-
-
-@lru_cache
-def alone(adapter: str, max_events: int, identity: str) -> Pipeline:
-    """The same of one stream; ids alone are kept for longer than any schedule goes on."""
-    whole = _fields(adapter, max_events, 10)
-    del whole["primary"], whole["foreign"], whole["retry"], whole["retention"]
-    whole |= {"pipeline": "one", "stream": _SIDE}
-    if identity == "id":
-        whole["stream"] = _SIDE | {"event_time": "landed"}
-        whole["registry"] |= {"identity": "id", "retention": "100d"}
-    made = Pipeline.model_validate(whole)
-    declare_output(made.root, "deduplicated")
-    return made
-
-
-def _fields(adapter: str, max_events: int, delay: int) -> dict[str, Any]:
-    return {
-        "pipeline": "sim",
-        "lake": "/sim",
-        "primary": _SIDE,
-        "foreign": _SIDE | {"primary_id": "query_id", "primary_time": "embedded"},
-        "registry": {"retention": "1m", "bucket": "1m", "shards": 2},
-        "verify": {"window": "1m"},
-        "retention": {"pending": "1m"},
-        "limits": {"max_skew": f"{2 * logs.SKEW:.0f}s"},
-        "retry": {
-            "first_delay": f"{delay}s",
-            "backoff": 2,
-            "max_delay": f"{2 * delay}s",
-            "max_age": f"{3 * delay}s",
-            "max_attempts": 2,
-        },
-        # Some batches are larger than that: Spark writes those, and the process itself the others.
-        "batch": {"max_events": max_events, "driver_bytes": "400B"},
-        "adapter": adapter,
-    }
-
-
-@lru_cache
-def watermarked(adapter: str, max_events: int, delay: int) -> Pipeline:
-    """The same, with events given up by the watermark. Logs are out of order by up to 30 s, and 5 s of a clock's."""
-    whole = _fields(adapter, max_events, delay)
-    whole["retry"] |= {"until": "watermark", "max_attempts": MOST_ATTEMPTS, "max_age": "10m"}
-    return Pipeline.model_validate(whole | {"close": {"max_out_of_orderness": "40s"}})
-
-
-@lru_cache
-def processed(adapter: str, max_events: int, delay: int) -> Pipeline:
-    """The same, with a watermark that is a minute behind at most."""
-    return Pipeline.model_validate(_fields(adapter, max_events, delay) | {"close": {"max_out_of_orderness": "40s"}})
-
-
-@lru_cache
-def downstream(max_events: int, delay: int) -> Pipeline:
-    """A pipeline whose primary stream is the output of the other; what its source is, `Cast` says."""
-    return Pipeline.model_validate(_fields(_PLAIN, max_events, delay) | {"pipeline": "down"})
-
-
-@lru_cache
 def _empty(adapter: str, kind: str, chain: bool) -> Lake:
     lake = Lake()
     rust.install(lake)
-    initialise(_pipeline_of(bent_of(0, kind), adapter, 5))
+    initialise(pipeline_of(bent_of(0, kind), adapter, 5))
     if chain:
         initialise(downstream(5, 10))
     return lake
@@ -127,7 +43,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     """Run one schedule, of its own kind or of another."""
     rng = random.Random(f"scenario {seed}")
     random.seed(seed)
-    adapter = rng.choices([*_ADAPTERS], [*_ADAPTERS.values()])[0]
+    adapter = rng.choices([*ADAPTERS], [*ADAPTERS.values()])[0]
     bent = bent_of(seed, kind)
     lake = _empty(adapter, bent.name if bent.alone or bent.by_id else "", bent.chain).fork()
     rust.install(lake)
@@ -147,7 +63,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     world.complete, streams.clocks_are_wrong = streams.last, bent.days > 0
     world.grow = lambda: streams.grow(world.random, world.now, all_of_it=not world.live)
     most = rng.randint(1, bent.most)
-    whole = _pipeline_of(bent, adapter, most)
+    whole = pipeline_of(bent, adapter, most)
     cast = Cast(world, whole, streams)
     oracle = Oracle(lake, whole.root, streams, alone=bool(bent.alone), by_id=whole.by_id, absent=bent.absent)
     oracles = [oracle]
@@ -189,16 +105,6 @@ def _at_the_end(oracles: list[Oracle], bent: Bent, cast: Cast, beats: Heartbeats
         cast.world.counts["heartbeats"] = len(beats.tokens)
         beats.at_the_end(lake.tables[f"{root}/process/late"].newest.rows())
         processing.require_as_if_undisturbed(cast)
-
-
-def _pipeline_of(bent: Bent, adapter: str, most: int) -> Pipeline:
-    if bent.alone:
-        return alone(adapter, most, bent.alone)
-    if bent.beats:
-        return heartbeats.beating(json.dumps(_fields(adapter, most, bent.delay)), by_itself=most % 2 > 0)
-    if bent.process:
-        return processed(adapter, most, bent.delay)
-    return (watermarked if bent.absent else by_id if bent.by_id else pipeline)(adapter, most, bent.delay)
 
 
 def _odds(rng: random.Random, bent: Bent) -> Odds:

@@ -1,0 +1,104 @@
+"""The pipelines that schedules run."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from clickjoin.config import Pipeline
+from clickjoin.model.outputs import declare_output
+from tests.simulator import heartbeats, logs
+from tests.simulator.bent import Bent
+from tests.simulator.oracle import MOST_ATTEMPTS
+
+_SIDE = {"source": {"kind": "files", "path": "/nowhere/*"}, "event_id": "event_id", "event_time": "embedded"}
+_PLAIN = "clickjoin.joiner.adapter:BothRecords"
+ADAPTERS = {
+    _PLAIN: 0.6,
+    "tests.simulator.dropping:Dropping": 0.2,
+    "tests.simulator.dropping:DroppingTables": 0.2,
+}
+
+
+def pipeline_of(bent: Bent, adapter: str, most: int) -> Pipeline:
+    """The pipeline of a kind of schedule; `most` events a batch."""
+    if bent.alone:
+        return alone(adapter, most, bent.alone)
+    if bent.beats:
+        return heartbeats.beating(json.dumps(_fields(adapter, most, bent.delay)), by_itself=most % 2 > 0)
+    if bent.process:
+        return processed(adapter, most, bent.delay)
+    return (watermarked if bent.absent else by_id if bent.by_id else pipeline)(adapter, most, bent.delay)
+
+
+@lru_cache
+def pipeline(adapter: str, max_events: int, delay: int = 10) -> Pipeline:
+    """The pipeline of a schedule: buckets of a minute, kept for one, so that all of its life goes by."""
+    return Pipeline.model_validate(_fields(adapter, max_events, delay))
+
+
+@lru_cache
+def by_id(adapter: str, max_events: int, delay: int) -> Pipeline:
+    """The same, with events known by their ids alone, which are kept for longer than any schedule goes on."""
+    whole = _fields(adapter, max_events, delay)
+    whole["foreign"] |= {"event_time": "landed"}
+    whole["registry"] |= {"identity": "id", "retention": "100d"}
+    return Pipeline.model_validate(whole)
+
+
+@lru_cache
+def alone(adapter: str, max_events: int, identity: str) -> Pipeline:
+    """The same of one stream; ids alone are kept for longer than any schedule goes on."""
+    whole = _fields(adapter, max_events, 10)
+    del whole["primary"], whole["foreign"], whole["retry"], whole["retention"]
+    whole |= {"pipeline": "one", "stream": _SIDE}
+    if identity == "id":
+        whole["stream"] = _SIDE | {"event_time": "landed"}
+        whole["registry"] |= {"identity": "id", "retention": "100d"}
+    made = Pipeline.model_validate(whole)
+    declare_output(made.root, "deduplicated")
+    return made
+
+
+def _fields(adapter: str, max_events: int, delay: int) -> dict[str, Any]:
+    return {
+        "pipeline": "sim",
+        "lake": "/sim",
+        "primary": _SIDE,
+        "foreign": _SIDE | {"primary_id": "query_id", "primary_time": "embedded"},
+        "registry": {"retention": "1m", "bucket": "1m", "shards": 2},
+        "verify": {"window": "1m"},
+        "retention": {"pending": "1m"},
+        "limits": {"max_skew": f"{2 * logs.SKEW:.0f}s"},
+        "retry": {
+            "first_delay": f"{delay}s",
+            "backoff": 2,
+            "max_delay": f"{2 * delay}s",
+            "max_age": f"{3 * delay}s",
+            "max_attempts": 2,
+        },
+        # Some batches are larger than that: Spark writes those, and the process itself the others.
+        "batch": {"max_events": max_events, "driver_bytes": "400B"},
+        "adapter": adapter,
+    }
+
+
+@lru_cache
+def watermarked(adapter: str, max_events: int, delay: int) -> Pipeline:
+    """The same, with events given up by the watermark. Logs are out of order by up to 30 s, and 5 s of a clock's."""
+    whole = _fields(adapter, max_events, delay)
+    whole["retry"] |= {"until": "watermark", "max_attempts": MOST_ATTEMPTS, "max_age": "10m"}
+    return Pipeline.model_validate(whole | {"close": {"max_out_of_orderness": "40s"}})
+
+
+@lru_cache
+def processed(adapter: str, max_events: int, delay: int) -> Pipeline:
+    """The same, with a watermark that is a minute behind at most."""
+    return Pipeline.model_validate(_fields(adapter, max_events, delay) | {"close": {"max_out_of_orderness": "40s"}})
+
+
+@lru_cache
+def downstream(max_events: int, delay: int) -> Pipeline:
+    """A pipeline whose primary stream is the output of the other; what its source is, `Cast` says."""
+    return Pipeline.model_validate(_fields(_PLAIN, max_events, delay) | {"pipeline": "down"})
