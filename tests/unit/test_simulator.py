@@ -34,7 +34,7 @@ FOUND = {
     "own-shards": "51791",
     "same-past": "1149",
     "in-order": "442",
-    "publish-first": "4,18,41",
+    "publish-first": "103,124,235",
     "blind": "3",
     "own-beat": "31",
 }
