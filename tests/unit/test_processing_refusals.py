@@ -55,3 +55,27 @@ def test_signals_that_could_have_no_id_are_refused_before_the_commit(tmp_path: P
         out.drain()
     assert out.rows("signals") == []
     assert committed(out.processing().tables, 1) is None
+
+
+class Halves(KeyedProcessor):
+    """Fails at a key."""
+
+    state = pa.schema([("seen", pa.int64())])
+
+    def one(self, seen: Seen) -> Said:
+        return Said({"seen": 1 // (seen.key != "shoes")})
+
+
+def test_a_processor_that_fails_is_named_with_key_and_line(
+    tmp_path: Path, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    out = Output(tmp_path, {"processor": f"{__name__}:Halves", "args": {}})
+    out.publish([("a", "hats", NOON), ("b", "shoes", NOON)], NOON + MINUTE)
+    code, _, errors = run("process", "--config", out.file)
+    errors = " ".join(errors.split())
+    assert code == 2
+    assert "Halves, batch 1 of 2 keys: ZeroDivisionError" in errors
+    assert "test_processing_refusals.py:" in errors
+    assert "key 'shoes'. Fix it, and run this again: nothing of the batch was committed" in errors
+    assert "Traceback" not in errors
+    assert committed(out.processing().tables, 1) is None

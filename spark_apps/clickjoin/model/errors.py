@@ -25,6 +25,12 @@ class AdapterError(ClickjoinError):
     retryable = False
 
 
+class ProcessorError(ClickjoinError):
+    """The pipeline's processor failed; nothing of the batch was committed."""
+
+    retryable = False
+
+
 class SourceError(ClickjoinError):
     """A source cannot be listed or read at all (single records never raise: they go to quarantine)."""
 

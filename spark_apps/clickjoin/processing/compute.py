@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.model.errors import ConfigError
+from clickjoin.model.errors import ConfigError, ProcessorError
 from clickjoin.processors.port import SIGNALS as SAID
 from clickjoin.processors.port import Work
 from clickjoin.schemas.arrow import arrow_schema
@@ -95,8 +96,26 @@ def process(
     places = held.places(keys)
     state, known = held.get(places)
     work = Work(named, state, known, at[order], micros[order], times.watermark, began, times.passed, times.lateness)
-    done = processor.process(work)
+    done = _done(processor, work, reported[1])
     return Result(keys, places, done, signal_rows(type(processor).__name__, named, done.signals, *reported))
+
+
+def _done(processor: Processor, work: Work, batch: int) -> Done:
+    try:
+        return processor.process(work)
+    except Exception as error:
+        name = type(processor).__name__
+        raise ProcessorError(
+            f"{name}, batch {batch} of {len(work.keys):,} keys: {_why(error)}",
+            remedy="Fix it, and run this again: nothing of the batch was committed",
+        ) from error
+
+
+def _why(error: Exception) -> str:
+    """What was raised, the line that raised it, and what was noted of it, such as the key."""
+    line = extract_tb(error.__traceback__)[-1]
+    raised = f"{type(error).__name__}: {str(error)[:500]} ({line.filename}:{line.lineno})"
+    return ", ".join([raised, *getattr(error, "__notes__", [])])
 
 
 def _looked_at(names: Any, due: list[str]) -> tuple[Any, npt.NDArray[np.int64]]:

@@ -50,22 +50,20 @@ class KeyedProcessor(Processor):
         """Take in the new events of one key, or its passed timer."""
         ...
 
+    def _of(self, seen: Seen) -> Said:
+        try:
+            return self.one(seen)
+        except Exception as error:
+            error.add_note(f"key {seen.key!r:.80}")
+            raise
+
     def process(self, work: Work) -> Done:
         """See Processor."""
         ends = np.searchsorted(work.at, np.arange(len(work.keys) + 1))
         times, rows = work.times.tolist(), work.state.to_pylist()
+        more = (work.watermark, work.began, work.passed, work.lateness)
         said = [
-            self.one(
-                Seen(
-                    key,
-                    rows[at] if work.known[at] else None,
-                    times[ends[at] : ends[at + 1]],
-                    work.watermark,
-                    work.began,
-                    work.passed,
-                    work.lateness,
-                )
-            )
+            self._of(Seen(key, rows[at] if work.known[at] else None, times[ends[at] : ends[at + 1]], *more))
             for at, key in enumerate(work.keys.to_pylist())
         ]
         signals = [{"of": at, **signal} for at, one in enumerate(said) for signal in one.signals]

@@ -19,7 +19,8 @@ from clickjoin.spark.executor_failures import RUN_AGAIN, lost, of_source, unlike
 
 _REFUSED = (
     "Read-only file system", "Permission denied", "PermissionDenied", "Operation not permitted", "Not a directory",
-    "NotADirectory", "No space left on device", "Disk quota exceeded", "Could not create local directory",
+    "NotADirectory", "No space left on device", "Disk quota exceeded", "File too large",
+    "Could not create local directory",
 )  # fmt: skip
 _PLACE = re.compile(r"(?:Unable to open file|Could not create local directory:|Mkdirs failed to create) (/[^\n#]+)")
 _DATA = re.compile(r"(/[^\s'\"]+\.parquet)\b")
@@ -30,7 +31,7 @@ _KEY = re.compile(r"key '([^']*)' in bucket '([^']*)'")  # as Arrow names an obj
 _REFUSAL = "AWS Error"
 _URI = re.compile(r"s3a?://[^\s'\",:)]+")
 _SYSTEM = re.compile(r"Read-only file system|Permission denied|Not a directory|No such file or directory|"
-                     r"Operation not permitted|No space left on device|Disk quota exceeded")  # fmt: skip
+                     r"Operation not permitted|No space left on device|Disk quota exceeded|File too large")  # fmt: skip
 # What a client hears when its server is gone, or has come back without the client's session.
 _GONE = ("UNAVAILABLE", "UNAUTHENTICATED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED",
          "OPERATION_NOT_FOUND", "OPERATION_ABANDONED", "Connection refused", "Connection reset", "Socket closed",
