@@ -112,9 +112,10 @@ def test_a_wrong_pipeline_fails_at_once_and_is_paused(live: Live) -> None:
     dag = "clickjoin_join__wrong"
     live.unpause(dag)
     live.until(lambda: live.get(f"/dags/{dag}")["is_paused"])
+    live.until(lambda: all(run["state"] in DONE for run in live.runs(dag)))
     runs = live.runs(dag)
     assert {run["state"] for run in runs} == {"failed"}
-    assert len(runs) == 3
+    assert len(runs) in (3, 4)  # as two run at a time, one more may have begun
     for run in runs:
         assert live.task(dag, run["dag_run_id"])["try_number"] == 1
     assert "adapter no_such_module:Adapter: cannot be imported" in live.log(dag, runs[0]["dag_run_id"])
