@@ -78,8 +78,9 @@ def test_a_run_on_schedule_waits_for_the_first_join(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "lake")
     found = process(None, out.pipeline, "", lambda _: None, 0.1)
     assert (found["batches"], "no tables yet" in found["watermark_rests_on"]) == (0, True)
-    with pytest.raises(LakeError, match="holds no tables"):
+    with pytest.raises(LakeError, match="holds no tables") as refused:
         process(None, out.pipeline, "", lambda _: None, 0)
+    assert "`clickjoin drain` with the same file" in (refused.value.remedy or "")
     assert not (tmp_path / "lake").exists()
 
 

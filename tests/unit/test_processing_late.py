@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,8 @@ from tests.unit.processing_bench import (
 from tests.unit.processor_bench import BEGAN, Driver
 
 POINTS = failpoint.PROCESS_POINTS
+DOCS = Path(__file__).parents[2] / "docs" / "processing.md"
+NAMES = ("key", "kind", "window_start", "count", "revision", "retracted")
 
 
 def standing(out: Output) -> list[tuple[Any, ...]]:
@@ -47,6 +52,19 @@ def standing(out: Output) -> list[tuple[Any, ...]]:
     return by_text([(*name, count) for name, (count, _) in found.items()])
 
 
+def by_documented_sql(out: Output) -> list[tuple[Any, ...]]:
+    """The same by the query of docs/processing.md, which runs in any SQL."""
+    query = re.findall("```sql\n(.*?)```", DOCS.read_text(), re.DOTALL)[0].replace("s.*", f"s.{', s.'.join(NAMES)}", 1)
+    rows = [
+        tuple(micros(row[name]) if name == "window_start" else row[name] for name in NAMES)
+        for row in out.rows("signals")
+    ]
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute(f"CREATE TABLE signals ({', '.join(NAMES)})")
+        db.executemany(f"INSERT INTO signals VALUES ({', '.join('?' * len(NAMES))})", rows)
+        return by_text([row[:4] for row in db.execute(query)])
+
+
 def test_late_events_correct_and_are_kept(tmp_path: Path) -> None:
     out = two_batches(tmp_path, late="correct", lateness="10m")
     out.drain()
@@ -60,12 +78,14 @@ def test_late_events_correct_and_are_kept(tmp_path: Path) -> None:
     stem = "TumblingCounts/count/2024-10-04 12:00:00.000000"
     assert ids == [f"{stem}#0-/hats", f"{stem}#1/hats", f"{stem}/hats"]
     assert standing(out) == by_text([("hats", "count", NOON, 2), ("shoes", "count", NOON, 4)])
+    assert by_documented_sql(out) == standing(out)
     found = check(out.pipeline)
     assert (found.events, found.late, found.faults) == (5, 4, ())
     listed = signals(out.pipeline, "hats", 10)
     assert (listed.count, listed.groups, len(listed.rows)) == (3, [{"kind": "count", "count": 1}], 3)
-    (shown,) = key_chart(out.pipeline, "hats", moment(NOON + HOUR))["signals"]
-    assert (shown["count"], shown["revision"]) == (2, 1)
+    chart = key_chart(out.pipeline, "hats", moment(NOON + HOUR))
+    ((shown,), not_given) = chart["signals"], chart["late"]
+    assert (shown["count"], shown["revision"], not_given) == (2, 1, 1)  # of two late ones, one corrects
 
 
 def test_a_spike_is_reported_once_though_its_key_was_to_be_forgotten_before_a_late_event() -> None:

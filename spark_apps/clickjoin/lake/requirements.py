@@ -39,14 +39,16 @@ def has_tables(root: str) -> bool:
     return delta.exists("registry") or delta.exists("joined")
 
 
-def require_lake(root: str) -> None:
-    """Check that a pipeline has tables. Errors: LakeError, as where a disk is not mounted."""
+_LOST = (
+    "Mount the lake, or fix `lake` in the pipeline's file; until then nothing is joined, so none can "
+    "be joined twice. Only if it shall start again: `clickjoin init`"
+)
+
+
+def require_lake(root: str, remedy: str = _LOST) -> None:
+    """Check that a pipeline has tables. Errors: LakeError with `remedy`, as where a disk is not mounted."""
     if not has_tables(root):
-        raise LakeError(
-            f"{root}: holds no tables of this pipeline",
-            remedy="Mount the lake, or fix `lake` in the pipeline's file; until then nothing is joined, so none can "
-            "be joined twice. Only if it shall start again: `clickjoin init`",
-        )
+        raise LakeError(f"{root}: holds no tables of this pipeline", remedy=remedy)
 
 
 def require_writable(root: str) -> None:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
 TYPES = {"int64": "BIGINT", "double": "DOUBLE", "string": "STRING", "binary": "BINARY"}
+_JOIN_FIRST = (
+    "What is processed is this pipeline's own output: `clickjoin drain` with the same file fills it. Where it has run, "
+    "mount the lake, or fix `lake` in the file"
+)
 _AGAIN = "Run `clickjoin process --rebuild`: it begins again from the whole output"
 
 
@@ -86,7 +90,7 @@ class ProcessTables(DeltaTables):
 
 def open_tables(pipeline: Pipeline, own: pa.Schema, made_by: str) -> ProcessTables:
     """The tables of a pipeline whose lake is there, made where they are missing. Errors: LakeError."""
-    require_lake(pipeline.root)
+    require_lake(pipeline.root, _JOIN_FIRST)
     tables = ProcessTables(folder(pipeline), own, made_by)
     tables.make()
     return tables

@@ -70,7 +70,8 @@ def key_chart(pipeline: Pipeline, key: str, now: datetime, chosen: str = "") -> 
     """Counts of a key by window, what was expected where that is known, and its signals. `chosen`: one of RANGES.
 
     `seconds`: of a span that `counts` are of: a window, or several where there would be too many. `bands`: per window;
-    those of a signal of several windows are its mean. None where spans are wider than a window.
+    those of a signal of several windows are its mean. None where spans are wider than a window. `late`: events of the
+    span that the processor was not given.
     """
     if chosen not in RANGES:
         raise ConfigError(f"no such range: {chosen}", remedy=f"Ask for one of {', '.join(filter(None, RANGES))}")
@@ -90,7 +91,9 @@ def key_chart(pipeline: Pipeline, key: str, now: datetime, chosen: str = "") -> 
         "counts": [[at // MICROS, count] for at, count in found.counts.items()], "rows_read": found.rows,
         "bands": _bands(shown, state, width, since, until) if span == width else [],
         "signals": shown, "signals_reported": reported.count,
-        "late": sum(since <= micros_of(row["event_time"]) < until for row in state.late),
+        "late": sum(
+            since <= micros_of(row["event_time"]) < until for row in state.late if row["reason"] != "corrected"
+        ),
     }  # fmt: skip
 
 
