@@ -12,10 +12,12 @@ import pytest
 from clickjoin.config.quality import Quality
 from clickjoin.model.span import Day
 from clickjoin.quality import suites
-from clickjoin.quality.checks import Check
+from clickjoin.quality.checks import Check, Outcome
 from clickjoin.quality.history import History
+from clickjoin.quality.measure import Measured
 from clickjoin.quality.processed import measured
 from clickjoin.quality.profile import Figures
+from clickjoin.quality.runner import Run
 from tests.unit.processing_bench import HOUR, MINUTE, NOON, Output, two_batches
 
 DAY = date(2024, 10, 4)  # of NOON
@@ -66,3 +68,10 @@ def test_what_was_never_processed_is_undecided(tmp_path: Path, monkeypatch: pyte
     assert {one.undecided[:24] for one in checked(out, 5, monkeypatch).values()} == {"nothing was processed ye"}
     out.pipeline = out.pipeline.model_copy(update={"process": None})
     assert measured(out.pipeline, Day(DAY).span) is None
+
+
+def test_a_red_check_of_signals_has_no_rows_to_show() -> None:
+    late = Outcome("signals", "late_rate", "at most 1 %", None, "warn", success=False, observed=0.05, expected="0.01")
+    nothing: Any = None
+    run = object.__new__(Run)
+    assert run._with_samples(Measured(nothing, {}, nothing), [late]) == [late]

@@ -105,7 +105,7 @@ class Run:
         red = {one.name: one for one in outcomes if one.success is False and not one.samples}
         found = samples.of_faults(measured.reading, red)
         for name, one in red.items():
-            if name not in found:
+            if name not in found and one.suite in measured.rows:  # of signals there are no rows here
                 found[name] = samples.of_rows(measured.rows[one.suite], one.check)
         return [replace(one, samples=found[one.name]) if found.get(one.name) else one for one in outcomes]
 
