@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clickjoin_airflow.pipelines import BrokenFile, PipelineFile
 
 # A lost server may stay away for a night: a try a minute. What cannot be fixed, or is unknown, ends sooner (see
-# `verdict`); then Airflow pauses the DAG, as it would fail again with every lease.
+# `verdict`); then the DAG is paused, as it would fail again with every lease (see `pausing`).
 _ARGS = {
     "owner": "clickjoin",
     "retries": 1440,

@@ -115,7 +115,7 @@ def test_a_wrong_pipeline_fails_at_once_and_is_paused(live: Live) -> None:
     live.until(lambda: all(run["state"] in DONE for run in live.runs(dag)))
     runs = live.runs(dag)
     assert {run["state"] for run in runs} == {"failed"}
-    assert len(runs) in (3, 4)  # as two run at a time, one more may have begun
+    assert 3 <= len(runs) <= 5  # two may be at work when the third has failed
     for run in runs:
         assert live.task(dag, run["dag_run_id"])["try_number"] == 1
     assert "adapter no_such_module:Adapter: cannot be imported" in live.log(dag, runs[0]["dag_run_id"])
