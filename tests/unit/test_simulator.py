@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.sampled import FULL
+
 ROOT = Path(__file__).parents[2]
 # Seeds that showed it when this was written; should none of them any more, it must be found among the first thousand.
 FOUND = {
@@ -71,6 +73,11 @@ def simulate(*more: str, **environment: str) -> subprocess.CompletedProcess[str]
     return done
 
 
+def seeds(brief: int, whole: int) -> str:
+    """So many seeds in each run of the tests, and by `make matrix`."""
+    return f"0:{whole if FULL else brief}"
+
+
 def sums(*more: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(simulate("--json", *more).stdout)
     return found
@@ -78,9 +85,9 @@ def sums(*more: str) -> dict[str, Any]:
 
 def test_schedules_go_well() -> None:
     """Nothing is doubled at any point, nothing lost at the end; and there was enough that could have gone wrong."""
-    found = sums("--seeds", "0:160", "--jobs", "2")
+    found = sums("--seeds", seeds(160, 280), "--jobs", "2")
     assert found["failed"] == {}
-    assert found["seeds"] == 160
+    assert found["seeds"] == (280 if FULL else 160)
     assert min(found["crashes"], found["zombies"], found["joined"]) > 60
     assert found["points"] > 60_000
 
@@ -90,7 +97,7 @@ def test_schedules_go_well() -> None:
 )
 def test_tables_that_were_put_back_double_nothing(kind: str, what: str) -> None:
     """What does not fit together is refused; until then, and where all fits, every event is in its place."""
-    found = sums("--seeds", "0:32", "--kind", kind, "--jobs", "2")
+    found = sums("--seeds", seeds(32, 60), "--kind", kind, "--jobs", "2")
     assert found["failed"] == {}
     assert found[what] > 5
 
@@ -108,14 +115,14 @@ def test_one_stream_goes_well(kind: str, seeds: int) -> None:
 
 def test_what_is_in_order_is_not_given_up() -> None:
     """Events are given up by the watermark; none of them has a query that is no later in its log than is allowed."""
-    found = sums("--seeds", "0:12", "--kind", "watermark", "--jobs", "2")
+    found = sums("--seeds", seeds(12, 24), "--kind", "watermark", "--jobs", "2")
     assert found["failed"] == {}
     assert found["joined"] > 50
 
 
 def test_the_output_is_processed_exactly_once() -> None:
     """By two processes, each with a file of its own: what was committed is published, once, and counts are right."""
-    found = sums("--seeds", "0:12", "--kind", "process", "--jobs", "2")
+    found = sums("--seeds", seeds(12, 24), "--kind", "process", "--jobs", "2")
     assert found["failed"] == {}
     assert found["signals"] > 12
 
@@ -130,7 +137,7 @@ def test_time_passes_by_itself() -> None:
 
 def test_the_processing_goes_on_from_a_backup() -> None:
     """Of any moment of both: what was counted since is counted again from the state of then, and nothing is refused."""
-    found = sums("--seeds", "0:6", "--kind", "process-restore", "--jobs", "2")
+    found = sums("--seeds", seeds(6, 12), "--kind", "process-restore", "--jobs", "2")
     assert found["failed"] == {}
     assert found["restored"] > 4
     assert found["refused"] == 0
@@ -139,7 +146,7 @@ def test_the_processing_goes_on_from_a_backup() -> None:
 @pytest.mark.parametrize("kind", ["chain", "chain-by-hand", "chain-restore"])
 def test_a_chain_goes_well(kind: str) -> None:
     """Two pipelines: all that the first one puts out is read by the second, and no event is doubled in either."""
-    found = sums("--seeds", "0:10", "--kind", kind, "--jobs", "2")
+    found = sums("--seeds", seeds(10, 24), "--kind", kind, "--jobs", "2")
     assert found["failed"] == {}
     assert found["joined"] > 60
     assert (found.get("restored", 0) > 3) == (kind == "chain-restore")

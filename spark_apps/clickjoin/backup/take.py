@@ -28,7 +28,8 @@ from clickjoin.model.reporter import Reporter
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
-_TRIES, _WORKERS, _REQUESTS, _REPORTS = 3, 4, 16, "_quality"  # _REQUESTS: files at a time where each is one
+_TRIES, _WORKERS, _REQUESTS = 3, 4, 16  # the last: files at a time where each is a request
+_REPORTS = "_quality"  # pages that stand beside the tables
 _ROOM = "Make room or fix its permissions, then call it again: what is there now is no backup, and it goes on from it"
 
 

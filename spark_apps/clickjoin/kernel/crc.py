@@ -45,17 +45,11 @@ def _of_chunk(ids: Any) -> Crcs:
 
 
 def _of_rows(data: npt.NDArray[np.uint8], starts: Ints, ends: Ints, tables: list[Crcs], zeros: Crcs) -> Crcs:
-    lengths = ends - starts
-    if (lengths == lengths[0]).all():
-        crcs: Crcs = zeros[lengths]
-        for behind in range(int(lengths[0])):
-            crcs ^= tables[behind].take(data.take(ends - 1 - behind))
-        return crcs
-    order = np.argsort(-lengths, kind="stable")
-    lengths, last = lengths[order], ends[order] - 1
-    crcs = zeros[lengths]
-    for behind in range(int(lengths[0])):
-        count = int(np.searchsorted(-lengths, -behind))  # so many have a byte that far from their end
+    order = np.argsort(starts - ends, kind="stable")  # the longest first
+    short, last = (starts - ends)[order], ends[order] - 1
+    crcs = zeros[-short]
+    for behind in range(-int(short[0])):
+        count = int(np.searchsorted(short, -behind))  # so many have a byte that far from their end
         crcs[:count] ^= tables[behind].take(data.take(last[:count] - behind))
     found = np.empty(len(order), np.uint32)
     found[order] = crcs
