@@ -112,10 +112,9 @@ def test_a_wrong_pipeline_fails_at_once_and_is_paused(live: Live) -> None:
     dag = "clickjoin_join__wrong"
     live.unpause(dag)
     live.until(lambda: live.get(f"/dags/{dag}")["is_paused"])
-    live.until(lambda: all(run["state"] in DONE for run in live.runs(dag)))
-    runs = live.runs(dag)
+    runs = [run for run in live.runs(dag) if run["state"] in DONE]  # one that had not begun waits now
     assert {run["state"] for run in runs} == {"failed"}
-    assert 3 <= len(runs) <= 5  # two may be at work when the third has failed
+    assert 3 <= len(runs) <= 5  # two may have been at work when the third had failed
     for run in runs:
         assert live.task(dag, run["dag_run_id"])["try_number"] == 1
     assert "adapter no_such_module:Adapter: cannot be imported" in live.log(dag, runs[0]["dag_run_id"])
