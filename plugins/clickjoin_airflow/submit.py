@@ -55,11 +55,11 @@ class Submit:
             command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
-        tail: deque[str] = deque(maxlen=_TAIL)
+        said, warned = (deque[str](maxlen=_TAIL) for _ in range(2))  # one each: an error of several lines stays whole
         with process:
-            last = _follow(process, report, tail)
+            last = _follow(process, report, said, warned)
         if process.returncode:
-            raise failure(list(tail), process.returncode)
+            raise failure([*said, *warned], process.returncode)
         return dict(json.loads(last))
 
     def conf(self) -> dict[str, Any]:
@@ -109,12 +109,12 @@ def failure(lines: Sequence[str], code: int) -> Exception:
     return RuntimeError(f"spark-submit ended with exit code {code}: " + " | ".join(lines[-3:]))
 
 
-def _follow(process: subprocess.Popen[str], report: Reporter, tail: deque[str]) -> str:
-    """Report the lines of the process until it ends, or is ended; return its last line."""
-    reader = Thread(target=_log, args=(process.stderr, report, tail), daemon=True)
+def _follow(process: subprocess.Popen[str], report: Reporter, said: deque[str], warned: deque[str]) -> str:
+    """Report the lines of the process until it ends, or is ended; return its last line of standard output."""
+    reader = Thread(target=_log, args=(process.stderr, report, warned), daemon=True)
     reader.start()
     try:
-        last = _log(process.stdout or (), report, tail, hold=True)
+        last = _log(process.stdout or (), report, said, hold=True)
         process.wait()
     finally:
         _stop(process)

@@ -39,7 +39,7 @@ def install() -> None:
     marks: Any = import_module("clickjoin.chain.output_watermark")
     marks.ReadableTables = DeltaReader
     tables: Any = import_module("clickjoin.processing.tables")
-    tables.require_lake = lambda root: None
+    tables.require_lake = lambda *_: None
     processing: Any = import_module("clickjoin.processing.processing")
     processing._FEWEST = 8  # all keys are written again after so few rows
 

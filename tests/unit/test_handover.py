@@ -197,7 +197,11 @@ def test_one_of_two_is_killed_in_its_batch(tmp_path: Path, old: str, new: str) -
     """Real processes: the other one returns by itself, a third takes up what is left, and each event counts once."""
     out = Output(tmp_path, batch={"trigger_interval": "50ms", "hand_over": "1s"})
     out.publish([("a", "hats", NOON)], NOON + MINUTE)
-    pair = [start(out, 2, old), start(out, 2, new)]
+    first = start(out, 5, old)
+    journal = Journal(out.delta, out.name, "main", "process")
+    while not journal.begun() and first.poll() is None:  # else the second may be ready before it
+        time.sleep(0.05)
+    pair = [first, start(out, 2, new)]
     while any(process.poll() is None for process in pair):
         out.publish([(f"{out.batch}", "hats", NOON + MINUTE)], NOON + MINUTE)
         time.sleep(0.2)
