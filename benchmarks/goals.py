@@ -74,6 +74,10 @@ def _flink(state: str) -> Callable[[Found], float]:
     return lambda found: float(found["found"][f"Flink SQL, {state} state"]["clickjoin_is_faster_by"])
 
 
+def _retried(found: Found) -> float:
+    return float(found["seconds"]["retry"]["all"] / found["seconds"]["join"]["all"])
+
+
 GOALS = (
     Goal("throughput, against a plain join and append", "throughput", _against("plain join and append"), least=0.6),
     Goal("… the same with 5 M clicks", "throughput-5M", _against("plain join and append"), least=0.6),
@@ -90,6 +94,7 @@ GOALS = (
     Goal("… against Flink SQL, heap state", "flink", _flink("heap"), least=1.7),
     Goal("a fresh batch beside {most} rows, against {fewest}", "flatness", _grown("fresh"), most=1.2),
     Goal("a batch spread over all of the history beside {most} rows, the same", "flatness", _grown("spread"), most=3),
+    Goal("a retry of 67,000 clicks, against their join as new records", "retries", _retried, most=1.5),
     Goal("bytes an id on disk", "registry", lambda found: float(found["bytes_an_id"]["large"]), most=20),
     Goal(
         "p90 through Airflow, seconds", "latency", lambda found: float(found["written_to_readable"]["p90"]), most=3

@@ -32,13 +32,18 @@ from clickjoin.spark.session import tune_codegen
 def run_batch(ctx: Context, sources: Mapping[str, Source]) -> dict[str, tuple[Split, ...]]:
     """Carry a planned batch through to where only the journal's last word is missing. Returns splits that were lost."""
     failpoint.reach("planned")
-    work, lost = (due_events(ctx), {}) if ctx.plan.table else _land(ctx, sources)
+    work, lost = (_taken_up(ctx), {}) if ctx.plan.table else _land(ctx, sources)
     failpoint.reach("landed")
     if work and work.own.rows:
         ctx.counts["events_in"] = work.own.rows
         tune_codegen(ctx.lake.spark, work.own.rows)
         _join(ctx, work)
     return lost
+
+
+def _taken_up(ctx: Context) -> JoinInput:
+    with ctx.step("land"):
+        return due_events(ctx, here=can_join(ctx) and not is_fixed(ctx))
 
 
 def _land(ctx: Context, sources: Mapping[str, Source]) -> tuple[JoinInput | None, dict[str, tuple[Split, ...]]]:

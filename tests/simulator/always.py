@@ -48,12 +48,12 @@ def replace() -> None:
     from clickjoin import batch
     from clickjoin.event_store import landing
     from clickjoin.joiner import arrow_join, spark_join
-    from clickjoin.kernel import data_file, join_task, land_task, lookup
+    from clickjoin.kernel import data_file, join_task, land_task, lookup, resolving
     from clickjoin.registry import commit
     from tests.simulator import backups, chain, clock, filters, hearing, ports, processing, workers
 
     landing.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
-    data_file.write = join_task.write = land_task.write = workers.write
+    data_file.write = resolving.write = land_task.write = workers.write
     ports.install()
     chain.install()
     processing.install()

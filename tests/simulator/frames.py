@@ -170,6 +170,10 @@ class DataFrame:
         """The first rows."""
         return self._make(self.columns, lambda: self.rows()[:number])
 
+    def coalesce(self, _: int) -> DataFrame:
+        """The same: there are no partitions."""
+        return self
+
     def hint(self, *_: str) -> DataFrame:
         """The same: how rows are joined is Spark's affair."""
         return self

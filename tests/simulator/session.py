@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from tests.simulator import statements
 from tests.simulator.frames import DataFrame, Rows, as_rows
 from tests.simulator.model import Commit, File, Lake, Reading, Snapshot, Table
@@ -53,7 +55,10 @@ class SparkSession:
         return Reader(self)
 
     def createDataFrame(self, data: Iterable[Any], schema: Any = None) -> DataFrame:
-        """Rows given by hand."""
+        """Rows given by hand, or as Arrow."""
+        if isinstance(data, pa.Table):
+            given = data.to_pylist()
+            return DataFrame(self, data.column_names, lambda: given)
         names = names_of_ddl(schema) if isinstance(schema, str) else list(schema)
         held = as_rows(data, names)
         return DataFrame(self, names, lambda: held)

@@ -15,11 +15,15 @@ from clickjoin import batch
 from clickjoin.batch_context import Context
 from clickjoin.joiner.arrow_join import ArrowJoin, can_join
 from clickjoin.joiner.port import Outcome
-from clickjoin.joiner.publish import output
+from clickjoin.joiner.publish import output, stamped
+from clickjoin.joiner.side_outputs import _pending
 from clickjoin.joiner.spark_join import SparkJoin
-from clickjoin.model.ids import moment
+from clickjoin.model.batch_plan import TableSplit
+from clickjoin.model.ids import MICROS, moment
+from clickjoin.retry.due import due_events
 from tests.sampled import some
 from tests.spark.bench import NOON, Bench, click, event_id, query
+from tests.spark.count import agrees
 from tests.spark.test_local import Near
 
 SHARDS, SPAN = 4, 7200  # seconds: some buckets of two dates
@@ -67,6 +71,56 @@ def test_one_outcome(make: Any, adapter: str, primary_time: Any, partition: str)
         bench.engine.join_once()
 
     same()
+
+
+STATE = (
+    "event_id", "event_time", "primary_id", "payload", "state", "outcome", "round", "attempt", "first_seen", "due_at",
+    "sequence", "batch", "replica",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("primary_time", some(["embedded", {"lookback": "30m"}], 2))
+def test_one_outcome_of_a_retry(make: Any, primary_time: Any) -> None:
+    """Joined, left out, given up by tries or as absent, claimed by another, expired, and waiting on."""
+    bench: Bench = make(
+        adapter=ADAPTERS[1], foreign={"primary_time": primary_time},
+        retry={"max_attempts": 2, "max_age": "15s", "first_delay": "10s", "backoff": 3},
+    )  # fmt: skip
+    bench.clock.now = NOON + 1000
+    known = [query(f"q{at}", at) for at in (0, 1, -1000)]
+    missing = [query(name, at) for name, at in (("never", 2), ("gone", -600))]
+    bench.clicks(*(click(f"c{n}", 600 + n, known[n % 2]) for n in range(8)), click("old", 700, missing[0]))
+    bench.clicks(click("left out", -10, known[2]))
+    bench.clicks(click("lost", -590, missing[1]), click("before", -7000, missing[1]))
+    bench.join()
+    bench.clock.now += 10
+    bench.engine.retry_once()
+    bench.queries(known[1])
+    bench.engine.copy("other").join_once()
+    bench.queries(known[0], known[2])
+    bench.clock.now += 50
+    bench.clicks(click("young", 701, missing[0]))
+    bench.join()
+    bench.clock.now += 12
+    delta = bench.engine.lake.delta
+    due, low = int(bench.clock() * MICROS), int(at(-300).timestamp() * MICROS)
+    plan = bench.engine.retry.next_of_table(TableSplit("pending", delta.version("pending"), due, 100, passed=low))
+    assert plan
+    ctx = replace(bench.context(plan), boundary=dict.fromkeys(range(SHARDS), at(-5000)))
+    work = due_events(ctx)
+    one, other = (joiner.join(ctx, work) for joiner in (ArrowJoin(), SparkJoin()))
+    assert tallies(one) == tallies(other)
+    assert set(tallies(one)) == {"joined", "filtered", "unjoinable", "pending", "repeat", "expired"}
+    assert (one.absent, other.absent) == (1, 1)
+    assert rows(ctx, one) == rows(ctx, other)
+    chosen = ArrowJoin().join(ctx, due_events(ctx, here=True))
+    assert (tallies(chosen), rows(ctx, chosen)) == (tallies(one), rows(ctx, one))
+    by_tasks = ctx.lake.written("pending", one.files_of("pending"))
+    by_spark = _pending(ctx, stamped(ctx, other.rows))
+    both = [sorted(map(str, frame.select(*STATE).collect())) for frame in (by_tasks, by_spark)]
+    assert both[0] == both[1]
+    bench.run_copy(plan)
+    assert agrees(bench)
 
 
 def at(second: int) -> Any:

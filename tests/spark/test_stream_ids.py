@@ -21,7 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from clickjoin.gc.collector import Collector
 from clickjoin.jobs.registry import rebuild
-from clickjoin.joiner import arrow_join
+from clickjoin.joiner import dealing
 from clickjoin.kernel import id_filter, id_lookup
 from clickjoin.lake.vacuum import remove_filters
 from clickjoin.model import failpoint
@@ -108,7 +108,7 @@ def test_the_same_id_between_look_up_and_claim(
     """
     if way == "merge":
         monkeypatch.setattr(commit, "_MAX_FILES", -1)
-    monkeypatch.setattr(arrow_join, "_ROWS_A_PART", 2)  # shards apart
+    monkeypatch.setattr(dealing, "_ROWS_A_PART", 2)  # shards apart
     adapter = {"adapter": "tests.spark.adapters_for_streams:BySpark"} if way != "files" else {}
     bench = new(make, *(event(number) for number in range(6)), **adapter)
 

@@ -13,7 +13,7 @@ import yaml
 from deltalake import DeltaTable
 
 from clickjoin.dates import rebuild
-from clickjoin.joiner import arrow_join
+from clickjoin.joiner import dealing
 from clickjoin.joiner.arrow_join import ArrowJoin, can_join
 from clickjoin.joiner.spark_join import SparkJoin
 from clickjoin.model.errors import ConfigError, LakeError
@@ -196,7 +196,7 @@ def test_a_rebuilt_date_gets_new_columns(make: Any) -> None:
 
 def test_large_batches_are_typed_by_tasks(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of several tasks counts its own misfits, and the batch all of them."""
-    monkeypatch.setattr(arrow_join, "_ROWS_A_TASK", 10)
+    monkeypatch.setattr(dealing, "_ROWS_A_TASK", 10)
     bench: Bench = make(output={"columns": TYPES, "records": "none"})
     bench.queries(Q)
     bench.clicks(*(click(f"c{n}", 10 + n * 60, Q, item_id="x" if n % 3 == 0 else n) for n in range(150)))

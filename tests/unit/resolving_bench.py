@@ -14,11 +14,15 @@ from clickjoin.kernel.adapter import BothRecords
 from clickjoin.kernel.adapter_output import made_of
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.kernel.data_skipping import Ends
-from clickjoin.kernel.join_task import Files, Job, Part
+from clickjoin.kernel.join_task import Part
+from clickjoin.kernel.lookup import Files
+from clickjoin.kernel.resolving import Job
+from clickjoin.kernel.waiting import Tries
 from clickjoin.model.ids import crc_of, moment
-from clickjoin.schemas import FILTERED, FOREIGN, JOINED, PRIMARY, REGISTRY, Table
+from clickjoin.schemas import EXPIRED, FILTERED, FOREIGN, JOINED, PENDING, PRIMARY, REGISTRY, UNJOINABLE, Table
 from clickjoin.schemas.arrow import arrow_schema
 
+PLANNED = 1_000_000_000  # microseconds
 BUCKET, BATCH, SHARDS = "1970-01-01T0000Z", 7, 4
 Click = tuple[str, int, str, int]  # id, time, query's id and time (microseconds)
 Query = tuple[str, int]
@@ -95,12 +99,12 @@ def job(folder: Path, **more: Any) -> Job:
     adapter = more.pop("adapter", BothRecords())
     own = list(made_of(adapter.columns))
     made: dict[str, Any] = {
-        "batch": BATCH, "replica": "main", "token": "main/join/7", "boundary": {}, "floor": None, "lookback": None,
-        "foreign": str(folder / "foreign"), "columns": arrow_schema(FOREIGN),
+        "batch": BATCH, "replica": "main", "sequence": "join", "token": "main/join/7", "boundary": {},
+        "floor": None, "lookback": None, "foreign": str(folder / "foreign"), "columns": arrow_schema(FOREIGN),
         "primary": Files(str(folder / "primary"), paths, Ends(-unknown, unknown)),
-        "targets": {"registry": target(folder, REGISTRY), "joined": target(folder, JOINED, own[2:]),
-                    "filtered": target(folder, FILTERED)},
-        "adapter": adapter, "made": pa.schema(own),
+        "targets": {table.name: target(folder, table) for table in (REGISTRY, FILTERED, PENDING, UNJOINABLE, EXPIRED)}
+        | {"joined": target(folder, JOINED, own[2:])},
+        "adapter": adapter, "made": pa.schema(own), "tries": Tries(PLANNED, 10.0, 2.0, 60.0),
     }  # fmt: skip
     return Job(**{**made, **more})
 

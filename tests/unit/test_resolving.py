@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from clickjoin.kernel import lookup
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.adapter_output import AdapterFault
-from clickjoin.kernel.join_task import resolve
+from clickjoin.kernel.join_task import resolve_part
 from clickjoin.kernel.parquet_scan import read_columns
 from tests.unit import resolving_bench
 from tests.unit.resolving_bench import expected_result, job, part
@@ -44,6 +44,7 @@ def seen(job_: Any, done: dict[str, Any], left: pa.Table) -> dict[str, set[Any]]
     for status in ("pending", "expired"):
         some = left.filter(pc.equal(left["status"], status))
         found[status] = set(zip(some["event_id"].to_pylist(), micros(some), strict=True))
+        assert (status != "pending" and not some.num_rows) or stored(job_, done, some, status)
     rows = written(job_, done, "joined")
     names = (rows[name].to_pylist() for name in ("event_id", "foreign", "primary"))
     ids, foreign, primary = names
@@ -53,6 +54,12 @@ def seen(job_: Any, done: dict[str, Any], left: pa.Table) -> dict[str, set[Any]]
     assert sorted(claimed) == sorted(row[:2] for row in found["joined"])
     assert set(claims["outcome"].to_pylist()) <= {"joined"}
     return found
+
+
+def stored(job_: Any, done: dict[str, Any], some: pa.Table, status: str) -> bool:
+    """Whether a table holds just those events that were given back, whole."""
+    rows, names = written(job_, done, status), ["event_id", "event_time", "primary_id", "payload"]
+    return sorted(map(str, rows.select(names).to_pylist())) == sorted(map(str, some.select(names).to_pylist()))
 
 
 @settings(max_examples=150, deadline=None)
@@ -68,7 +75,7 @@ def test_every_click_has_its_status(
         patch.setattr(lookup, "_FEW_A_FILE", few)  # then columns that only those that are double need come later
         made = part(Path(name), some, asked, claims, shards, known)
         work = job(Path(name), boundary=boundary, floor=floor, lookback=lookback)
-        done, left = resolve(work, made)
+        done, left = resolve_part(work, made)
         wanted = expected_result(some, asked, claims, shards, boundary, floor, lookback)
         found = seen(work, done, left)
         assert {status: found[status] for status in ("joined", "pending", "expired")} == {
@@ -98,7 +105,7 @@ def test_an_adapter_that_leaves_out() -> None:
     with tempfile.TemporaryDirectory() as name:
         made = part(Path(name), some, [("Q", 5)])
         work = job(Path(name), adapter=Odd())
-        done, left = resolve(work, made)
+        done, left = resolve_part(work, made)
         rows = {status: written(work, done, status) for status in ("joined", "filtered", "registry")}
     assert left.num_rows == 0
     assert dict(zip(*(rows["joined"][n].to_pylist() for n in ("event_id", "twice")), strict=True)) == {
@@ -158,7 +165,7 @@ def test_an_adapter_at_fault(adapter: type[ArrowAdapter], said: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         made = part(Path(name), some, [("Q", 5)])
         with pytest.raises(AdapterFault, match=said):
-            resolve(job(Path(name), adapter=adapter()), made)
+            resolve_part(job(Path(name), adapter=adapter()), made)
 
 
 @pytest.mark.parametrize("lookback", [None, 10])
@@ -171,6 +178,6 @@ def test_a_forgotten_primary_event_is_not_found(tmp_path: Path, lookback: int | 
 
     monkeypatch.setattr(resolving_bench, "query_rows", emptied)
     mine = part(tmp_path, [("a", 5, "Q", 3), ("b", 5, "R", 3)], [("Q", 3), ("Q", 3), ("R", 3)])
-    done, left = resolve(job(tmp_path, lookback=lookback), mine)
+    done, left = resolve_part(job(tmp_path, lookback=lookback), mine)
     assert left["event_id"].to_pylist() == ["a"]
     assert done["tallies"]["joined"]["rows"] == 1

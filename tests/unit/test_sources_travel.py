@@ -98,7 +98,7 @@ def test_nor_to_join(tmp_path: Path) -> None:
     said = run(work)
     assert said[:2] == ["2", "[]"]
     assert {name: tally["rows"] for name, tally in json.loads(ast.literal_eval(said[2])[0])["tallies"].items()} == {
-        "repeat": 0, "joined": 1, "pending": 1, "expired": 0,
+        "repeat": 0, "joined": 1, "pending": 1, "expired": 0, "filtered": 0, "unjoinable": 0,
     }  # fmt: skip
 
 

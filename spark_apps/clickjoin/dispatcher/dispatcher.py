@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import SNAPSHOT_EVERY, Journal, JournalState, Lost, fold, read_until
+from clickjoin.dispatcher.journal import LOOK_SECONDS, SNAPSHOT_EVERY, Journal, JournalState, Lost, fold, read_until
 from clickjoin.dispatcher.pacing import abreast
 from clickjoin.dispatcher.watermarks import newer, stream_watermark, time_passed
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
@@ -107,7 +107,8 @@ class Dispatcher:
         quiet = now - self._planned
         if not new and not time_passed(marks, state.watermarks, state.newest, self.pipeline.close, quiet):
             return None
-        return self.write(join_plan(name, self.replica, state.last + 1, now, self.found, state.offsets, marks))
+        made = now if now - looked < LOOK_SECONDS else looked  # of a process that was paused, as if it had not been
+        return self.write(join_plan(name, self.replica, state.last + 1, made, self.found, state.offsets, marks))
 
     def _watermarks(self, state: JournalState, now: float) -> dict[str, int]:
         """How far each stream will have come with the plans that were found."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import JournalReader
+from clickjoin.dispatcher.journal import LOOK_SECONDS, JournalReader, JournalState
+from clickjoin.model.ids import MICROS
 from clickjoin.model.split import Budget, SourcePlan
 
 if TYPE_CHECKING:
@@ -35,13 +36,18 @@ class ReadUntil:
         for item in self._streams:
             under_way = state.unsettled and state.unsettled.splits.get(item.name)
             if under_way or _holds_more(self._source(item).plan(state.offsets.get(item.name, {}), _LITTLE)):
-                return state.read_until
+                return _looked(state)
         return now
 
     def _source(self, item: Input) -> Source:
         if item.name not in self._sources:
             self._sources[item.name] = self._open(item)
         return self._sources[item.name]
+
+
+def _looked(state: JournalState) -> int:
+    """Until when all has landed for certain: what was written between a batch's look and its plan may be unread."""
+    return max(state.read_until - int(LOOK_SECONDS * MICROS), 0)
 
 
 def primary_passed(pipeline: Pipeline, delta: DeltaReader, replica: str) -> int | None:
@@ -52,7 +58,7 @@ def primary_passed(pipeline: Pipeline, delta: DeltaReader, replica: str) -> int 
     state = JournalReader(delta, pipeline.pipeline, replica, "join").load()
     marks = [state.passed.get(item.name) for item in pipeline.inputs if item.role == "primary"]
     known = [mark for mark in marks if mark is not None]
-    return min(*known, state.read_until) if known and len(known) == len(marks) else None
+    return min(*known, _looked(state)) if known and len(known) == len(marks) else None
 
 
 def _holds_more(plan: SourcePlan) -> bool:

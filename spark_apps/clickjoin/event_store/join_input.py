@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from clickjoin.model.extent import Extent
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
 class JoinInput:
     """Foreign events to join: rows as table `foreign`, with round, attempt and first_seen; and where they lie.
 
-    `events` makes the plan that reads them, which the Arrow joiner does not need; `own` is their extent, `named` that
-    of the primary events that they name.
+    `events` makes the plan that reads them, which the Arrow joiner does not need of new records; `own` is their
+    extent, `named` that of the primary events that they name. `due`: of a retry the same rows, but for their records,
+    where these were chosen by this process; the records lie in `records`.
     """
 
     events: Callable[[], DataFrame]
     own: Extent
     named: Extent
+    due: pa.Table | None = None
+    records: pa.Table | None = None

@@ -17,6 +17,7 @@ from clickjoin.event_store import land_arrow, put_aside
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.forgotten.known import not_to_land
+from clickjoin.kernel.land_task import span_of
 from clickjoin.model.extent import MINUTE, Extent, minutes_of
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.split import Split
@@ -188,6 +189,13 @@ def extents(rows: DataFrame, bucket_seconds: int) -> tuple[Extent, Extent]:
     """
     named = _extent_facts("primary_time", bucket_sql("primary_time", bucket_seconds), "named_")
     facts = rows.agg(F.count(F.lit(1)).alias("good"), *_extent_facts(), *named).collect()[0].asDict()
+    return extent_of(facts), extent_of(facts, "named_")
+
+
+def extents_of(rows: pa.Table, bucket_seconds: int) -> tuple[Extent, Extent]:
+    """The same of events in this process."""
+    facts = {"good": rows.num_rows} | span_of(bucket_seconds, rows, "event_time", "")
+    facts |= {"buckets": rows["bucket"].unique().to_pylist()} | span_of(bucket_seconds, rows, "primary_time", "named_")
     return extent_of(facts), extent_of(facts, "named_")
 
 

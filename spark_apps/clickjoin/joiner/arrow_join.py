@@ -1,6 +1,6 @@
 """The joiner that works by Arrow: a batch's buckets are dealt out to tasks, which screen, look up, adapt and write.
 
-Only for new records, and adapters that need no Spark. What a batch has claimed already goes by spark_join alone.
+Only with adapters that need no Spark. What a batch has claimed already goes by spark_join alone.
 """
 
 from __future__ import annotations
@@ -8,26 +8,26 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import functions as F
 
 from clickjoin.event_store.join_input import JoinInput
+from clickjoin.joiner import dealing
 from clickjoin.joiner.port import MAX_DRIVER_ROWS, DataFiles, Outcome, Tally
-from clickjoin.kernel import adapter_output, data_skipping, join_task
+from clickjoin.kernel import adapter_output, data_skipping, join_task, retry_task
 from clickjoin.kernel.adapter import Adapter, ArrowAdapter, needs_spark
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked
-from clickjoin.kernel.join_task import Files, Job, Part
+from clickjoin.kernel.resolving import Job
+from clickjoin.kernel.waiting import TRIED, Tries
 from clickjoin.model.errors import AdapterError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, moment
-from clickjoin.registry import by_id
-from clickjoin.schemas import FILTERED, FOREIGN, REGISTRY
+from clickjoin.retry.giving_up import waits_since
+from clickjoin.schemas import EXPIRED, FILTERED, FOREIGN, PENDING, REGISTRY, UNJOINABLE
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.failures import adapter_fault
 from clickjoin.spark.ship import ship_adapter
@@ -39,14 +39,16 @@ if TYPE_CHECKING:
 
     from clickjoin.batch_context import Context
 
-_ROWS_A_PART = 200_000
-_ROWS_A_TASK, _FILES_A_TASK = 40_000, 512
-_RESULT = f"{FOREIGN.ddl}, status STRING, done STRING"
+_STATE = ("state", "outcome", "due_at", "sequence", "batch", "replica")
+_WAITING = replace(PENDING, columns=tuple(column for column in PENDING.columns if column.name not in _STATE))
+_TRIED = ", ".join(f"{column.name} {column.type}" for column in PENDING.columns if column.name in TRIED.names)
+_RESULT = f"{FOREIGN.ddl}, {_TRIED}, status STRING, done STRING"
+_RESULT_OF_RETRY = f"{_WAITING.ddl}, status STRING, done STRING"
 
 
 def can_join(ctx: Context) -> bool:
-    """Whether a batch can be joined this way: new records, and an adapter that needs no Spark."""
-    return ctx.plan.sequence == "join" and not needs_spark(ctx.adapter)
+    """Whether a batch can be joined this way: with an adapter that needs no Spark."""
+    return not needs_spark(ctx.adapter)
 
 
 class ArrowJoin:
@@ -55,16 +57,36 @@ class ArrowJoin:
     def join(self, ctx: Context, work: JoinInput) -> Outcome:
         """See port.Joiner. Nothing is committed: what has been written becomes real with the claim."""
         claims = ctx.lake.delta.files("registry")
-        cells = _cells(ctx, work.own, claims)
-        tasks = _tasks(ctx.lake.delta.path("registry"), cells, ctx.pipeline.batch.parallelism)
         ship_adapter(type(ctx.adapter))
-        each = checked(join_task.work_of(_job(ctx, work), tasks))
-        rows = ctx.lake.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(each, _RESULT).localCheckpoint(eager=False)
+        rows = (_new_records if ctx.plan.table is None else _retried)(ctx, work, claims).localCheckpoint(eager=False)
         done = _done(ctx, rows)
         tallies = _tallies(done)
         ctx.counts["false_positives"] = sum(part["false_positives"] for part in done)
         files = DataFiles(_files(done), frozenset(claims["path"].to_pylist()))
-        return Outcome(_unwritten(rows), tallies, _fits_driver(ctx, tallies), files, misfits=_misfits(done))
+        absent = tallies["unjoinable"].absent if "unjoinable" in tallies else 0
+        left = rows.where("done IS NULL").drop("done")
+        return Outcome(left, tallies, _fits_driver(ctx, tallies), files, misfits=_misfits(done), absent=absent)
+
+
+def _new_records(ctx: Context, work: JoinInput, claims: pa.Table) -> DataFrame:
+    tasks = dealing.new_records(ctx, work.own, claims)
+    each = checked(join_task.work_of(_job(ctx, work), tasks))
+    return ctx.lake.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(each, _RESULT)
+
+
+def _retried(ctx: Context, work: JoinInput, claims: pa.Table) -> DataFrame:
+    # In any shard: the lake may have been resharded since an event first came.
+    claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, work.own)
+    path, records = ctx.lake.delta.path, None
+    if work.due is None:
+        rows = work.events().select(*_WAITING.names)
+    else:
+        bare = pa.nulls(work.due.num_rows, pa.string())
+        due = work.due.append_column("payload", bare).select(_WAITING.names).cast(arrow_schema(_WAITING))
+        rows = ctx.lake.spark.createDataFrame(due)
+        records = dealing.as_files(path("pending"), work.records)
+    each = checked(retry_task.work_of(_job(ctx, work), dealing.as_files(path("registry"), claims), records))
+    return dealing.waiting(ctx, rows, work.own.rows).mapInArrow(each, _RESULT_OF_RETRY)
 
 
 def warm_up(spark: SparkSession, adapter: Adapter) -> None:
@@ -79,11 +101,6 @@ def warm_up(spark: SparkSession, adapter: Adapter) -> None:
     each = checked(join_task.work_of(no_job, [[]]))
     rows = spark.range(0, 1, 1, 1).mapInArrow(each, _RESULT).localCheckpoint(eager=False)
     rows.where("done IS NOT NULL").select("done").collect()
-
-
-def _unwritten(rows: DataFrame) -> DataFrame:
-    tried = {"round": F.lit(0), "attempt": F.lit(0), "first_seen": F.col("landed_at")}
-    return rows.where("done IS NULL").drop("done").withColumns(tried)
 
 
 def _tallies(done: Sequence[dict[str, Any]]) -> dict[str, Tally]:
@@ -135,84 +152,24 @@ def _job(ctx: Context, work: JoinInput) -> Job:
     targets = {
         "registry": lake.target(REGISTRY),
         "joined": lake.target(joined, output),
-        "filtered": lake.target(FILTERED),
-    }
+    } | {table.name: lake.target(table) for table in (FILTERED, PENDING, UNJOINABLE, EXPIRED)}
     return Job(
-        plan.number, plan.replica, plan.token, {shard: _micros(at) for shard, at in ctx.boundary.items()},
+        plan.number, plan.replica, plan.sequence, plan.token,
+        {shard: _micros(at) for shard, at in ctx.boundary.items()},
         None if ctx.floor is None else _micros(ctx.floor),
         None if lookback is None else round(lookback * MICROS),
-        lake.delta.path("foreign"), arrow_schema(FOREIGN), _held(lake.delta.path("primary"), primaries),
-        targets, ctx.adapter, made, ctx.pipeline.stream is not None,
-        ctx.pipeline.by_id,
+        lake.delta.path("foreign"), arrow_schema(_WAITING if plan.table else FOREIGN),
+        dealing.as_files(lake.delta.path("primary"), primaries), targets, ctx.adapter, made,
+        _tries(ctx), ctx.pipeline.stream is not None, ctx.pipeline.by_id,
     )  # fmt: skip
 
 
-def _held(root: str, files: pa.Table) -> Files:
-    return Files(root, tuple(data_skipping.paths(files)), data_skipping.ends(files))
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """Some events of a bucket: of some shards (none named: all), how many, where they lie, and the claims beside."""
-
-    bucket: str
-    shards: tuple[int, ...]
-    rows: int
-    foreign: tuple[str, ...]
-    claims: pa.Table
-
-    @property
-    def cost(self) -> float:
-        return self.rows / _ROWS_A_TASK + (len(self.foreign) + int(self.claims.num_rows)) / _FILES_A_TASK
-
-
-def _cells(ctx: Context, own: Extent, claims: pa.Table) -> list[_Cell]:
-    files = data_skipping.within(ctx.lake.delta.files("foreign"), own, ctx.plan.number)
-    claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, own)
-    found, one_shard = [], by_id.one_shard_each(ctx)
-    for bucket in sorted(set(files["partition.bucket"].to_pylist())):
-        mine, theirs = (some.filter(pc.equal(some["partition.bucket"], bucket)) for some in (files, claims))
-        theirs = claims if ctx.pipeline.by_id else theirs
-        for shards in _split(range(ctx.timeline.most), data_skipping.rows(mine)):
-            held = theirs.filter(data_skipping.in_shards(theirs, shards)) if shards and one_shard else theirs
-            found.append(_Cell(bucket, shards, data_skipping.rows(mine), tuple(data_skipping.paths(mine)), held))
-    return found
-
-
-def _split(shards: Sequence[int], rows: int) -> list[tuple[int, ...]]:
-    """Groups of shards, so that each has about _ROWS_A_PART rows."""
-    count = min(-(-rows // _ROWS_A_PART), len(shards))
-    return [()] if count <= 1 else [tuple(shards[at::count]) for at in range(count)]
-
-
-def _tasks(root: str, cells: Sequence[_Cell], most: int) -> list[list[Part]]:
-    """Cells dealt out to `most` tasks of about the same cost, in order; what a task can do in one go is one part.
-
-    Events of many buckets may name primary events of the same files, which each part reads again.
-    """
-    costs = np.array([cell.cost for cell in cells])
-    whole = float(costs.sum())
-    count = max(1, min(most, round(whole), len(cells)))
-    dealt: list[list[_Cell]] = [[] for _ in range(count)]
-    for cell, middle in zip(cells, np.cumsum(costs) - costs / 2, strict=True):
-        dealt[min(int(middle * count / whole), count - 1)].append(cell)
-    return [[_part(root, some) for some in _together(task)] for task in dealt if task]
-
-
-def _together(cells: Sequence[_Cell]) -> list[list[_Cell]]:
-    groups: list[list[_Cell]] = []
-    for cell in cells:
-        fits = groups and not cell.shards and sum(c.rows for c in groups[-1]) + cell.rows <= _ROWS_A_PART
-        if fits and not groups[-1][0].shards:
-            groups[-1].append(cell)
-        else:
-            groups.append([cell])
-    return groups
-
-
-def _part(root: str, cells: Sequence[_Cell]) -> Part:
-    claims = pa.concat_tables([cell.claims for cell in cells])
-    return Part(tuple((cell.bucket, cell.foreign) for cell in cells), cells[0].shards, _held(root, claims))
+def _tries(ctx: Context) -> Tries:
+    retry, part = ctx.pipeline.retry, ctx.plan.table
+    rules = Tries(ctx.plan.planned, retry.first_delay, retry.backoff, retry.max_delay)
+    if part is None:
+        return rules
+    return rules._replace(again=True, most=retry.max_attempts, oldest=_micros(waits_since(ctx)), passed=part.passed)
 
 
 def _tally(parts: Iterable[dict[str, Any]]) -> Tally:
@@ -224,7 +181,8 @@ def _tally(parts: Iterable[dict[str, Any]]) -> Tally:
         moment(min(part["low"] for part in held)), moment(max(part["high"] for part in held)),
     )  # fmt: skip
     shards = frozenset(shard for part in held for shard in part["shards"])
-    return Tally(extent, shards, _exceeded(held), sum(part["size"] for part in held))
+    absent = sum(part.get("absent", 0) for part in held)
+    return Tally(extent, shards, _exceeded(held), sum(part["size"] for part in held), absent)
 
 
 def _exceeded(held: Sequence[dict[str, Any]]) -> tuple[int, ...]:

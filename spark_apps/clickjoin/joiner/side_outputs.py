@@ -30,15 +30,11 @@ def write_side_outputs(ctx: Context, outcome: Outcome) -> Mapping[str, int]:
     """
     rows = stamped(ctx, outcome.rows)
     for status in ("filtered", "unjoinable"):
-        if files := outcome.files_of(status):
-            ctx.lake.add(status, files, ctx.plan.txn)
-        elif outcome.count(status):
-            append_rows(ctx, outcome, status, _tried(rows.where(F.col("status") == status)))
+        _append(ctx, outcome, rows, status)
     if ctx.plan.table is None and not outcome.count("pending", "expired"):
         return {}
     if _append_pending(ctx, outcome, rows):
-        if outcome.count("expired"):
-            append_rows(ctx, outcome, "expired", _tried(rows.where("status = 'expired'")))
+        _append(ctx, outcome, rows, "expired")
         return {}
     expired = _expired_as_committed(ctx, rows)
     count = expired.count()
@@ -47,8 +43,17 @@ def write_side_outputs(ctx: Context, outcome: Outcome) -> Mapping[str, int]:
     return {"expired": count, "pending": outcome.count("pending", "expired") - count}
 
 
+def _append(ctx: Context, outcome: Outcome, rows: DataFrame, status: str) -> None:
+    if files := outcome.files_of(status):
+        ctx.lake.add(status, files, ctx.plan.txn)
+    elif outcome.count(status):
+        append_rows(ctx, outcome, status, _tried(rows.where(F.col("status") == status)))
+
+
 def _append_pending(ctx: Context, outcome: Outcome, rows: DataFrame) -> bool:
     """Append the states of events that wait, or were tried; whether it is known that no other run had."""
+    if files := outcome.files_of("pending"):
+        return ctx.lake.add("pending", files, ctx.plan.txn)
     if ctx.plan.table is not None:
         return append_rows(ctx, outcome, "pending", _pending(ctx, rows))
     if outcome.count("pending"):

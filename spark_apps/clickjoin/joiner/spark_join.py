@@ -5,7 +5,7 @@ joined | filtered | unjoinable | pending | expired | repeat | broken (claimed he
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -20,6 +20,7 @@ from clickjoin.model.errors import AdapterError, ConfigError, ServerLost, Source
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY, moment
 from clickjoin.registry.claim import screen
+from clickjoin.retry.giving_up import waits_since
 from clickjoin.spark.failures import translate
 from clickjoin.spark.ship import ship_adapter
 
@@ -178,7 +179,7 @@ def _checked(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> Dat
 
 def _first_status(ctx: Context) -> Any:
     retry = ctx.pipeline.retry
-    oldest = _read_until(ctx) - timedelta(seconds=retry.max_age)
+    oldest = waits_since(ctx)
     given_up = (F.col("attempt") + 1 >= retry.max_attempts) & (F.col("first_seen") <= F.lit(oldest)) | _is_absent(ctx)
     if ctx.plan.sequence == "join":
         given_up = F.lit(False)
@@ -197,12 +198,6 @@ def _is_absent(ctx: Context) -> Any:
     if passed is None:
         return F.lit(False)
     return F.coalesce("primary_time", "event_time") < F.lit(moment(passed))
-
-
-def _read_until(ctx: Context) -> datetime:
-    """A click waits for its time as long as its primary event may be written and unread: an outage is no waiting."""
-    read = ctx.plan.table.read_until if ctx.plan.table else None
-    return ctx.plan.planned_at if read is None else min(ctx.plan.planned_at, moment(read))
 
 
 def _claimed_status() -> Any:

@@ -49,9 +49,9 @@ def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
     good = records if all_good else records.filter(pc.is_null(records["reason"]))
     good = without_records(good, place.forgotten, foreign=place.stream == "foreign")
     count = good.num_rows
-    facts = {"good": count, "bad": _count_bad(records)} | _span(place.bucket_seconds, good, "event_time", "")
+    facts = {"good": count, "bad": _count_bad(records)} | span_of(place.bucket_seconds, good, "event_time", "")
     if place.stream == "foreign":
-        facts |= _span(place.bucket_seconds, good, "primary_time", "named_")
+        facts |= span_of(place.bucket_seconds, good, "primary_time", "named_")
     made = {
         "bucket": buckets_of(good["event_time"], place.bucket_seconds),
         "shard": number_array(_shards(good, place), pa.int32()),
@@ -121,7 +121,8 @@ def _count_bad(records: pa.Table) -> int:
     return int(pc.sum(pc.and_(pc.is_valid(records["reason"]), first)).as_py() or 0)
 
 
-def _span(width_seconds: int, good: pa.Table, time: str, prefix: str) -> dict[str, Any]:
+def span_of(width_seconds: int, good: pa.Table, time: str, prefix: str) -> dict[str, Any]:
+    """Where the times of a column lie: low, high and minutes (microseconds), and buckets, each with a prefix."""
     micros = to_numpy(good[time].cast(pa.int64()).drop_null())
     buckets = pc.unique(buckets_of(good[time], width_seconds).drop_null()).to_pylist()
     minutes = (np.unique(micros // MINUTE) * MINUTE).tolist()

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, equi_join, int64_array, scalar, to_numpy
+from clickjoin.kernel.arrays import bool_array, equi_join, int64_array, mask, scalar, to_numpy
 from clickjoin.kernel.data_skipping import Ends, near
 from clickjoin.kernel.event_key import doubled, first_of, found_among, micros
 from clickjoin.kernel.forgotten import EMPTIED
@@ -76,9 +76,9 @@ def look_up(
 
 
 def none_needed(new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
-    """The same of one stream: each of its events counts, and has no primary event: key and payload are null."""
-    none = {field.name: pa.nulls(new.num_rows, field.type) for field in _BARE}
-    return np.arange(new.num_rows), pa.table(none, schema=_BARE)
+    """The same of one stream: each event counts whose record is there, and has no primary event: all are null."""
+    at = np.flatnonzero(mask(pc.not_equal(new["payload"], scalar(EMPTIED))))
+    return at, pa.table({field.name: pa.nulls(len(at), field.type) for field in _BARE}, schema=_BARE)
 
 
 def _primaries(primary: Files, ids: pa.ChunkedArray, when: TimeRanges, *, exact: bool) -> pa.Table:

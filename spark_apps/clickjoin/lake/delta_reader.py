@@ -222,7 +222,7 @@ class DeltaReader:
     def rows_at(self, name: str, version: int) -> int | None:
         """The same as of a version; None where that cannot be read any more."""
         try:
-            actions = pa.table(self.at(name, version).get_add_actions(flatten=True))
+            actions = self.files_at(name, version)
         except DeltaError:
             return None
         return int(sum(actions["num_records"].to_pylist())) if actions.num_rows else 0
@@ -230,6 +230,10 @@ class DeltaReader:
     def files(self, name: str) -> pa.Table:
         """Files of a table with their partition values and statistics, as deltalake's flattened add actions."""
         return pa.table(self.open(name).get_add_actions(flatten=True))
+
+    def files_at(self, name: str, version: int) -> pa.Table:
+        """The same as of a version. Errors: as of `at`."""
+        return pa.table(self.at(name, version).get_add_actions(flatten=True))
 
     def columns(self, name: str) -> dict[str, str]:
         """Column names and their Delta types."""
@@ -245,6 +249,10 @@ class DeltaReader:
         if not isinstance(table, S3Table):
             return rows()
         return self._rows.of(name, int(table.version()), filters, wanted, rows)
+
+    def read_at(self, name: str, version: int, filters: list[Any] | None, columns: Sequence[str]) -> pa.Table:
+        """Rows as `read` gives them, as of a version. Errors: as of `at`."""
+        return rows_read.rows(self.at(name, version), filters, list(columns), self._files(name))
 
     def batches(self, name: str, filters: list[Any] | None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Some columns of a table's rows, a few at a time, for tables that may not fit in memory.

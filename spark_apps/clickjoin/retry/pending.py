@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.lake.spark_reader import SparkReader
 
-_OWNED = ("replica", *EVENT_KEY)
+OWNED = ("replica", *EVENT_KEY)
 
 
 def newest() -> Column:
@@ -29,7 +29,7 @@ def newest() -> Column:
 
 def states(rows: DataFrame, *others: Column) -> DataFrame:
     """The state of each event of each replica. Columns: replica, event_id, event_time, state, and the aggregates."""
-    return rows.groupBy(*_OWNED).agg(F.max_by("state", newest()).alias("state"), *others)
+    return rows.groupBy(*OWNED).agg(F.max_by("state", newest()).alias("state"), *others)
 
 
 def waiting(lake: SparkReader, replica: str, version: int | None = None) -> DataFrame:
@@ -53,15 +53,15 @@ def newest_rows(rows: pa.Table) -> pa.Table:
     rank = pc.add(rounds, pc.add(attempts, resolved))
     order = pc.sort_indices(pa.table({"rank": rank}), [("rank", "descending")])
     ordered = rows.take(order).append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
-    first = ordered.group_by(list(_OWNED)).aggregate([("_row", "min")])["_row_min"]
+    first = ordered.group_by(list(OWNED)).aggregate([("_row", "min")])["_row_min"]
     return ordered.take(first).drop_columns("_row")
 
 
 def open_pending(delta: DeltaReader, *columns: str) -> pa.Table:
     """Events that wait for their primary, by replica. Columns: those of newest_rows but state, and those asked for."""
-    names = dict.fromkeys((*_OWNED, "round", "attempt", "state", *columns))
+    names = dict.fromkeys((*OWNED, "round", "attempt", "state", *columns))
     rows = newest_rows(delta.read("pending", columns=list(names)))
-    return rows.filter(pc.equal(rows["state"], "waiting")).select([*_OWNED, "round", "attempt", *columns])
+    return rows.filter(pc.equal(rows["state"], "waiting")).select([*OWNED, "round", "attempt", *columns])
 
 
 def open_rows(delta: DeltaReader, *columns: str) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ latency_p50      DOUBLE    seconds from event time to published, half of the joi
 latency_p90      DOUBLE    same, nine in ten
 latency_p99      DOUBLE    same, 99 in 100
 seconds_plan     DOUBLE    seconds to list the sources and write the plan
-seconds_land     DOUBLE    seconds to parse the splits and append to primary, foreign and quarantine
+seconds_land     DOUBLE    seconds to parse the splits and append what they hold; of a retry, to choose what is due
 seconds_lookup   DOUBLE    seconds to screen against the registry and look up the primary events
 seconds_claim    DOUBLE    seconds to claim the joined ids
 seconds_publish  DOUBLE    seconds to append the output

@@ -1,0 +1,110 @@
+"""How the events of a batch are dealt out to tasks of about the same cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.kernel import data_skipping
+from clickjoin.kernel.join_task import Part
+from clickjoin.kernel.lookup import Files
+from clickjoin.registry import by_id
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.batch_context import Context
+    from clickjoin.model.extent import Extent
+
+_ROWS_A_PART = 200_000
+_ROWS_A_TASK, _FILES_A_TASK = 40_000, 512
+
+
+def new_records(ctx: Context, own: Extent, claims: pa.Table) -> list[list[Part]]:
+    """The parts of each task, for events that have landed; `claims`: the registry's files."""
+    cells = _cells(ctx, own, claims)
+    return _tasks(ctx.lake.delta.path("registry"), cells, ctx.pipeline.batch.parallelism)
+
+
+def waiting(ctx: Context, rows: DataFrame, count: int) -> DataFrame:
+    """Rows in a partition for each task: by time, so that tasks read different files; by id where that is the name."""
+    tasks = max(min(count // _ROWS_A_TASK, ctx.pipeline.batch.parallelism), -(-count // _ROWS_A_PART))
+    if tasks <= 1:
+        return rows.coalesce(1)
+    if ctx.pipeline.by_id:
+        return rows.repartition(tasks, "event_id")
+    return rows.repartitionByRange(tasks, "event_time", "event_id")
+
+
+def as_files(root: str, files: pa.Table) -> Files:
+    """Files of a table, for tasks."""
+    return Files(root, tuple(data_skipping.paths(files)), data_skipping.ends(files))
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """Some events of a bucket: of some shards (none named: all), how many, where they lie, and the claims beside."""
+
+    bucket: str
+    shards: tuple[int, ...]
+    rows: int
+    foreign: tuple[str, ...]
+    claims: pa.Table
+
+    @property
+    def cost(self) -> float:
+        return self.rows / _ROWS_A_TASK + (len(self.foreign) + int(self.claims.num_rows)) / _FILES_A_TASK
+
+
+def _cells(ctx: Context, own: Extent, claims: pa.Table) -> list[_Cell]:
+    files = data_skipping.within(ctx.lake.delta.files("foreign"), own, ctx.plan.number)
+    claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, own)
+    found, one_shard = [], by_id.one_shard_each(ctx)
+    for bucket in sorted(set(files["partition.bucket"].to_pylist())):
+        mine, theirs = (some.filter(pc.equal(some["partition.bucket"], bucket)) for some in (files, claims))
+        theirs = claims if ctx.pipeline.by_id else theirs
+        for shards in _split(range(ctx.timeline.most), data_skipping.rows(mine)):
+            held = theirs.filter(data_skipping.in_shards(theirs, shards)) if shards and one_shard else theirs
+            found.append(_Cell(bucket, shards, data_skipping.rows(mine), tuple(data_skipping.paths(mine)), held))
+    return found
+
+
+def _split(shards: Sequence[int], rows: int) -> list[tuple[int, ...]]:
+    """Groups of shards, so that each has about _ROWS_A_PART rows."""
+    count = min(-(-rows // _ROWS_A_PART), len(shards))
+    return [()] if count <= 1 else [tuple(shards[at::count]) for at in range(count)]
+
+
+def _tasks(root: str, cells: Sequence[_Cell], most: int) -> list[list[Part]]:
+    """Cells dealt out to `most` tasks of about the same cost, in order; what a task can do in one go is one part.
+
+    Events of many buckets may name primary events of the same files, which each part reads again.
+    """
+    costs = np.array([cell.cost for cell in cells])
+    whole = float(costs.sum())
+    count = max(1, min(most, round(whole), len(cells)))
+    dealt: list[list[_Cell]] = [[] for _ in range(count)]
+    for cell, middle in zip(cells, np.cumsum(costs) - costs / 2, strict=True):
+        dealt[min(int(middle * count / whole), count - 1)].append(cell)
+    return [[_part(root, some) for some in _together(task)] for task in dealt if task]
+
+
+def _together(cells: Sequence[_Cell]) -> list[list[_Cell]]:
+    groups: list[list[_Cell]] = []
+    for cell in cells:
+        fits = groups and not cell.shards and sum(c.rows for c in groups[-1]) + cell.rows <= _ROWS_A_PART
+        if fits and not groups[-1][0].shards:
+            groups[-1].append(cell)
+        else:
+            groups.append([cell])
+    return groups
+
+
+def _part(root: str, cells: Sequence[_Cell]) -> Part:
+    claims = pa.concat_tables([cell.claims for cell in cells])
+    return Part(tuple((cell.bucket, cell.foreign) for cell in cells), cells[0].shards, as_files(root, claims))

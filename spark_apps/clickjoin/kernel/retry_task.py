@@ -1,0 +1,62 @@
+"""The join of some events that waited, by one task: they come with the rows of its DataFrame, and are resolved.
+
+Runs on executors, which need no clickjoin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickjoin.kernel.arrays import bool_array, equi_join, int64_array, mask, rows_at, scalar, to_numpy, where
+from clickjoin.kernel.event_key import first_of, micros
+from clickjoin.kernel.lookup import Files
+from clickjoin.kernel.parquet_scan import KEYS, TimeRanges
+from clickjoin.kernel.resolving import Job, reported, resolve
+from clickjoin.kernel.short_files import fetch
+
+_RECORD = pa.schema([*KEYS, ("payload", pa.string()), ("round", pa.int32()), ("batch", pa.int64()),
+                     ("replica", pa.string())])  # fmt: skip
+
+
+def work_of(job: Job, claims: Files, records: Files | None = None) -> Any:
+    """What a task does with its rows. Columns in: those of the job. Columns out: those of `reported`.
+
+    `records`: files of table `pending` that hold the records; None where the rows have them.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = [pa.Table.from_batches([batch]).select(job.columns.names).cast(job.columns) for batch in batches]
+        if not held:
+            return
+        rows = pa.concat_tables(held).combine_chunks()
+        fetch([(files.root, file) for files in (job.primary, claims) for file in files.paths])
+        rows = _one_each(rows) if job.by_id else rows
+        yield from reported(*resolve(job, claims, _with_records(job, rows, records) if records else rows))
+
+    return run
+
+
+def _with_records(job: Job, rows: pa.Table, records: Files) -> pa.Table:
+    """Rows with the record of each event: that of its first row that has one, as retry/pending.py has it."""
+    found = records.rows(rows["event_id"], TimeRanges(np.unique(micros(rows))), _RECORD)
+    found = where(
+        found, mask(pc.equal(found["replica"], scalar(job.replica))) & to_numpy(pc.is_valid(found["payload"]))
+    )
+    found = first_of(found.combine_chunks(), ("round", "batch"))
+    one, other = equi_join(rows["event_id"], found["event_id"])
+    same = micros(rows)[one] == micros(found)[other]
+    at = np.full(rows.num_rows, -1, np.int64)
+    at[one[same]] = other[same]
+    there = pc.if_else(bool_array(at >= 0), int64_array(at), pa.nulls(1, pa.int64())[0])
+    return rows.set_column(rows.schema.get_field_index("payload"), "payload", found["payload"].take(there))
+
+
+def _one_each(rows: pa.Table) -> pa.Table:
+    """One event of each id: each is one by id and time, and both alone are what it is known by elsewhere."""
+    ids = to_numpy(rows["event_id"].combine_chunks().dictionary_encode().indices)
+    return rows_at(rows, np.sort(np.unique(ids, return_index=True)[1]).astype(np.int64))
