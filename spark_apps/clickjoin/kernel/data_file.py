@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,10 +26,12 @@ from clickjoin.kernel.filesystem import filesystem, make_folder
 from clickjoin.kernel.fsync import flush_data
 from clickjoin.model.ids import moment
 
+Piece = range | np.ndarray[Any, Any]
 T = TypeVar("T")
 R = TypeVar("R")
 _ROWS_A_GROUP = 4_096  # who looks for few rows reads little beside them
 _AT_ONCE = 16  # files, where each is a request
+_LONG_RUN = 1_000  # rows
 _LONGEST = 64  # characters of a text in a file's statistics
 # A column of few values is written as a dictionary; to try that with ids and records costs time and saves nothing.
 _FEW_VALUES = ("batch", "replica", "landed_at", "path", "source_partition", "token", "outcome", "published_at", "shard")
@@ -81,12 +82,38 @@ def _parts(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[dict[str, str
     for name in names:
         found = _whole(rows[name]).dictionary_encode()
         codes = codes * max(len(found.dictionary), 1) + to_numpy(found.indices)
-    if (codes[1:] < codes[:-1]).any():  # a filter for each part would read all rows as often
-        order = np.argsort(codes, kind="stable")
-        codes, rows = codes[order], rows.take(int64_array(order))
-    edges = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
-    for low, high in pairwise(edges):
-        yield {name: str(rows[name][low].as_py()) for name in names}, rows.slice(low, high - low)
+    for pieces in pieces_by_code(codes):
+        part = pa.concat_tables([_piece(rows, piece) for piece in pieces])
+        yield {name: str(part[name][0].as_py()) for name in names}, part
+
+
+def _piece(rows: pa.Table, piece: Piece) -> pa.Table:
+    return rows.slice(piece.start, len(piece)) if isinstance(piece, range) else rows.take(int64_array(piece))
+
+
+def pieces_by_code(codes: np.ndarray[Any, Any]) -> Iterator[list[Piece]]:
+    """Row numbers of each code, one or more rows, in their order: a long run of rows is a range, others are named.
+
+    Logs are about in the order of time, and so of buckets: rows of such a run need not be copied.
+    """
+    edges = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1, append=codes[-1] + 1))
+    order = np.argsort(codes[edges[:-1]], kind="stable")
+    start, length = edges[:-1][order], np.diff(edges)[order]
+    is_long, code = length >= _LONG_RUN, codes[start]
+    first = np.flatnonzero(
+        np.r_[True, (code[1:] != code[:-1]) | is_long[1:] | is_long[:-1]]
+    )  # of runs that are one piece: a long one, or short ones that follow one another
+    named = np.repeat(start - (np.cumsum(length) - length), length) + np.arange(len(codes))
+    begins = np.cumsum(length) - length
+    last: int | None = None
+    pieces: list[Piece] = []
+    for at, low, high in zip(first, begins[first], [*begins[first[1:]], len(codes)], strict=True):
+        if pieces and code[at] != last:
+            yield pieces
+            pieces = []
+        pieces.append(range(start[at], start[at] + length[at]) if is_long[at] else named[low:high])
+        last = code[at]
+    yield pieces
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
