@@ -198,11 +198,10 @@ def test_a_stream_at_rest_has_come_as_far_as_when_it_was_looked_at(
         return found
 
     monkeypatch.setattr(source, "plan", pausing)
-    looked = join.now
     plan = join.join.next_join()
     assert plan
     assert not plan.splits
-    assert plan.planned_at == looked  # or clicks would be given up whose queries were written meanwhile
+    assert plan.backlog_events == 1  # or clicks would be given up whose queries were written meanwhile
     assert set(plan.watermarks.values()) == {micros_of(NOON + timedelta(minutes=10))}
 
 

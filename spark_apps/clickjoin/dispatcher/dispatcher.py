@@ -107,8 +107,10 @@ class Dispatcher:
         quiet = now - self._planned
         if not new and not time_passed(marks, state.watermarks, state.newest, self.pipeline.close, quiet):
             return None
-        made = now if now - looked < LOOK_SECONDS else looked  # of a process that was paused, as if it had not been
-        return self.write(join_plan(name, self.replica, state.last + 1, made, self.found, state.offsets, marks))
+        plan = join_plan(name, self.replica, state.last + 1, now, self.found, state.offsets, marks)
+        if now - looked >= LOOK_SECONDS:  # whatever was written since, while this process was paused, may be unread
+            plan = replace(plan, backlog_events=plan.backlog_events + 1)
+        return self.write(plan)
 
     def _watermarks(self, state: JournalState, now: float) -> dict[str, int]:
         """How far each stream will have come with the plans that were found."""

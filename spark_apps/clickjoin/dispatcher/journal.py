@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
 
 SNAPSHOT_EVERY = 100
-LOOK_SECONDS = 1.0  # a plan's time is that much after its look at the sources at most
+LOOK_SECONDS = 30.0  # a plan that is later than its look at the sources may have left something unread
 OffsetsByStream = dict[str, dict[str, SourceOffset]]  # and by partition
 Lost = Mapping[str, Mapping[str, SourceOffset | None]]  # by stream and partition: what the offset goes back to
 _NOTHING = CommittedTxns()
@@ -35,7 +35,7 @@ class JournalState:
 
     `held`: what its batches have seen committed. `newest`: the newest event time (microseconds) that has landed of each
     stream. `watermarks`: those of the last plan, `passed`: of the last batch that is done. `read_until` (microseconds):
-    when the last batch that left nothing unread was planned, LOOK_SECONDS after its look or less.
+    when the last batch that left nothing unread was planned, less than LOOK_SECONDS after its look.
     """
 
     last: int = 0

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,12 +40,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from clickjoin.batch_context import Context
+    from clickjoin.kernel.types import RecordFn
 
 _STATE = ("state", "outcome", "due_at", "sequence", "batch", "replica")
 _WAITING = replace(PENDING, columns=tuple(column for column in PENDING.columns if column.name not in _STATE))
+# Where a record was is no column of any table that a batch's events go to.
+_LANDED = replace(FOREIGN, columns=tuple(column for column in FOREIGN.columns if column.name not in ("path", "length")))
 _TRIED = ", ".join(f"{column.name} {column.type}" for column in PENDING.columns if column.name in TRIED.names)
-_RESULT = f"{FOREIGN.ddl}, {_TRIED}, status STRING, done STRING"
+_RESULT = f"{_LANDED.ddl}, {_TRIED}, status STRING, done STRING"
 _RESULT_OF_RETRY = f"{_WAITING.ddl}, status STRING, done STRING"
+
+
+# What parts have reported, and what makes a DataFrame of the events that wait or are expired.
+_Done = tuple[list[dict[str, Any]], Callable[[], "DataFrame"]]
 
 
 def can_join(ctx: Context) -> bool:
@@ -52,41 +61,60 @@ def can_join(ctx: Context) -> bool:
 
 
 class ArrowJoin:
-    """Joins by tasks on Arrow tables, which write what joins to files: several times as fast as Spark's operators."""
+    """Joins by Arrow tables, and writes what becomes of events to files: several times as fast as Spark's operators.
+
+    By tasks; what one task would do in a moment this process does itself.
+    """
 
     def join(self, ctx: Context, work: JoinInput) -> Outcome:
         """See port.Joiner. Nothing is committed: what has been written becomes real with the claim."""
         claims = ctx.lake.delta.files("registry")
-        ship_adapter(type(ctx.adapter))
-        rows = (_new_records if ctx.plan.table is None else _retried)(ctx, work, claims).localCheckpoint(eager=False)
-        done = _done(ctx, rows)
+        with _adapter_errors(ctx):
+            done, left = (_new_records if ctx.plan.table is None else _retried)(ctx, work, claims)
         tallies = _tallies(done)
         ctx.counts["false_positives"] = sum(part["false_positives"] for part in done)
         files = DataFiles(_files(done), frozenset(claims["path"].to_pylist()))
         absent = tallies["unjoinable"].absent if "unjoinable" in tallies else 0
-        left = rows.where("done IS NULL").drop("done")
         return Outcome(left, tallies, _fits_driver(ctx, tallies), files, misfits=_misfits(done), absent=absent)
 
 
-def _new_records(ctx: Context, work: JoinInput, claims: pa.Table) -> DataFrame:
-    tasks = dealing.new_records(ctx, work.own, claims)
-    each = checked(join_task.work_of(_job(ctx, work), tasks))
-    return ctx.lake.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(each, _RESULT)
+def _new_records(ctx: Context, work: JoinInput, claims: pa.Table) -> _Done:
+    tasks, job = dealing.new_records(ctx, work.own, claims), _job(ctx, work)
+    if len(tasks) == 1 and dealing.is_little(ctx, work.own.rows, dealing.landed(ctx, work.own)):
+        return _here(ctx, job, lambda own: [join_task.resolve_part(own, part) for part in tasks[0]])
+    numbers = ctx.lake.spark.range(0, len(tasks), 1, len(tasks))
+    return _by_tasks(ctx, numbers, join_task.work_of(job, tasks), _RESULT)
 
 
-def _retried(ctx: Context, work: JoinInput, claims: pa.Table) -> DataFrame:
+def _retried(ctx: Context, work: JoinInput, claims: pa.Table) -> _Done:
     # In any shard: the lake may have been resharded since an event first came.
     claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, work.own)
-    path, records = ctx.lake.delta.path, None
-    if work.due is None:
-        rows = work.events().select(*_WAITING.names)
+    job, held = _job(ctx, work), dealing.as_files(ctx.lake.delta.path("registry"), claims)
+    if work.due is None or work.records is None:
+        rows, records = work.events().select(*_WAITING.names), None
     else:
         bare = pa.nulls(work.due.num_rows, pa.string())
-        due = work.due.append_column("payload", bare).select(_WAITING.names).cast(arrow_schema(_WAITING))
+        due = work.due.append_column("payload", bare).select(_WAITING.names).cast(job.columns)
+        records = dealing.as_files(ctx.lake.delta.path("pending"), work.records)
+        if dealing.is_little(ctx, work.own.rows, work.records):
+            return _here(ctx, job, lambda own: [retry_task.resolve_waiting(own, held, records, due)])
         rows = ctx.lake.spark.createDataFrame(due)
-        records = dealing.as_files(path("pending"), work.records)
-    each = checked(retry_task.work_of(_job(ctx, work), dealing.as_files(path("registry"), claims), records))
-    return dealing.waiting(ctx, rows, work.own.rows).mapInArrow(each, _RESULT_OF_RETRY)
+    rows = dealing.waiting(ctx, rows, work.own.rows)
+    return _by_tasks(ctx, rows, retry_task.work_of(job, held, records), _RESULT_OF_RETRY)
+
+
+def _here(ctx: Context, job: Job, resolve: Callable[[Job], Sequence[tuple[dict[str, Any], pa.Table]]]) -> _Done:
+    """With an adapter of its own for each batch, as a task has it."""
+    found = resolve(job._replace(adapter=deepcopy(job.adapter)))
+    left = pa.concat_tables([rows for _, rows in found])
+    return [done for done, _ in found], lambda: ctx.lake.spark.createDataFrame(left)
+
+
+def _by_tasks(ctx: Context, rows: DataFrame, work: RecordFn, ddl: str) -> _Done:
+    ship_adapter(type(ctx.adapter))
+    found = rows.mapInArrow(checked(work), ddl).localCheckpoint(eager=False)
+    done = [json.loads(row["done"]) for row in found.where("done IS NOT NULL").select("done").collect()]
+    return done, lambda: found.where("done IS NULL").drop("done")
 
 
 def warm_up(spark: SparkSession, adapter: Adapter) -> None:
@@ -123,9 +151,11 @@ def _files(done: Sequence[dict[str, Any]]) -> dict[str, list[DataFile]]:
     return files
 
 
-def _done(ctx: Context, rows: DataFrame) -> list[dict[str, Any]]:
+@contextmanager
+def _adapter_errors(ctx: Context) -> Iterator[None]:
+    """Errors: AdapterError where an adapter is why a task failed."""
     try:
-        return [json.loads(row["done"]) for row in rows.where("done IS NOT NULL").select("done").collect()]
+        yield
     except Exception as error:
         fault = adapter_fault(error)
         if fault is None:
@@ -158,7 +188,7 @@ def _job(ctx: Context, work: JoinInput) -> Job:
         {shard: _micros(at) for shard, at in ctx.boundary.items()},
         None if ctx.floor is None else _micros(ctx.floor),
         None if lookback is None else round(lookback * MICROS),
-        lake.delta.path("foreign"), arrow_schema(_WAITING if plan.table else FOREIGN),
+        lake.delta.path("foreign"), arrow_schema(_WAITING if plan.table else _LANDED),
         dealing.as_files(lake.delta.path("primary"), primaries), targets, ctx.adapter, made,
         _tries(ctx), ctx.pipeline.stream is not None, ctx.pipeline.by_id,
     )  # fmt: skip

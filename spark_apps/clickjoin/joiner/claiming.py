@@ -24,5 +24,5 @@ def claim_outcome(ctx: Context, outcome: Outcome) -> bool:
         return claim_written(ctx, outcome.files_of("registry"), outcome.files.checked_against, extent, shards)
     from pyspark.sql import functions as F
 
-    candidates = outcome.rows.where(F.col("status").isin(*CLAIMED)).withColumn("outcome", F.col("status"))
+    candidates = outcome.rows().where(F.col("status").isin(*CLAIMED)).withColumn("outcome", F.col("status"))
     return claim(ctx, candidates, extent, shards, outcome.fits_driver)

@@ -23,6 +23,23 @@ if TYPE_CHECKING:
 
 _ROWS_A_PART = 200_000
 _ROWS_A_TASK, _FILES_A_TASK = 40_000, 512
+_ROWS_HERE = 20_000
+_PACKED = 8  # bytes of records for one on disk, or more
+
+
+def is_little(ctx: Context, rows: int, files: pa.Table) -> bool:
+    """Whether this process joins some rows itself: one task would take them, and starting it is most of its time.
+
+    `files`: those that hold their records; of each row about as much as of the files' others.
+    """
+    held = max(data_skipping.rows(files), 1)
+    packed = (pc.sum(files["size_bytes"]).as_py() or 0) if files.num_rows else 0
+    return rows <= _ROWS_HERE and rows * packed / held * _PACKED <= ctx.pipeline.batch.driver_bytes
+
+
+def landed(ctx: Context, own: Extent) -> pa.Table:
+    """The files that hold what a batch has landed of the foreign stream."""
+    return data_skipping.within(ctx.lake.delta.files("foreign"), own, ctx.plan.number)
 
 
 def new_records(ctx: Context, own: Extent, claims: pa.Table) -> list[list[Part]]:
@@ -62,7 +79,7 @@ class _Cell:
 
 
 def _cells(ctx: Context, own: Extent, claims: pa.Table) -> list[_Cell]:
-    files = data_skipping.within(ctx.lake.delta.files("foreign"), own, ctx.plan.number)
+    files = landed(ctx, own)
     claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, own)
     found, one_shard = [], by_id.one_shard_each(ctx)
     for bucket in sorted(set(files["partition.bucket"].to_pylist())):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -49,12 +49,13 @@ class DataFiles:
 class Outcome:
     """The distinct events of a batch, each with one status, and a tally by status.
 
-    `rows` has column `status`, and every event that is in none of `files`; `fits_driver`: it holds little enough for
-    one process (`batch.driver_bytes`). `final`: the batch's claims are committed, and this was decided by them alone.
-    `misfits`: values of joined rows that did not fit, by column. `absent`: events given up by the watermark.
+    `rows` makes a DataFrame with column `status`, of every event that is in none of `files`, and of those that wait or
+    are expired; `fits_driver`: it holds little enough for one process (`batch.driver_bytes`). `final`: the batch's
+    claims are committed, and this was decided by them alone. `misfits`: values of joined rows that did not fit, by
+    column. `absent`: events given up by the watermark.
     """
 
-    rows: DataFrame
+    rows: Callable[[], DataFrame]
     tallies: Mapping[str, Tally]
     fits_driver: bool
     files: DataFiles | None = field(default=None)

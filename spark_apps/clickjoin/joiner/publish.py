@@ -23,7 +23,7 @@ def publish(ctx: Context, outcome: Outcome) -> None:
     if outcome.files:
         ctx.lake.add("joined", outcome.files_of("joined"), ctx.plan.txn)
     else:
-        append_rows(ctx, outcome, "joined", output(ctx, outcome.rows.where("status = 'joined'")))
+        append_rows(ctx, outcome, "joined", output(ctx, outcome.rows().where("status = 'joined'")))
 
 
 def require_complete(ctx: Context, outcome: Outcome) -> None:
@@ -31,7 +31,7 @@ def require_complete(ctx: Context, outcome: Outcome) -> None:
     broken = outcome.count("broken")
     if not broken or _is_published(ctx):  # else this is a late copy, and its queries are collected
         return
-    if dropped := outcome.rows.where("status = 'broken' AND (found OR NOT kept)").count():
+    if dropped := outcome.rows().where("status = 'broken' AND (found OR NOT kept)").count():
         what = f"adapter {ctx.pipeline.adapter}" if ctx.pipeline.output.is_default else "`output`"
         raise BatchError(
             f"batch {ctx.plan.token}: has claimed {dropped} events as joined that {what} drops: it was another, or "

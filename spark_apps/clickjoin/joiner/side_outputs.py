@@ -28,36 +28,36 @@ def write_side_outputs(ctx: Context, outcome: Outcome) -> Mapping[str, int]:
     lies still, and a later run, or another copy, would call expired what an earlier one has put into `pending`, or lose
     what that one was about to call expired.
     """
-    rows = stamped(ctx, outcome.rows)
     for status in ("filtered", "unjoinable"):
-        _append(ctx, outcome, rows, status)
+        _append(ctx, outcome, status)
     if ctx.plan.table is None and not outcome.count("pending", "expired"):
         return {}
-    if _append_pending(ctx, outcome, rows):
-        _append(ctx, outcome, rows, "expired")
+    if _append_pending(ctx, outcome):
+        _append(ctx, outcome, "expired")
         return {}
-    expired = _expired_as_committed(ctx, rows)
+    expired = _expired_as_committed(ctx, stamped(ctx, outcome.rows()))
     count = expired.count()
     if count:
         append_rows(ctx, outcome, "expired", _tried(expired))
     return {"expired": count, "pending": outcome.count("pending", "expired") - count}
 
 
-def _append(ctx: Context, outcome: Outcome, rows: DataFrame, status: str) -> None:
+def _append(ctx: Context, outcome: Outcome, status: str) -> None:
     if files := outcome.files_of(status):
         ctx.lake.add(status, files, ctx.plan.txn)
     elif outcome.count(status):
-        append_rows(ctx, outcome, status, _tried(rows.where(F.col("status") == status)))
+        rows = stamped(ctx, outcome.rows().where(F.col("status") == status))
+        append_rows(ctx, outcome, status, _tried(rows))
 
 
-def _append_pending(ctx: Context, outcome: Outcome, rows: DataFrame) -> bool:
+def _append_pending(ctx: Context, outcome: Outcome) -> bool:
     """Append the states of events that wait, or were tried; whether it is known that no other run had."""
     if files := outcome.files_of("pending"):
         return ctx.lake.add("pending", files, ctx.plan.txn)
-    if ctx.plan.table is not None:
-        return append_rows(ctx, outcome, "pending", _pending(ctx, rows))
-    if outcome.count("pending"):
-        return append_rows(ctx, outcome, "pending", _pending(ctx, rows.where("status = 'pending'")))
+    if ctx.plan.table is not None or outcome.count("pending"):
+        rows = stamped(ctx, outcome.rows())
+        some = rows if ctx.plan.table else rows.where("status = 'pending'")
+        return append_rows(ctx, outcome, "pending", _pending(ctx, some))
     return ctx.lake.commit_txn_only("pending", ctx.plan.txn)
 
 

@@ -57,7 +57,7 @@ class SparkJoin:
         size = sum(tally.size for tally in tallies.values())
         fits = count <= MAX_DRIVER_ROWS and size <= ctx.pipeline.batch.driver_bytes
         absent = sum(tally.absent for status, tally in tallies.items() if status == "unjoinable")
-        return Outcome(held, tallies, fits, final=final, misfits=misfits, absent=absent)
+        return Outcome(lambda: held, tallies, fits, final=final, misfits=misfits, absent=absent)
 
 
 def adapted_rows(ctx: Context, work: JoinInput, floor: datetime | None) -> DataFrame:

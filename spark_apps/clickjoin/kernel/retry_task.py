@@ -33,12 +33,17 @@ def work_of(job: Job, claims: Files, records: Files | None = None) -> Any:
         held = [pa.Table.from_batches([batch]).select(job.columns.names).cast(job.columns) for batch in batches]
         if not held:
             return
-        rows = pa.concat_tables(held).combine_chunks()
-        fetch([(files.root, file) for files in (job.primary, claims) for file in files.paths])
-        rows = _one_each(rows) if job.by_id else rows
-        yield from reported(*resolve(job, claims, _with_records(job, rows, records) if records else rows))
+        yield from reported(*resolve_waiting(job, claims, records, pa.concat_tables(held)))
 
     return run
+
+
+def resolve_waiting(job: Job, claims: Files, records: Files | None, rows: pa.Table) -> tuple[dict[str, Any], pa.Table]:
+    """What became of some events that waited; see `resolve`. `records` as in `work_of`. Errors: AdapterFault."""
+    rows = rows.combine_chunks()
+    fetch([(files.root, file) for files in (job.primary, claims) for file in files.paths])
+    rows = _one_each(rows) if job.by_id else rows
+    return resolve(job, claims, _with_records(job, rows, records) if records else rows)
 
 
 def _with_records(job: Job, rows: pa.Table, records: Files) -> pa.Table:
