@@ -82,13 +82,17 @@ def _parts(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[dict[str, str
     for name in names:
         found = _whole(rows[name]).dictionary_encode()
         codes = codes * max(len(found.dictionary), 1) + to_numpy(found.indices)
-    for pieces in pieces_by_code(codes):
-        part = pa.concat_tables([_piece(rows, piece) for piece in pieces])
+    by_code = list(pieces_by_code(codes))
+    named = [piece for pieces in by_code for piece in pieces if not isinstance(piece, range)]
+    strays, at = rows.take(int64_array(np.concatenate(named))) if named else rows, 0  # at once: a call costs as much
+    for pieces in by_code:
+        tables = []
+        for piece in pieces:
+            held, first = (rows, piece.start) if isinstance(piece, range) else (strays, at)
+            tables.append(held.slice(first, len(piece)))
+            at += 0 if isinstance(piece, range) else len(piece)
+        part = pa.concat_tables(tables)
         yield {name: str(part[name][0].as_py()) for name in names}, part
-
-
-def _piece(rows: pa.Table, piece: Piece) -> pa.Table:
-    return rows.slice(piece.start, len(piece)) if isinstance(piece, range) else rows.take(int64_array(piece))
 
 
 def pieces_by_code(codes: np.ndarray[Any, Any]) -> Iterator[list[Piece]]:
