@@ -152,7 +152,7 @@ def test_a_chain_goes_well(kind: str) -> None:
     assert (found.get("restored", 0) > 3) == (kind == "chain-restore")
 
 
-# Missed by some seed in two thousand: the guard has its own test in test_sources_delta.py.
+# Hardly any seed shows that it is gone; the guard has tests of its own in test_sources_delta.py.
 RARE = () if FULL else ("same-past",)
 
 
