@@ -23,7 +23,6 @@ from clickjoin.schemas import FOREIGN, PENDING, PRIMARY, REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 from tests.unit.resolving_bench import BUCKET, PLANNED, click_rows, files, job, query_rows
 
-NEVER = 1 << 60
 COLUMNS = pa.schema([
     *(arrow_schema(FOREIGN).field(name) for name in FOREIGN.names[:7]), *TRIED,
 ])  # fmt: skip
