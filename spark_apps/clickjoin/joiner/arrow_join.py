@@ -79,8 +79,9 @@ class ArrowJoin:
 
 
 def _new_records(ctx: Context, work: JoinInput, claims: pa.Table) -> _Done:
-    tasks, job = dealing.new_records(ctx, work.own, claims), _job(ctx, work)
-    if len(tasks) == 1 and dealing.is_little(ctx, work.own.rows, dealing.landed(ctx, work.own)):
+    files, job = dealing.landed(ctx, work.own), _job(ctx, work)
+    tasks = dealing.new_records(ctx, work.own, files, claims)
+    if len(tasks) == 1 and dealing.is_little(ctx, work.own.rows, files):
         return _here(ctx, job, lambda own: [join_task.resolve_part(own, part) for part in tasks[0]])
     numbers = ctx.lake.spark.range(0, len(tasks), 1, len(tasks))
     return _by_tasks(ctx, numbers, join_task.work_of(job, tasks), _RESULT)

@@ -42,9 +42,9 @@ def landed(ctx: Context, own: Extent) -> pa.Table:
     return data_skipping.within(ctx.lake.delta.files("foreign"), own, ctx.plan.number)
 
 
-def new_records(ctx: Context, own: Extent, claims: pa.Table) -> list[list[Part]]:
-    """The parts of each task, for events that have landed; `claims`: the registry's files."""
-    cells = _cells(ctx, own, claims)
+def new_records(ctx: Context, own: Extent, files: pa.Table, claims: pa.Table) -> list[list[Part]]:
+    """The parts of each task, for events that have landed in some files; `claims`: the registry's files."""
+    cells = _cells(ctx, own, files, claims)
     return _tasks(ctx.lake.delta.path("registry"), cells, ctx.pipeline.batch.parallelism)
 
 
@@ -78,8 +78,7 @@ class _Cell:
         return self.rows / _ROWS_A_TASK + (len(self.foreign) + int(self.claims.num_rows)) / _FILES_A_TASK
 
 
-def _cells(ctx: Context, own: Extent, claims: pa.Table) -> list[_Cell]:
-    files = landed(ctx, own)
+def _cells(ctx: Context, own: Extent, files: pa.Table, claims: pa.Table) -> list[_Cell]:
     claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, own)
     found, one_shard = [], by_id.one_shard_each(ctx)
     for bucket in sorted(set(files["partition.bucket"].to_pylist())):

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from clickjoin.lake.spark_reader import SparkReader
     from clickjoin.model.batch_plan import TableSplit
 
-
 _TIME = pa.timestamp("us", "UTC")
 _ROWS_HERE = 1_000_000  # of some hundred bytes each, without records
 # Events that wait, how many are due, when the first is (microseconds), and how often one has been tried at most.
