@@ -47,19 +47,23 @@ QUERIES, CLAIMS, CLICKS = 3, 1, {"fresh": 4, "spread": 5}  # servers, so that no
 
 
 class CommittedTxns:
-    """A pipeline whose lake holds so many claims and queries."""
+    """A pipeline whose lake holds so many claims and queries, of so many microseconds before noon."""
 
-    def __init__(self, spark: SparkSession, folder: Path, count: int) -> None:
-        self.folder, self.count, self.step = folder, count, SPAN / count
+    def __init__(self, spark: SparkSession, folder: Path, count: int, span: int = SPAN) -> None:
+        self.folder, self.count, self.span, self.step = folder, count, span, span / count
         (folder / "clicks").mkdir(parents=True)
         file = folder / "shop.yaml"
         write_pipeline(
             file, folder / "lake", folder / "queries/*.jsonl", folder / "clicks/*.jsonl",
             registry={"retention": "30d", "bucket": "1h", "shards": 4},
         )  # fmt: skip
-        pipeline = load(file)
-        _fill(spark, pipeline.root, count)
-        self.engine = Engine(spark, pipeline, clock=(NOON + timedelta(days=1)).timestamp)
+        self._spark, self.pipeline = spark, load(file)
+        _fill(spark, self.pipeline.root, count, span)
+        self.open()
+
+    def open(self) -> None:
+        """As a new process does."""
+        self.engine = Engine(self._spark, self.pipeline, clock=(NOON + timedelta(days=1)).timestamp)
 
     def batch(self, kind: str, turn: int) -> dict[str, float]:
         """Seconds of each step of one batch. Errors: SystemExit unless all of its clicks are joined."""
@@ -77,16 +81,16 @@ class CommittedTxns:
             if kind == "fresh":
                 at, since = END + turn * 10 * MICROS + number * 500, END - MINUTE
             else:
-                at, since = END - SPAN + MINUTE + rng.randrange(SPAN - MINUTE), END - SPAN
+                at, since = END - self.span + MINUTE + rng.randrange(self.span - MINUTE), END - self.span
             row = rng.randrange(self._first(since), self._first(min(at, END)))
             click = f"10.{CLICKS[kind]}.{turn}.{number}:77:{at}"
-            query = f"10.{QUERIES}.0.{row % 100}:77:{int(END - SPAN + row * self.step)}"
+            query = f"10.{QUERIES}.0.{row % 100}:77:{int(END - self.span + row * self.step)}"
             lines.append(json.dumps({"event_id": click, "query_id": query, "item": number}) + "\n")
         return lines
 
     def _first(self, since: int) -> int:
         """The first query not before a moment."""
-        return min(int((since - END + SPAN) / self.step), self.count - 1)
+        return min(int((since - END + self.span) / self.step), self.count - 1)
 
     def doubled(self) -> int:
         """Rows of the output beyond one an id."""
@@ -94,8 +98,8 @@ class CommittedTxns:
         return len(found) - len(found.unique())
 
 
-def _fill(spark: SparkSession, root: str, count: int) -> None:
-    lake, low = SparkTables(spark, root), NOON - timedelta(days=DAYS)
+def _fill(spark: SparkSession, root: str, count: int, span: int) -> None:
+    lake, low = SparkTables(spark, root), NOON - timedelta(microseconds=span)
     lake.create_filled(REGISTRY, ids(spark, count, low, NOON, CLAIMS), "registry")
     text = F.concat(F.lit('{"event_id":"'), "event_id", F.lit('","text":"'), F.md5("event_id"), F.lit('"}'))
     made = {"payload": text, "path": F.lit("log"), "source_partition": F.lit("g"), "replica": F.lit("main"),

@@ -98,7 +98,7 @@ def _written(lake: SparkTables, op: Op) -> int | str | None:
     from clickjoin.kernel import data_file
     from clickjoin.schemas.arrow import arrow_schema
 
-    before = frozenset(lake.delta.files("registry")["path"].to_pylist())
+    before = lake.delta.files("registry")["path"]
     rows = pa.Table.from_pylist(_rows(op.rows, op.txn[0]), schema=arrow_schema(REGISTRY))
     try:
         return commit.commit_claim_files(lake, data_file.write(lake.target(REGISTRY), rows), before, Txn(*op.txn))

@@ -73,7 +73,7 @@ class ArrowJoin:
             done, left = (_new_records if ctx.plan.table is None else _retried)(ctx, work, claims)
         tallies = _tallies(done)
         ctx.counts["false_positives"] = sum(part["false_positives"] for part in done)
-        files = DataFiles(_files(done), frozenset(claims["path"].to_pylist()))
+        files = DataFiles(_files(done), claims["path"])
         absent = tallies["unjoinable"].absent if "unjoinable" in tallies else 0
         return Outcome(left, tallies, _fits_driver(ctx, tallies), files, misfits=_misfits(done), absent=absent)
 

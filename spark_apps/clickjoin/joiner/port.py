@@ -10,6 +10,7 @@ from clickjoin.kernel.data_file import DataFile
 from clickjoin.model.extent import Extent
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from clickjoin.batch_context import Context
@@ -38,11 +39,11 @@ class Tally:
 class DataFiles:
     """Files that tasks have written of an outcome, by table, in no table yet.
 
-    `checked_against`: the registry's files that their events were screened by.
+    `checked_against`: paths of the registry's files that their events were screened by.
     """
 
     by_table: Mapping[str, Sequence[DataFile]]
-    checked_against: frozenset[str]
+    checked_against: pa.ChunkedArray
 
 
 @dataclass(frozen=True)

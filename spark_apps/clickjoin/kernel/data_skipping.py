@@ -40,9 +40,9 @@ def within(
     """
     if not extent.rows or not actions.num_rows:
         return actions.slice(0, 0)
-    keep = _in_buckets(actions, extent) if _has(actions, "partition.bucket") else None
-    if _has(actions, "partition.event_date"):
-        keep = _both(keep, _in_dates(actions, extent))
+    if _has(actions, "partition.bucket"):  # first, by itself: few files are left of a long history
+        actions = actions.filter(_in_buckets(actions, extent))
+    keep = _in_dates(actions, extent) if _has(actions, "partition.event_date") else None
     if shards is not None and _has(actions, "partition.shard"):
         keep = _both(keep, in_shards(actions, shards))
     if extent.low is not None and extent.high is not None:

@@ -20,6 +20,7 @@ from clickjoin.lake import restored, rows_read
 from clickjoin.lake.ahead import Ahead
 from clickjoin.lake.as_made import as_made
 from clickjoin.lake.kept_rows import KeptRows
+from clickjoin.lake.light_table import Lightener
 from clickjoin.lake.s3_table import S3Table
 from clickjoin.lake.side_by_side import together
 from clickjoin.lake.store_options import store_options
@@ -40,6 +41,7 @@ class DeltaReader:
         self._options = store_options(root)
         self._open: dict[str, DeltaTable] = {}
         self._ahead = Ahead()
+        self._light = Lightener()
         self._made: dict[str, Table] = {}
         self._still: Set[str] = frozenset()  # tables that are not looked at again for now
         self._txns: dict[str, TxnLog] = {}  # of tables where each read is a request
@@ -85,10 +87,11 @@ class DeltaReader:
             return
         if table is not None:
             table.update_incremental()
+            self._open[name] = self._light.of(name, table)
         elif is_on_s3(self._root):
             self._open[name] = S3Table(self.path(name), lambda: self.require_same())
         else:
-            self._open[name] = DeltaTable(self.path(name))
+            self._open[name] = self._light.of(name, DeltaTable(self.path(name)))
         self.require_same()
 
     def _bring_forward(self, name: str) -> bool:
@@ -161,6 +164,7 @@ class DeltaReader:
         self._open.pop(name, None)
         self._ahead.take(name)
         self._made.pop(name, None)
+        self._light.forget(name)
         self._txns.pop(name, None)
         self._rows.forget(name)
 

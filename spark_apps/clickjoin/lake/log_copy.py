@@ -90,7 +90,7 @@ class LogCopy:
         return self.folder / LOG / _name(version)
 
     def _take_all(self, loaded: LoadedLog) -> None:
-        self.folder = Path(tempfile.mkdtemp(dir=_folder()))
+        self.folder = new_folder()
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         for name, data in loaded.files.items():
             file = self.folder / LOG / name
@@ -102,6 +102,11 @@ class LogCopy:
 
 def _name(version: int) -> str:
     return f"{version:020}.json"
+
+
+def new_folder() -> Path:
+    """A new folder for a copy of a log, which goes with this process at the latest."""
+    return Path(tempfile.mkdtemp(dir=_folder()))
 
 
 def _folder() -> Path:

@@ -78,12 +78,15 @@ class LogState:
             self.table_id, self.settings = meta["id"], dict(meta["configuration"] or ())
 
 
-def read_log(path: str) -> TableLog:
-    """The log of the table at a path, from its newest readable checkpoint on; an empty TableLog where there is none."""
+def read_log(path: str, upto: int | None = None) -> TableLog:
+    """The log of the table at a path, from its newest readable checkpoint on; an empty TableLog where there is none.
+
+    `upto`: as of that version, unless the log does not reach so far.
+    """
     found = TableLog()
     for _ in range(_LOOKS):
         try:
-            found = _Log(path).read()
+            found = _Log(path, upto).read()
         except FileNotFoundError:  # cleaned up between the look at the folder and the look at the file
             continue
         if not found.torn:
@@ -93,17 +96,17 @@ def read_log(path: str) -> TableLog:
 
 
 class _Log:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, upto: int | None = None) -> None:
         self._files, root = filesystem(path)
-        self._root = f"{root}/_delta_log"
+        self._root, most = f"{root}/_delta_log", float("inf") if upto is None else upto
         self.commits: dict[int, int] = {}  # bytes, by version
         self.checkpoints: dict[int, list[str]] = {}
         infos = self._files.get_file_info(pafs.FileSelector(self._root, allow_not_found=True))
         self.names = [info.base_name for info in infos]
         for name, size in sorted((info.base_name, info.size) for info in infos):
-            if match := COMMIT.fullmatch(name):
+            if (match := COMMIT.fullmatch(name)) and int(match[1]) <= most:
                 self.commits[int(match[1])] = size
-            elif match := _CHECKPOINT.fullmatch(name):
+            elif (match := _CHECKPOINT.fullmatch(name)) and int(match[1]) <= most:
                 self.checkpoints.setdefault(int(match[1]), []).append(name)
 
     def read(self) -> TableLog:

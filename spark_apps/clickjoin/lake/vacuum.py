@@ -28,7 +28,7 @@ _LOG_SECONDS = 3 * 86400.0  # what small.settings gives the tables as delta.logR
 _COMMIT_SECONDS = 3600.0  # a file is committed so long after it was written at most, or its batch is under way
 _CHANGES = "_change_data"
 _LOG_FILE = re.compile(
-    r"\.?(\d{20})\.(json|crc|checkpoint(\.\d{10}\.\d{10})?\.parquet|checkpoint\.[-\w]+\.\w+)(\.crc)?"
+    r"\.?(\d{20})\.(json(\.[0-9a-f]{32})?|crc|checkpoint(\.\d{10}\.\d{10})?\.parquet|checkpoint\.[-\w]+\.\w+)(\.crc)?"
 )
 Log = Sequence[tuple[int, Stored]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -19,6 +19,7 @@ from clickjoin.spark.rows import first_of_key
 from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from clickjoin.kernel.data_file import DataFile
@@ -77,8 +78,10 @@ def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int],
     return inserted == extent.rows
 
 
-def claim_written(ctx: Context, files: Sequence[DataFile], seen: Set[str], extent: Extent, shards: set[int]) -> bool:
-    """Claim what tasks have written, as `claim` does; `seen`: the registry's files that it was checked against."""
+def claim_written(
+    ctx: Context, files: Sequence[DataFile], seen: pa.ChunkedArray, extent: Extent, shards: set[int]
+) -> bool:
+    """Claim what tasks have written, as `claim` does; `seen`: paths of the files that it was checked against."""
     if not files:
         return ctx.lake.commit_txn_only("registry", ctx.plan.txn)
     try:

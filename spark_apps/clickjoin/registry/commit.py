@@ -89,27 +89,24 @@ def commit_ids(lake: SparkTables, rows: pa.Table, shards_of: Callable[[], Set[in
 
 
 def commit_claim_files(
-    lake: SparkTables, files: Sequence[DataFile], seen: Set[str], txn: Txn, *, by_id: bool = False
+    lake: SparkTables, files: Sequence[DataFile], seen: pa.ChunkedArray, txn: Txn, *, by_id: bool = False
 ) -> int | None:
     """Add claims that tasks have written to the registry; returns as SparkTables.merge_insert_only does.
 
-    `seen`: the registry's files that they have been checked against; files committed since are read here.
+    `seen`: paths of the registry's files that they have been checked against; files committed since are read here.
     Errors: Taken where one of the ids has been claimed meanwhile; then nothing is added.
     """
     return lake.rerun(REGISTRY.name, lambda: _add(lake.delta, files, seen, txn, by_id=by_id), by_spark=False)
 
 
-def _add(delta: DeltaTables, files: Sequence[DataFile], seen: Set[str], txn: Txn, *, by_id: bool = False) -> int | None:
+def _add(
+    delta: DeltaTables, files: Sequence[DataFile], seen: pa.ChunkedArray, txn: Txn, *, by_id: bool = False
+) -> int | None:
     newest = delta.known(REGISTRY.name)
     if newest.holds(txn):
         return None
-    since: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    actions = newest.files()
-    places = zip(*(actions[name].to_pylist() for name in ("partition.bucket", "partition.shard", "path")), strict=True)
-    for bucket, shard, path in places:
-        if path not in seen:
-            since[bucket, str(shard)].append(path)
     root = delta.path(REGISTRY.name)
+    since = _since(newest.files(), seen, None if by_id else {file.values["bucket"] for file in files})
     for file in files:
         if by_id:
             _require_free_ids(root, file, [path for others in since.values() for path in others])
@@ -118,6 +115,23 @@ def _add(delta: DeltaTables, files: Sequence[DataFile], seen: Set[str], txn: Txn
     if not newest.commit_next(files, txn):
         raise CommitRefused(f"{root}: another commit came first")
     return sum(file.rows for file in files)
+
+
+def _since(actions: pa.Table, seen: pa.ChunkedArray, buckets: Set[str] | None) -> dict[tuple[str, str], list[str]]:
+    """Paths of the registry's files, in some buckets or in all, that are not among those seen; by bucket and shard.
+
+    By Arrow, and only of the buckets that matter: a registry may have a million files.
+    """
+    if buckets is not None:
+        mine = pa.array(sorted(buckets), actions["partition.bucket"].type)
+        actions = actions.filter(pc.is_in(actions["partition.bucket"], mine))
+    known = seen.filter(pc.is_in(seen, actions["path"].combine_chunks())).combine_chunks()
+    new = actions.filter(pc.invert(pc.is_in(actions["path"], known)))
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    places = (new[name].to_pylist() for name in ("partition.bucket", "partition.shard", "path"))
+    for bucket, shard, path in zip(*places, strict=True):
+        found[bucket, str(shard)].append(path)
+    return found
 
 
 def _require_free(root: str, file: DataFile, others: list[str]) -> None:

@@ -1,0 +1,210 @@
+"""Handles on tables of many files: they say what others say of the same version, and commit as others do."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from clickjoin.kernel.data_file import DataFile
+from clickjoin.lake import light_table, thin_log
+from clickjoin.lake.committer import LocalCommitter
+from clickjoin.lake.delta_tables import DeltaTables
+from clickjoin.lake.light_table import LightTable
+from clickjoin.lake.maintenance import drop_buckets
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import REGISTRY
+
+BUCKETS = ("2026-03-10T0900Z", "2026-03-10T1000Z", "2026-03-10T1100Z")
+KEYS = ("path", "size_bytes", "num_records", "min.event_time", "max.event_time", "partition.bucket", "partition.shard")
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every handle is a light one."""
+    monkeypatch.setattr(light_table, "MANY", 0)
+    monkeypatch.setattr(light_table, "_WEIGHED_EVERY", 1)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> DeltaTables:
+    """A registry of one file."""
+    delta = DeltaTables(str(tmp_path))
+    delta.create(REGISTRY)
+    put(delta, 0, 1)
+    return delta
+
+
+def put(delta: DeltaTables, number: int, batch: int, bucket: str = BUCKETS[0]) -> bool:
+    """Add one file under a transaction."""
+    return delta.add("registry", [made(delta, number, bucket)], Txn("join", batch))
+
+
+def made(delta: DeltaTables, number: int, bucket: str = BUCKETS[0]) -> DataFile:
+    """A file of a table, that nobody reads."""
+    file = Path(delta.path("registry"), f"bucket={bucket}/shard=1/part-{number} %3A.parquet")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"rows")
+    ends = {"event_time": f"{bucket[:13]}:00:00.{number:03}Z"}
+    said = {"numRecords": number, "minValues": ends, "maxValues": ends, "nullCount": {"event_time": 0}}
+    path = str(file.relative_to(delta.path("registry")))
+    return DataFile(path, 4, number, {"bucket": bucket, "shard": "1"}, json.dumps(said))
+
+
+def said(table: DeltaTable) -> tuple[object, ...]:
+    """What a handle says."""
+    files = pa.table(table.get_add_actions(flatten=True)).select(KEYS).sort_by("path")
+    settings = table.metadata().id, table.metadata().configuration
+    txn = table.transaction_version("join"), table.transaction_version("nobody")
+    return table.version(), files.to_pylist(), settings, table.schema().to_json(), table.protocol(), txn
+
+
+def light(delta: DeltaTables) -> LightTable:
+    """The registry, which has to be light."""
+    table = delta.open("registry")
+    assert isinstance(table, LightTable)
+    assert table.is_light
+    return table
+
+
+def test_whoever_writes(lake: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thin_log.ThinLog, "MOST_ENTRIES", 4)
+    rng, other = random.Random(7), DeltaTables(lake.root)
+    for step in range(2, 40):
+        writer = rng.choice([lake, other])
+        if rng.random() < 0.7:
+            assert put(writer, step, step, rng.choice(BUCKETS))
+        elif rng.random() < 0.5:
+            writer.open("registry").delete(f"bucket = '{rng.choice(BUCKETS)}'")
+        else:
+            writer.commit_txn_only("registry", Txn("join", step))
+        if rng.random() < 0.2:
+            DeltaTable(lake.path("registry")).create_checkpoint()
+        assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
+    light(lake)
+
+
+def test_a_file_that_is_added_again_is_there_once(lake: DeltaTables) -> None:
+    light(lake)
+    put(DeltaTables(lake.root), 0, 2)
+    assert said(light(lake)) == said(DeltaTable(lake.path("registry")))
+
+
+def test_a_lost_race_leaves_no_trace(lake: DeltaTables) -> None:
+    table = light(lake)
+    put(DeltaTables(lake.root), 1, 2)
+    entry = Path(lake.path("registry"), "_delta_log", f"{2:020}.json")
+    before = entry.read_bytes()
+    with pytest.raises(CommitFailedError):
+        LocalCommitter().commit_next(table, [made(lake, 2)], Txn("join", 3))
+    assert entry.read_bytes() == before
+    assert [file.name for file in entry.parent.iterdir() if file.name.startswith(".")] == []
+    assert put(lake, 2, 3)
+    assert said(light(lake)) == said(DeltaTable(lake.path("registry")))
+    assert not put(lake, 3, 3)
+
+
+def test_a_commit_is_linked_into_place_and_never_over_another(lake: DeltaTables) -> None:
+    table = light(lake)
+    entry = Path(lake.path("registry"), "_delta_log", f"{2:020}.json")
+    entry.write_bytes(b'{"commitInfo":{"timestamp":1}}\n')
+    with pytest.raises(CommitFailedError):
+        LocalCommitter().commit_next(table, [made(lake, 2)], Txn("join", 3))
+    assert b"nonce" not in entry.read_bytes().lower()
+
+
+def test_what_a_whole_table_answers(lake: DeltaTables) -> None:
+    table = light(lake)
+    put(lake, 1, 2, BUCKETS[2])
+    assert drop_buckets(lake, "registry", BUCKETS[1]).files == 1
+    assert not table.is_light
+    assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
+    assert [row["num_records"] for row in lake.files("registry").to_pylist()] == [1]
+
+
+def test_settings_that_change_are_seen(lake: DeltaTables) -> None:
+    table = light(lake)
+    DeltaTable(lake.path("registry")).alter.set_table_properties({"clickjoin.note": "x"}, raise_if_not_exists=False)
+    assert (lake.open("registry").metadata().configuration or {})["clickjoin.note"] == "x"
+    assert not table.is_light
+    assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
+
+
+@pytest.mark.parametrize(
+    ("gone", "pointer"), [({0, 1}, True), ({0, 1, 2}, True), ({0, 1, 2, 3}, True), ({0, 1, 2}, False), ({2}, True)]
+)
+def test_a_handle_that_slept_until_the_log_was_cleaned(lake: DeltaTables, gone: set[int], pointer: bool) -> None:
+    light(lake)  # at version 1
+    other = DeltaTables(lake.root)
+    for number in range(2, 5):
+        put(other, number, number)
+    log = Path(lake.path("registry"), "_delta_log")
+    DeltaTable(lake.path("registry")).create_checkpoint()
+    for version in gone:
+        (log / f"{version:020}.json").unlink()
+    if not pointer:
+        (log / "_last_checkpoint").unlink()
+    assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
+    assert put(lake, 9, 9)
+    assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
+
+
+def test_an_entry_that_could_not_be_created_can_be_later(lake: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    light(lake)
+
+    def link(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("clickjoin.lake.thin_log.os.link", link)
+        with pytest.raises(OSError, match="No space"):
+            put(lake, 2, 2)
+    assert put(lake, 2, 2)
+    assert said(light(lake)) == said(DeltaTable(lake.path("registry")))
+
+
+def test_a_folder_that_was_swept(lake: DeltaTables) -> None:
+    table = light(lake)
+    assert table._thin is not None
+    for file in (table._thin.folder / "_delta_log").iterdir():
+        file.unlink()
+    assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
+    assert not put(lake, 3, 1)
+
+
+def test_a_torn_entry_is_reported_as_by_any_handle(lake: DeltaTables) -> None:
+    light(lake)
+    entry = Path(lake.path("registry"), "_delta_log", f"{2:020}.json")
+    entry.write_bytes(b'{"add":{"pa')
+    with pytest.raises(Exception, match=r".") as seen:
+        DeltaTable(lake.path("registry"))
+    with pytest.raises(type(seen.value)):
+        lake.open("registry")
+    entry.unlink()
+    assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
+
+
+def test_a_checkpoint_is_made_now_and_then(lake: DeltaTables) -> None:
+    for number in range(2, 52):
+        put(lake, number, number)
+    light_table._checkpoints.submit(int).result()
+    assert Path(lake.path("registry"), "_delta_log", f"{50:020}.checkpoint.parquet").exists()
+    assert said(light(lake)) == said(DeltaTable(lake.path("registry")))
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As it is outside of tests."""
+    monkeypatch.setattr(light_table, "MANY", 1_000)
+    return iter(())
+
+
+@pytest.mark.usefixtures("few")
+def test_few_files_are_left_to_delta_rs(lake: DeltaTables) -> None:
+    assert not isinstance(lake.open("registry"), LightTable)
