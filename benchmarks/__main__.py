@@ -39,6 +39,7 @@ WHOLE = {
     "flink": "--clicks 1000000 --queries 400000 --turns 2",
     "nexmark": "--events 1000000 --turns 2",
     "flatness": "--counts 1000000 100000000 --turns 5",
+    "far_out": "--files 0 --turns 9",
     "registry": "--small 1000000 --large 10000000",
     "retries": "--clicks 67000 --turns 3",
     "latency": "--rate 1000 --seconds 300",

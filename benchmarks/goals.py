@@ -70,6 +70,10 @@ def _grown(kind: str) -> Callable[[Found], float]:
     return lambda found: float(list(found["found"][kind].values())[-1]["ratio"])
 
 
+def _far(found: Found) -> float:
+    return float(list(found["found"].values())[1]["ratio"])
+
+
 def _flink(state: str) -> Callable[[Found], float]:
     return lambda found: float(found["found"][f"Flink SQL, {state} state"]["clickjoin_is_faster_by"])
 
@@ -93,6 +97,7 @@ GOALS = (
     Goal("… against Flink SQL, RocksDB state", "flink", _flink("rocksdb"), least=3),
     Goal("… against Flink SQL, heap state", "flink", _flink("heap"), least=1.7),
     Goal("a fresh batch beside {most} rows, against {fewest}", "flatness", _grown("fresh"), most=1.2),
+    Goal("a fresh batch beside 1 billion claims, against 1 M", "far_out", _far, most=1.2),
     Goal("a batch spread over all of the history beside {most} rows, the same", "flatness", _grown("spread"), most=3),
     Goal("a retry of 67,000 clicks, against their join as new records", "retries", _retried, most=1.5),
     Goal("bytes an id on disk", "registry", lambda found: float(found["bytes_an_id"]["large"]), most=20),

@@ -73,6 +73,13 @@ def _kept(files: pa.Table) -> pa.Table:
     return files.select(wanted)
 
 
+def _copied(files: pa.Table) -> pa.Table:
+    """Without what delta-rs has made beside: what comes from it is held as a whole, however few columns are used."""
+    count = files.num_rows
+    parts = [files.slice(first, _AT_ONCE) for first in range(0, count, _AT_ONCE)]
+    return pa.concat_tables([files.slice(count), *(part.take(np.arange(part.num_rows)) for part in parts)])
+
+
 def _hashes(paths: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     """Sorted: to tell in no time that a path is not among a million."""
     batches = (paths.slice(first, _AT_ONCE).to_pylist() for first in range(0, len(paths), _AT_ONCE))
@@ -91,7 +98,7 @@ class LightTable(DeltaTable):
         log = ThinLog(table)
         super().__init__(log.folder)
         self._thin: ThinLog | None = log
-        self._before = self._files = files.combine_chunks()
+        self._before = self._files = _copied(files)
         self._hashes = _hashes(files["path"])
 
     @property
@@ -169,7 +176,7 @@ class LightTable(DeltaTable):
             self._thin.place(version).unlink(missing_ok=True)
             raise
         every = int((self.metadata().configuration or {}).get(_INTERVAL, 10))
-        if version % max(every, self._files.num_rows // _FILES_AN_ENTRY) == 0:
+        if (version + 1) % max(every, self._files.num_rows // _FILES_AN_ENTRY) == 0:
             _checkpoints.submit(_write_checkpoint, self._folder, version)
 
 
