@@ -71,7 +71,7 @@ def _grown(kind: str) -> Callable[[Found], float]:
 
 
 def _far(found: Found) -> float:
-    return float(list(found["found"].values())[1]["ratio"])
+    return float(found["found"]["1,000,000,000"]["ratio"])
 
 
 def _flink(state: str) -> Callable[[Found], float]:
