@@ -11,6 +11,7 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Lightener:
             entries = sum(1 for _ in (folder_of(table) / LOG).iterdir())
             files = pa.table(table.get_add_actions(flatten=True))
             return table if max(files.num_rows, entries) < MANY else LightTable(table, _kept(files))
-        except (OSError, ValueError):  # it is on no disk, or its log is not to be read by hand
+        except _UNREADABLE:  # it is on no disk, or its log is not to be read by hand
             return table
 
 
@@ -92,6 +93,7 @@ class LightTable(DeltaTable):
 
     def __init__(self, table: DeltaTable, files: pa.Table) -> None:
         self._uri, self._folder, self._is_behind = table.table_uri, folder_of(table), False
+        self._one_commit = Lock()
         self._begin(table, files)
 
     def _begin(self, table: DeltaTable, files: pa.Table) -> None:
@@ -163,21 +165,39 @@ class LightTable(DeltaTable):
         self.whole()
         return super().get_add_actions(flatten=flatten)
 
-    def create_write_transaction(self, *arguments: Any, **more: Any) -> None:
+    def create_write_transaction(self, actions: Any, mode: Any, *arguments: Any, **more: Any) -> None:
         """Commit the very next version: delta-rs checks and writes the entry, to the copy; that is what is created."""
+        if mode != "append":  # it removes files, and the copy does not know those from before
+            self.whole()
+        with self._one_commit:  # another's copy of an entry would be taken for one's own
+            self._commit(actions, mode, *arguments, **more)
+
+    def _commit(self, *arguments: Any, **more: Any) -> None:
         if self._thin is None:
             super().create_write_transaction(*arguments, **more)
             return
-        version = int(self.version()) + 1
+        log, version = self._thin, int(self.version()) + 1
         try:
-            super().create_write_transaction(*arguments, **more, post_commithook_properties=_NO_HOOKS)
-            self._thin.publish(version)
+            try:
+                super().create_write_transaction(*arguments, **more, post_commithook_properties=_NO_HOOKS)
+            except (DeltaError, OSError):  # what is wrong, the whole table says; it may be the copy alone
+                self.whole()
+                super().create_write_transaction(*arguments, **more)
+                return
+            log.publish(version)
         except BaseException:
-            self._thin.place(version).unlink(missing_ok=True)
+            log.place(version).unlink(missing_ok=True)
             raise
-        every = int((self.metadata().configuration or {}).get(_INTERVAL, 10))
-        if (version + 1) % max(every, self._files.num_rows // _FILES_AN_ENTRY) == 0:
-            _checkpoints.submit(_write_checkpoint, self._folder, version)
+        self._checkpoint(version)
+
+    def _checkpoint(self, version: int) -> None:
+        """Now and then a checkpoint. Errors: none, for the commit has landed."""
+        try:
+            every = int((self.metadata().configuration or {}).get(_INTERVAL, 10))
+            if (version + 1) % max(every, self._files.num_rows // _FILES_AN_ENTRY, 1) == 0:
+                _checkpoints.submit(_write_checkpoint, self._folder, version)
+        except (ValueError, RuntimeError) as error:  # an interval that is no number; a process that ends
+            _log.warning("%s: no checkpoint of version %s (%s)", self._folder, version, error)
 
 
 def _write_checkpoint(folder: Path, version: int) -> None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import tempfile
+import threading
 import weakref
 from pathlib import Path
+from shutil import rmtree
 from typing import IO
 
 from clickjoin.lake.log_entries import POINTER
@@ -27,6 +28,7 @@ _MOST_ENTRIES = 500  # of a copy: delta-rs reads all since its checkpoint for so
 _AHEAD = 8  # entries that are asked for at once where a copy is behind
 _PREFIX, _LOCK = "clickjoin-logs-", "lock"
 _home: dict[int, tuple[Path, IO[str]]] = {}
+_making = threading.Lock()
 
 
 class LogCopy:
@@ -90,8 +92,7 @@ class LogCopy:
         return self.folder / LOG / _name(version)
 
     def _take_all(self, loaded: LoadedLog) -> None:
-        self.folder = new_folder()
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.folder = new_folder(self)
         for name, data in loaded.files.items():
             file = self.folder / LOG / name
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -104,21 +105,29 @@ def _name(version: int) -> str:
     return f"{version:020}.json"
 
 
-def new_folder() -> Path:
-    """A new folder for a copy of a log, which goes with this process at the latest."""
-    return Path(tempfile.mkdtemp(dir=_folder()))
+def new_folder(owner: object) -> Path:
+    """A new folder for a copy of a log, which goes with its owner, or with this process."""
+    folder = Path(tempfile.mkdtemp(dir=_folder()))
+    weakref.finalize(owner, _remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: Path, maker: int) -> None:
+    if os.getpid() == maker:  # a process forked off it has the owner too
+        rmtree(folder, ignore_errors=True)
 
 
 def _folder() -> Path:
     """This process's folder for copies. Folders of processes that were killed are removed by the next."""
-    if os.getpid() not in _home:
-        _sweep()
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        lock = (folder / _LOCK).open("w")
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        weakref.finalize(lock, shutil.rmtree, folder, ignore_errors=True)
-        _home[os.getpid()] = folder, lock
-    return _home[os.getpid()][0]
+    with _making:  # or of two threads that begin at once one has its folder removed with the lock that is dropped
+        if os.getpid() not in _home:
+            _sweep()
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            lock = (folder / _LOCK).open("w")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            weakref.finalize(lock, _remove, folder, os.getpid())
+            _home[os.getpid()] = folder, lock
+        return _home[os.getpid()][0]
 
 
 def _sweep() -> None:
@@ -128,4 +137,4 @@ def _sweep() -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:  # it is alive, or another's
             continue
-        shutil.rmtree(place.parent, ignore_errors=True)
+        rmtree(place.parent, ignore_errors=True)
