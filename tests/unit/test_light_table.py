@@ -149,7 +149,7 @@ def test_a_checkpoint_is_made_now_and_then(lake: DeltaTables) -> None:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As it is outside of tests."""
-    monkeypatch.setattr(light_table, "MANY", 1_000)
+    monkeypatch.setattr(light_table, "MANY", 10_000)
     return iter(())
 
 
