@@ -138,11 +138,14 @@ def test_the_log_of_the_last_days_can_be_read(delta: DeltaTables) -> None:
     delta.open("foreign").create_checkpoint()  # version 4
     for number in range(4, 7):
         land(delta, "a", number)
+    killed = Path(delta.path("foreign"), "_delta_log", f".{2:020}.json.{'0f' * 16}")  # before its entry was linked
+    killed.touch()
     age(delta, 4 * DAY)
     land(delta, "a", 7)  # version 8
     assert clean_log(delta, "foreign", time.time(), day_old()) > 0
     # Version 7 was the newest three days ago; it is read from the checkpoint before it.
     assert versions(delta) == [4, 5, 6, 7, 8]
+    assert not killed.exists()
     assert [is_whole(delta, "foreign", version) for version in (3, 4, 7, 8)] == [False, True, True, True]
     age(delta, 4 * DAY)
     assert clean_log(delta, "foreign", time.time(), day_old()) > 0
