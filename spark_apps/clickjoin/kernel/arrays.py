@@ -71,6 +71,14 @@ def to_numpy(array: Any) -> npt.NDArray[Any]:
     return np.frombuffer(data or b"", _DTYPES[array.type])[begin:end]
 
 
+def distinct(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The different values, sorted: NumPy's own way hashes integers, and takes ten times as long or more."""
+    held = np.sort(numbers)
+    new = np.ones(len(held), np.bool_)
+    np.not_equal(held[1:], held[:-1], out=new[1:])
+    return held[new]
+
+
 def equi_join(left: Any, right: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Positions of all pairs of equal texts, none of them null."""
     if not (len(left) and len(right)):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.adapter_output import GIVEN, merged, misfits_of
-from clickjoin.kernel.arrays import int64_array, rows_at, scalar, text_array, to_numpy, where
+from clickjoin.kernel.arrays import distinct, int64_array, rows_at, scalar, text_array, to_numpy, where
 from clickjoin.kernel.data_file import DataFile, Target, side_by_side, write
 from clickjoin.kernel.event_key import dates_of, found_among, lie_before, micros
 from clickjoin.kernel.id_lookup import ids_among
@@ -96,7 +96,7 @@ def _taken(job: Job, claims: Files, rows: pa.Table) -> tuple[np.ndarray[Any, Any
     if job.by_id:
         found = ids_among(claims.root, claims.paths, pc.unique(rows["event_id"]))
         return to_numpy(pc.is_in(rows["event_id"], value_set=found.ids)), found.false_positives
-    return found_among(rows, claims.rows(rows["event_id"], TimeRanges(np.unique(micros(rows))), KEYS)), 0
+    return found_among(rows, claims.rows(rows["event_id"], TimeRanges(distinct(micros(rows))), KEYS)), 0
 
 
 def _adapted(job: Job, matched: pa.Table, found: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
@@ -168,7 +168,7 @@ def _tally(rows: pa.Table, points: int = 0) -> dict[str, Any]:
     some = times[np.linspace(0, len(times) - 1, min(points, len(times))).astype(np.int64)] if len(times) else times
     size = pc.sum(pc.binary_length(rows["payload"])).as_py() or 0
     return {
-        "rows": rows.num_rows, "size": size, "shards": np.unique(to_numpy(rows["shard"])).tolist(),
+        "rows": rows.num_rows, "size": size, "shards": distinct(to_numpy(rows["shard"])).tolist(),
         "low": int(times[0]) if len(times) else None, "high": int(times[-1]) if len(times) else None,
         "buckets": pc.unique(rows["bucket"]).to_pylist(), "times": some.tolist(),
     }  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, equi_join, int64_array, mask, rows_at, scalar, to_numpy, where
+from clickjoin.kernel.arrays import bool_array, distinct, equi_join, int64_array, mask, rows_at, scalar, to_numpy, where
 from clickjoin.kernel.event_key import first_of, micros
 from clickjoin.kernel.lookup import Files
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges
@@ -48,7 +48,7 @@ def resolve_waiting(job: Job, claims: Files, records: Files | None, rows: pa.Tab
 
 def _with_records(job: Job, rows: pa.Table, records: Files) -> pa.Table:
     """Rows with the record of each event: that of its first row that has one, as retry/pending.py has it."""
-    found = records.rows(rows["event_id"], TimeRanges(np.unique(micros(rows))), _RECORD)
+    found = records.rows(rows["event_id"], TimeRanges(distinct(micros(rows))), _RECORD)
     found = where(
         found, mask(pc.equal(found["replica"], scalar(job.replica))) & to_numpy(pc.is_valid(found["payload"]))
     )
