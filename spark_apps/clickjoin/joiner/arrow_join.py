@@ -69,7 +69,7 @@ class ArrowJoin:
     def join(self, ctx: Context, work: JoinInput) -> Outcome:
         """See port.Joiner. Nothing is committed: what has been written becomes real with the claim."""
         claims = ctx.lake.delta.files("registry")
-        with _adapter_errors(ctx):
+        with adapter_errors(ctx):
             done, left = (_new_records if ctx.plan.table is None else _retried)(ctx, work, claims)
         tallies = _tallies(done)
         ctx.counts["false_positives"] = sum(part["false_positives"] for part in done)
@@ -153,8 +153,8 @@ def _files(done: Sequence[dict[str, Any]]) -> dict[str, list[DataFile]]:
 
 
 @contextmanager
-def _adapter_errors(ctx: Context) -> Iterator[None]:
-    """Errors: AdapterError where an adapter is why a task failed."""
+def adapter_errors(ctx: Context, unchanged: str = "nothing of this batch was claimed") -> Iterator[None]:
+    """Errors: AdapterError where an adapter is why a task failed; `unchanged`: what it says is as it was."""
     try:
         yield
     except Exception as error:
@@ -163,7 +163,7 @@ def _adapter_errors(ctx: Context) -> Iterator[None]:
             raise
         raise AdapterError(
             f"adapter {ctx.pipeline.adapter}: merge_table {fault}",
-            remedy="Fix the adapter; nothing of this batch was claimed",
+            remedy=f"Fix the adapter; {unchanged}",
         ) from error
 
 

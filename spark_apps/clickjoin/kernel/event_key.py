@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, distinct, int64_array, to_numpy
+from clickjoin.kernel.arrays import bool_array, distinct, equi_join, int64_array, to_numpy
 from clickjoin.model.ids import EVENT_KEY
 
 
@@ -68,6 +68,16 @@ def found_among(rows: pa.Table, keys: pa.Table) -> np.ndarray[Any, Any]:
     pairs = zip(held["event_id"].to_pylist(), micros(held).tolist(), strict=True)
     found[maybe] = np.fromiter((pair in known for pair in pairs), np.bool_, len(maybe))
     return found
+
+
+def values_of(rows: pa.Table, others: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column of other rows, each of a key of its own, for the rows of their keys; null where none has it."""
+    one, other = equi_join(rows["event_id"], others["event_id"])
+    same = micros(rows)[one] == micros(others)[other]
+    at = np.full(rows.num_rows, -1, np.int64)
+    at[one[same]] = other[same]
+    there = pc.if_else(bool_array(at >= 0), int64_array(at), pa.nulls(1, pa.int64())[0])
+    return others[name].take(there)
 
 
 def lie_before(rows: pa.Table, boundary: dict[int, int]) -> np.ndarray[Any, Any]:

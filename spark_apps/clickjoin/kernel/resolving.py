@@ -72,7 +72,7 @@ def resolve(job: Job, claims: Files, rows: pa.Table) -> tuple[dict[str, Any], pa
     over = waits & job.tries.over(new)
     matched = rows_at(new, at)
     matched = matched.set_column(matched.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
-    out, made = _adapted(job, matched, found)
+    out, made = adapted(job.adapter, job.made, matched, found)
     by_status = {
         "repeat": where(rows, taken), "expired": where(rows, expired), "pending": where(new, waits & ~over),
         "unjoinable": where(new, over), "joined": rows_at(matched, out), "filtered": _without(matched, out),
@@ -99,12 +99,14 @@ def _taken(job: Job, claims: Files, rows: pa.Table) -> tuple[np.ndarray[Any, Any
     return found_among(rows, claims.rows(rows["event_id"], TimeRanges(distinct(micros(rows))), KEYS)), 0
 
 
-def _adapted(job: Job, matched: pa.Table, found: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
-    """Which of some events the adapter keeps, and what it makes of each."""
+def adapted(
+    adapter: ArrowAdapter, made: pa.Schema, matched: pa.Table, found: pa.Table
+) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """Which of some events the adapter keeps, and what it makes of each; `found`: their primary events, in order."""
     if not matched.num_rows:
-        return np.zeros(0, np.int64), job.made.empty_table()
+        return np.zeros(0, np.int64), made.empty_table()
     given = matched.append_column("primary", found["payload"]).select(GIVEN.names)
-    return merged(job.adapter, given, job.made)
+    return merged(adapter, given, made)
 
 
 def _without(rows: pa.Table, at: np.ndarray[Any, Any]) -> pa.Table:

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, distinct, equi_join, int64_array, mask, rows_at, scalar, to_numpy, where
-from clickjoin.kernel.event_key import first_of, micros
+from clickjoin.kernel.arrays import distinct, mask, rows_at, scalar, to_numpy, where
+from clickjoin.kernel.event_key import first_of, micros, values_of
 from clickjoin.kernel.lookup import Files
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges
 from clickjoin.kernel.resolving import Job, reported, resolve
@@ -53,12 +53,7 @@ def _with_records(job: Job, rows: pa.Table, records: Files) -> pa.Table:
         found, mask(pc.equal(found["replica"], scalar(job.replica))) & to_numpy(pc.is_valid(found["payload"]))
     )
     found = first_of(found.combine_chunks(), ("round", "batch"))
-    one, other = equi_join(rows["event_id"], found["event_id"])
-    same = micros(rows)[one] == micros(found)[other]
-    at = np.full(rows.num_rows, -1, np.int64)
-    at[one[same]] = other[same]
-    there = pc.if_else(bool_array(at >= 0), int64_array(at), pa.nulls(1, pa.int64())[0])
-    return rows.set_column(rows.schema.get_field_index("payload"), "payload", found["payload"].take(there))
+    return rows.set_column(rows.schema.get_field_index("payload"), "payload", values_of(rows, found, "payload"))
 
 
 def _one_each(rows: pa.Table) -> pa.Table:
