@@ -82,7 +82,7 @@ def _new_records(ctx: Context, work: JoinInput, claims: pa.Table) -> _Done:
     files, job = dealing.landed(ctx, work.own), _job(ctx, work)
     tasks = dealing.new_records(ctx, work.own, files, claims)
     if len(tasks) == 1 and dealing.is_little(ctx, work.own.rows, files):
-        return _here(ctx, job, lambda own: [join_task.resolve_part(own, part) for part in tasks[0]])
+        return _here(ctx, job, lambda own: [some for part in tasks[0] for some in join_task.resolve_part(own, part)])
     numbers = ctx.lake.spark.range(0, len(tasks), 1, len(tasks))
     return _by_tasks(ctx, numbers, join_task.work_of(job, tasks), _RESULT)
 
@@ -98,7 +98,7 @@ def _retried(ctx: Context, work: JoinInput, claims: pa.Table) -> _Done:
         due = work.due.append_column("payload", bare).select(_WAITING.names).cast(job.columns)
         records = dealing.as_files(ctx.lake.delta.path("pending"), work.records)
         if dealing.is_little(ctx, work.own.rows, work.records):
-            return _here(ctx, job, lambda own: [retry_task.resolve_waiting(own, held, records, due)])
+            return _here(ctx, job, lambda own: retry_task.resolve_waiting(own, held, records, due))
         rows = ctx.lake.spark.createDataFrame(due)
     rows = dealing.waiting(ctx, rows, work.own.rows)
     return _by_tasks(ctx, rows, retry_task.work_of(job, held, records), _RESULT_OF_RETRY)
