@@ -106,9 +106,20 @@ def _retried(ctx: Context, work: JoinInput, claims: pa.Table) -> _Done:
 
 def _here(ctx: Context, job: Job, resolve: Callable[[Job], Sequence[tuple[dict[str, Any], pa.Table]]]) -> _Done:
     """With an adapter of its own for each batch, as a task has it."""
-    found = resolve(job._replace(adapter=deepcopy(job.adapter)))
+    found = resolve(job._replace(adapter=own_copy(job.adapter)))
     left = pa.concat_tables([rows for _, rows in found])
     return [done for done, _ in found], lambda: ctx.lake.spark.createDataFrame(left)
+
+
+def own_copy(adapter: ArrowAdapter) -> ArrowAdapter:
+    """A copy of an adapter, whatever it holds that can travel to a task, such as a module that it has imported."""
+    try:
+        return deepcopy(adapter)
+    except TypeError:
+        from pyspark.cloudpickle import dumps, loads
+
+        copy: ArrowAdapter = loads(dumps(adapter))
+        return copy
 
 
 def _by_tasks(ctx: Context, rows: DataFrame, work: RecordFn, ddl: str) -> _Done:
