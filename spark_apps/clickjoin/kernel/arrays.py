@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+Made = TypeVar("Made")
+_TOO_LONG = ("offset overflow", "overflowed binary array capacity")
 _DTYPES = {pa.int32(): np.int32, pa.int64(): np.int64, pa.float64(): np.float64}
 
 
@@ -58,6 +60,23 @@ def rows_at(rows: pa.Table, at: npt.NDArray[np.int64]) -> pa.Table:
 def mask(array: Any) -> npt.NDArray[np.bool_]:
     """Booleans as NumPy's; null is false."""
     return to_numpy(pc.fill_null(array, bool_array(np.zeros(1, np.bool_))[0]))
+
+
+def in_halves(make: Callable[[pa.Table], Made], rows: pa.Table) -> list[Made]:
+    """What is made of some rows: of all, or, where their texts are too long for one column (2 GB), of each half."""
+    try:
+        return [make(rows)]
+    except Exception as error:
+        if rows.num_rows < 2 or not _is_too_long(error):
+            raise
+    half = rows.num_rows // 2
+    return in_halves(make, rows.slice(0, half)) + in_halves(make, rows.slice(half))
+
+
+def _is_too_long(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, pa.ArrowInvalid):  # what an adapter raises is a cause
+        error = error.__cause__
+    return isinstance(error, pa.ArrowCapacityError) or any(said in str(error) for said in _TOO_LONG)
 
 
 def to_numpy(array: Any) -> npt.NDArray[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import distinct, mask, rows_at, scalar, to_numpy, where
+from clickjoin.kernel.arrays import distinct, in_halves, mask, rows_at, scalar, to_numpy, where
 from clickjoin.kernel.event_key import first_of, micros, values_of
 from clickjoin.kernel.lookup import Files
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges
@@ -33,17 +33,23 @@ def work_of(job: Job, claims: Files, records: Files | None = None) -> Any:
         held = [pa.Table.from_batches([batch]).select(job.columns.names).cast(job.columns) for batch in batches]
         if not held:
             return
-        yield from reported(*resolve_waiting(job, claims, records, pa.concat_tables(held)))
+        for part in resolve_waiting(job, claims, records, pa.concat_tables(held)):
+            yield from reported(*part)
 
     return run
 
 
-def resolve_waiting(job: Job, claims: Files, records: Files | None, rows: pa.Table) -> tuple[dict[str, Any], pa.Table]:
-    """What became of some events that waited; see `resolve`. `records` as in `work_of`. Errors: AdapterFault."""
+def resolve_waiting(
+    job: Job, claims: Files, records: Files | None, rows: pa.Table
+) -> list[tuple[dict[str, Any], pa.Table]]:
+    """What became of some events that waited, by parts; see `resolve`. `records` as in `work_of`.
+
+    Errors: AdapterFault.
+    """
     rows = rows.combine_chunks()
     fetch([(files.root, file) for files in (job.primary, claims) for file in files.paths])
     rows = _one_each(rows) if job.by_id else rows
-    return resolve(job, claims, _with_records(job, rows, records) if records else rows)
+    return in_halves(lambda some: resolve(job, claims, _with_records(job, some, records) if records else some), rows)
 
 
 def _with_records(job: Job, rows: pa.Table, records: Files) -> pa.Table:
