@@ -42,6 +42,7 @@ WHOLE = {
     "far_out": "--files 0 --turns 9",
     "registry": "--small 1000000 --large 10000000",
     "retries": "--clicks 67000 --turns 3",
+    "rebuild": "--clicks 1000000 --turns 1",
     "latency": "--rate 1000 --seconds 300",
     "catchup": "--outage 1800 --rate 1000",
     "cluster": "--clicks 250000 1000000 --turns 2",

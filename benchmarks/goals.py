@@ -82,6 +82,10 @@ def _retried(found: Found) -> float:
     return float(found["seconds"]["retry"]["all"] / found["seconds"]["join"]["all"])
 
 
+def _rebuilt(found: Found) -> float:
+    return float(found["seconds"]["rebuild"] / found["seconds"]["join"])
+
+
 GOALS = (
     Goal("throughput, against a plain join and append", "throughput", _against("plain join and append"), least=0.6),
     Goal("… the same with 5 M clicks", "throughput-5M", _against("plain join and append"), least=0.6),
@@ -100,6 +104,7 @@ GOALS = (
     Goal("a fresh batch beside 1 billion claims, against 1 M", "far_out", _far, most=1.2),
     Goal("a batch spread over all of the history beside {most} rows, the same", "flatness", _grown("spread"), most=3),
     Goal("a retry of 67,000 clicks, against their join as new records", "retries", _retried, most=1.5),
+    Goal("a rebuild of a day of 1 M clicks, against their join", "rebuild", _rebuilt, most=1),
     Goal("bytes an id on disk", "registry", lambda found: float(found["bytes_an_id"]["large"]), most=20),
     Goal(
         "p90 through Airflow, seconds", "latency", lambda found: float(found["written_to_readable"]["p90"]), most=3

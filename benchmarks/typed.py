@@ -54,7 +54,7 @@ def once(spark: SparkSession, name: str, work: Work, folder: Path) -> tuple[floa
     write_pipeline(
         out / "shop.yaml", out / "lake", Path(work.glob("queries")), Path(work.glob("clicks")),
         registry={"retention": "3d", "bucket": "1h", "shards": 4},
-        batch={"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"}, **OUTPUTS[name],
+        batch={"max_events": 2_000_000, "max_bytes": "512MB", "lease": "60s"}, **OUTPUTS[name],
     )  # fmt: skip
     begun, used = time.perf_counter(), cpu()
     engine = Engine(spark, load(out / "shop.yaml"))

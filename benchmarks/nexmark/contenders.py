@@ -72,7 +72,7 @@ def clickjoin(spark: SparkSession, work: Work, out: Path) -> Path:
                     "primary_id": "auction", "primary_time": {"lookback": "1h"}},
         "registry": {"retention": "3d", "bucket": "1h", "shards": 4},
         "retry": {"first_delay": "1h"},  # bids on auctions that never come: none falls due
-        "batch": {"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
+        "batch": {"max_events": 2_000_000, "max_bytes": "512MB", "lease": "60s"},
         "adapter": "benchmarks.nexmark.adapter:Category",
     }  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)

@@ -98,7 +98,7 @@ def clickjoin(
     write_pipeline(
         file, lake, *logs,
         registry={"retention": "3d", "bucket": "1h", "shards": 4},
-        batch={"max_events": 600_000, "max_bytes": "256MB", "lease": "60s"},
+        batch={"max_events": 2_000_000, "max_bytes": "512MB", "lease": "60s"},
     )  # fmt: skip
     Engine(spark, load(file)).drain(tell)
     return str((store.folder / out.parent.name if store else out / "lake") / "shop/joined")

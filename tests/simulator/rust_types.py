@@ -78,6 +78,17 @@ class AddAction:
 
 
 @dataclass(frozen=True)
+class RemoveAction:
+    """A file that a commit takes away."""
+
+    path: str
+    data_change: bool
+    deletion_timestamp: int
+    size: int | None = None
+    partition_values: Mapping[str, str | None] | None = None
+
+
+@dataclass(frozen=True)
 class PostCommitHookProperties:
     """What follows a commit to S3; the simulator's lakes lie on a disk."""
 

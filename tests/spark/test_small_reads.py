@@ -57,3 +57,8 @@ def test_many_rows_are_left_to_spark(healthy: Bench, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(small_reads, "_ON_DISK", most)
     assert lake.read("joined").inputFiles()
     assert counted(lake.read("joined"), ["event_id", "event_time"]) == few
+
+
+def test_records_that_are_long_once_unpacked_are_left_to_spark(healthy: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_reads, "_UNPACKED", 1_000)
+    assert healthy.engine.lake.read("joined").inputFiles()

@@ -23,7 +23,7 @@ foreign:
   primary_time: embedded
 registry: {retention: 3d, bucket: 1h, shards: 4}
 retry: {first_delay: 10s, backoff: 2, max_delay: 1h, max_age: 1d, max_attempts: 10}
-batch: {max_events: 500000, max_bytes: 256MB, lease: 60s}
+batch: {max_events: 1000000, max_bytes: 512MB, lease: 60s}
 adapter: clickjoin.joiner.adapter:BothRecords
 """
 RAW: dict[str, Any] = yaml.safe_load(CONTRACT)

@@ -50,8 +50,8 @@ def test_contract(tmp_path: Path) -> None:
     }
     assert p.retry.model_dump() == retry
     assert p.batch.model_dump() == {
-        "max_events": 500_000,
-        "max_bytes": 256_000_000,
+        "max_events": 1_000_000,
+        "max_bytes": 512_000_000,
         "lease": 60,
         "hand_over": 30,
         "trigger_interval": 1,

@@ -75,7 +75,7 @@ def test_every_click_has_its_status(
         patch.setattr(lookup, "_FEW_A_FILE", few)  # then columns that only those that are double need come later
         made = part(Path(name), some, asked, claims, shards, known)
         work = job(Path(name), boundary=boundary, floor=floor, lookback=lookback)
-        done, left = resolve_part(work, made)
+        ((done, left),) = resolve_part(work, made)
         wanted = expected_result(some, asked, claims, shards, boundary, floor, lookback)
         found = seen(work, done, left)
         assert {status: found[status] for status in ("joined", "pending", "expired")} == {
@@ -105,7 +105,7 @@ def test_an_adapter_that_leaves_out() -> None:
     with tempfile.TemporaryDirectory() as name:
         made = part(Path(name), some, [("Q", 5)])
         work = job(Path(name), adapter=Odd())
-        done, left = resolve_part(work, made)
+        ((done, left),) = resolve_part(work, made)
         rows = {status: written(work, done, status) for status in ("joined", "filtered", "registry")}
     assert left.num_rows == 0
     assert dict(zip(*(rows["joined"][n].to_pylist() for n in ("event_id", "twice")), strict=True)) == {
@@ -178,6 +178,6 @@ def test_a_forgotten_primary_event_is_not_found(tmp_path: Path, lookback: int | 
 
     monkeypatch.setattr(resolving_bench, "query_rows", emptied)
     mine = part(tmp_path, [("a", 5, "Q", 3), ("b", 5, "R", 3)], [("Q", 3), ("Q", 3), ("R", 3)])
-    done, left = resolve_part(job(tmp_path, lookback=lookback), mine)
+    ((done, left),) = resolve_part(job(tmp_path, lookback=lookback), mine)
     assert left["event_id"].to_pylist() == ["a"]
     assert done["tallies"]["joined"]["rows"] == 1

@@ -66,8 +66,8 @@ class Retry(_Strict):
 class Batch(_Strict):
     """How much one micro-batch may take, and how long a task goes on before it returns to its scheduler."""
 
-    max_events: int = Field(500_000, ge=1)
-    max_bytes: Size = 256_000_000
+    max_events: int = Field(1_000_000, ge=1)
+    max_bytes: Size = 512_000_000
     lease: Duration = 60.0
     hand_over: Duration = Field(30.0, description="so long after its lease a task waits for the next one")
     trigger_interval: Duration = Field(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.dates import ledger
 from clickjoin.dates.late_events import context, expired
-from clickjoin.dates.rebuild import rebuilt_rows
+from clickjoin.dates.rebuild import counted
 from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.model.ids import MICROS
 from clickjoin.retry.pending import open_rows
@@ -38,7 +38,7 @@ def outline(engine: Engine, day: Day, order: Order) -> dict[str, Any]:
     ctx = context(engine, "outline", int(datetime.now(UTC).timestamp() * MICROS))
     found["expired"] = expired(engine, span, ctx).count() if _rows(engine, "expired", day) else 0
     if order.action == "rebuild":
-        counts = rebuilt_rows(engine, span, ctx)[1]
+        counts = counted(engine, span, ctx)
         found["rebuilt"] = counts.pop("rows")
         found["missing"] = {name: count for name, count in counts.items() if count}
     return found

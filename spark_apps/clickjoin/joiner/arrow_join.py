@@ -69,7 +69,7 @@ class ArrowJoin:
     def join(self, ctx: Context, work: JoinInput) -> Outcome:
         """See port.Joiner. Nothing is committed: what has been written becomes real with the claim."""
         claims = ctx.lake.delta.files("registry")
-        with _adapter_errors(ctx):
+        with adapter_errors(ctx):
             done, left = (_new_records if ctx.plan.table is None else _retried)(ctx, work, claims)
         tallies = _tallies(done)
         ctx.counts["false_positives"] = sum(part["false_positives"] for part in done)
@@ -82,7 +82,7 @@ def _new_records(ctx: Context, work: JoinInput, claims: pa.Table) -> _Done:
     files, job = dealing.landed(ctx, work.own), _job(ctx, work)
     tasks = dealing.new_records(ctx, work.own, files, claims)
     if len(tasks) == 1 and dealing.is_little(ctx, work.own.rows, files):
-        return _here(ctx, job, lambda own: [join_task.resolve_part(own, part) for part in tasks[0]])
+        return _here(ctx, job, lambda own: [some for part in tasks[0] for some in join_task.resolve_part(own, part)])
     numbers = ctx.lake.spark.range(0, len(tasks), 1, len(tasks))
     return _by_tasks(ctx, numbers, join_task.work_of(job, tasks), _RESULT)
 
@@ -98,7 +98,7 @@ def _retried(ctx: Context, work: JoinInput, claims: pa.Table) -> _Done:
         due = work.due.append_column("payload", bare).select(_WAITING.names).cast(job.columns)
         records = dealing.as_files(ctx.lake.delta.path("pending"), work.records)
         if dealing.is_little(ctx, work.own.rows, work.records):
-            return _here(ctx, job, lambda own: [retry_task.resolve_waiting(own, held, records, due)])
+            return _here(ctx, job, lambda own: retry_task.resolve_waiting(own, held, records, due))
         rows = ctx.lake.spark.createDataFrame(due)
     rows = dealing.waiting(ctx, rows, work.own.rows)
     return _by_tasks(ctx, rows, retry_task.work_of(job, held, records), _RESULT_OF_RETRY)
@@ -106,9 +106,20 @@ def _retried(ctx: Context, work: JoinInput, claims: pa.Table) -> _Done:
 
 def _here(ctx: Context, job: Job, resolve: Callable[[Job], Sequence[tuple[dict[str, Any], pa.Table]]]) -> _Done:
     """With an adapter of its own for each batch, as a task has it."""
-    found = resolve(job._replace(adapter=deepcopy(job.adapter)))
+    found = resolve(job._replace(adapter=own_copy(job.adapter)))
     left = pa.concat_tables([rows for _, rows in found])
     return [done for done, _ in found], lambda: ctx.lake.spark.createDataFrame(left)
+
+
+def own_copy(adapter: ArrowAdapter) -> ArrowAdapter:
+    """A copy of an adapter, whatever it holds that can travel to a task, such as a module that it has imported."""
+    try:
+        return deepcopy(adapter)
+    except TypeError:
+        from pyspark.cloudpickle import dumps, loads
+
+        copy: ArrowAdapter = loads(dumps(adapter))
+        return copy
 
 
 def _by_tasks(ctx: Context, rows: DataFrame, work: RecordFn, ddl: str) -> _Done:
@@ -153,8 +164,8 @@ def _files(done: Sequence[dict[str, Any]]) -> dict[str, list[DataFile]]:
 
 
 @contextmanager
-def _adapter_errors(ctx: Context) -> Iterator[None]:
-    """Errors: AdapterError where an adapter is why a task failed."""
+def adapter_errors(ctx: Context, unchanged: str = "nothing of this batch was claimed") -> Iterator[None]:
+    """Errors: AdapterError where an adapter is why a task failed; `unchanged`: what it says is as it was."""
     try:
         yield
     except Exception as error:
@@ -163,7 +174,7 @@ def _adapter_errors(ctx: Context) -> Iterator[None]:
             raise
         raise AdapterError(
             f"adapter {ctx.pipeline.adapter}: merge_table {fault}",
-            remedy="Fix the adapter; nothing of this batch was claimed",
+            remedy=f"Fix the adapter; {unchanged}",
         ) from error
 
 

@@ -58,7 +58,7 @@ class ArrowAdapter(Adapter):
         raise NotImplementedError
 
     def merge(self, joined: DataFrame) -> DataFrame:
-        """The same for Spark's operators, which join retries, replays and rebuilt dates."""
+        """The same for Spark's operators, which join what a batch has claimed before a crash."""
         from clickjoin.kernel.adapter_output import as_frame
 
         return as_frame(self, joined)

@@ -110,6 +110,12 @@ def near(files: Ends, starts: np.ndarray[Any, Any], length: int) -> np.ndarray[A
     return inside & (first < len(starts))
 
 
+def overlapping(actions: pa.Table, low: int, high: int) -> pa.Array:
+    """Which files can hold a time from one on to before another, microseconds."""
+    found = ends(actions)
+    return bool_array((found.least - _SLACK < high) & (found.most + _SLACK >= low))
+
+
 def between(starts: np.ndarray[Any, Any], least: int, most: int) -> np.ndarray[Any, Any]:
     """Those of some sorted times that a file of such ends can hold, in microseconds."""
     low, high = np.searchsorted(starts, [least - _SLACK, most + _SLACK + 1])

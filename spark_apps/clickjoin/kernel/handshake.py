@@ -5,6 +5,7 @@ The kernel itself travels with the plan, so that there is no version of it to di
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -50,9 +51,20 @@ def checked(task: RecordFn, needs: Sequence[str] = ()) -> RecordFn:
     def checking(batches: Iterator[Any]) -> Iterator[Any]:
         require_same(wanted, own_versions())
         require_there(needs)
+        _freeze_imports()
         return task(batches)
 
     return checking
+
+
+def _freeze_imports() -> None:
+    """Leave what is loaded out of the collections that PySpark's daemon makes after every task, 45 ms each.
+
+    Once in a worker, which is used again: marked at Arrow's module, since this one is made again for each task.
+    """
+    if not pa.__dict__.get("_clickjoin_frozen"):
+        pa.__dict__["_clickjoin_frozen"] = True
+        gc.freeze()
 
 
 def require_same(driver: Versions, executor: Versions) -> None:

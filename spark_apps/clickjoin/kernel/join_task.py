@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import mask, number_array, scalar, to_numpy, where
+from clickjoin.kernel.arrays import in_halves, mask, number_array, scalar, to_numpy, where
 from clickjoin.kernel.event_key import first_of
 from clickjoin.kernel.lookup import Files
 from clickjoin.kernel.parquet_scan import of_batch
@@ -37,16 +37,17 @@ def work_of(job: Job, tasks: Sequence[Sequence[Part]]) -> Any:
     def run(numbers_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers_:
             for part in (part for number in batch.column(0).to_pylist() for part in tasks[number]):
-                yield from reported(*resolve_part(job, part))
+                for some in resolve_part(job, part):
+                    yield from reported(*some)
 
     return run
 
 
-def resolve_part(job: Job, part: Part) -> tuple[dict[str, Any], pa.Table]:
-    """What became of a part's events; see `resolve`. Errors: AdapterFault."""
+def resolve_part(job: Job, part: Part) -> list[tuple[dict[str, Any], pa.Table]]:
+    """What became of a part's events, by parts of it; see `resolve`. Errors: AdapterFault."""
     own = [(job.foreign, file) for _, files in part.foreign for file in files]
     fetch([*own, *((held.root, file) for held in (job.primary, part.claims) for file in held.paths)])
-    return resolve(job, part.claims, first_try(_own(job, part)))
+    return in_halves(lambda some: resolve(job, part.claims, some), first_try(_own(job, part)))
 
 
 def _own(job: Job, part: Part) -> pa.Table:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import int64_array, number_array, scalar, text_array, to_numpy
+from clickjoin.kernel.arrays import distinct, int64_array, number_array, scalar, text_array, to_numpy
 from clickjoin.kernel.crc import crcs_of
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.kernel.forgotten import NOTHING, Forgotten, without_bytes, without_records
@@ -110,7 +110,9 @@ def _shards(rows: pa.Table, place: Place) -> np.ndarray[Any, Any]:
 def buckets_of(times: pa.ChunkedArray, width_seconds: int) -> pa.ChunkedArray:
     """Names of the buckets that some times lie in, null for null; the same rule as ids.bucket_of."""
     micros, width = times.cast(pa.int64()), width_seconds * MICROS
-    starts, which = np.unique(to_numpy(pc.fill_null(micros, int64_array([0])[0])) // width, return_inverse=True)
+    held = to_numpy(pc.fill_null(micros, int64_array([0])[0])) // width
+    starts = distinct(held)
+    which = np.searchsorted(starts, held)
     names = text_array([bucket_of(int(start) * width, width_seconds) for start in starts], pa.string())
     return pc.if_else(pc.is_valid(micros), names.take(int64_array(which)), pa.nulls(1, pa.string())[0])
 
@@ -125,7 +127,7 @@ def span_of(width_seconds: int, good: pa.Table, time: str, prefix: str) -> dict[
     """Where the times of a column lie: low, high and minutes (microseconds), and buckets, each with a prefix."""
     micros = to_numpy(good[time].cast(pa.int64()).drop_null())
     buckets = pc.unique(buckets_of(good[time], width_seconds).drop_null()).to_pylist()
-    minutes = (np.unique(micros // MINUTE) * MINUTE).tolist()
+    minutes = (distinct(micros // MINUTE) * MINUTE).tolist()
     ends = {"low": int(micros.min()), "high": int(micros.max())} if len(micros) else {"low": None, "high": None}
     return {f"{prefix}{name}": fact for name, fact in (ends | {"buckets": buckets, "minutes": minutes}).items()}
 

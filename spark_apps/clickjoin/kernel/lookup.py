@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, equi_join, int64_array, mask, scalar, to_numpy
+from clickjoin.kernel.arrays import bool_array, distinct, equi_join, int64_array, mask, scalar, to_numpy
 from clickjoin.kernel.data_skipping import Ends, near
 from clickjoin.kernel.event_key import doubled, first_of, found_among, micros
 from clickjoin.kernel.forgotten import EMPTIED
@@ -57,7 +57,8 @@ def look_up(
     if not new.num_rows:
         return np.zeros(0, np.int64), pa.Table.from_batches([], _HELD)
     named = micros(new) - lookback if lookback is not None else micros(new, "primary_time")
-    held = _primaries(primary, new["primary_id"], TimeRanges(np.unique(named), lookback or 0), exact=lookback is None)
+    ids, when = new["primary_id"], TimeRanges(distinct(named), lookback or 0)
+    held = first_landed(primary, ids, when) if lookback is None else primary.rows(ids, when, _HELD)
     if floor is not None:
         held = held.filter(bool_array(micros(held) >= floor))
     emptied = pc.equal(held["payload"], scalar(EMPTIED))
@@ -71,8 +72,9 @@ def look_up(
     fits = (at <= wanted) & (at >= wanted - lookback)
     some = held.take(int64_array(other[fits])).append_column("row", int64_array(one[fits]))
     some = some.take(pc.sort_indices(some, sort_keys=[(name, "ascending") for name in ("row", *_LANDED)]))
-    rows, first = np.unique(to_numpy(some["row"]), return_index=True)
-    return rows, some.take(int64_array(first)).drop_columns("row")
+    rows = to_numpy(some["row"])
+    first = np.flatnonzero(np.diff(rows, prepend=-1))
+    return rows[first], some.take(int64_array(first)).drop_columns("row")
 
 
 def none_needed(new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
@@ -81,16 +83,14 @@ def none_needed(new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
     return at, pa.table({field.name: pa.nulls(len(at), field.type) for field in _BARE}, schema=_BARE)
 
 
-def _primaries(primary: Files, ids: pa.ChunkedArray, when: TimeRanges, *, exact: bool) -> pa.Table:
-    """Primary events with these ids; where their time is known, the first of each that landed."""
-    if not exact:
-        return primary.rows(ids, when, _HELD)
-    if len(ids) > _FEW_A_FILE * len(primary.near(when)):
-        return first_of(primary.rows(ids, when, _HELD), _LANDED)
-    held = primary.rows(ids, when, _BARE)
-    again = doubled(held["event_id"])
+def first_landed(files: Files, ids: pa.ChunkedArray, when: TimeRanges) -> pa.Table:
+    """Landed events with these ids, the first of each that landed. Columns out: its key and its payload among them."""
+    if len(ids) > _FEW_A_FILE * len(files.near(when)):
+        return first_of(files.rows(ids, when, _HELD), _LANDED)
+    held = files.rows(ids, when, _BARE)
+    again = doubled(held)
     if not again.any():
         return held
     twice = held.filter(bool_array(again))
-    twice = primary.rows(twice["event_id"], TimeRanges(np.unique(micros(twice))), _HELD)
+    twice = files.rows(twice["event_id"], TimeRanges(distinct(micros(twice))), _HELD)
     return pa.concat_tables([held.filter(bool_array(~again)), first_of(twice, _LANDED).select(_BARE.names)])

@@ -125,6 +125,25 @@ def of_batch(root: str, file: str, batch: int, schema: pa.Schema) -> pa.Table:
     return pa.concat_tables(parts)
 
 
+def of_times(root: str, file: str, low: int, high: int, schema: pa.Schema) -> pa.Table:
+    """Rows of a file whose `event_time` lies from one microsecond on to before another.
+
+    Columns out: the schema's, which names it; unknown ones null.
+    """
+    parts = [pa.Table.from_batches([], schema)]
+    with open_file(root, file) as opened:
+        found = pq.ParquetFile(opened)
+        names = [name for name in schema.names if name in found.schema_arrow.names]
+        ends = _ends(found.metadata, _TIME)
+        groups = np.flatnonzero((ends.least < high) & (ends.most >= low))
+        for at in range(0, len(groups), _GROUPS_AT_ONCE):
+            some = groups[at : at + _GROUPS_AT_ONCE].tolist()
+            rows = _shaped(found.read_row_groups(some, columns=names, use_threads=False), schema)
+            times = to_numpy(rows[_TIME].cast(pa.int64()))
+            parts.append(where(rows, (times >= low) & (times < high)))
+    return pa.concat_tables(parts)
+
+
 def _groups(metadata: Any, when: TimeRanges) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]]:
     """Some row groups at a time that can hold a wanted time, and those times; none for stretches.
 
@@ -154,7 +173,7 @@ def _of_groups(
     schema: pa.Schema,
 ) -> pa.Table:
     first = _ID if times is None else _TIME
-    found = file.read_row_groups(groups.tolist(), columns=[first], use_threads=False)[first]
+    found = _read(file, groups, [first])[first]
     at = np.flatnonzero(to_numpy(pc.is_in(found, value_set=ids))) if times is None else _where(found, times)
     if not len(at):
         return pa.Table.from_batches([], schema)
@@ -164,11 +183,19 @@ def _of_groups(
     keep = np.zeros(sizes[hit].sum(), np.bool_)
     keep[at - (ends[hit] - np.cumsum(sizes[hit]))[group]] = True
     more = [name for name in schema.names if name in file.schema_arrow.names and name != first]
-    rows = file.read_row_groups(groups[hit].tolist(), columns=more, use_threads=False).filter(bool_array(keep))
+    rows = _read(file, groups[hit], more).filter(bool_array(keep))
     rows = rows.append_column(first, found.take(int64_array(at)))
     if times is not None and rows.num_rows > _ROWS_TO_HOLD:
         rows = rows.filter(pc.is_in(rows[_ID], value_set=ids))
     return _shaped(rows, schema)
+
+
+def _read(file: pq.ParquetFile, groups: np.ndarray[Any, Any], names: list[str]) -> pa.Table:
+    rows = file.read_row_groups(groups.tolist(), columns=names, use_threads=False)
+    for at, field in enumerate(rows.schema):
+        if field.type == pa.string_view():  # of a file that delta-rs has written again; Arrow cannot filter these
+            rows = rows.set_column(at, field.name, rows[field.name].cast(pa.string()))
+    return rows
 
 
 def _where(found: pa.ChunkedArray, times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.adapter_output import GIVEN, merged, misfits_of
-from clickjoin.kernel.arrays import int64_array, rows_at, scalar, text_array, to_numpy, where
+from clickjoin.kernel.arrays import distinct, int64_array, rows_at, scalar, text_array, to_numpy, where
 from clickjoin.kernel.data_file import DataFile, Target, side_by_side, write
 from clickjoin.kernel.event_key import dates_of, found_among, lie_before, micros
 from clickjoin.kernel.id_lookup import ids_among
@@ -72,7 +72,7 @@ def resolve(job: Job, claims: Files, rows: pa.Table) -> tuple[dict[str, Any], pa
     over = waits & job.tries.over(new)
     matched = rows_at(new, at)
     matched = matched.set_column(matched.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
-    out, made = _adapted(job, matched, found)
+    out, made = adapted(job.adapter, job.made, matched, found)
     by_status = {
         "repeat": where(rows, taken), "expired": where(rows, expired), "pending": where(new, waits & ~over),
         "unjoinable": where(new, over), "joined": rows_at(matched, out), "filtered": _without(matched, out),
@@ -96,15 +96,17 @@ def _taken(job: Job, claims: Files, rows: pa.Table) -> tuple[np.ndarray[Any, Any
     if job.by_id:
         found = ids_among(claims.root, claims.paths, pc.unique(rows["event_id"]))
         return to_numpy(pc.is_in(rows["event_id"], value_set=found.ids)), found.false_positives
-    return found_among(rows, claims.rows(rows["event_id"], TimeRanges(np.unique(micros(rows))), KEYS)), 0
+    return found_among(rows, claims.rows(rows["event_id"], TimeRanges(distinct(micros(rows))), KEYS)), 0
 
 
-def _adapted(job: Job, matched: pa.Table, found: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
-    """Which of some events the adapter keeps, and what it makes of each."""
+def adapted(
+    adapter: ArrowAdapter, made: pa.Schema, matched: pa.Table, found: pa.Table
+) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """Which of some events the adapter keeps, and what it makes of each; `found`: their primary events, in order."""
     if not matched.num_rows:
-        return np.zeros(0, np.int64), job.made.empty_table()
+        return np.zeros(0, np.int64), made.empty_table()
     given = matched.append_column("primary", found["payload"]).select(GIVEN.names)
-    return merged(job.adapter, given, job.made)
+    return merged(adapter, given, made)
 
 
 def _without(rows: pa.Table, at: np.ndarray[Any, Any]) -> pa.Table:
@@ -168,7 +170,7 @@ def _tally(rows: pa.Table, points: int = 0) -> dict[str, Any]:
     some = times[np.linspace(0, len(times) - 1, min(points, len(times))).astype(np.int64)] if len(times) else times
     size = pc.sum(pc.binary_length(rows["payload"])).as_py() or 0
     return {
-        "rows": rows.num_rows, "size": size, "shards": np.unique(to_numpy(rows["shard"])).tolist(),
+        "rows": rows.num_rows, "size": size, "shards": distinct(to_numpy(rows["shard"])).tolist(),
         "low": int(times[0]) if len(times) else None, "high": int(times[-1]) if len(times) else None,
         "buckets": pc.unique(rows["bucket"]).to_pylist(), "times": some.tolist(),
     }  # fmt: skip

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, equi_join, int64_array, mask, rows_at, scalar, to_numpy, where
-from clickjoin.kernel.event_key import first_of, micros
+from clickjoin.kernel.arrays import distinct, in_halves, mask, rows_at, scalar, to_numpy, where
+from clickjoin.kernel.event_key import first_of, micros, values_of
 from clickjoin.kernel.lookup import Files
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges
 from clickjoin.kernel.resolving import Job, reported, resolve
@@ -33,32 +33,33 @@ def work_of(job: Job, claims: Files, records: Files | None = None) -> Any:
         held = [pa.Table.from_batches([batch]).select(job.columns.names).cast(job.columns) for batch in batches]
         if not held:
             return
-        yield from reported(*resolve_waiting(job, claims, records, pa.concat_tables(held)))
+        for part in resolve_waiting(job, claims, records, pa.concat_tables(held)):
+            yield from reported(*part)
 
     return run
 
 
-def resolve_waiting(job: Job, claims: Files, records: Files | None, rows: pa.Table) -> tuple[dict[str, Any], pa.Table]:
-    """What became of some events that waited; see `resolve`. `records` as in `work_of`. Errors: AdapterFault."""
+def resolve_waiting(
+    job: Job, claims: Files, records: Files | None, rows: pa.Table
+) -> list[tuple[dict[str, Any], pa.Table]]:
+    """What became of some events that waited, by parts; see `resolve`. `records` as in `work_of`.
+
+    Errors: AdapterFault.
+    """
     rows = rows.combine_chunks()
     fetch([(files.root, file) for files in (job.primary, claims) for file in files.paths])
     rows = _one_each(rows) if job.by_id else rows
-    return resolve(job, claims, _with_records(job, rows, records) if records else rows)
+    return in_halves(lambda some: resolve(job, claims, _with_records(job, some, records) if records else some), rows)
 
 
 def _with_records(job: Job, rows: pa.Table, records: Files) -> pa.Table:
     """Rows with the record of each event: that of its first row that has one, as retry/pending.py has it."""
-    found = records.rows(rows["event_id"], TimeRanges(np.unique(micros(rows))), _RECORD)
+    found = records.rows(rows["event_id"], TimeRanges(distinct(micros(rows))), _RECORD)
     found = where(
         found, mask(pc.equal(found["replica"], scalar(job.replica))) & to_numpy(pc.is_valid(found["payload"]))
     )
     found = first_of(found.combine_chunks(), ("round", "batch"))
-    one, other = equi_join(rows["event_id"], found["event_id"])
-    same = micros(rows)[one] == micros(found)[other]
-    at = np.full(rows.num_rows, -1, np.int64)
-    at[one[same]] = other[same]
-    there = pc.if_else(bool_array(at >= 0), int64_array(at), pa.nulls(1, pa.int64())[0])
-    return rows.set_column(rows.schema.get_field_index("payload"), "payload", found["payload"].take(there))
+    return rows.set_column(rows.schema.get_field_index("payload"), "payload", values_of(rows, found, "payload"))
 
 
 def _one_each(rows: pa.Table) -> pa.Table:

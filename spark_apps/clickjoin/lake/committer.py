@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.kernel.fsync import flush_commit, flush_data, flush_recent, local_folder
@@ -43,10 +43,13 @@ class Unwritable(LakeError):
 class Committer(Protocol):
     """The port of commits: two programs commit to one log, and exclude each other by the store's own put-if-absent."""
 
-    def commit_next(self, table: DeltaTable, files: Sequence[DataFile], txn: Txn | None) -> None:
+    def commit_next(
+        self, table: DeltaTable, files: Sequence[DataFile], txn: Txn | None, removed: Sequence[DataFile] = ()
+    ) -> None:
         """Commit files as the very next version after the one that a handle shows, and return once that is on disk.
 
         Each file is looked for first: a commit of what is not there could never be read, nor taken back by a retry.
+        `removed`: files of that version that they replace, which the caller has looked for in it.
         Errors: CommitFailedError where another commit came first, CommitStateUnknown, Unwritable, FilesGone.
         """
         ...
@@ -81,9 +84,11 @@ def committer(uri: str) -> Committer:
 class LocalCommitter:
     """Commits of delta-rs on a local disk, where it links an entry into place and flushes nothing."""
 
-    def commit_next(self, table: DeltaTable, files: Sequence[DataFile], txn: Txn | None) -> None:
+    def commit_next(
+        self, table: DeltaTable, files: Sequence[DataFile], txn: Txn | None, removed: Sequence[DataFile] = ()
+    ) -> None:
         """See Committer."""
-        _flush(table.table_uri, _commit(table, files, txn))
+        _flush(table.table_uri, _commit(table, files, txn, removed))
 
     def ensure_durable(self, table: DeltaTable) -> None:
         """See Committer."""
@@ -109,7 +114,9 @@ class LocalCommitter:
 class S3Committer:
     """Commits to S3, where a conditional PUT creates an entry whole and durable, or is refused (see s3_table)."""
 
-    def commit_next(self, table: DeltaTable, files: Sequence[DataFile], txn: Txn | None) -> None:
+    def commit_next(
+        self, table: DeltaTable, files: Sequence[DataFile], txn: Txn | None, removed: Sequence[DataFile] = ()
+    ) -> None:
         """See Committer. What has to hold before is asked for side by side."""
         if not isinstance(table, S3Table):
             raise TypeError(f"{table.table_uri}: a handle that is not by DeltaReader.open")
@@ -117,7 +124,7 @@ class S3Committer:
         looked_for = [file for file in files if file.path not in known]
         together(*table.before_commit(), partial(_require_there, table.uri, looked_for))
         with _writable(table.uri):
-            table.commit_next(_adds(files), txn)
+            table.commit_next(_actions(files, removed), txn)
 
     def ensure_durable(self, table: DeltaTable) -> None:
         """See Committer: what can be read there is durable."""
@@ -126,14 +133,14 @@ class S3Committer:
         """See Committer: what can be read there is durable."""
 
 
-def _commit(table: DeltaTable, files: Sequence[DataFile], txn: Txn | None) -> int:
+def _commit(table: DeltaTable, files: Sequence[DataFile], txn: Txn | None, removed: Sequence[DataFile]) -> int:
     """Commit the very next version, and return its number. Errors: as of Committer.commit_next."""
     _require_there(table.table_uri, files)
     nonce, version = uuid.uuid4().hex, int(table.version()) + 1
     try:
         with _writable(table.table_uri):
             table.create_write_transaction(
-                _adds(files), "append", table.schema(), commit_properties=carrying(txn, nonce)
+                _actions(files, removed), "append", table.schema(), commit_properties=carrying(txn, nonce)
             )
     except (DeltaError, OSError) as error:
         if not _landed(table.table_uri, version, nonce, error):
@@ -141,9 +148,10 @@ def _commit(table: DeltaTable, files: Sequence[DataFile], txn: Txn | None) -> in
     return version
 
 
-def _adds(files: Sequence[DataFile]) -> list[Any]:
+def _actions(files: Sequence[DataFile], removed: Sequence[DataFile]) -> list[Any]:
     now = int(time.time() * 1000)
-    return [AddAction(f.path, f.size, f.values, now, True, f.stats) for f in files]
+    gone = [RemoveAction(f.path, True, now, f.size, dict(f.values)) for f in removed]
+    return gone + [AddAction(f.path, f.size, f.values, now, True, f.stats) for f in files]
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from clickjoin.lake.store_options import store_options
 from clickjoin.model.errors import CommitStateUnknown
 
 if TYPE_CHECKING:
-    from deltalake.transaction import AddAction
+    from deltalake.transaction import AddAction, RemoveAction
 
     from clickjoin.model.txn import Txn
 
@@ -90,7 +90,7 @@ class S3Table(DeltaTable):
         checked, self._is_checked = self._is_checked, False
         return [] if checked else [self._check]
 
-    def commit_next(self, adds: Sequence[AddAction], txn: Txn | None) -> None:
+    def commit_next(self, actions: Sequence[AddAction | RemoveAction], txn: Txn | None) -> None:
         """Commit files as the very next version. Errors: as of Committer.commit_next.
 
         delta-rs checks the table's protocol and writes the entry, to the copy of the log; that is what is sent.
@@ -102,7 +102,7 @@ class S3Table(DeltaTable):
         self._is_behind, landed = True, False
         try:
             self.create_write_transaction(
-                list(adds), "append", self.schema(), commit_properties=carrying(txn, nonce),
+                list(actions), "append", self.schema(), commit_properties=carrying(txn, nonce),
                 post_commithook_properties=_NO_HOOKS,
             )  # fmt: skip
             landed = self._send(version, self.log.place(version).read_bytes(), nonce)

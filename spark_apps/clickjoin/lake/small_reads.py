@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _ON_S3, _ON_DISK = (200_000, 16 << 20), (20_000, 2 << 20)  # at most so many rows, and bytes of files
 _AT_ONCE = 16  # files
+_UNPACKED = 64 << 20  # bytes that this process hands to Java: a record of one letter a million times is small on disk
 _PARTITION = "partition."
 
 
@@ -66,6 +67,7 @@ def _read(root: str, files: pa.Table, schema: pa.Schema) -> pa.Table:
 
     def one(file: Mapping[str, Any]) -> pa.Table:
         rows = read_file(root, unquote(file["path"]), schema)
+        _require_few(rows)
         for partition in partitions:  # lies in no file
             field = schema.field(partition.removeprefix(_PARTITION))
             value = pa.scalar(file[partition], field.type)
@@ -73,4 +75,11 @@ def _read(root: str, files: pa.Table, schema: pa.Schema) -> pa.Table:
         return rows
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return pa.concat_tables(pool.map(one, files.select(["path", *partitions]).to_pylist()))
+        found = pa.concat_tables(pool.map(one, files.select(["path", *partitions]).to_pylist()))
+    _require_few(found)
+    return found
+
+
+def _require_few(rows: pa.Table) -> None:
+    if rows.nbytes > _UNPACKED:
+        raise ValueError(f"{rows.nbytes} bytes are for Spark to read")

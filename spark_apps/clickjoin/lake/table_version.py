@@ -38,10 +38,13 @@ class TableVersion:
         """Its files with partition values and statistics, as deltalake's flattened add actions."""
         return pa.table(self._table.get_add_actions(flatten=True))
 
-    def commit_next(self, files: Sequence[DataFile], txn: Txn | None) -> bool:
-        """Commit files as the very next version; False if another commit came first. Errors: as of Committer."""
+    def commit_next(self, files: Sequence[DataFile], txn: Txn | None, removed: Sequence[DataFile] = ()) -> bool:
+        """Commit files as the very next version; False if another commit came first. Errors: as of Committer.
+
+        `removed`: files of this version that they replace.
+        """
         try:
-            committer(self._table.table_uri).commit_next(self._table, files, txn)
+            committer(self._table.table_uri).commit_next(self._table, files, txn, removed)
         except CommitFailedError:
             return False
         return True

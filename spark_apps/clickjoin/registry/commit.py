@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel import data_skipping
-from clickjoin.kernel.arrays import to_numpy
+from clickjoin.kernel.arrays import distinct, to_numpy
 from clickjoin.kernel.id_lookup import ids_among
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, read_columns, scan_by_key
 from clickjoin.model.errors import CommitRefused
@@ -151,5 +150,5 @@ def _require_free_ids(root: str, file: DataFile, others: list[str]) -> None:
 
 def claims_of(root: str, files: list[str], events: pa.Table) -> pa.Table:
     """Ids and times of the claims in some files of the registry that some events may have. Columns in: both."""
-    when = TimeRanges(np.unique(to_numpy(events["event_time"].cast(pa.int64()))))
+    when = TimeRanges(distinct(to_numpy(events["event_time"].cast(pa.int64()))))
     return scan_by_key(root, files, pc.unique(events["event_id"]), when, KEYS, _READERS)

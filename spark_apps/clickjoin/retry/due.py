@@ -64,9 +64,8 @@ def look_ahead(
 
 def _ahead_here(delta: DeltaReader, replica: str, now: datetime, far: datetime | None) -> _Ahead:
     """The same as `_ahead` of few rows, as of the newest version, without a job of Spark."""
-    rows = newest_rows(
-        delta.read("pending", [("replica", "=", replica)], [*OWNED, "round", "state", "due_at", "attempt"])
-    )
+    columns = [*OWNED, "round", "state", "due_at", "attempt", "batch"]
+    rows = newest_rows(delta.read("pending", [("replica", "=", replica)], columns))
     rows = rows.filter(pc.equal(rows["state"], "waiting"))
     at = rows["due_at"].cast(_TIME).cast(pa.int64()).to_numpy()
     if not len(at):

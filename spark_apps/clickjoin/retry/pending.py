@@ -1,6 +1,8 @@
 """The state of a pending event: that of its newest row in table `pending`, by round, then attempt, then resolved last.
 
-A replica keeps a history of its own for each event. The rule stands here once, for Spark and for Arrow.
+Of an event that came again before it was first tried again, the row of the first batch counts. A replica keeps a
+history of its own for each event. The rule stands here once, for Spark and for Arrow: a batch whose claims are fixed
+has its events chosen again, by either, and they have to be the same ones.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ OWNED = ("replica", *EVENT_KEY)
 
 def newest() -> Column:
     """What the newest row of an event has most of, for max_by."""
-    return F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"))
+    return F.struct("round", "attempt", (F.col("state") == "resolved").alias("done"), (-F.col("batch")).alias("first"))
 
 
 def states(rows: DataFrame, *others: Column) -> DataFrame:
@@ -44,14 +46,15 @@ def waiting(lake: SparkReader, replica: str, version: int | None = None) -> Data
 
 
 def newest_rows(rows: pa.Table) -> pa.Table:
-    """The newest row of each event. Columns in: replica, event_id, event_time, round, attempt, state."""
+    """The newest row of each event. Columns in: replica, event_id, event_time, round, attempt, state, batch."""
     if not rows.num_rows:
         return rows
     resolved = pc.cast(pc.equal(rows["state"], "resolved"), pa.int64())
     attempts = pc.multiply(pc.cast(rows["attempt"], pa.int64()), 2)
     rounds = pc.multiply(pc.cast(rows["round"], pa.int64()), 1 << 32)
     rank = pc.add(rounds, pc.add(attempts, resolved))
-    order = pc.sort_indices(pa.table({"rank": rank}), [("rank", "descending")])
+    keys = pa.table({"rank": rank, "batch": rows["batch"]})
+    order = pc.sort_indices(keys, [("rank", "descending"), ("batch", "ascending")])
     ordered = rows.take(order).append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
     first = ordered.group_by(list(OWNED)).aggregate([("_row", "min")])["_row_min"]
     return ordered.take(first).drop_columns("_row")
@@ -59,7 +62,7 @@ def newest_rows(rows: pa.Table) -> pa.Table:
 
 def open_pending(delta: DeltaReader, *columns: str) -> pa.Table:
     """Events that wait for their primary, by replica. Columns: those of newest_rows but state, and those asked for."""
-    names = dict.fromkeys((*OWNED, "round", "attempt", "state", *columns))
+    names = dict.fromkeys((*OWNED, "round", "attempt", "state", "batch", *columns))
     rows = newest_rows(delta.read("pending", columns=list(names)))
     return rows.filter(pc.equal(rows["state"], "waiting")).select([*OWNED, "round", "attempt", *columns])
 

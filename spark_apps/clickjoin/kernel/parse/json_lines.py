@@ -58,9 +58,9 @@ class JsonParser:
     def parse(self, lines: Lines) -> tuple[list[Segment], dict[int, tuple[str, str]]]:
         """Columns of the lines that are JSON objects, and reason and detail of the others by number."""
         braced = to_numpy(pc.and_(pc.starts_with(lines.text, "{"), pc.ends_with(lines.text, "}")))
-        if b"Inf" in lines.data:  # a number to Arrow, to no other parser
+        if b"I" in lines.data and b"Inf" in lines.data:  # a number to Arrow, to no other parser
             braced &= ~to_numpy(pc.match_substring_regex(lines.text, r"Inf($|[^i])"))
-        if b"-NaN" in lines.data:
+        if b"N" in lines.data and b"-NaN" in lines.data:
             braced &= ~to_numpy(pc.match_substring(lines.text, "-NaN"))
         rows, slow = np.flatnonzero(braced), np.flatnonzero(~braced).tolist()
         whole = lines.whole if len(rows) == len(lines.text) else lines.whole.take(int64_array(rows))

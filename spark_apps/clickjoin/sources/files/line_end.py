@@ -74,12 +74,13 @@ def _count(fd: Handle, start: int, stop: int, limit: int) -> Ending:
         block = read_at(fd, start, min(BLOCK, stop - start))
         if not block:
             break
-        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == 10)
-        if records + len(ends) >= limit:
-            end = start + int(ends[limit - records - 1]) + 1
+        is_end = np.frombuffer(block, np.uint8) == 10
+        count = int(np.count_nonzero(is_end))
+        if records + count >= limit:
+            end = start + int(np.flatnonzero(is_end)[limit - records - 1]) + 1
             return Ending(end, limit, True)
-        if len(ends):
-            end, records = start + int(ends[-1]) + 1, records + len(ends)
+        if count:
+            end, records = start + block.rfind(b"\n") + 1, records + count
         start += len(block)
     return Ending(end, records, False)
 

@@ -1,5 +1,5 @@
 """Stands in for deltalake.transaction in the simulator's own process."""
 
-from tests.simulator.rust_types import AddAction
+from tests.simulator.rust_types import AddAction, RemoveAction
 
-__all__ = ["AddAction"]
+__all__ = ["AddAction", "RemoveAction"]
