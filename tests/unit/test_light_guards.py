@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.lake import log_copy, thin_log
-from clickjoin.lake.committer import _adds
+from clickjoin.lake.committer import _actions
 from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.light_table import LightTable
 from clickjoin.lake.log_copy import new_folder
@@ -107,7 +107,7 @@ def test_a_copy_that_delta_rs_cannot_read_is_done_without(lake: DeltaTables, mon
 def test_an_overwriting_is_of_all_files(lake: DeltaTables) -> None:
     lake.forget("registry")
     table = light(lake)
-    table.create_write_transaction(_adds([made(lake, 2)]), "overwrite", table.schema())
+    table.create_write_transaction(_actions([made(lake, 2)], ()), "overwrite", table.schema())
     assert [row["num_records"] for row in lake.files("registry").to_pylist()] == [2]
     assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
 
