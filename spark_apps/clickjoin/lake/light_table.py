@@ -23,7 +23,7 @@ from deltalake.exceptions import DeltaError
 from clickjoin.kernel.fsync import flush_commit
 from clickjoin.lake.thin_log import LOG, ThinLog, folder_of
 
-MANY = 10_000  # files, or entries of a log
+MANY = 2_000  # files, or entries of a log
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _WEIGHED_EVERY = 100  # versions
 _INTERVAL, _FILES_AN_ENTRY = "delta.checkpointInterval", 1_000  # a checkpoint costs by the file: so the more, the rarer
