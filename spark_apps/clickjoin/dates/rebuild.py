@@ -40,7 +40,7 @@ _REASONS = {
 _REMEDIES = {
     frozenset({"foreign", "primary"}): "Land the logs again (`clickjoin backfill --foreign … --primary …`)",
     frozenset({"adapter"}): "Have the adapter make a row of each of these ids",
-    frozenset({"doubled"}): "Take them out with `clickjoin verify --repair`",
+    frozenset({"doubled"}): "Take them out with `clickjoin verify --repair --remove-doubles`",
 }
 _RUNS = 10
 
