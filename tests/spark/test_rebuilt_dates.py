@@ -19,7 +19,7 @@ from clickjoin.lake import committer
 from clickjoin.model.errors import CommitConflict, LakeError
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.span import Day, Span
-from tests.sampled import crossed
+from tests.sampled import crossed, in_full
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import Hand, found, verify
 
@@ -240,6 +240,7 @@ def test_an_answer_that_was_lost(make: Make, monkeypatch: pytest.MonkeyPatch) ->
     assert all("|" in row["shown"] for row in output(bench))
 
 
+@in_full
 def test_a_table_that_only_spark_can_write(make: Make) -> None:
     bench = joined(make)
     adapted(bench, "Shown")
