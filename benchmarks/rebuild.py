@@ -9,7 +9,6 @@ against the logs, id by id: each click once, with what its records say, by the b
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
@@ -22,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from benchmarks.beside_join import command
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
 from benchmarks.throughput.work import STREAMS, Work, check, make
-from bootstrap import ROOT
 from clickjoin.config import load
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.engine import Engine
@@ -122,17 +120,7 @@ def table(found: dict[str, Any]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.rebuild", description="A rebuild beside its join")
-    parser.add_argument("--clicks", type=int, default=1_000_000, help="default %(default)s")
-    parser.add_argument("--turns", type=int, default=1, help="default %(default)s")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/rebuild.json")
-    chosen = parser.parse_args(arguments)
-    found = measured(chosen.clicks, chosen.turns, chosen.seed)
-    print(f"\n{table(found)}")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(found | {"machine": machine()}, indent=2) + "\n", encoding="utf-8")
-    return 0
+    return command(arguments, "rebuild", "A rebuild beside its join", (1_000_000, 1), measured, table)
 
 
 if __name__ == "__main__":

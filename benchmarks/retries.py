@@ -9,8 +9,6 @@ there. Of both, the seconds of that one batch are given. The output is checked a
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
 import statistics
 import sys
@@ -19,10 +17,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.beside_join import command
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
 from benchmarks.throughput.work import Work, check, make
-from bootstrap import ROOT
 from clickjoin.config import load
 from clickjoin.engine import Engine, Settled
 from clickjoin.spark.session import in_process
@@ -110,17 +107,7 @@ def table(found: dict[str, Any]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.retries", description="Retries beside new records")
-    parser.add_argument("--clicks", type=int, default=67_000, help="default %(default)s")
-    parser.add_argument("--turns", type=int, default=3, help="default %(default)s")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/retries.json")
-    chosen = parser.parse_args(arguments)
-    found = measured(chosen.clicks, chosen.turns, chosen.seed)
-    print(f"\n{table(found)}")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(found | {"machine": machine()}, indent=2) + "\n", encoding="utf-8")
-    return 0
+    return command(arguments, "retries", "Retries beside new records", (67_000, 3), measured, table)
 
 
 if __name__ == "__main__":
