@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.arrays import bool_array, int64_array, mask, to_numpy, where
+from clickjoin.kernel.arrays import bool_array, int64_array, to_numpy, where
 from clickjoin.kernel.data_skipping import EVER, Ends, between, near
 from clickjoin.kernel.short_files import open_file
 
@@ -112,17 +112,7 @@ def of_batch(root: str, file: str, batch: int, schema: pa.Schema) -> pa.Table:
 
     Columns out: the schema's, which names `batch`; unknown ones null.
     """
-    parts = [pa.Table.from_batches([], schema)]
-    with open_file(root, file) as opened:
-        found = pq.ParquetFile(opened)
-        names = [name for name in schema.names if name in found.schema_arrow.names]
-        ends = _ends(found.metadata, _BATCH)
-        groups = np.flatnonzero((ends.least <= batch) & (ends.most >= batch))
-        for low in range(0, len(groups), _GROUPS_AT_ONCE):
-            some = groups[low : low + _GROUPS_AT_ONCE].tolist()
-            rows = _shaped(found.read_row_groups(some, columns=names, use_threads=False), schema)
-            parts.append(where(rows, mask(pc.equal(rows[_BATCH], int64_array([batch])[0]))))
-    return pa.concat_tables(parts)
+    return _between(root, file, _BATCH, batch, batch + 1, schema)
 
 
 def of_times(root: str, file: str, low: int, high: int, schema: pa.Schema) -> pa.Table:
@@ -130,17 +120,22 @@ def of_times(root: str, file: str, low: int, high: int, schema: pa.Schema) -> pa
 
     Columns out: the schema's, which names it; unknown ones null.
     """
+    return _between(root, file, _TIME, low, high, schema)
+
+
+def _between(root: str, file: str, column: str, low: int, high: int, schema: pa.Schema) -> pa.Table:
+    """Rows whose value, never null, lies in [low, high): group by group, and only groups that can hold one."""
     parts = [pa.Table.from_batches([], schema)]
     with open_file(root, file) as opened:
         found = pq.ParquetFile(opened)
         names = [name for name in schema.names if name in found.schema_arrow.names]
-        ends = _ends(found.metadata, _TIME)
+        ends = _ends(found.metadata, column)
         groups = np.flatnonzero((ends.least < high) & (ends.most >= low))
         for at in range(0, len(groups), _GROUPS_AT_ONCE):
             some = groups[at : at + _GROUPS_AT_ONCE].tolist()
             rows = _shaped(found.read_row_groups(some, columns=names, use_threads=False), schema)
-            times = to_numpy(rows[_TIME].cast(pa.int64()))
-            parts.append(where(rows, (times >= low) & (times < high)))
+            values = to_numpy(rows[column].cast(pa.int64()))
+            parts.append(where(rows, (values >= low) & (values < high)))
     return pa.concat_tables(parts)
 
 
