@@ -6,13 +6,14 @@ what is claimed is fixed by one commit, and what is published is exactly what wa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from clickjoin.batch_context import Context
 from clickjoin.dispatcher.journal import is_settled
 from clickjoin.dispatcher.peers import await_claims
 from clickjoin.event_store.bad_input import floods
 from clickjoin.event_store.join_input import JoinInput
+from clickjoin.event_store.land_ahead import LandedAhead
 from clickjoin.event_store.landing import land, landed_events
 from clickjoin.joiner.arrow_join import ArrowJoin, can_join
 from clickjoin.joiner.claiming import claim_outcome
@@ -29,11 +30,20 @@ from clickjoin.sources.port import Source
 from clickjoin.spark.session import tune_codegen
 
 
-def run_batch(ctx: Context, sources: Mapping[str, Source]) -> dict[str, tuple[Split, ...]]:
-    """Carry a planned batch through to where only the journal's last word is missing. Returns splits that were lost."""
+def run_batch(
+    ctx: Context,
+    sources: Mapping[str, Source],
+    ahead: LandedAhead | None = None,
+    landed: Callable[[Context], None] = lambda _: None,
+) -> dict[str, tuple[Split, ...]]:
+    """Carry a planned batch through to where only the journal's last word is missing. Returns splits that were lost.
+
+    `ahead`: what was written of its records before; `landed`: called once they are in their tables.
+    """
     failpoint.reach("planned")
-    work, lost = (_taken_up(ctx), {}) if ctx.plan.table else _land(ctx, sources)
+    work, lost = (_taken_up(ctx), {}) if ctx.plan.table else _land(ctx, sources, ahead)
     failpoint.reach("landed")
+    landed(ctx)
     if work and work.own.rows:
         ctx.counts["events_in"] = work.own.rows
         tune_codegen(ctx.lake.spark, work.own.rows)
@@ -46,9 +56,11 @@ def _taken_up(ctx: Context) -> JoinInput:
         return due_events(ctx, here=can_join(ctx) and not is_fixed(ctx))
 
 
-def _land(ctx: Context, sources: Mapping[str, Source]) -> tuple[JoinInput | None, dict[str, tuple[Split, ...]]]:
+def _land(
+    ctx: Context, sources: Mapping[str, Source], ahead: LandedAhead | None = None
+) -> tuple[JoinInput | None, dict[str, tuple[Split, ...]]]:
     with ctx.step("land"):
-        landed = land(ctx, sources)
+        landed = land(ctx, sources, ahead)
     ctx.floods = floods(ctx, landed)
     ctx.newest = {stream: micros_of(part.own.high) for stream, part in landed.items() if part.own.high}
     ctx.counts["primary_in"] = landed["primary"].own.rows if "primary" in landed else 0

@@ -16,6 +16,7 @@ from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, Pace, Passes, catch_up_pause, wait
 from clickjoin.dispatcher.peers import any_alive
 from clickjoin.dispatcher.unread import ReadUntil, primary_passed
+from clickjoin.event_store.land_ahead import LandedAhead
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.arrow_join import warm_up
 from clickjoin.joiner.typed_output import with_types
@@ -28,6 +29,7 @@ from clickjoin.model.errors import DataFileGone, ExecutorLost, FilesGone, Source
 from clickjoin.model.ids import MICROS
 from clickjoin.model.replica import replica_name
 from clickjoin.model.split import Problem, Split
+from clickjoin.overlap import Overlap
 from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.due import Waiting, look_ahead
@@ -84,6 +86,7 @@ class Engine:
         )
         self.clock = clock = clock or now
         self.join = Dispatcher(pipeline, self.lake.delta, replica, "join", self.sources, clock)
+        self._overlap = Overlap(self.join, self.sources)
         self.retry = Dispatcher(pipeline, self.lake.delta, replica, "retry", clock=clock)
         self.redriver = Dispatcher(pipeline, self.lake.delta, replica, "redrive", clock=clock)
         self.read_until = ReadUntil(
@@ -115,8 +118,9 @@ class Engine:
     def join_once(self) -> Settled | None:
         """Run the next batch of new records; None where there is none."""
         start = time.perf_counter()
-        plan = self.join.next_join()
-        return self._run(plan, self.join, time.perf_counter() - start) if plan else None
+        ahead = self._overlap.take()
+        plan = self.join.next_join(ahead.proposal)
+        return self._run(plan, self.join, time.perf_counter() - start, ahead.landed) if plan else None
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with the sources, as of the last look at them, or with nearly all that came from them."""
@@ -279,7 +283,9 @@ class Engine:
         """No retry is put off until after this, but by a clock that was ahead: then it is due."""
         return now + timedelta(seconds=self.pipeline.retry.max_delay + self.pipeline.limits.max_skew)
 
-    def _run(self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float) -> Settled:
+    def _run(
+        self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float, ahead: LandedAhead | None = None
+    ) -> Settled:
         delta = self.lake.delta
         # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
         with delta.looked_at("shard_timeline", "registry_boundary", "journal"):
@@ -287,7 +293,7 @@ class Engine:
         ctx.seconds["plan"] = plan_seconds
         before = self.lake.conflict_reruns
         tune_codegen(self.lake.spark, sum(split.events for splits in plan.splits.values() for split in splits))
-        lost = self._carry_through(ctx)
+        lost = self._carry_through(ctx, ahead, self._overlap.begin if dispatcher is self.join else lambda _: None)
         self._floods |= ctx.floods
         ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
         with ctx.step("settle"):
@@ -297,12 +303,15 @@ class Engine:
         failpoint.reach("settled")
         return Settled(plan, row)
 
-    def _carry_through(self, ctx: Context) -> dict[str, tuple[Split, ...]]:
+    def _carry_through(
+        self, ctx: Context, ahead: LandedAhead | None = None, landed: Callable[[Context], None] = lambda _: None
+    ) -> dict[str, tuple[Split, ...]]:
         """Run the batch; again at once where a log was renamed, packed or cut, or files or an executor went."""
         for _ in range(_MOVES):
             try:
-                return run_batch(ctx, self.sources)
+                return run_batch(ctx, self.sources, ahead, landed)
             except Exception as error:
                 if not isinstance(translate(error), _PASSING):
                     raise
-        return run_batch(ctx, self.sources)
+                ahead = None  # its files may be what is gone
+        return run_batch(ctx, self.sources, landed=landed)

@@ -43,16 +43,48 @@ class _Pool:
             job.run()
 
 
+class _JobAhead:
+    """What a thread does beside a batch: all of it once the batch has landed, or once it is asked for."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work, self._done = work, False
+        self._value: Any = None
+        self._error: Exception | None = None
+        if random.random() < 0.5:
+            self.exception()
+
+    def exception(self) -> Exception | None:
+        if not self._done:
+            self._done = True
+            try:
+                self._value = self._work()
+            except Exception as error:
+                self._error = error
+        return self._error
+
+    def result(self) -> Any:
+        return self._value
+
+
+class _Ahead:
+    def __init__(self, max_workers: int, name: str) -> None:
+        pass
+
+    def submit(self, work: Callable[..., Any], *args: Any) -> _JobAhead:
+        return _JobAhead(lambda: work(*args))
+
+
 def replace() -> None:
     """What no schedule can do without."""
-    from clickjoin import batch
-    from clickjoin.event_store import landing
+    from clickjoin import batch, overlap
+    from clickjoin.event_store import land_ahead, landing
     from clickjoin.joiner import arrow_join, spark_join
     from clickjoin.kernel import data_file, join_task, land_task, lookup, resolving
     from clickjoin.registry import commit
     from tests.simulator import backups, chain, clock, filters, hearing, ports, processing, workers
 
-    landing.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
+    landing.ThreadPoolExecutor = land_ahead.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
+    overlap.ThreadPoolExecutor = _Ahead  # type: ignore[misc,assignment]
     data_file.write = resolving.write = land_task.write = workers.write
     ports.install()
     chain.install()

@@ -221,8 +221,9 @@ class LogSource(Source):
         return self._logs.times[self._stream][read - 1] if read else 0
 
     def size(self, split: Split) -> int:
-        """Bytes of a file's end that are unknown: none here."""
-        return 0
+        """Bytes of a split."""
+        part = FileSplit.of(split)
+        return part.end - part.start
 
     def completeness(self, evidence: Evidence) -> Completeness:
         """As that of files: these logs are like them."""

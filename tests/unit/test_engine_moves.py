@@ -15,7 +15,7 @@ from clickjoin.model.errors import SourceError
 def _engine(monkeypatch: pytest.MonkeyPatch, errors: list[Exception]) -> tuple[Any, list[int]]:
     tries: list[int] = []
 
-    def run_batch(_ctx: object, _sources: object) -> dict[str, list[Any]]:
+    def run_batch(*_: object, **__: object) -> dict[str, list[Any]]:
         tries.append(1)
         if errors:
             raise errors.pop(0)

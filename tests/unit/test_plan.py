@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.config import Pipeline
-from clickjoin.dispatcher.dispatcher import Dispatcher, join_plan
+from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.dispatcher.journal import SNAPSHOT_EVERY
+from clickjoin.dispatcher.planner import join_plan
 from clickjoin.lake import DeltaTables
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.split import Budget, Problem, SourceOffset, SourcePlan, Split

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.journal import LOOK_SECONDS, SNAPSHOT_EVERY, Journal, JournalState, Lost, fold, read_until
-from clickjoin.dispatcher.pacing import abreast
-from clickjoin.dispatcher.watermarks import newer, stream_watermark, time_passed
+from clickjoin.dispatcher.journal import Journal, JournalState, Lost, fold, read_until
+from clickjoin.dispatcher.planner import Planner, Proposal
+from clickjoin.dispatcher.watermarks import newer
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.ids import MICROS
-from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
+from clickjoin.model.split import SourcePlan, Split
 from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
@@ -21,38 +20,6 @@ if TYPE_CHECKING:
     from clickjoin.lake import DeltaTables
 
 Clock = Callable[[], float]
-
-
-def join_plan(
-    pipeline: str,
-    replica: str,
-    number: int,
-    now: float,
-    found: Mapping[str, SourcePlan],
-    known: Mapping[str, Mapping[str, SourceOffset]],
-    watermarks: Mapping[str, int] | None = None,
-) -> BatchPlan:
-    """The join batch that takes up what the sources found."""
-    offsets = {stream: part.offsets for stream, part in found.items() if part.offsets}
-    snapshot = (number - 1) % SNAPSHOT_EVERY == 0
-    if snapshot:
-        whole = {stream: dict(items) for stream, items in known.items()}
-        fold(whole, offsets)
-        offsets = {stream: tuple(items.values()) for stream, items in whole.items()}
-    return BatchPlan(
-        pipeline=pipeline,
-        replica=replica,
-        sequence="join",
-        number=number,
-        planned=int(now * MICROS),
-        splits={stream: part.splits for stream, part in found.items() if part.splits},
-        offsets=offsets,
-        problems=tuple(problem for part in found.values() for problem in part.problems),
-        backlog_events=sum(part.backlog_events for part in found.values()),
-        backlog_bytes=sum(part.backlog_bytes for part in found.values()),
-        snapshot=snapshot,
-        watermarks=watermarks or {},
-    )
 
 
 class Dispatcher:
@@ -74,6 +41,7 @@ class Dispatcher:
         self.found: dict[str, SourcePlan] = {}
         self._sources = sources or {}
         self._clock = clock or (lambda: datetime.now(UTC).timestamp())
+        self._planner = Planner(pipeline, replica, self._sources, self._clock)
         self._state: JournalState | None = None
         self._planned = 0.0  # when this process last wrote a plan; seconds since 1970
 
@@ -85,55 +53,23 @@ class Dispatcher:
                 self.journal.flush()  # or a power cut could keep what the batch commits, and not its plan
         return self._state.unsettled
 
-    def next_join(self) -> BatchPlan | None:
+    def next_join(self, ahead: Proposal | None = None) -> BatchPlan | None:
         """The next batch of new records, planned and written down; None where the sources hold nothing new.
 
-        Where the output is processed by key, or the pipeline's file asks for it, a batch of no records says now and
-        then that time has passed.
+        `ahead`: what was proposed while the batch before was under way; it counts if all is still as it was then.
         """
         waiting = self.unsettled()
         if waiting:
             return waiting
         state = self.known()
-        budget = Budget(self.pipeline.batch.max_events, self.pipeline.batch.max_bytes)
-        looked = self._clock()  # before the look: a stream at rest has come as far as then, whatever is written since
-        self.found = {item.name: self._look(item.name, budget) for item in self.pipeline.inputs}
-        self._keep_abreast(budget)
-        new = any(plan.splits or plan.offsets for plan in self.found.values())
-        if not new and self.pipeline.process is None and not self.pipeline.batch.heartbeats:
-            return None
-        now, name = self._clock(), self.pipeline.pipeline
-        marks = self._watermarks(state, looked)
-        quiet = now - self._planned
-        if not new and not time_passed(marks, state.watermarks, state.newest, self.pipeline.close, quiet):
-            return None
-        plan = join_plan(name, self.replica, state.last + 1, now, self.found, state.offsets, marks)
-        if now - looked >= LOOK_SECONDS:  # whatever was written since, while this process was paused, may be unread
-            plan = replace(plan, backlog_events=plan.backlog_events + 1)
-        return self.write(plan)
+        if ahead is None or not ahead.follows(state):
+            ahead = self.propose(state, state.newest)
+        self.found = dict(ahead.found)
+        return self.write(ahead.plan)
 
-    def _watermarks(self, state: JournalState, now: float) -> dict[str, int]:
-        """How far each stream will have come with the plans that were found."""
-        marks = {
-            stream: stream_watermark(
-                plan, self.pipeline.close, now, state.newest.get(stream), state.watermarks.get(stream),
-                partial(self._sources[stream].last_written, state.offsets.get(stream, {})),
-            )
-            for stream, plan in self.found.items()
-        }  # fmt: skip
-        return {stream: mark for stream, mark in marks.items() if mark is not None}
-
-    def _keep_abreast(self, budget: Budget) -> None:
-        """Take less of what looks up where that would run ahead of what is looked up."""
-        looked_up = [item.name for item in self.pipeline.inputs if item.role == "primary"]
-        for item in self.pipeline.inputs:
-            if item.role == "foreign":
-                less = [abreast(budget, self.found[name], self.found[item.name]) for name in looked_up]
-                if budgets := [some for some in less if some]:
-                    self.found[item.name] = self._look(item.name, min(budgets, key=lambda some: some.max_events))
-
-    def _look(self, stream: str, budget: Budget) -> SourcePlan:
-        return self._sources[stream].plan(self.known().offsets.get(stream, {}), budget)
+    def propose(self, state: JournalState, newest: Mapping[str, int]) -> Proposal:
+        """What the batch after those of a state is to read; nothing is written down. `newest`: see JournalState."""
+        return self._planner.propose(state, newest, self._planned)
 
     def next_of_table(self, part: TableSplit) -> BatchPlan | None:
         """The next batch of rows of one of the pipeline's own tables, planned and written down."""

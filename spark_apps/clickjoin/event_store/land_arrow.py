@@ -6,6 +6,8 @@ The same rows in the same tables under the same transactions, so a replay may ta
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,6 +26,15 @@ if TYPE_CHECKING:
     from clickjoin.sources.port import Source
 
 
+@dataclass(frozen=True)
+class Written:
+    """Files of a batch's records of one stream that no commit names yet, and facts of them as `placed` names them."""
+
+    good: Sequence[DataFile]
+    bad: Sequence[DataFile]
+    facts: Mapping[str, Any]
+
+
 def append_good(ctx: Context, stream: str, records: pa.Table) -> dict[str, Any] | None:
     """Append the good records to their stream's table; returns facts as `placed` names them.
 
@@ -40,19 +51,22 @@ def landed(ctx: Context, stream: str, records: pa.Table) -> tuple[pa.Table, pa.T
     return placed(records, place)[0], aside(records, place)
 
 
-def append_many(ctx: Context, stream: str, source: Source) -> dict[str, Any] | None:
-    """Have the workers read, place and write the records of a batch's splits, and commit the good ones.
-
-    Returns facts as append_good does, and `aside`: the files of bad records, not committed yet.
-    """
+def write_many(ctx: Context, stream: str, source: Source) -> Written:
+    """Have the workers read, place and write the records of a batch's splits; nothing is committed."""
     each = land_task.land_batches(ctx.lake.target(BY_NAME[stream]), ctx.lake.target(QUARANTINE), _place(ctx, stream))
     spec = ctx.pipeline.spec(stream, ctx.plan.planned)
     rows = source.read_through(ctx.lake.spark, ctx.plan.splits[stream], spec, each, "done STRING").collect()
     parts = [json.loads(row["done"]) for row in rows]
     good, bad = ([DataFile(*file) for part in parts for file in part[name]] for name in ("good", "bad"))
-    if not ctx.lake.add(stream, good, ctx.plan.txn):
-        return None
-    return land_task.merged([part["facts"] for part in parts]) | {"aside": bad}
+    return Written(good, bad, land_task.merged([part["facts"] for part in parts]))
+
+
+def append_written(ctx: Context, stream: str, written: Written) -> dict[str, Any] | None:
+    """Commit the good records that workers have written.
+
+    Returns facts as append_good does, and `aside`: the files of bad records, not committed yet.
+    """
+    return {**written.facts, "aside": written.bad} if ctx.lake.add(stream, written.good, ctx.plan.txn) else None
 
 
 def append_bad(ctx: Context, stream: str, records: pa.Table, txn: Txn) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from clickjoin.batch_context import Context
 from clickjoin.event_store import land_arrow, put_aside
 from clickjoin.event_store.join_input import JoinInput
+from clickjoin.event_store.land_ahead import LandedAhead, is_few
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.forgotten.known import not_to_land
 from clickjoin.kernel.land_task import span_of
@@ -54,8 +55,8 @@ def minute_sql(column: str) -> str:
     return f"unix_micros({column}) - pmod(unix_micros({column}), {MINUTE})"
 
 
-def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
-    """Land all streams of a batch, side by side. Returns what has landed, by stream."""
+def land(ctx: Context, sources: Mapping[str, Source], ahead: LandedAhead | None = None) -> dict[str, Landed]:
+    """Land all streams of a batch, side by side. Returns what has landed, by stream. `ahead`: see LandedAhead."""
     streams = [item.name for item in ctx.pipeline.inputs if ctx.plan.splits.get(item.name)]
     # After the plan was written: whoever forgets events later sees this batch as unsettled, and waits.
     with ctx.lake.delta.looked_at("forgotten", *streams):
@@ -63,8 +64,9 @@ def land(ctx: Context, sources: Mapping[str, Source]) -> dict[str, Landed]:
         newest = {stream: ctx.lake.delta.latest_txn_version(stream, ctx.plan.txn.app_id) for stream in streams}
     done = {stream: version >= ctx.plan.number for stream, version in newest.items()}
     lost = {s: () if done[s] else _lost(sources[s], ctx.plan.splits[s]) for s in streams}
+    written = ahead.of(ctx) if ahead and not any(lost.values()) else {}
     with ThreadPoolExecutor(max_workers=max(len(streams), 1)) as pool:
-        jobs = {s: pool.submit(_append, ctx, s, sources[s], done[s]) for s in streams}
+        jobs = {s: pool.submit(_append, ctx, s, sources[s], done[s], written.get(s)) for s in streams}
         seen = {stream: job.result() for stream, job in jobs.items()}
     landed = {}
     for stream, facts in seen.items():
@@ -94,21 +96,22 @@ def own_quarantine(ctx: Context, stream: str, columns: Sequence[str], **more: st
     return ctx.lake.delta.read("quarantine", [(name, "=", value) for name, value in key.items()], columns)
 
 
-def _append(ctx: Context, stream: str, source: Source, done: bool) -> dict[str, Any] | None:
+def _append(
+    ctx: Context, stream: str, source: Source, done: bool, written: land_arrow.Written | None
+) -> dict[str, Any] | None:
     if done:
         return None
-    if (few := _few(ctx, stream, source)) is not None:
+    if written is None and (few := _few(ctx, stream, source)) is not None:
         facts = land_arrow.append_good(ctx, stream, few)
         return None if facts is None else facts | {"records": few}
-    return land_arrow.append_many(ctx, stream, source)
+    return land_arrow.append_written(ctx, stream, written or land_arrow.write_many(ctx, stream, source))
 
 
 def _few(ctx: Context, stream: str, source: Source) -> pa.Table | None:
     """The records of a batch's splits where they are few enough for this process (`batch.driver_bytes`)."""
-    splits, most = ctx.plan.splits[stream], ctx.pipeline.batch.driver_bytes
-    if sum(source.size(split) for split in splits) > most:
+    if not is_few(ctx, stream, source):
         return None
-    return source.read_here(splits, ctx.pipeline.spec(stream, ctx.plan.planned))
+    return source.read_here(ctx.plan.splits[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
 
 
 def _measure(ctx: Context, stream: str) -> dict[str, Any]:

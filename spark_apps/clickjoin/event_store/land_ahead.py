@@ -1,0 +1,51 @@
+"""Landing ahead: the records of the next batch are read and written while the one before is still looked up.
+
+Files that no commit names are nobody's, so that nothing has happened until the batch lands in its turn and commits
+them. Whatever its records went by is compared then; where any of it has changed they are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clickjoin.event_store.land_arrow import Written, write_many
+
+if TYPE_CHECKING:
+    from clickjoin.batch_context import Context
+    from clickjoin.kernel.forgotten import Forgotten
+    from clickjoin.model.batch_plan import BatchPlan
+    from clickjoin.model.timeline import Timeline
+    from clickjoin.sources.port import Source
+
+
+@dataclass(frozen=True)
+class LandedAhead:
+    """Files of a plan's records by stream, and by what they were written: whose records were left out, which shards."""
+
+    plan: BatchPlan
+    timeline: Timeline
+    forgotten: Mapping[str, Forgotten]
+    files: Mapping[str, Written]
+
+    def of(self, ctx: Context) -> Mapping[str, Written]:
+        """What a batch may commit as its own: nothing unless it would write the same by now."""
+        same = self.plan == ctx.plan and self.timeline == ctx.timeline and self.forgotten == ctx.forgotten
+        return self.files if same else {}
+
+
+def land_ahead(ctx: Context, sources: Mapping[str, Source]) -> LandedAhead:
+    """Have the workers read and write the streams of which this process would not read the few records by itself."""
+    streams = [stream for stream, splits in ctx.plan.splits.items() if not is_few(ctx, stream, sources[stream])]
+    streams = [stream for stream in streams if not sources[stream].lost(ctx.plan.splits[stream])]
+    with ThreadPoolExecutor(max_workers=max(len(streams), 1)) as pool:
+        jobs = {stream: pool.submit(write_many, ctx, stream, sources[stream]) for stream in streams}
+        files = {stream: job.result() for stream, job in jobs.items()}
+    return LandedAhead(ctx.plan, ctx.timeline, ctx.forgotten, files)
+
+
+def is_few(ctx: Context, stream: str, source: Source) -> bool:
+    """Whether a batch's splits of a stream are so small that this process reads them (`batch.driver_bytes`)."""
+    return sum(source.size(split) for split in ctx.plan.splits[stream]) <= ctx.pipeline.batch.driver_bytes

@@ -1,0 +1,70 @@
+"""Two batches at once: while a backlog's batch is looked up, claimed and published, the next one is read and written.
+
+Only what may be done over again is done ahead. The journal still plans one batch after the other, and every commit has
+its place in that order (see event_store/land_ahead.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from clickjoin.dispatcher.peers import any_alive
+from clickjoin.dispatcher.planner import Proposal
+from clickjoin.dispatcher.watermarks import newer
+from clickjoin.event_store.land_ahead import LandedAhead, land_ahead
+
+if TYPE_CHECKING:
+    from clickjoin.batch_context import Context
+    from clickjoin.dispatcher.dispatcher import Dispatcher
+    from clickjoin.dispatcher.journal import JournalState
+    from clickjoin.sources.port import Source
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """The next batch as proposed, and what is written of its records."""
+
+    proposal: Proposal | None = None
+    landed: LandedAhead | None = None
+
+
+class Overlap:
+    """Works ahead on a thread of its own; nobody else asks the sources meanwhile."""
+
+    def __init__(self, dispatcher: Dispatcher, sources: Mapping[str, Source]) -> None:
+        self._dispatcher = dispatcher
+        self._sources = sources
+        self._pool = ThreadPoolExecutor(1, "clickjoin-ahead")
+        self._job: Future[Ahead] | None = None
+
+    def begin(self, ctx: Context) -> None:
+        """Begin on the batch after one that has landed, where that has left a backlog and this replica all its time."""
+        state = self._dispatcher.known()
+        behind = ctx.plan.backlog_events > 0 and state.last == ctx.plan.number
+        if self._job is None and behind and not gives_way(ctx):
+            self._job = self._pool.submit(self._work, ctx, state)
+
+    def take(self) -> Ahead:
+        """What has been done, once it is done; nothing where none was begun, or it failed.
+
+        The error of one that failed comes again when the batch is read in its turn, unless it was a passing one.
+        """
+        job, self._job = self._job, None
+        return Ahead() if job is None or job.exception() else job.result()
+
+    def _work(self, ctx: Context, state: JournalState) -> Ahead:
+        proposal = self._dispatcher.propose(state, newer(state.newest, ctx.newest))
+        if proposal.plan is None:
+            return Ahead(proposal)
+        following = replace(ctx, plan=proposal.plan)
+        return Ahead(proposal, land_ahead(following, self._sources))
+
+
+def gives_way(ctx: Context) -> bool:
+    """Whether this replica leaves another some of its time while it is behind (`batch.catch_up_share`)."""
+    delta, plan = ctx.lake.delta, ctx.plan
+    some = ctx.pipeline.batch.catch_up_share < 1
+    return some and any_alive(delta, plan.pipeline, plan.replica, plan.planned_at)
