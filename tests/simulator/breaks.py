@@ -214,6 +214,13 @@ def _publish_first() -> None:
     Processing._commit = both  # type: ignore[method-assign]
 
 
+def _ahead() -> None:
+    """What was written ahead counts as the batch's own, whatever that is to read by now."""
+    from clickjoin.event_store.land_ahead import LandedAhead
+
+    LandedAhead.of = lambda self, ctx: self.files  # type: ignore[method-assign]
+
+
 BREAKS: Mapping[str, Callable[[], None]] = {
     "token": _token,
     "txn": _txn,
@@ -238,4 +245,5 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "publish-first": _publish_first,
     "blind": beat_breaks.blind,
     "own-beat": beat_breaks.own_beat,
+    "ahead": _ahead,
 }

@@ -55,9 +55,9 @@ def share(wants: Sequence[Want], budget: Budget) -> list[int]:
     """Bytes that each file (by wave, then oldest first) may take, within both limits by estimate.
 
     Each of n files that grow is sure of 1/n of the budget, of 1/(n + 1) beside a backlog. What is left goes to the
-    backlog's waves, one after the other and to all files of one alike, so that it is read in the order of its events,
-    and a click not long before its query; then to the oldest. What is whole gets all or nothing, and the oldest such
-    file that does not fit is taken all the same, or it might wait for ever.
+    backlog's waves, one after the other, then to those that grow; to all files of one alike, so that they are read in
+    the order of their events, and a click not long before its query. What is whole gets all or nothing, and the oldest
+    such file that does not fit is taken all the same, or it might wait for ever.
     """
     # One unit is 1 / (max_bytes * max_events) of the budget, so that all of this is exact.
     costs = [max(budget.max_events, ceil(budget.max_bytes / max(want.mean, 1))) for want in wants]
@@ -72,6 +72,13 @@ def share(wants: Sequence[Want], budget: Budget) -> list[int]:
                 given[at] += more
                 pot -= more
 
+    def give_alike(files: Sequence[int]) -> None:
+        """What the smallest needs leave of an equal part is shared by the others."""
+        order = sorted(files, key=lambda at: needs[at] - given[at])
+        for number, at in enumerate(order):
+            give([at], pot // (len(order) - number))
+        give(files, pot)
+
     of_wave: dict[int, list[int]] = {0: []}
     for at, want in enumerate(wants):
         of_wave.setdefault(want.wave, []).append(at)
@@ -80,9 +87,8 @@ def share(wants: Sequence[Want], budget: Budget) -> list[int]:
     for _, files in sorted(of_wave.items()):
         if not pot:
             break
-        give(files, pot // len(files))
-        give(files, pot)
-    give(growing, pot)
+        give_alike(files)
+    give_alike(growing)
     return _with_one_whole(wants, [units // cost for units, cost in zip(given, costs, strict=True)])
 
 
