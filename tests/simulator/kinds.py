@@ -90,4 +90,23 @@ BEATS = Bent(
     points=(400, 900),
     span=(0, 150),
 )
-NAMED = (*PROCESS, BEATS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
+# A process that wakes late has written the next batch's records ahead, and another has planned that batch otherwise.
+OVERLAP = Bent(
+    name="overlap",
+    budgets=True,
+    most=1,
+    weak={
+        ("read", "registry"): (0.3, 5, 60),
+        ("commit", "registry"): (0.3, 5, 60),
+        ("commit", "journal"): (0.3, 2, 20),
+        ("commit", "primary"): (0.2, 2, 20),
+    },
+    gc=0,
+    reshard=0,
+    fill=0,
+    replicas=0.2,
+    slow=0.8,
+    points=(300, 700),
+    span=(-240, -10),
+)
+NAMED = (OVERLAP, *PROCESS, BEATS, *ALONE, *CHAINED, *BY_ID, WATERMARK)

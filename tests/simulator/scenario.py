@@ -68,6 +68,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     oracle = Oracle(lake, whole.root, streams, alone=bool(bent.alone), by_id=whole.by_id, absent=bent.absent)
     oracles = [oracle]
     beats = heartbeats.Heartbeats(lake, whole.root, streams) if bent.beats else None
+    cast.budgets = bent.budgets
     cast.goes_on = heartbeats.GOES_ON if beats else 0
     prepare(world, rng, bent.disaster)
     fault = None

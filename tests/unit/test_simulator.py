@@ -39,6 +39,7 @@ FOUND = {
     "publish-first": "75",
     "blind": "3",
     "own-beat": "31",
+    "ahead": "26",
 }
 
 # What is missed soonest, or alone, in schedules of one kind (see bents.py).
@@ -61,6 +62,7 @@ KIND = {
     "publish-first": "process",
     "blind": "heartbeats",
     "own-beat": "heartbeats",
+    "ahead": "overlap",
 }
 
 
