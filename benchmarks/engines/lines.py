@@ -1,7 +1,7 @@
 """What every engine is given to parse, and what it gives back.
 
-No engine says where a line begins in its file, or reads past bytes that are not UTF-8: lines are split, and those that
-no parser should see are found, by the kernel's own code, whose time counts with the engine's.
+No engine says where a line begins in its file, and few read past a bad one: lines are split, and those that no
+parser should see are found, by the kernel's own code, whose time counts with the engine's.
 """
 
 from __future__ import annotations

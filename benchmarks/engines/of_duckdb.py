@@ -21,10 +21,12 @@ SELECT event_id, TRY_CAST(regexp_extract(event_id, '{lines.EMBEDDED}', 1) AS BIG
 FROM """
 EXTRACT = f"""{TIMED} (
   SELECT ids[1] AS event_id, ids[2] AS primary_id
-  FROM (SELECT TRY(json_extract_string(text, {list(lines.IDS.values())})) AS ids FROM texts)
+  FROM (
+    SELECT CASE WHEN json_valid(text) THEN json_extract_string(text, {list(lines.IDS.values())}) END AS ids FROM texts
+  )
 )"""
 READ = """(
-  SELECT event_id, query_id AS primary_id FROM read_json('{file}', format = 'newline_delimited',
+  SELECT event_id, query_id AS primary_id FROM read_json('{file}', format = 'newline_delimited', ignore_errors = true,
     columns = {{'event_id': 'VARCHAR', 'query_id': 'VARCHAR'}})
 )"""
 WRITE = """
@@ -62,7 +64,7 @@ def ids_of_whole(file: Path) -> list[str | None]:
 
 
 def parse_whole(file: Path) -> Parsed:
-    """The same by DuckDB's reader of JSON files: it stops at a bad line, or drops it without a word."""
+    """The same by DuckDB's reader of JSON files: a bad line is a row of nulls."""
     return lines.read_whole(file, _run(TIMED + READ.format(file=file)))
 
 
