@@ -64,6 +64,11 @@ def look_up(
     emptied = pc.equal(held["payload"], scalar(EMPTIED))
     if pc.any(emptied).as_py():  # another copy of the event may hold its record still
         held = held.filter(bool_array(~found_among(held, held.filter(emptied))))
+    return paired(new, held, lookback)
+
+
+def paired(new: pa.Table, held: pa.Table, lookback: int | None) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """The same, where the primary events are read already; those of no lookback are each of a key of its own."""
     one, other = equi_join(new["primary_id"], held["event_id"])
     wanted, at = micros(new, "event_time" if lookback is not None else "primary_time")[one], micros(held)[other]
     if lookback is None:
