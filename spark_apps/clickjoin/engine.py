@@ -29,7 +29,7 @@ from clickjoin.model.errors import DataFileGone, ExecutorLost, FilesGone, Source
 from clickjoin.model.ids import MICROS
 from clickjoin.model.replica import replica_name
 from clickjoin.model.split import Problem, Split
-from clickjoin.overlap import Overlap
+from clickjoin.overlap import NOTHING, Ahead, Overlap
 from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.due import Waiting, look_ahead
@@ -117,10 +117,10 @@ class Engine:
 
     def join_once(self) -> Settled | None:
         """Run the next batch of new records; None where there is none."""
-        start = time.perf_counter()
         ahead = self._overlap.take()
+        start = time.perf_counter()
         plan = self.join.next_join(ahead.proposal)
-        return self._run(plan, self.join, time.perf_counter() - start, ahead.landed) if plan else None
+        return self._run(plan, self.join, time.perf_counter() - start, ahead) if plan else None
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with the sources, as of the last look at them, or with nearly all that came from them."""
@@ -283,17 +283,17 @@ class Engine:
         """No retry is put off until after this, but by a clock that was ahead: then it is due."""
         return now + timedelta(seconds=self.pipeline.retry.max_delay + self.pipeline.limits.max_skew)
 
-    def _run(
-        self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float, ahead: LandedAhead | None = None
-    ) -> Settled:
+    def _run(self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float, ahead: Ahead = NOTHING) -> Settled:
         delta = self.lake.delta
         # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
         with delta.looked_at("shard_timeline", "registry_boundary", "journal"):
             ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(delta), *load_bounds(delta))
-        ctx.seconds["plan"] = plan_seconds
+        ctx.seconds |= {"plan": plan_seconds, "land": ahead.waited}
         before = self.lake.conflict_reruns
         tune_codegen(self.lake.spark, sum(split.events for splits in plan.splits.values() for split in splits))
-        lost = self._carry_through(ctx, ahead, self._overlap.begin if dispatcher is self.join else lambda _: None)
+        lost = self._carry_through(
+            ctx, ahead.landed, self._overlap.begin if dispatcher is self.join else lambda _: None
+        )
         self._floods |= ctx.floods
         ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
         with ctx.step("settle"):

@@ -6,6 +6,7 @@ its place in that order (see event_store/land_ahead.py).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ahead:
-    """The next batch as proposed, and what is written of its records."""
+    """The next batch as proposed, and what is written of its records; `waited`: seconds until that was done."""
 
     proposal: Proposal | None = None
     landed: LandedAhead | None = None
+    waited: float = 0.0
+
+
+NOTHING = Ahead()
 
 
 class Overlap:
@@ -52,8 +57,10 @@ class Overlap:
 
         The error of one that failed comes again when the batch is read in its turn, unless it was a passing one.
         """
-        job, self._job = self._job, None
-        return Ahead() if job is None or job.exception() else job.result()
+        (job, self._job), begun = (self._job, None), time.perf_counter()
+        if job is None or job.exception():
+            return NOTHING
+        return replace(job.result(), waited=time.perf_counter() - begun)
 
     def _work(self, ctx: Context, state: JournalState) -> Ahead:
         proposal = self._dispatcher.propose(state, newer(state.newest, ctx.newest))

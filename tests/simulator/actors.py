@@ -41,20 +41,22 @@ class Cast:
         self.upstream = upstream  # whose output is this one's primary stream
         self.replicas: set[str] = set()
         self.idle: dict[str, float] = {}  # seconds at most between two looks at the logs, by replica
-        self.budgets = False  # each takes another number of events at most
+        self.budgets = False  # each takes another number of events at most, and works ahead
         self.goes_on = 0.0  # seconds that joins go on once they have read all of the logs
         self._all_read: dict[str, float] = {}  # when a replica had done so
 
     def engine(self, replica: str) -> Engine:
         """A new process's engine."""
         spark, names = SparkSession(self.world.lake), [item.name for item in self.pipeline.inputs]
-        sources: dict[str, Source] = {name: LogSource(self.world, self.logs, name) for name in names}
+        sources: dict[str, Source] = {
+            name: LogSource(self.world, self.logs, name, ahead=self.budgets) for name in names
+        }
         if self.upstream:
             sources["primary"] = TableSource(f"{self.upstream.pipeline.root}/joined")
         pipeline = self.pipeline
         if self.budgets:
-            most = self.world.random.choice([1, 2, 4, 7])
-            pipeline = pipeline.model_copy(update={"batch": pipeline.batch.model_copy(update={"max_events": most})})
+            own = {"max_events": self.world.random.choice([1, 2, 4, 7]), "driver_bytes": 100, "catch_up_share": 1}
+            pipeline = pipeline.model_copy(update={"batch": pipeline.batch.model_copy(update=own)})
         return Engine(spark, pipeline, replica, clock=self.world.clock, sources=sources)  # type: ignore[arg-type]
 
     def start(self, replica: str, role: str, skew: float, main: Callable[[Process], None], after: float) -> None:

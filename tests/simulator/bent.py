@@ -40,4 +40,4 @@ class Bent:
     chain: bool = False  # a second pipeline joins a third stream to the output of the first
     process: bool = False  # processes give the output's events to a processor, key by key
     beats: bool = False  # batches of no records say that time passes
-    budgets: bool = False  # each process of a replica takes another number of events at most
+    budgets: bool = False  # each process of a replica takes another number of events at most, and works ahead

@@ -91,22 +91,27 @@ BEATS = Bent(
     span=(0, 150),
 )
 # A process that wakes late has written the next batch's records ahead, and another has planned that batch otherwise.
-OVERLAP = Bent(
-    name="overlap",
-    budgets=True,
-    most=1,
-    weak={
-        ("read", "registry"): (0.3, 5, 60),
-        ("commit", "registry"): (0.3, 5, 60),
-        ("commit", "journal"): (0.3, 2, 20),
-        ("commit", "primary"): (0.2, 2, 20),
-    },
-    gc=0,
-    reshard=0,
-    fill=0,
-    replicas=0.2,
-    slow=0.8,
-    points=(300, 700),
-    span=(-240, -10),
+OVERLAP = (
+    Bent(
+        name="overlap",
+        budgets=True,
+        most=1,
+        weak={
+            ("read", "registry"): (0.3, 5, 60),
+            ("commit", "registry"): (0.3, 5, 60),
+            ("commit", "journal"): (0.3, 2, 20),
+            ("commit", "primary"): (0.2, 2, 20),
+        },
+        gc=0,
+        reshard=0,
+        fill=0,
+        replicas=0.2,
+        slow=0.8,
+        points=(300, 700),
+        span=(-240, -10),
+    ),
+    Bent(name="overlap-gc", budgets=True, most=1, gc=2, reshard=1, verify=0.5, points=(300, 600)),
+    Bent(name="overlap-unheard", budgets=True, most=1, unheard=0.1, gaps=True, points=(300, 600), fill=0),
+    Bent(name="overlap-restore", budgets=True, most=1, disaster="restore", gc=0, reshard=0, points=(300, 700)),
 )
-NAMED = (OVERLAP, *PROCESS, BEATS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
+NAMED = (*OVERLAP, *PROCESS, BEATS, *ALONE, *CHAINED, *BY_ID, WATERMARK)

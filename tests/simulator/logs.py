@@ -157,8 +157,9 @@ def _record(
 class LogSource(Source):
     """The Source port over one stream."""
 
-    def __init__(self, world: World, logs: Logs, stream: str) -> None:
-        self._world = world
+    def __init__(self, world: World, logs: Logs, stream: str, *, ahead: bool = False) -> None:
+        """`ahead`: all but single records are read by tasks, and so ahead of their batch."""
+        self._world, self._ahead = world, ahead
         self._logs = logs
         self._stream = stream
 
@@ -221,9 +222,9 @@ class LogSource(Source):
         return self._logs.times[self._stream][read - 1] if read else 0
 
     def size(self, split: Split) -> int:
-        """Bytes of a split."""
+        """Bytes of a file's end that are unknown: none here."""
         part = FileSplit.of(split)
-        return part.end - part.start
+        return part.end - part.start if self._ahead else 0
 
     def completeness(self, evidence: Evidence) -> Completeness:
         """As that of files: these logs are like them."""

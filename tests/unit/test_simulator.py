@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.sampled import FULL
+from tests.sampled import FULL, some
 
 ROOT = Path(__file__).parents[2]
 # Seeds that showed it when this was written; should none of them any more, it must be found among the first thousand.
@@ -143,6 +143,15 @@ def test_the_processing_goes_on_from_a_backup() -> None:
     assert found["failed"] == {}
     assert found["restored"] > 4
     assert found["refused"] == 0
+
+
+@pytest.mark.parametrize("kind", some(["overlap", "overlap-gc", "overlap-unheard", "overlap-restore"], 2))
+def test_working_ahead_goes_well(kind: str) -> None:
+    """Processes write the next batch's records ahead, and die, wake late, or find it planned otherwise."""
+    found = sums("--seeds", seeds(20, 120), "--kind", kind, "--jobs", "2")
+    assert found["failed"] == 0
+    assert found["joined"] > 20
+    assert found["zombies"] > 3
 
 
 @pytest.mark.parametrize("kind", ["chain", "chain-by-hand", "chain-restore"])

@@ -59,37 +59,46 @@ def share(wants: Sequence[Want], budget: Budget) -> list[int]:
     the order of their events, and a click not long before its query. What is whole gets all or nothing, and the oldest
     such file that does not fit is taken all the same, or it might wait for ever.
     """
-    # One unit is 1 / (max_bytes * max_events) of the budget, so that all of this is exact.
-    costs = [max(budget.max_events, ceil(budget.max_bytes / max(want.mean, 1))) for want in wants]
-    needs = [want.unread * cost for want, cost in zip(wants, costs, strict=True)]
-    pot, given = budget.max_bytes * budget.max_events, [0] * len(wants)
-
-    def give(files: Sequence[int], each: int) -> None:
-        nonlocal pot
-        for at in files:
-            more = min(needs[at] - given[at], each, pot)
-            if not wants[at].whole or given[at] + more == needs[at]:
-                given[at] += more
-                pot -= more
-
-    def give_alike(files: Sequence[int]) -> None:
-        """What the smallest needs leave of an equal part is shared by the others."""
-        order = sorted(files, key=lambda at: needs[at] - given[at])
-        for number, at in enumerate(order):
-            give([at], pot // (len(order) - number))
-        give(files, pot)
-
+    pot = _Pot(wants, budget)
     of_wave: dict[int, list[int]] = {0: []}
     for at, want in enumerate(wants):
         of_wave.setdefault(want.wave, []).append(at)
     growing = of_wave.pop(0)
-    give(growing, pot // max(len(growing) + bool(of_wave), 1))
+    pot.give(growing, pot.left // max(len(growing) + bool(of_wave), 1))
     for _, files in sorted(of_wave.items()):
-        if not pot:
-            break
-        give_alike(files)
-    give_alike(growing)
-    return _with_one_whole(wants, [units // cost for units, cost in zip(given, costs, strict=True)])
+        pot.give_alike(files)
+    pot.give_alike(growing)
+    return _with_one_whole(wants, pot.rooms())
+
+
+class _Pot:
+    """A budget that is given out. One unit is 1 / (max_bytes * max_events) of it, so that all of this is exact."""
+
+    def __init__(self, wants: Sequence[Want], budget: Budget) -> None:
+        self._wants = wants
+        self._costs = [max(budget.max_events, ceil(budget.max_bytes / max(want.mean, 1))) for want in wants]
+        self._needs = [want.unread * cost for want, cost in zip(wants, self._costs, strict=True)]
+        self._given = [0] * len(wants)
+        self.left = budget.max_bytes * budget.max_events
+
+    def give(self, files: Sequence[int], each: int) -> None:
+        """To each as much as it needs, and there is; what is whole all or nothing."""
+        for at in files:
+            more = min(self._needs[at] - self._given[at], each, self.left)
+            if not self._wants[at].whole or self._given[at] + more == self._needs[at]:
+                self._given[at] += more
+                self.left -= more
+
+    def give_alike(self, files: Sequence[int]) -> None:
+        """All that is left, in equal parts; what the smallest needs leave of theirs is shared by the others."""
+        order = sorted(files, key=lambda at: self._needs[at] - self._given[at])
+        for number, at in enumerate(order):
+            self.give([at], self.left // (len(order) - number))
+        self.give(files, self.left)
+
+    def rooms(self) -> list[int]:
+        """Bytes that each file was given."""
+        return [units // cost for units, cost in zip(self._given, self._costs, strict=True)]
 
 
 def _with_one_whole(wants: Sequence[Want], rooms: list[int]) -> list[int]:
