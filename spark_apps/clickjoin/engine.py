@@ -291,9 +291,8 @@ class Engine:
         ctx.seconds |= {"plan": plan_seconds, "land": ahead.waited}
         before = self.lake.conflict_reruns
         tune_codegen(self.lake.spark, sum(split.events for splits in plan.splits.values() for split in splits))
-        lost = self._carry_through(
-            ctx, ahead.landed, self._overlap.begin if dispatcher is self.join else lambda _: None
-        )
+        follow = self._overlap.begin if dispatcher is self.join else lambda _: None
+        lost = self._carry_through(ctx, ahead.landed, follow)
         self._floods |= ctx.floods
         ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
         with ctx.step("settle"):

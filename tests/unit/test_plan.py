@@ -185,6 +185,37 @@ def test_lost_slices_are_planned_again(make: Any) -> None:
     assert again.splits == {"primary": (piece("p", 0, 10),), "foreign": (piece("f", 10, 20),)}
 
 
+def test_a_proposal_becomes_the_next_plan(make: Any) -> None:
+    dispatcher = make()
+    plan = dispatcher.next_join()
+    ahead = dispatcher.propose(dispatcher.known(), {})
+    assert (make().journal.planned(), ahead.plan.number) == (1, 2)
+    dispatcher.settled(plan, {})
+    assert dispatcher.next_join(ahead) is ahead.plan
+    assert make().unsettled() == ahead.plan
+
+
+def test_but_not_where_a_slice_before_it_was_lost(make: Any) -> None:
+    dispatcher = make()
+    plan = dispatcher.next_join()
+    ahead = dispatcher.propose(dispatcher.known(), {})
+    dispatcher.settled(plan, {"primary": plan.splits["primary"]})
+    again = dispatcher.next_join(ahead)
+    assert again.splits == {"primary": (piece("p", 0, 10),), "foreign": (piece("f", 10, 20),)}
+
+
+def test_nor_where_another_process_was_first(make: Any) -> None:
+    one, other = make(), make()
+    plan = one.next_join()
+    ahead = one.propose(one.known(), {})
+    one.settled(plan, {})
+    second = other.next_join()
+    assert one.next_join(ahead) == second
+    one.settled(second, {})
+    third = one.next_join(ahead)
+    assert (third.number, third.splits["primary"]) == (3, (piece("p", 20, 30),))
+
+
 def test_table_batches(make: Any) -> None:
     retry = make("retry")
     plan = retry.next_of_table(TableSplit("pending", 5, 7, 9))
