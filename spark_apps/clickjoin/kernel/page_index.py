@@ -15,13 +15,13 @@ from clickjoin.kernel import thrift_compact as thrift
 from clickjoin.kernel.data_skipping import EVER, Ends
 
 # Of a row group, on average. Of shorter ones PyArrow reads little beside what is wanted, and footers of many take long.
-_LONG, _LARGE = 8_192, 2 << 20  # rows, or bytes
+_LONG, _LARGE = 4_097, 2 << 20  # rows, or bytes
 _TAIL = 1 << 16  # bytes: most footers
 _INT32, _INT64, _BYTES, _TEXT, _MICROS = 1, 2, 6, 0, 10  # Parquet's types, and what it converts them to
 _KINDS = ((_INT32, None), (_INT64, None), (_INT64, _MICROS), (_BYTES, _TEXT))
 _FLAT = (0, 1)  # required, optional: a value for each row
 _LOCATION = [0x16, 0x15, 0x16, 0]  # heads of a page's offset, bytes and first row, and the end of a location
-_KEPT = 64 << 20  # bytes
+_KEPT, _FILES = 64 << 20, 32  # bytes, which are counted after so many files
 _OTHERWISE = (ValueError, LookupError, TypeError, OverflowError)  # of a file that is written otherwise
 
 
@@ -143,7 +143,7 @@ def page_index(opened: pa.NativeFile, name: str, times: str, more: Iterable[str]
     known: dict[tuple[str, int], PageIndex | None] = pa.__dict__.setdefault("_clickjoin_pages", {})
     key = name, opened.size()
     if key not in known:
-        held = list(known.items())  # other threads add to it
+        held = list(known.items()) if len(known) % _FILES == 0 else []  # other threads add to it
         while held and sum(index.size if index else 100 for _, index in held) > _KEPT:
             known.pop(held.pop(0)[0], None)
         known[key] = _understood(opened, times)
@@ -187,7 +187,8 @@ def _of_footer(footer: thrift.Struct) -> PageIndex:
     for at, element in enumerate(footer[2][1:]):  # of columns within columns a chunk has other names, and is none
         chunks = [group[1][at] for group in footer[4]]
         column = Column(element, chunks[0][3][4], np.array([_place(chunk) for chunk in chunks], np.int64))
-        if chunks[0][3][3] == [element[4]] and column.kind in _KINDS and element[3] in _FLAT:
+        is_it = all(chunk[3][3] == [element[4]] and chunk[3][4] == column.codec for chunk in chunks)
+        if is_it and column.kind in _KINDS and element[3] in _FLAT:
             columns[element[4].decode()] = column
         else:
             others.add(element[4].decode())

@@ -43,7 +43,8 @@ def values(opened: pa.NativeFile, index: PageIndex, name: str, rows: np.ndarray[
 def _read(opened: pa.NativeFile, column: Column, pages: Pages, wanted: np.ndarray[Any, Any]) -> pa.ChunkedArray:
     """All values of some pages of a column."""
     parts, groups, at = [_MAGIC], [], len(_MAGIC)
-    of_group = pages.groups[wanted]
+    has_dictionary = (column.places[:, 0] < column.places[:, 1]).any()  # else pages of all groups can be one group's
+    of_group = pages.groups[wanted] * has_dictionary
     for group in np.unique(of_group).tolist():
         some = wanted[of_group == group]
         begin, data = column.places[group, :2].tolist()
@@ -56,7 +57,7 @@ def _read(opened: pa.NativeFile, column: Column, pages: Pages, wanted: np.ndarra
         at += size
     footer = _footer(column, groups)
     whole = b"".join([*parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
-    return pq.ParquetFile(pa.BufferReader(whole)).read(use_threads=False).column(0)
+    return pq.ParquetFile(pa.BufferReader(whole), pre_buffer=False).read(use_threads=False).column(0)
 
 
 def _group(column: Column, place: tuple[int, int, int], rows: int) -> bytes:

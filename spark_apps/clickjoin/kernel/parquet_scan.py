@@ -85,7 +85,7 @@ def _of_pages(
             held[_ID] = found = values(opened, index, _ID, rows)
             rows, held = _at(rows, held, np.flatnonzero(to_numpy(pc.is_in(found, value_set=ids))))
         if len(rows):
-            names = index.columns.keys() & schema.names - held.keys()
+            names = (index.columns.keys() & schema.names) - held.keys()
             yield _shaped(pa.table(held | {name: values(opened, index, name, rows) for name in names}), schema)
 
 
