@@ -10,11 +10,13 @@ from pathlib import Path
 from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
+import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from clickjoin.lake import DeltaTables, SparkTables
+from clickjoin.kernel import page_index
+from clickjoin.lake import DeltaTables, SparkTables, row_groups
 from clickjoin.model.errors import CommitConflict, LakeError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, bucket_of, moment
@@ -132,21 +134,38 @@ def test_append_once(lake: SparkTables) -> None:
     assert lake.delta.latest_txn_version("registry", "c") == 3
 
 
-@pytest.mark.parametrize(("name", "most"), [("primary", 2048), ("joined", 5000)])
-def test_rewritten_primary_events_lie_in_short_row_groups(
-    lake: SparkTables, spark: SparkSession, name: str, most: int
+@pytest.mark.parametrize(("name", "order", "most"), [
+    ("primary", "event_time", 512), ("registry", "event_time", 512), ("registry", "event_id", 5000),
+    ("joined", "event_time", 5000),
+])  # fmt: skip
+def test_rewritten_events_lie_in_short_pages(
+    lake: SparkTables, spark: SparkSession, name: str, order: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = {column.name: F.lit(None).cast(column.type) for column in BY_NAME[name].columns}
     known = {"event_id": F.concat(F.lit("e"), F.col("id")), "event_time": F.timestamp_micros(F.col("id") + START)}
-    known |= {"bucket": F.lit(bucket_of(START, 3600)), "batch": F.lit(1).cast("bigint")}
+    known |= {"bucket": F.lit(bucket_of(START, 3600)), "batch": F.lit(1).cast("bigint"), "shard": F.lit(0)}
+    known = {column: value for column, value in known.items() if column in columns}
     rows = spark.range(0, 2500, 1, 1).withColumns(columns | known).select(*BY_NAME[name].names)
     for version in (1, 2):
         lake.append(name, rows, Txn("test", version))
-    assert lake.rewrite(name) == 2
-    file = lake.delta.files(name)["path"].to_pylist()[0]
-    found = pq.read_metadata(f"{lake.delta.path(name)}/{file}")
-    assert max(found.row_group(number).num_rows for number in range(found.num_row_groups)) == most
-    assert spark.conf.get("parquet.block.row.count.limit", "none") == "none"
+    settings = {setting: spark.conf.get(setting, "none") for setting in row_groups._PAGES}
+    assert lake.rewrite(name, order=order) == 2
+    assert settings == {setting: spark.conf.get(setting, "none") for setting in row_groups._PAGES}
+    file = f"{lake.delta.path(name)}/{lake.delta.files(name)['path'].to_pylist()[0]}"
+    monkeypatch.setattr(page_index, "_LONG", 0)
+    with pa.OSFile(file) as opened:
+        index = page_index.page_index(opened, file, "event_time", ["event_id", "event_time"])
+        assert index is not None
+        assert index.group_rows.tolist() == [5000]
+        assert max(np.diff(index.pages(opened, "event_id").rows)) == most
+
+
+def test_on_an_object_store_row_groups_are_short_instead(spark: SparkSession) -> None:
+    for name, groups in (("primary", "2048"), ("registry", "none")):
+        with row_groups.for_look_ups(spark, "s3://bucket/lake", name, "event_time"):
+            found = {setting: spark.conf.get(setting, "none") for setting in row_groups._PAGES}
+        assert found["parquet.block.row.count.limit"] == groups
+        assert found["parquet.page.row.count.limit"] == "none"
 
 
 def test_delete_matched(lake: SparkTables) -> None:

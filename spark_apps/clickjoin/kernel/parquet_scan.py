@@ -6,23 +6,29 @@ Few rows share a microsecond, and times cost a tenth of what ids cost. Runs on e
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import bool_array, int64_array, to_numpy, where
 from clickjoin.kernel.data_skipping import EVER, Ends, between, near
+from clickjoin.kernel.filesystem import filesystem
+from clickjoin.kernel.page_index import PageIndex, page_index
+from clickjoin.kernel.parquet_pages import rows_of, values
 from clickjoin.kernel.short_files import open_file
 
 _ID, _TIME, _BATCH = "event_id", "event_time", "batch"
 _FEW_VALUES = ["source_partition", "replica"]  # to copy their texts for each row costs more than all the rest
 _MICROS = pa.timestamp("us", "UTC")
 _GROUPS_AT_ONCE = 16  # a call for each costs more than the rows; all of a file may be more than there is memory
+_ROWS_AT_ONCE = 65_536  # of such groups
+_PAGES_AT_ONCE = 128
 _FOOTERS = 500
 _ROWS_TO_HOLD = 1_000  # until all are checked against the ids at once: of times that many events share they are many
 KEYS = pa.schema([(_ID, pa.string()), (_TIME, _MICROS)])  # what an event is known by
@@ -46,25 +52,54 @@ def scan_by_key(
 
     def one(file: str) -> list[pa.RecordBatch]:
         with open_file(root, file) as opened:
+            if is_local and (index := page_index(opened, f"{root}/{file}", _TIME, schema.names)):
+                return _batches(_of_pages(opened, index, ids, when, schema))
             known = pq.read_metadata(opened)
             few = [name for name in _FEW_VALUES if name in known.schema.names]
             found = pq.ParquetFile(opened, metadata=known, read_dictionary=few)
-            parts = (_of_groups(found, groups, ids, times, schema) for groups, times in _groups(known, when))
-            return [batch for part in parts for batch in part.to_batches()]
+            return _batches(_of_groups(found, groups, ids, times, schema) for groups, times in _groups(known, when))
 
+    # On an object store each page would be a request; a column chunk is one, too.
+    is_local = isinstance(filesystem(root)[0], pafs.LocalFileSystem)
     with ThreadPoolExecutor(readers) as pool:
         rows = pa.Table.from_batches([batch for held in pool.map(one, files) for batch in held], schema=schema)
     return where(rows, to_numpy(pc.is_in(rows[_ID], value_set=ids)))
 
 
+def _batches(parts: Iterable[pa.Table]) -> list[pa.RecordBatch]:
+    return [batch for part in parts for batch in part.to_batches()]
+
+
+def _of_pages(
+    opened: pa.NativeFile, index: PageIndex, ids: pa.Array, when: TimeRanges, schema: pa.Schema
+) -> Iterator[pa.Table]:
+    """The same of a file whose pages are known: of the others nothing is read."""
+    ends, edges = index.ends(opened, _TIME), index.pages(opened, _TIME).rows
+    pages = np.flatnonzero(near(ends, when.starts, when.length))
+    for some in (pages[at : at + _PAGES_AT_ONCE] for at in range(0, len(pages), _PAGES_AT_ONCE)):
+        rows, held = rows_of(edges[some], edges[some + 1]), dict[str, Any]()
+        if not when.length:
+            times = between(when.starts, ends.least[some].min(), ends.most[some].max())
+            rows, held = _at(rows, {_TIME: (found := values(opened, index, _TIME, rows))}, _where(found, times))
+        if len(rows):
+            held[_ID] = found = values(opened, index, _ID, rows)
+            rows, held = _at(rows, held, np.flatnonzero(to_numpy(pc.is_in(found, value_set=ids))))
+        if len(rows):
+            names = (index.columns.keys() & schema.names) - held.keys()
+            yield _shaped(pa.table(held | {name: values(opened, index, name, rows) for name in names}), schema)
+
+
+def _at(rows: np.ndarray[Any, Any], held: dict[str, Any], at: np.ndarray[Any, Any]) -> tuple[Any, dict[str, Any]]:
+    return rows[at], {name: column.take(int64_array(at)) for name, column in held.items()}
+
+
 def read_columns(root: str, files: Sequence[str], schema: pa.Schema) -> pa.Table:
     """All rows of some files below a folder. Columns out: the schema's; unknown ones null."""
-    tables = [read_file(root, file, schema) for file in files]
-    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
+    return pa.concat_tables([schema.empty_table(), *(read_file(root, file, schema) for file in files)])
 
 
 def read_file(root: str, file: str, schema: pa.Schema) -> pa.Table:
-    """All rows of a file below a folder. Columns out: the schema's; unknown ones null."""
+    """The same of one file."""
     with open_file(root, file) as opened:
         found = pq.ParquetFile(opened)
         names = [name for name in schema.names if name in found.schema_arrow.names]
@@ -131,9 +166,8 @@ def _between(root: str, file: str, column: str, low: int, high: int, schema: pa.
         names = [name for name in schema.names if name in found.schema_arrow.names]
         ends = _ends(found.metadata, column)
         groups = np.flatnonzero((ends.least < high) & (ends.most >= low))
-        for at in range(0, len(groups), _GROUPS_AT_ONCE):
-            some = groups[at : at + _GROUPS_AT_ONCE].tolist()
-            rows = _shaped(found.read_row_groups(some, columns=names, use_threads=False), schema)
+        for some in _portions(found.metadata, groups):
+            rows = _shaped(found.read_row_groups(some.tolist(), columns=names, use_threads=False), schema)
             values = to_numpy(rows[column].cast(pa.int64()))
             parts.append(where(rows, (values >= low) & (values < high)))
     return pa.concat_tables(parts)
@@ -146,9 +180,14 @@ def _groups(metadata: Any, when: TimeRanges) -> Iterator[tuple[np.ndarray[Any, A
     """
     ends = _ends(metadata, _TIME)
     groups = np.flatnonzero(near(ends, when.starts, when.length))
-    for at in range(0, len(groups), _GROUPS_AT_ONCE):
-        some = groups[at : at + _GROUPS_AT_ONCE]
+    for some in _portions(metadata, groups):
         yield some, None if when.length else between(when.starts, ends.least[some].min(), ends.most[some].max())
+
+
+def _portions(metadata: Any, groups: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    """Row groups, some at a time."""
+    size = max(min(_GROUPS_AT_ONCE, _ROWS_AT_ONCE * metadata.num_row_groups // max(metadata.num_rows, 1)), 1)
+    return (groups[at : at + size] for at in range(0, len(groups), size))
 
 
 def _ends(metadata: Any, name: str) -> Ends:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from clickjoin.lake.row_groups import short_groups
+from clickjoin.lake.row_groups import for_look_ups
 
 if TYPE_CHECKING:
     from clickjoin.lake.spark_tables import SparkTables
@@ -27,5 +27,5 @@ def delete_rows(lake: SparkTables, name: str, view: str, on: str) -> int:
 
 def _merge(lake: SparkTables, name: str, view: str, on: str, what: str) -> int:
     sql = f"MERGE INTO delta.`{lake.delta.path(name)}` t USING {view} s ON {on} WHEN MATCHED THEN {what}"
-    with short_groups(lake.spark, name):
+    with for_look_ups(lake.spark, lake.delta.root, name):
         return int(lake.rerun(name, lambda: lake.spark.sql(sql).collect())[0]["num_affected_rows"])

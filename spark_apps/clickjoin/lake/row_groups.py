@@ -1,4 +1,4 @@
-"""Short row groups where rows are looked up one by one: who reads few of a table's rows reads little beside them."""
+"""The layout of Parquet files whose rows are looked up one by one: who reads few of them reads little beside them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,40 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from clickjoin.model.places import is_on_s3
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ROWS = "parquet.block.row.count.limit"
+# Short pages, which kernel/parquet_pages reads one by one, in long row groups, so that footers are short.
+_PAGES = {
+    "parquet.page.row.count.limit": "512",
+    "parquet.page.size": str(64 << 10),
+    "parquet.block.row.count.limit": "65536",
+    "parquet.block.size": str(16 << 20),
+}
+# On an object store each page would be a request: there whole column chunks are read, and are short.
+_GROUPS = {"parquet.block.row.count.limit": "2048"}
+_ORDER = "event_time"
 
 
 @contextmanager
-def short_groups(spark: SparkSession, table: str) -> Iterator[None]:
-    """While the block runs, Spark writes row groups of 2,048 rows, if it is `primary` that is written.
+def for_look_ups(spark: SparkSession, root: str, table: str, order: str = "") -> Iterator[None]:
+    """While the block runs, Spark writes files for look-ups, if it is such a table of a lake at `root` that is written.
 
-    Of the other tables few columns of many rows are read, which short groups make slower.
+    `order`: the column that rows of the registry are sorted by; in one that is sorted by id, ids are looked up by the
+    row groups' least and greatest, and those stay short.
     """
-    if table != "primary":
-        yield
-        return
-    spark.conf.set(_ROWS, "2048")
+    wanted: dict[str, str] = {}
+    if table == "primary":
+        wanted = _GROUPS if is_on_s3(root) else _PAGES
+    elif table == "registry" and order == _ORDER and not is_on_s3(root):
+        wanted = _PAGES
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in wanted}
     try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
         yield
     finally:
-        spark.conf.unset(_ROWS)
+        for name, held in before.items():
+            spark.conf.unset(name) if held is None else spark.conf.set(name, held)

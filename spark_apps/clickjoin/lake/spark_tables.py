@@ -14,7 +14,7 @@ from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.lake.committer import Unwritable, committer
 from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
-from clickjoin.lake.row_groups import short_groups
+from clickjoin.lake.row_groups import for_look_ups
 from clickjoin.lake.spark_reader import SparkReader
 from clickjoin.lake.table_format import lake_format
 from clickjoin.lake.table_settings import settings
@@ -93,7 +93,7 @@ class SparkTables(SparkReader):
         spread = rows.repartition(*(F.col(column) for column in table.partitions))
         writer = spread.sortWithinPartitions(*table.partitions, order).write.format("delta")
         writer = writer.partitionBy(*table.partitions).options(**settings(table)).mode("error")
-        with short_groups(self.spark, table.name):
+        with for_look_ups(self.spark, self.delta.root, table.name, order):
             writer.save(self.delta.path(name))
         if (number := lake_format(self.delta.root)) > FIRST:
             self.delta.set_format(name, number)
@@ -171,13 +171,13 @@ class SparkTables(SparkReader):
         By Spark, never by delta-rs: two rewritings of the same files by that one both commit, and every row is double.
         """
         where = f" WHERE {place_column(self.delta.table(name))} = '{place}'" if place else ""
-        order = f" ZORDER BY ({order})" if name == SORTED else ""
+        z_order = f" ZORDER BY ({order})" if name == SORTED else ""
         self.spark.conf.set(_SORTED, "true")
         for setting, size in zip((_MIN_FILE_SIZE, _MAX_FILE_SIZE), file_sizes(name), strict=True):
             self.spark.conf.set(setting, str(size))
-        sql = f"OPTIMIZE delta.`{self.delta.path(name)}`{where}{order}"
+        sql = f"OPTIMIZE delta.`{self.delta.path(name)}`{where}{z_order}"
         try:
-            with short_groups(self.spark, name):
+            with for_look_ups(self.spark, self.delta.root, name, order):
                 metrics = self.spark.sql(sql).collect()[0]["metrics"]
         except Exception as error:
             if not isinstance(commit_error(error), CommitRefused):

@@ -1,0 +1,201 @@
+"""Where the pages of a Parquet file lie, and which times each holds, by its page index, which PyArrow does not read.
+
+Kept in a process for the files that were asked last, since a file never changes. Runs on executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from clickjoin.kernel import thrift_compact as thrift
+from clickjoin.kernel.data_skipping import EVER, Ends
+
+# Of a row group, on average. Of shorter ones PyArrow reads little beside what is wanted, and footers of many take long.
+_LONG, _LARGE = 4_097, 2 << 20  # rows, or bytes
+_TAIL = 1 << 16  # bytes: most footers
+_INT32, _INT64, _BYTES, _TEXT, _MICROS = 1, 2, 6, 0, 10  # Parquet's types, and what it converts them to
+_KINDS = ((_INT32, None), (_INT64, None), (_INT64, _MICROS), (_BYTES, _TEXT))
+_FLAT = (0, 1)  # required, optional: a value for each row
+_LOCATION = [0x16, 0x15, 0x16, 0]  # heads of a page's offset, bytes and first row, and the end of a location
+_KEPT, _FILES = 64 << 20, 32  # bytes, which are counted after so many files
+_OTHERWISE = (ValueError, LookupError, TypeError, OverflowError)  # of a file that is written otherwise
+
+
+class Pages(NamedTuple):
+    """Pages of a column: where each lies, its bytes, its first row (and one more, the end), its row group."""
+
+    starts: np.ndarray[Any, Any]
+    sizes: np.ndarray[Any, Any]
+    rows: np.ndarray[Any, Any]
+    groups: np.ndarray[Any, Any]
+
+
+class Column(NamedTuple):
+    """A column: its element of the schema, its codec, and where it lies.
+
+    `places`: a row for each group: first byte, first byte of a data page, bytes, then offset and length of the index
+    of places and of that of values.
+    """
+
+    element: thrift.Struct
+    codec: int
+    places: np.ndarray[Any, Any]
+
+    @property
+    def kind(self) -> tuple[int, int | None]:
+        """Parquet's type, and what it is converted to."""
+        return self.element[1], self.element.get(6)
+
+
+class PageIndex:
+    """A file's columns by name, the rows of each row group, and the pages of those columns that were asked for.
+
+    `others`: columns of kinds that are not read by pages. Errors: ValueError where the file's own figures do not agree.
+    """
+
+    def __init__(self, columns: dict[str, Column], others: set[str], group_rows: np.ndarray[Any, Any]) -> None:
+        self.columns, self.others, self.group_rows = columns, others, group_rows
+        self._first_rows = np.cumsum(group_rows) - group_rows
+        self._pages: dict[str, Pages] = {}
+        self._ends: dict[str, Ends] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        pages = sum(len(pages.starts) for pages in self._pages.values())
+        return 48 * pages + 200 * len(self.columns) * len(self.group_rows)
+
+    def knows(self, opened: pa.NativeFile, names: Iterable[str]) -> bool:
+        """Whether the pages are known of those of some columns that the file has."""
+        try:
+            for name in self.columns.keys() & names:
+                self.pages(opened, name)
+        except _OTHERWISE:
+            return False
+        return self.others.isdisjoint(names)
+
+    def pages(self, opened: pa.NativeFile, name: str) -> Pages:
+        """The pages of a column."""
+        if name not in self._pages:
+            parts = [self._pages_of(opened, name, group) for group in range(len(self.group_rows))]
+            starts, sizes, rows = (np.concatenate([part[at] for part in parts]) for at in range(3))
+            groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
+            self._pages[name] = Pages(starts, sizes, np.append(rows, self.group_rows.sum()), groups)
+        return self._pages[name]
+
+    def _pages_of(self, opened: pa.NativeFile, name: str, group: int) -> tuple[np.ndarray[Any, Any], ...]:
+        first, data, size, at, length = self.columns[name].places[group, :5].tolist()
+        raw = opened.read_at(length, at)
+        count, _, begin = thrift.list_head(raw, 1)
+        found = thrift.varints(raw[begin:])[: 7 * count].reshape(count, 7)
+        starts, sizes, rows = (found[:, at] >> 1 for at in (1, 3, 5))
+        ends = starts + sizes
+        is_tiled = starts[0] == data and ends[-1] == first + size and (ends[:-1] == starts[1:]).all()
+        follow = rows[0] == 0 and (np.diff(rows, append=self.group_rows[group]) > 0).all()
+        if not (is_tiled and follow and (found[:, ::2] == _LOCATION).all()):
+            raise ValueError(f"the page index of {name} is not that of its pages")
+        return starts, sizes, rows + self._first_rows[group]
+
+    def ends(self, opened: pa.NativeFile, name: str) -> Ends:
+        """Least and greatest value of each page of a column of times; of one of nulls alone no time lies between."""
+        if name not in self._ends:
+            pages = self.pages(opened, name)
+            parts = [self._ends_of(opened, name, group) for group in range(len(self.group_rows))]
+            least, most = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+            if len(least) != len(pages.starts):
+                raise ValueError(f"the page index of {name} is not that of its pages")
+            self._ends[name] = Ends(least, most)
+        return self._ends[name]
+
+    def _ends_of(self, opened: pa.NativeFile, name: str, group: int) -> tuple[np.ndarray[Any, Any], ...]:
+        at, length = self.columns[name].places[group, 5:].tolist()
+        raw = opened.read_at(length, at)
+        count, _, at = thrift.list_head(raw, 1)
+        held = np.frombuffer(raw, np.uint8, count, at) != 1  # true: a page of nulls, without ends
+        least, at = _eight_bytes(raw, at + count, held, EVER)
+        most, _ = _eight_bytes(raw, at, held, -EVER)
+        return least, most
+
+
+def _eight_bytes(raw: bytes, at: int, held: np.ndarray[Any, Any], otherwise: int) -> tuple[np.ndarray[Any, Any], int]:
+    """A field that is a list of integers as bytes, some of them empty, and where it ends."""
+    count, _, begin = thrift.list_head(raw, at + 1)
+    sizes, data = np.where(held, 9, 1), np.frombuffer(raw, np.uint8)
+    ends = begin + np.cumsum(sizes)
+    first = (ends - sizes)[held]
+    if count != len(held) or (data[first] != 8).any():
+        raise ValueError("the page index is not one of times")
+    found = np.full(count, otherwise, np.int64)
+    found[held] = data[first[:, None] + np.arange(1, 9)].view("<i8")[:, 0]
+    return found, int(ends[-1])
+
+
+def page_index(opened: pa.NativeFile, name: str, times: str, more: Iterable[str]) -> PageIndex | None:
+    """The pages of an open file of this name; None where it has no page index that fits, or none that is worth it.
+
+    `times`: its column of times; `more`: others that are wanted, of which the file may lack some.
+    """
+    # Kept at Arrow's module: this one travels to executors by value, and what it kept would travel with it.
+    known: dict[tuple[str, int], PageIndex | None] = pa.__dict__.setdefault("_clickjoin_pages", {})
+    key = name, opened.size()
+    if key not in known:
+        held = list(known.items()) if len(known) % _FILES == 0 else []  # other threads add to it
+        while held and sum(index.size if index else 100 for _, index in held) > _KEPT:
+            known.pop(held.pop(0)[0], None)
+        known[key] = _understood(opened, times)
+    index = known.get(key)
+    return index if index is not None and index.knows(opened, more) else None
+
+
+def _understood(opened: pa.NativeFile, times: str) -> PageIndex | None:
+    try:
+        index = _read(opened)
+        if index is not None and index.columns[times].kind == (_INT64, _MICROS):
+            index.ends(opened, times)
+            return index
+    except _OTHERWISE:
+        pass  # whatever it is, PyArrow reads it or says what is wrong
+    return None
+
+
+def _read(opened: pa.NativeFile) -> PageIndex | None:
+    size = opened.size()
+    tail = opened.read_at(min(size, _TAIL), max(size - _TAIL, 0))
+    length = int.from_bytes(tail[-8:-4], "little")
+    footer = tail[-8 - length : -8] if length + 8 <= len(tail) else opened.read_at(length, size - 8 - length)
+    rows, groups = _counts(footer)
+    if not groups or tail[-4:] != b"PAR1" or (rows < groups * _LONG and size < groups * _LARGE):
+        return None
+    return _of_footer(thrift.struct(footer, 0)[0])
+
+
+def _counts(footer: bytes) -> tuple[int, int]:
+    """Rows and row groups: all that is read of a footer of many."""
+    _, at = thrift.varint(footer, 1)
+    _, at = thrift.elements(footer, at + 1)
+    rows, at = thrift.varint(footer, at + 1)
+    groups, _, _ = thrift.list_head(footer, at + 1)
+    return rows >> 1, groups
+
+
+def _of_footer(footer: thrift.Struct) -> PageIndex:
+    columns, others = dict[str, Column](), set[str]()
+    for at, element in enumerate(footer[2][1:]):  # of columns within columns a chunk has other names, and is none
+        chunks = [group[1][at] for group in footer[4]]
+        column = Column(element, chunks[0][3][4], np.array([_place(chunk) for chunk in chunks], np.int64))
+        is_it = all(chunk[3][3] == [element[4]] and chunk[3][4] == column.codec for chunk in chunks)
+        if is_it and column.kind in _KINDS and element[3] in _FLAT:
+            columns[element[4].decode()] = column
+        else:
+            others.add(element[4].decode())
+    return PageIndex(columns, others, np.array([group[3] for group in footer[4]], np.int64))
+
+
+def _place(chunk: thrift.Struct) -> tuple[int, ...]:
+    meta = chunk[3]
+    data = meta[9]
+    return meta.get(11) or data, data, meta[7], chunk[4], chunk[5], chunk[6], chunk[7]  # a dictionary comes first
