@@ -22,12 +22,17 @@ from clickjoin.joiner.publish import publish, require_complete
 from clickjoin.joiner.side_outputs import write_side_outputs
 from clickjoin.joiner.spark_join import SparkJoin
 from clickjoin.model import failpoint
+from clickjoin.model.errors import DataFileGone, ExecutorLost, FilesGone, SourceMoved
 from clickjoin.model.ids import micros_of
 from clickjoin.model.split import Split
 from clickjoin.registry.claim import is_fixed
 from clickjoin.retry.due import due_events
 from clickjoin.sources.port import Source
+from clickjoin.spark.failures import translate
 from clickjoin.spark.session import tune_codegen
+
+_MOVES = 3
+_PASSING = (FilesGone, SourceMoved, DataFileGone, ExecutorLost)
 
 
 def run_batch(
@@ -49,6 +54,23 @@ def run_batch(
         tune_codegen(ctx.lake.spark, work.own.rows)
         _join(ctx, work)
     return lost
+
+
+def carry_through(
+    ctx: Context,
+    sources: Mapping[str, Source],
+    ahead: LandedAhead | None = None,
+    landed: Callable[[Context], None] = lambda _: None,
+) -> dict[str, tuple[Split, ...]]:
+    """Run the batch; again at once where a log was renamed, packed or cut, or files or an executor went."""
+    for _ in range(_MOVES):
+        try:
+            return run_batch(ctx, sources, ahead, landed)
+        except Exception as error:
+            if not isinstance(translate(error), _PASSING):
+                raise
+            ahead = None  # its files may be what is gone
+    return run_batch(ctx, sources, landed=landed)
 
 
 def _taken_up(ctx: Context) -> JoinInput:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin import batch_metrics
-from clickjoin.batch import run_batch
+from clickjoin.batch import carry_through
 from clickjoin.batch_context import Context
 from clickjoin.chain.source import open_input
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, Pace, Passes, catch_up_pause, wait
 from clickjoin.dispatcher.peers import any_alive
 from clickjoin.dispatcher.unread import ReadUntil, primary_passed
-from clickjoin.event_store.land_ahead import LandedAhead
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.arrow_join import warm_up
 from clickjoin.joiner.typed_output import with_types
@@ -25,19 +24,17 @@ from clickjoin.lake.clock import LakeClock
 from clickjoin.lake_setup import initialise
 from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
-from clickjoin.model.errors import DataFileGone, ExecutorLost, FilesGone, SourceMoved
 from clickjoin.model.ids import MICROS
 from clickjoin.model.replica import replica_name
-from clickjoin.model.split import Problem, Split
+from clickjoin.model.split import Problem
 from clickjoin.overlap import NOTHING, Ahead, Overlap
 from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.due import Waiting, look_ahead
-from clickjoin.retry.redrive import redrive
+from clickjoin.retry.redrives import Redrives
 from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Source
 from clickjoin.sources.reach import driver_reads
-from clickjoin.spark.failures import translate
 from clickjoin.spark.session import tune_codegen
 
 if TYPE_CHECKING:
@@ -46,8 +43,6 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
 SETTLING_SECONDS = 15.0
-_MOVES = 3
-_PASSING = (FilesGone, SourceMoved, DataFileGone, ExecutorLost)
 
 
 @dataclass(frozen=True)
@@ -89,6 +84,7 @@ class Engine:
         self._overlap = Overlap(self.join, self.sources)
         self.retry = Dispatcher(pipeline, self.lake.delta, replica, "retry", clock=clock)
         self.redriver = Dispatcher(pipeline, self.lake.delta, replica, "redrive", clock=clock)
+        self._redrives = Redrives(pipeline, self.lake, self.adapter, self.redriver, clock)
         self.read_until = ReadUntil(
             pipeline, self.lake.delta, self.replica,
             lambda item: sources[item.name] if sources else open_source(item.source, keep=False),
@@ -166,39 +162,12 @@ class Engine:
         return primary_passed(self.pipeline, self.lake.delta, self.replica) if by_watermark else None
 
     def redrive(self, span: tuple[int, int] | None = None) -> int:
-        """Send this replica's unjoinable events round again, in batches; returns how many.
-
-        `span`: only events between these times (microseconds) whose primary event has come meanwhile.
-        """
-        sent = 0
-        while True:
-            plan = self.redriver.unsettled()
-            if plan is None and self.lake.delta.rows("unjoinable"):
-                plan = self.redriver.next_of_table(self._given_up(span))
-            if plan is None:
-                return sent
-            moved = self._redrive(plan)
-            sent += moved
-            if not moved:
-                return sent
+        """Send this replica's unjoinable events round again; see Redrives.run."""
+        return self._redrives.run(span)
 
     def finish_redrive(self) -> int:
         """Finish a redrive batch that was cut short, if there is one; returns how many events it sent round again."""
-        plan = self.redriver.unsettled()
-        return self._redrive(plan) if plan else 0
-
-    def _redrive(self, plan: BatchPlan) -> int:
-        ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(self.lake.delta), {})
-        moved = redrive(ctx)
-        self.redriver.settled(plan, {})
-        return moved
-
-    def _given_up(self, span: tuple[int, int] | None) -> TableSplit:
-        delta = self.lake.delta
-        part = TableSplit(
-            "unjoinable", delta.version("unjoinable"), int(self.clock() * MICROS), self.pipeline.batch.max_events
-        )
-        return part if span is None else replace(part, since=span[0], until=span[1], primary=delta.version("primary"))
+        return self._redrives.finish()
 
     def finish(self, plan: BatchPlan) -> Settled:
         """Carry an unsettled join or retry batch through, of whichever replica; it must have landed."""
@@ -292,7 +261,7 @@ class Engine:
         before = self.lake.conflict_reruns
         tune_codegen(self.lake.spark, sum(split.events for splits in plan.splits.values() for split in splits))
         follow = self._overlap.begin if dispatcher is self.join else lambda _: None
-        lost = self._carry_through(ctx, ahead.landed, follow)
+        lost = carry_through(ctx, self.sources, ahead.landed, follow)
         self._floods |= ctx.floods
         ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
         with ctx.step("settle"):
@@ -301,16 +270,3 @@ class Engine:
             dispatcher.settled(plan, lost, ctx.newest)
         failpoint.reach("settled")
         return Settled(plan, row)
-
-    def _carry_through(
-        self, ctx: Context, ahead: LandedAhead | None = None, landed: Callable[[Context], None] = lambda _: None
-    ) -> dict[str, tuple[Split, ...]]:
-        """Run the batch; again at once where a log was renamed, packed or cut, or files or an executor went."""
-        for _ in range(_MOVES):
-            try:
-                return run_batch(ctx, self.sources, ahead, landed)
-            except Exception as error:
-                if not isinstance(translate(error), _PASSING):
-                    raise
-                ahead = None  # its files may be what is gone
-        return run_batch(ctx, self.sources, landed=landed)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clickjoin import engine
+from clickjoin import batch
 from clickjoin.kernel.file_bytes import changed
 from clickjoin.model.errors import SourceError
 
@@ -21,13 +21,13 @@ def _engine(monkeypatch: pytest.MonkeyPatch, errors: list[Exception]) -> tuple[A
             raise errors.pop(0)
         return {}
 
-    monkeypatch.setattr(engine, "run_batch", run_batch)
-    return SimpleNamespace(sources={}), tries
+    monkeypatch.setattr(batch, "run_batch", run_batch)
+    return SimpleNamespace(), tries
 
 
 def test_a_moved_file_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     runner, tries = _engine(monkeypatch, [changed("/logs/a", 7), changed("/logs/a", 7)])
-    assert engine.Engine._carry_through(runner, SimpleNamespace()) == {}
+    assert batch.carry_through(runner, {}) == {}
     assert len(tries) == 3
 
 
@@ -40,19 +40,19 @@ def test_a_moved_file_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_so_is_what_an_executor_missed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     runner, tries = _engine(monkeypatch, [RuntimeError(text)])
-    assert engine.Engine._carry_through(runner, SimpleNamespace()) == {}
+    assert batch.carry_through(runner, {}) == {}
     assert len(tries) == 2
 
 
 def test_it_gives_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     runner, tries = _engine(monkeypatch, [changed("/logs/a", 7) for _ in range(9)])
     with pytest.raises(SourceError, match="not the planned ones"):
-        engine.Engine._carry_through(runner, SimpleNamespace())
+        batch.carry_through(runner, {})
     assert len(tries) == 4
 
 
 def test_other_failures_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     runner, tries = _engine(monkeypatch, [ValueError("no")])
     with pytest.raises(ValueError, match="no"):
-        engine.Engine._carry_through(runner, SimpleNamespace())
+        batch.carry_through(runner, {})
     assert len(tries) == 1
