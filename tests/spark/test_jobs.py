@@ -62,6 +62,19 @@ def test_redriven_and_retried(spark: SparkSession, bench: Bench) -> None:
     assert json.dumps([joined, retried])
 
 
+@pytest.mark.parametrize("dags", [["join", "retry"], ["join", "gc"]])
+def test_a_join_tries_again_where_no_dag_does(spark: SparkSession, make: Any, dags: list[str]) -> None:
+    """A process less for each pipeline, and nothing waits for ever."""
+    bench: Bench = make(airflow={"dags": dags}, retry={"first_delay": "1ms", "max_delay": "1ms"})
+    bench.clicks({"event_id": event_id("c", 1), "query_id": event_id("q", 0)})
+    bench.queries({"event_id": event_id("other", 0)})
+    joining.join(spark, bench.pipeline, "main", print, lease=0.5)
+    bench.queries({"event_id": event_id("q", 0)})
+    joining.join(spark, bench.pipeline, "main", print, lease=1)
+    joining.join(spark, bench.pipeline, "main", print, lease=1)
+    assert bench.places() == ({"pending": ["c"]} if "retry" in dags else {"joined": ["c"]})
+
+
 @in_full
 def test_a_batch_of_another_copy_is_waited_for(make: Any) -> None:
     """What it has landed and not published is in no place, and is not lost."""

@@ -35,6 +35,7 @@ def join(
 ) -> dict[str, Any]:
     """Run batches of new records for the pipeline's lease (or for `lease` seconds).
 
+    Of a pipeline that has no DAG of retries (`airflow.dags`) what falls due is tried again as well.
     `hands_over`: take the place of the process before, and work until the next one takes this one's place.
     Errors: SourceError, at the end, where a source is missing.
     """
@@ -46,7 +47,10 @@ def join(
         turn = HandOver(engine.join, seconds, pipeline.batch.hand_over)
         turn.take_over()
         seconds, stop = turn.seconds, turn.is_over
-    engine.run(seconds, retries=False, done=summary.add, stop=stop, problems=summary.note)
+    dags = pipeline.airflow.dags
+    engine.run(
+        seconds, retries=dags is not None and "retry" not in dags, done=summary.add, stop=stop, problems=summary.note
+    )
     _require_sources(summary.problems)
     return summary.to_dict()
 
