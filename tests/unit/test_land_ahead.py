@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -45,3 +46,8 @@ def test_it_is_where_all_is_as_it_was(forgotten: dict[str, Forgotten]) -> None:
 )
 def test_it_is_not_elsewhere(other: Any) -> None:
     assert LandedAhead(PLAN, SHARDS, {"foreign": ONE}, FILES).of(other) == {}
+
+
+def test_it_is_not_after_a_long_pause() -> None:
+    """No plan under way has held it back from gc meanwhile, which could take it away under the commit."""
+    assert LandedAhead(PLAN, SHARDS, {}, FILES, time.time() - 3600).of(batch()) == {}
