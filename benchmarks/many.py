@@ -92,7 +92,7 @@ class Joined:
 
 
 def write_all(folders: Sequence[Path], load: Load, stop: Any) -> None:
-    """Write the traffic of all pipelines in one process, until it is told to stop."""
+    """Write the traffic of all pipelines in one process, until it is stopped."""
     from clickjoin.generate import Clock
 
     def sleep(seconds: float) -> None:

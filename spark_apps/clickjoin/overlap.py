@@ -6,6 +6,7 @@ its place in that order (see event_store/land_ahead.py).
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +17,8 @@ from clickjoin.dispatcher.peers import any_alive
 from clickjoin.dispatcher.planner import Proposal
 from clickjoin.dispatcher.watermarks import newer
 from clickjoin.event_store.land_ahead import LandedAhead, land_ahead
+
+_log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from clickjoin.batch_context import Context
@@ -58,7 +61,10 @@ class Overlap:
         The error of one that failed comes again when the batch is read in its turn, unless it was a passing one.
         """
         (job, self._job), begun = (self._job, None), time.perf_counter()
-        if job is None or job.exception():
+        if job is None:
+            return NOTHING
+        if error := job.exception():
+            _log.warning("the next batch was not read ahead: %s: %s", type(error).__name__, error)
             return NOTHING
         return replace(job.result(), waited=time.perf_counter() - begun)
 

@@ -140,6 +140,27 @@ def test_where_a_page_index_does_not_fit_pyarrow_reads(tmp_path: Path, at: int) 
     assert found["event_id"].to_pylist() == ["b", "c"]
 
 
+def test_pages_that_are_not_as_their_index_says_are_not_trusted(tmp_path: Path) -> None:
+    """The index fits its chunk, but the second page is said to begin a row later than it does."""
+    rows = pa.table({"event_id": ["a", "b", "c", "d"], "event_time": pa.array([1, 2, 3, 4], _TIME)})
+    file = tmp_path / "f"
+    pq.write_table(rows, file, max_rows_per_page=2, write_batch_size=1, write_page_index=True, use_dictionary=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page_index, "_LONG", 0)
+        with pa.OSFile(str(file)) as opened:
+            index = page_index.page_index(opened, "as written", "event_time", KEYS.names)
+        assert index is not None
+        data = bytearray(file.read_bytes())
+        data[int(index.columns["event_id"].places[0, 3]) + 9 + 5] ^= 2
+        file.write_bytes(data)
+        with pa.OSFile(str(file)) as opened:
+            index = page_index.page_index(opened, "one row later", "event_time", KEYS.names)
+            assert index is not None
+            assert index.pages(opened, "event_id").rows.tolist() == [0, 3, 4]
+        found = scan_by_key(str(tmp_path), ["f"], pa.array(["b", "c"]), TimeRanges(np.array([2])), KEYS)
+    assert found["event_id"].to_pylist() == ["b"]
+
+
 def test_files_of_short_row_groups_and_other_columns_are_not_read_by_pages(tmp_path: Path) -> None:
     def known(more: dict[str, pa.Array], wanted: list[str], **layout: Any) -> bool:
         columns = {"event_id": pa.array(map(str, range(20_000))), "event_time": pa.array(range(20_000), _TIME), **more}
@@ -151,6 +172,7 @@ def test_files_of_short_row_groups_and_other_columns_are_not_read_by_pages(tmp_p
     other = {"share": pa.array([0.5] * 20_000)}
     assert known({}, KEYS.names)
     assert known(other, KEYS.names)
+    assert known({"payload": pa.array(["x" * 200_000, *["y"] * 19_999])}, [*KEYS.names, "payload"])
     assert not known(other, [*KEYS.names, "share"])
     assert not known({"tags": pa.array([["x"]] * 20_000)}, KEYS.names)
     assert not known({}, KEYS.names, row_group_size=4_096)

@@ -198,4 +198,5 @@ def _of_footer(footer: thrift.Struct) -> PageIndex:
 def _place(chunk: thrift.Struct) -> tuple[int, ...]:
     meta = chunk[3]
     data = meta[9]
-    return meta.get(11) or data, data, meta[7], chunk[4], chunk[5], chunk[6], chunk[7]  # a dictionary comes first
+    ends = chunk.get(6, 0), chunk.get(7, 0)  # there are none where a value is very long
+    return meta.get(11) or data, data, meta[7], chunk[4], chunk[5], *ends  # a dictionary comes first

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,8 @@ def scan_by_key(
     def one(file: str) -> list[pa.RecordBatch]:
         with open_file(root, file) as opened:
             if is_local and (index := page_index(opened, f"{root}/{file}", _TIME, schema.names)):
-                return _batches(_of_pages(opened, index, ids, when, schema))
+                with suppress(pa.ArrowInvalid):  # of pages that are not as their index says: PyArrow needs none
+                    return _batches(_of_pages(opened, index, ids, when, schema))
             known = pq.read_metadata(opened)
             few = [name for name in _FEW_VALUES if name in known.schema.names]
             found = pq.ParquetFile(opened, metadata=known, read_dictionary=few)
