@@ -148,7 +148,7 @@ def test_the_processing_goes_on_from_a_backup() -> None:
 @pytest.mark.parametrize("kind", some(["overlap", "overlap-gc", "overlap-unheard", "overlap-restore"], 2))
 def test_working_ahead_goes_well(kind: str) -> None:
     """Processes write the next batch's records ahead, and die, wake late, or find it planned otherwise."""
-    found = sums("--seeds", seeds(20, 120), "--kind", kind, "--jobs", "2")
+    found = sums("--seeds", seeds(12, 120), "--kind", kind, "--jobs", "2")
     assert found["failed"] == {}
     assert found["joined"] > 20
     assert found["zombies"] > 3
