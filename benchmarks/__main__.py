@@ -44,7 +44,7 @@ WHOLE = {
     "retries": "--clicks 67000 --turns 3",
     "rebuild": "--clicks 1000000 --turns 1",
     "latency": "--rate 1000 --seconds 300",
-    "catchup": "--outage 1800 --rate 1000",
+    "catchup": "--outage 7200 --rate 1000",
     "cluster": "--clicks 250000 1000000 --turns 2",
 }
 

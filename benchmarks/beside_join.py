@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from bootstrap import ROOT
 
 
@@ -30,6 +29,5 @@ def command(
     chosen = parser.parse_args(arguments)
     found = measured(chosen.clicks, chosen.turns, chosen.seed)
     print(f"\n{table(found)}")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(found | {"machine": machine()}, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, found | {"machine": machine()})
     return 0

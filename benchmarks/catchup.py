@@ -11,14 +11,13 @@ checked against what the generator wrote: no figure is printed of a run that los
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.live import heed_sigterm
 from benchmarks.memory import line
 from benchmarks.outage import Load, Run
@@ -68,8 +67,7 @@ def main(arguments: list[str]) -> int:
         print(f"clickjoin: {problem}", file=sys.stderr)
         return 1
     print(f"\n{report(result)}\nevery click joined exactly once")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(result | {"machine": about}, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, result | {"machine": about})
     remove(run.folder)
     return 0
 

@@ -10,7 +10,6 @@ id by id. Before each run Java gives back what it no longer needs, so that what 
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import secrets
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.live import Servers, heed_sigterm
 from benchmarks.memory import TOGETHER, columns, emptied, highest, line, watched
 from benchmarks.throughput.__main__ import WARM, Run, once, warming
@@ -227,9 +226,8 @@ def main(arguments: list[str]) -> int:
     finally:
         remove(folder)
     print(f"\nHeaps: driver {sizes.driver} MB, executors {sizes.executor} MB each\n\n{table(rows)}")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
     result = {"found": rows, "heaps": vars(sizes), "machine": about}
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, result)
     return 0
 
 

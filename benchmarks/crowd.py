@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.registry import NOON
 from bootstrap import ROOT
 from clickjoin.config import load
@@ -137,8 +137,7 @@ def main(arguments: list[str]) -> int:
         spark.stop()
         remove(folder)
     print(f"\n{table(found)}")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps({"found": found, "machine": about}, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, {"found": found, "machine": about})
     return 0
 
 

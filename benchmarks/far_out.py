@@ -32,7 +32,7 @@ from deltalake import DeltaTable
 
 from benchmarks.flatness import BATCH, CommittedTxns
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.memory import emptied, line, watched
 from benchmarks.registry import NOON, SHARDS
 from bootstrap import ROOT
@@ -227,9 +227,8 @@ def main(arguments: list[str]) -> int:
         spark.stop()
         remove(folder)
     print(f"\nA batch of {BATCH:,} clicks, seconds\n\n{table(found, process)}\n\n{line(memory.peaks)}")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
     result = {"found": found, "process": process, "memory_mb": memory.peaks, "machine": about}
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, result)
     return 0
 
 

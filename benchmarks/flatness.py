@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.memory import emptied, line, watched
 from benchmarks.registry import DAYS, NOON, ids
 from bootstrap import ROOT
@@ -164,9 +164,8 @@ def main(arguments: list[str]) -> int:
         spark.stop()
         remove(folder)
     print(f"\nA batch of {BATCH:,} clicks, seconds\n\n{table(found)}\n\n{line(memory.peaks)}")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
     result = {"found": found, "memory_mb": memory.peaks, "machine": about}
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, result)
     return 0
 
 

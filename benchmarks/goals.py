@@ -105,6 +105,10 @@ GOALS = (
     Goal("a batch spread over all of the history beside {most} rows, the same", "flatness", _grown("spread"), most=3),
     Goal("a retry of 67,000 clicks, against their join as new records", "retries", _retried, most=1.5),
     Goal("a rebuild of a day of 1 M clicks, against their join", "rebuild", _rebuilt, most=1),
+    Goal(
+        "an outage of two hours at 1,000 events/s drained, seconds", "catchup",
+        lambda found: float(found["drained_seconds"]), most=60,
+    ),
     Goal("bytes an id on disk", "registry", lambda found: float(found["bytes_an_id"]["large"]), most=20),
     Goal(
         "p90 through Airflow, seconds", "latency", lambda found: float(found["written_to_readable"]["p90"]), most=3

@@ -28,7 +28,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.live import Alone, alone
 from benchmarks.memory import Memory, line, watched
 from benchmarks.shipper import STREAMS, shipping
@@ -266,8 +266,7 @@ def main(arguments: list[str]) -> int:
         return 130
     report(result, console)
     result |= {"machine": about, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, result)
     console.print(f"every click joined exactly once; figures and machine in {chosen.out}", soft_wrap=True)
     return 0
 

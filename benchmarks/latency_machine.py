@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,12 @@ def machine() -> dict[str, Any]:
         "java": _java(),
         **{name: version(name) for name in PACKAGES},
     }
+
+
+def save(file: Path, found: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Write figures as JSON; its folder is made."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
 def _processor() -> str:

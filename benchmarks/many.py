@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.live import examined, heed_sigterm
 from benchmarks.memory import line, watched
 from bootstrap import ROOT, Problem
@@ -194,8 +194,7 @@ def main(arguments: list[str]) -> int:
             print(f"clickjoin: {problem}", file=sys.stderr)
             return 1
     print(f"\n{report(found)}\nevery click joined exactly once")
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(found | {"machine": about}, indent=2) + "\n", encoding="utf-8")
+    save(given.out, found | {"machine": about})
     return 0
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from bootstrap import ROOT
 from stack import Stack
 from stack.home import clean_environment
@@ -194,8 +194,7 @@ def main(arguments: list[str]) -> int:
         print(table(good))
     for name in starved:
         print(f"{name}: not one run ended, so the machine had no room for the tasks: no figures")
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps({"machine": about, "parsed": parsed, "turns": turns}, indent=2) + "\n")
+    save(given.out, {"machine": about, "parsed": parsed, "turns": turns})
     return 1 if starved else 0
 
 

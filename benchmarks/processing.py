@@ -8,7 +8,6 @@ The output of a pipeline of one stream gets an event of each key, and then batch
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import statistics
 import sys
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from bootstrap import ROOT
 from clickjoin.processing.processing import Processing
 from tests.unit.processing_bench import MINUTE, NOON, SECOND, Event, Output
@@ -88,8 +87,7 @@ def main(arguments: list[str]) -> int:
                 flush=True,
             )
             found.append(one)
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps({"found": found, "machine": machine()}, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, {"found": found, "machine": machine()})
     return 0
 
 

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import yaml
 from rich.console import Console
 
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from bootstrap import ROOT, Problem
 from clickjoin.config import load
 from clickjoin.processing.check import check
@@ -159,8 +159,7 @@ def main(arguments: list[str]) -> int:
         f"{figures['count']} spikes at {found['rate']:g} events/s: p50 {figures['p50']} s, p90 {figures['p90']} s, "
         f"p99 {figures['p99']} s, most {figures['max']} s; {found['events']:,} events each counted once"
     )
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(found | {"machine": machine()}, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, found | {"machine": machine()})
     return 0
 
 

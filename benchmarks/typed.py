@@ -6,7 +6,6 @@ PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.typed --clicks 1000
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.memory import family
 from benchmarks.throughput.contenders import tell
 from benchmarks.throughput.work import Work, check, make
@@ -114,8 +113,7 @@ def main(arguments: list[str]) -> int:
     for name, (seconds, used) in (found | {"ratio": ratio}).items():
         print(f"| {name} | {seconds} | {used} |")
     result = {"clicks": chosen.clicks, "queries": chosen.queries, "runs": runs, "ratio": ratio, "machine": about}
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, result)
     return 0
 
 

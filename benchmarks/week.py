@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import multiprocessing
 import shutil
 import sys
@@ -27,7 +26,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.latency import write_live
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from bootstrap import ROOT, Problem
 from clickjoin.generate import Traffic
 from demo.backfill import backfill, downstream
@@ -217,9 +216,8 @@ def main(arguments: list[str]) -> int:
     found = report(week)
     for name, part in found.items():
         console.print(f"{name:20} {part['seconds']:>7.0f} s   latency {part['latency']}", highlight=False)
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
     result = {"phases": found, "rate": chosen.rate, "machine": about}
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, result)
     return 0
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import pickle
 import statistics
@@ -29,7 +28,7 @@ os.environ["POLARS_MAX_THREADS"] = "1"  # it looks when it is loaded
 from benchmarks.engines import corners
 from benchmarks.engines.given import Given, given
 from benchmarks.engines.steps import KERNEL, MODULES, STEPS, can, engines, gone, is_same, parsers, size_of
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from bootstrap import ROOT
 
 SMALL = 2_000  # clicks: what loads all that a step needs
@@ -143,8 +142,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"\n{chosen.rows:,} clicks, medians of {chosen.turns} turns; {versions}")
     print("".join(f"{name} is not installed and left out\n" for name in MODULES if name not in there))
     print(f"{table(found)}\n\n{said}")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(found | {"machine": about}, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, found | {"machine": about})
     return 0
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext, col, literal
 
-from benchmarks.engines import lines
-from benchmarks.engines.given import BATCH, BY_KEY, Parsed
+from benchmarks.engines import lines, queries
+from benchmarks.engines.given import BATCH, Parsed
 from benchmarks.engines.kernel import needed
-from benchmarks.engines.result import gathered, named, quoted
-from clickjoin.kernel.arrays import int64_array, rows_at, to_numpy
+from benchmarks.engines.result import quoted
 
 TIMED = f"""
 SELECT event_id, TRY_CAST(regexp_match(event_id, '{lines.EMBEDDED}')[1] AS BIGINT) AS event_time,
@@ -56,22 +55,10 @@ def _read(file: Path) -> pa.Table:
 
 def first(rows: pa.Table, order: tuple[str, ...]) -> pa.Table:
     """Of rows with the same key the first in an order."""
-    few = rows.select([*BY_KEY, *order]).append_column("n", int64_array(np.arange(rows.num_rows)))
-    found = _run(f"SELECT first_value(n ORDER BY {quoted(order)}) AS n FROM few GROUP BY {', '.join(BY_KEY)}", few=few)
-    return rows_at(rows, np.sort(to_numpy(found["n"])))
+    return queries.first(_run, f"first_value(n ORDER BY {quoted(order)})", rows, order)
 
 
-def join(clicks: pa.Table, queries: pa.Table) -> pa.Table:
-    """Clicks with the payload of the query that they name."""
-    return gathered(
-        clicks,
-        _run(
-            "SELECT c.n AS one, q.payload AS other FROM c JOIN q ON c.primary_id = q.event_id "
-            "AND c.primary_time = q.event_time",
-            c=named(clicks, "primary_id", "primary_time"),
-            q=queries.select([*BY_KEY, "payload"]),
-        ),
-    )
+join = partial(queries.join, _run)
 
 
 def written(folder: Path, tables: dict[str, pa.Table], partitions: dict[str, tuple[str, ...]]) -> None:

@@ -16,6 +16,7 @@ import yaml
 
 from benchmarks.flights.series import HOUR, Flights, ensure, flights
 from benchmarks.folders import remove
+from benchmarks.latency_machine import save
 from bootstrap import ROOT
 from clickjoin.config import Pipeline, load
 from clickjoin.engine import Engine
@@ -138,8 +139,7 @@ def main(arguments: list[str]) -> int:
             found.append({"threshold": threshold, **judged(name, days, year, time.perf_counter() - begun)})
             print(json.dumps(found[-1]), flush=True)
     remove(folder)
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, found)
     return 0
 
 

@@ -6,7 +6,6 @@ With `--source kafka` all but the floor read topics of a broker beside them, and
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from benchmarks.flink.setting import ensure
 from benchmarks.flink.shop import join, lay
 from benchmarks.flink.warm import STATES, Flink
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.memory import columns, own, watched
 from benchmarks.throughput import connector, topics
 from benchmarks.throughput.__main__ import WARM, Run, compared, once
@@ -144,7 +143,6 @@ def main(arguments: list[str]) -> int:
         found = contest(chosen, folder)
     finally:
         remove(folder)
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
     result = {
         "clicks": chosen.clicks,
         "queries": chosen.queries,
@@ -152,7 +150,7 @@ def main(arguments: list[str]) -> int:
         "found": found,
         "machine": about,
     }
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, result)
     return 0
 
 

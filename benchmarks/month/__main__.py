@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.month.traffic import BEGIN, DAY, DAYS, HOUR, MINUTE, Lines, Traffic, score
 from bootstrap import ROOT
 from clickjoin.config import load
@@ -160,8 +160,7 @@ def main(arguments: list[str]) -> int:
     found = run.result(MINUTE) | {"watermark_before_the_stall": held}
     remove(folder)
     print(json.dumps(found, indent=2))
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps({"found": found, "machine": machine()}, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, {"found": found, "machine": machine()})
     return 0 if not found["faults"] and min(found["recall"], found["precision"]) >= 0.95 else 1
 
 

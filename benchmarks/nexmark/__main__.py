@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import statistics
 import sys
@@ -21,7 +20,7 @@ import psutil
 from benchmarks.flink.setting import ensure
 from benchmarks.flink.warm import Flink, committed
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.memory import columns, highest, own, watched
 from benchmarks.nexmark.contenders import clickjoin, flink, plain
 from benchmarks.nexmark.logs import build, make
@@ -143,9 +142,8 @@ def main(arguments: list[str]) -> int:
     found, lines = compared(runs, work.events), {stream: work.truth[stream]["lines"] for stream in work.truth}
     counted = f"{lines['clicks']:,} bids on {lines['queries']:,} auctions"
     print(f"\n{work.events:,} lines: {counted}\n\n{table(found)}")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
     result = {"events": work.events, "found": found, "machine": about}
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, result)
     return 0
 
 

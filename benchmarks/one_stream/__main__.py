@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.one_stream.batches import BATCH, REPEATS
 from benchmarks.one_stream.product import Window
 from benchmarks.one_stream.rivals import Contender, DropDuplicates, RocksSet, ensure
@@ -109,8 +108,7 @@ def main(arguments: list[str]) -> int:
         rows, doubled = found[PRODUCT]["output"]
         memory = found[PRODUCT]["bytes_in_memory"]
         print(f"\nclickjoin holds {memory:.2f} bytes an id in memory; of {rows:,} rows published {doubled} are doubled")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps({"found": found, "machine": about}, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, {"found": found, "machine": about})
     return 0
 
 

@@ -9,7 +9,6 @@ files and from topics of a broker beside it, which hold the same lines.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import statistics
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.folders import remove
-from benchmarks.latency_machine import machine
+from benchmarks.latency_machine import machine, save
 from benchmarks.memory import columns, emptied, highest, line, watched
 from benchmarks.throughput import topics
 from benchmarks.throughput.contenders import (
@@ -199,8 +198,7 @@ def print_out(chosen: argparse.Namespace, result: dict[str, Any]) -> None:
         print(f"\nevents/s from topics of Kafka, of those from files: {found[FROM_KAFKA]['of_local']}")
     if "of_dealt" in found.get(FROM_KAFKA, {}):
         print(f"of those from files whose lines lie as in the topics: {found[FROM_KAFKA]['of_dealt']}")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    save(chosen.out, result)
 
 
 if __name__ == "__main__":

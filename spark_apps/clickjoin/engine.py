@@ -14,7 +14,7 @@ from clickjoin.batch_context import Context
 from clickjoin.chain.source import open_input
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, Pace, Passes, catch_up_pause, wait
-from clickjoin.dispatcher.peers import any_alive
+from clickjoin.dispatcher.peers import gives_way
 from clickjoin.dispatcher.unread import ReadUntil, primary_passed
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.arrow_join import warm_up
@@ -207,12 +207,10 @@ class Engine:
 
     def _give_way(self, item: Settled, stop: Callable[[], bool], end: float | None) -> None:
         """While this replica is behind and another is not, leave the other the rest of the time (catch_up_share)."""
-        share = self.pipeline.batch.catch_up_share
-        if not item.plan.backlog_events or share == 1:
-            return
-        if any_alive(self.lake.delta, self.pipeline.pipeline, self.replica, self._now()):
+        behind = item.plan.backlog_events > 0
+        if behind and gives_way(self.lake.delta, self.pipeline, self.replica, self._now()):
             worked = sum(float(str(value)) for name, value in item.metrics.items() if name.startswith("seconds_"))
-            wait(time.monotonic() + catch_up_pause(worked, share), stop, end)
+            wait(time.monotonic() + catch_up_pause(worked, self.pipeline.batch.catch_up_share), stop, end)
 
     def _pace(self, item: Settled, begun: float, stop: Callable[[], bool], end: float | None) -> None:
         """While nothing is behind, keep the pace (see Pace): each batch adds files that others have to list."""

@@ -13,18 +13,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from clickjoin.dispatcher.peers import any_alive
+from clickjoin.dispatcher.peers import gives_way
 from clickjoin.dispatcher.planner import Proposal
 from clickjoin.dispatcher.watermarks import newer
 from clickjoin.event_store.land_ahead import LandedAhead, land_ahead
-
-_log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from clickjoin.batch_context import Context
     from clickjoin.dispatcher.dispatcher import Dispatcher
     from clickjoin.dispatcher.journal import JournalState
     from clickjoin.sources.port import Source
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Overlap:
 
     def begin(self, ctx: Context) -> None:
         """Begin on the batch after one that has landed, where that has left a backlog and this replica all its time."""
-        state = self._dispatcher.known()
-        behind = ctx.plan.backlog_events > 0 and state.last == ctx.plan.number
-        if self._job is None and behind and not gives_way(ctx):
+        state, plan = self._dispatcher.known(), ctx.plan
+        behind = plan.backlog_events > 0 and state.last == plan.number
+        if self._job is None and behind and not gives_way(ctx.lake.delta, ctx.pipeline, plan.replica, plan.planned_at):
             self._job = self._pool.submit(self._work, ctx, state)
 
     def take(self) -> Ahead:
@@ -74,10 +74,3 @@ class Overlap:
             return Ahead(proposal)
         following = replace(ctx, plan=proposal.plan)
         return Ahead(proposal, land_ahead(following, self._sources))
-
-
-def gives_way(ctx: Context) -> bool:
-    """Whether this replica leaves another some of its time while it is behind (`batch.catch_up_share`)."""
-    delta, plan = ctx.lake.delta, ctx.plan
-    some = ctx.pipeline.batch.catch_up_share < 1
-    return some and any_alive(delta, plan.pipeline, plan.replica, plan.planned_at)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clickjoin import engine as module
-from clickjoin.dispatcher import pacing
+from clickjoin.dispatcher import pacing, peers
 from clickjoin.dispatcher.pacing import _MOST_PAUSE, DutyCycle, Pace
 from clickjoin.engine import Engine
 
@@ -25,7 +25,7 @@ def pause(monkeypatch: pytest.MonkeyPatch) -> Any:
         pipeline.pipeline = "p"
         lake = SimpleNamespace(delta=None)
         this: Any = SimpleNamespace(pipeline=pipeline, lake=lake, replica="main", _now=lambda: None)
-        monkeypatch.setattr(module, "any_alive", lambda *_: alive)
+        monkeypatch.setattr(peers, "any_alive", lambda *_: alive)
         metrics = {"seconds_land": worked / 2, "seconds_claim": worked / 2, "joined": 7}
         item: Any = SimpleNamespace(plan=SimpleNamespace(backlog_events=backlog), metrics=metrics)
         start = now[0]

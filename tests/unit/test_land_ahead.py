@@ -30,7 +30,7 @@ def batch(plan: BatchPlan = PLAN, timeline: Timeline = SHARDS, **forgotten: Forg
 
 @pytest.mark.parametrize("forgotten", [{}, {"foreign": ONE}])
 def test_it_is_where_all_is_as_it_was(forgotten: dict[str, Forgotten]) -> None:
-    assert LandedAhead(PLAN, SHARDS, forgotten, FILES).of(batch(**forgotten)) == FILES
+    assert LandedAhead(PLAN, SHARDS, forgotten, FILES, time.time()).of(batch(**forgotten)) == FILES
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_it_is_where_all_is_as_it_was(forgotten: dict[str, Forgotten]) -> None:
     ids=["another batch", "another plan of it", "other shards", "others forgotten", "none forgotten"],
 )
 def test_it_is_not_elsewhere(other: Any) -> None:
-    assert LandedAhead(PLAN, SHARDS, {"foreign": ONE}, FILES).of(other) == {}
+    assert LandedAhead(PLAN, SHARDS, {"foreign": ONE}, FILES, time.time()).of(other) == {}
 
 
 def test_it_is_not_after_a_long_pause() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -118,46 +119,46 @@ def test_a_batchs_rows_of_a_file_of_many(batches: list[int], size: int, wanted: 
     assert found["payload"].to_pylist() == [f"p{at}" for at, batch in enumerate(batches) if batch == wanted]
 
 
-@pytest.mark.parametrize("at", [1, 3, 5], ids=["offset", "bytes", "first row"])
-def test_where_a_page_index_does_not_fit_pyarrow_reads(tmp_path: Path, at: int) -> None:
-    rows, file = (
-        pa.table({"event_id": ["a", "b", "c", "d"], "event_time": pa.array([1, 2, 3, 4], _TIME)}),
-        tmp_path / "f",
-    )
-    pq.write_table(rows, file, max_rows_per_page=2, write_batch_size=1, write_page_index=True, use_dictionary=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page_index, "_LONG", 0)
-        with pa.OSFile(str(file)) as opened:
-            index = page_index.page_index(opened, "whole", "event_time", KEYS.names)
+@pytest.fixture
+def two_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], Path]:
+    """Writes a file of two pages, and flips a bit of what its page index says of the second page of ids."""
+    monkeypatch.setattr(page_index, "_LONG", 0)
+
+    def write(at: int, bit: int) -> Path:
+        rows, file = pa.table({"event_id": list("abcd"), "event_time": pa.array([1, 2, 3, 4], _TIME)}), tmp_path / "f"
+        pq.write_table(rows, file, max_rows_per_page=2, write_batch_size=1, write_page_index=True, use_dictionary=False)
+        index = known_pages(file, "as written")
         assert index is not None
         data = bytearray(file.read_bytes())
         # A list of two: a head of two bytes, and seven of each, which are heads, offset, bytes, first row, an end.
-        data[int(index.columns["event_id"].places[0, 3]) + 9 + at] ^= 4
+        data[int(index.columns["event_id"].places[0, 3]) + 9 + at] ^= bit
         file.write_bytes(data)
-        with pa.OSFile(str(file)) as opened:
-            assert page_index.page_index(opened, f"damaged {at}", "event_time", KEYS.names) is None
-        found = scan_by_key(str(tmp_path), ["f"], pa.array(["b", "c"]), TimeRanges(np.array([2, 3])), KEYS)
+        return file
+
+    return write
+
+
+def known_pages(file: Path, name: str) -> page_index.PageIndex | None:
+    with pa.OSFile(str(file)) as opened:
+        return page_index.page_index(opened, name, "event_time", KEYS.names)
+
+
+@pytest.mark.parametrize("at", [1, 3, 5], ids=["offset", "bytes", "first row"])
+def test_where_a_page_index_does_not_fit_pyarrow_reads(two_pages: Callable[[int, int], Path], at: int) -> None:
+    file = two_pages(at, 4)
+    assert known_pages(file, f"damaged {at}") is None
+    found = scan_by_key(str(file.parent), ["f"], pa.array(["b", "c"]), TimeRanges(np.array([2, 3])), KEYS)
     assert found["event_id"].to_pylist() == ["b", "c"]
 
 
-def test_pages_that_are_not_as_their_index_says_are_not_trusted(tmp_path: Path) -> None:
+def test_pages_that_are_not_as_their_index_says_are_not_trusted(two_pages: Callable[[int, int], Path]) -> None:
     """The index fits its chunk, but the second page is said to begin a row later than it does."""
-    rows = pa.table({"event_id": ["a", "b", "c", "d"], "event_time": pa.array([1, 2, 3, 4], _TIME)})
-    file = tmp_path / "f"
-    pq.write_table(rows, file, max_rows_per_page=2, write_batch_size=1, write_page_index=True, use_dictionary=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page_index, "_LONG", 0)
-        with pa.OSFile(str(file)) as opened:
-            index = page_index.page_index(opened, "as written", "event_time", KEYS.names)
-        assert index is not None
-        data = bytearray(file.read_bytes())
-        data[int(index.columns["event_id"].places[0, 3]) + 9 + 5] ^= 2
-        file.write_bytes(data)
-        with pa.OSFile(str(file)) as opened:
-            index = page_index.page_index(opened, "one row later", "event_time", KEYS.names)
-            assert index is not None
-            assert index.pages(opened, "event_id").rows.tolist() == [0, 3, 4]
-        found = scan_by_key(str(tmp_path), ["f"], pa.array(["b", "c"]), TimeRanges(np.array([2])), KEYS)
+    file = two_pages(5, 2)
+    index = known_pages(file, "one row later")
+    assert index is not None
+    with pa.OSFile(str(file)) as opened:
+        assert index.pages(opened, "event_id").rows.tolist() == [0, 3, 4]
+    found = scan_by_key(str(file.parent), ["f"], pa.array(["b", "c"]), TimeRanges(np.array([2])), KEYS)
     assert found["event_id"].to_pylist() == ["b"]
 
 

@@ -191,8 +191,11 @@ def test_a_proposal_becomes_the_next_plan(make: Any) -> None:
     ahead = dispatcher.propose(dispatcher.known(), {})
     assert (make().journal.planned(), ahead.plan.number) == (1, 2)
     dispatcher.settled(plan, {})
+    dispatcher._clock = lambda: 1_000_030.0
     assert dispatcher.next_join(ahead) is ahead.plan
     assert make().unsettled() == ahead.plan
+    rows = dispatcher.journal._small.read("journal", [("batch", "=", 2)])
+    assert [at.timestamp() for at in rows["at"].to_pylist()] == [1_000_030.0]  # others see it as new as it is
 
 
 def test_but_not_where_a_slice_before_it_was_lost(make: Any) -> None:

@@ -102,7 +102,8 @@ class Dispatcher:
         """Write a plan down, and return it; or the one of its number that another process has written first."""
         if plan is None:
             return None
-        if not self.journal.plan(plan, plan.planned_at):
+        at = datetime.fromtimestamp(self._clock(), UTC)  # of one that was proposed ahead later than it was made
+        if not self.journal.plan(plan, at):
             self._state = None  # another process planned this number first: take up its plan
             return self.unsettled()
         state, self._planned = self.known(), self._clock()

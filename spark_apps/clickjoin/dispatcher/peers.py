@@ -16,6 +16,7 @@ from clickjoin.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from clickjoin.batch_context import Context
+    from clickjoin.config import Pipeline
     from clickjoin.lake.delta_reader import DeltaReader
 
 _MOST_SECONDS = 5.0
@@ -53,6 +54,11 @@ def peer_batches(delta: DeltaReader, pipeline: str, replica: str) -> list[PeerBa
 def any_alive(delta: DeltaReader, pipeline: str, replica: str, now: datetime) -> bool:
     """Whether another replica has planned a batch within the last minute."""
     return any(peer.planned_at > now - _ALIVE for peer in peer_batches(delta, pipeline, replica))
+
+
+def gives_way(delta: DeltaReader, pipeline: Pipeline, replica: str, now: datetime) -> bool:
+    """Whether this replica leaves another some of its time while it is behind (`batch.catch_up_share`)."""
+    return pipeline.batch.catch_up_share < 1 and any_alive(delta, pipeline.pipeline, replica, now)
 
 
 def _newest(delta: DeltaReader, pipeline: str, replica: str) -> PeerBatch | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clickjoin.event_store.land_arrow import Written, write_many
@@ -36,7 +36,7 @@ class LandedAhead:
     timeline: Timeline
     forgotten: Mapping[str, Forgotten]
     files: Mapping[str, Written]
-    begun: float = field(default_factory=time.time)
+    begun: float
 
     def of(self, ctx: Context) -> Mapping[str, Written]:
         """What a batch whose plan is written down may commit as its own: nothing unless it would write the same by now.
