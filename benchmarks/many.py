@@ -73,7 +73,7 @@ class Joined:
         write_pipeline(
             folder / f"pipelines/{self.name}.yaml", folder / "lake", *sources,
             registry={"retention": "3d", "bucket": "1h", "shards": 4}, retry={},
-            airflow={"dags": ["join"]}, batch={"lease": "10m"},
+            airflow={"dags": ["join"], "group": "live"}, batch={"lease": "10m"},
         )  # fmt: skip
         for stream in ("queries", "clicks"):  # where no file matches, a run fails
             (self.logs / "none" / stream).mkdir(parents=True)
@@ -115,7 +115,6 @@ def measure(folder: Path, load: Load) -> dict[str, Any]:
     stop = context.Event()
     writer = context.Process(target=write_all, args=([one.logs / LIVE for one in each], load, stop), daemon=True)
     env = {"AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False"}
-    env |= {"AIRFLOW__CORE__PARALLELISM": str(2 * load.pipelines + 8)}  # a join holds a slot for its whole lease
     with Stack(folder / "home", pipelines=folder / "pipelines", env=env, timeout=600):
         writer.start()
         begun = time.time()

@@ -21,7 +21,8 @@ from benchmarks.beside_join import command
 from benchmarks.folders import remove
 from benchmarks.throughput.work import Work, check, make
 from clickjoin.config import load
-from clickjoin.engine import Engine, Settled
+from clickjoin.engine import Engine
+from clickjoin.rounds import Settled
 from clickjoin.spark.session import in_process
 from demo.running import write_pipeline
 

@@ -1,4 +1,7 @@
-"""DAGs `clickjoin_join__<pipeline>` of the files in `pipelines/`, as `clickjoin_airflow.dags` makes them."""
+"""DAGs `clickjoin_join__<pipeline>` and `clickjoin_join_group__<group>` of the files in `pipelines/`.
+
+As `clickjoin_airflow.dags` makes them.
+"""
 
 from pathlib import Path
 

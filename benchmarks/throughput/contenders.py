@@ -14,7 +14,8 @@ from benchmarks.throughput import topics
 from benchmarks.throughput.limit import started
 from benchmarks.throughput.work import HELD, STREAMS, Work
 from clickjoin.config import load
-from clickjoin.engine import Engine, Settled
+from clickjoin.engine import Engine
+from clickjoin.rounds import Settled
 from demo.running import write_pipeline
 from demo.store import Store
 

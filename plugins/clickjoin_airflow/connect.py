@@ -40,10 +40,10 @@ class Connect:
 
     def run(self, run: JobRun, report: Reporter) -> dict[str, Any]:
         """Run a job; the session ends with it, and whatever it has under way if it fails."""
-        from clickjoin.config import load
         from clickjoin.spark.session import connect
 
-        job, pipeline = require_job(run.job), load(run.config)
+        job = require_job(run.job)
+        pipeline = job.load(run.config)
         if not job.needs_spark:
             return job.run(None, pipeline, run.replica, report, run.lease, **run.arguments)
         session, is_finished = connect(self.url()), False

@@ -30,16 +30,27 @@ def lineage(
 
     `upstreams`: URIs of outputs of other pipelines that it reads.
     """
+    return lineage_of(job, [(tables, summary)], upstreams)
+
+
+def lineage_of(
+    job: str, held: Sequence[tuple[str, Mapping[str, Any]]], upstreams: Sequence[str]
+) -> OperatorLineage[Any, Any]:
+    """The same for a job on several pipelines. `held`: where the tables of each are, and what it did."""
     from airflow.providers.common.compat.openlineage.facet import Dataset, OutputDataset
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     known = require_job(job)
     return OperatorLineage(
         inputs=[
-            *(Dataset(*place(tables, name)) for name in known.reads),
+            *(Dataset(*place(tables, name)) for tables, _ in held for name in known.reads),
             *(Dataset(*place(*uri.rsplit("/", 1))) for uri in upstreams),
         ],
-        outputs=[OutputDataset(*place(tables, name), outputFacets=_rows(name, summary)) for name in known.writes],
+        outputs=[
+            OutputDataset(*place(tables, name), outputFacets=_rows(name, summary))
+            for tables, summary in held
+            for name in known.writes
+        ],
     )
 
 

@@ -24,6 +24,8 @@ class TablesLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Address of the pipeline's tables."""
         tables = str(getattr(operator, "tables", None) or "")
+        if not tables:
+            return f"{conf.get('api', 'base_url', fallback='/').rstrip('/')}/assets"
         if tables.startswith(("http://", "https://")):
             return tables
         base = conf.get("api", "base_url", fallback="/").rstrip("/")

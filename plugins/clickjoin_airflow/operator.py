@@ -83,7 +83,7 @@ class ClickjoinOperator(BaseOperator):
         self._summary = summary
         for line in summary_lines(self.job, summary):
             self.log.info("%s", line)
-        metrics.emit(self.job, PurePosixPath(self.tables).name, self.replica, summary)
+        self._emit(summary)
         self._announce(context, summary)
         if summary.get("ok") is False:  # it has done all it could, and no other try would find it better
             ti.xcom_push(key="return_value", value=summary)
@@ -118,6 +118,9 @@ class ClickjoinOperator(BaseOperator):
         if job.takes("lake_exists"):
             arguments["lake_exists"] = bool(context.get("prev_start_date_success"))
         return JobRun(job.name, self.config, self.replica, lease, tag, arguments)
+
+    def _emit(self, summary: dict[str, Any]) -> None:
+        metrics.emit(self.job, PurePosixPath(self.tables).name, self.replica, summary)
 
     def _announce(self, context: Context, summary: dict[str, Any]) -> None:
         """Tell who waits for the outlets what was added to them, or which date of theirs is complete."""

@@ -32,7 +32,7 @@ class PipelineFile:
 
     `dags`: those that it wants, such as join and gc; None: all. `adapter`: as it is written, or empty.
     `store`: where S3 is, if the file says so. `upstreams`: folders or URLs of the tables of pipelines whose output it
-    reads. `output`: the name of its output's table.
+    reads. `output`: the name of its output's table. `group`: whose task joins it, if it is not its own.
     """
 
     name: str
@@ -44,6 +44,7 @@ class PipelineFile:
     store: Store | None = None
     upstreams: tuple[str, ...] = ()
     output: str = JOINED
+    group: str = ""
 
     @property
     def joined(self) -> Asset:
@@ -90,6 +91,18 @@ class Found:
     def with_dag(self, name: str) -> Iterator[PipelineFile]:
         """Those that want a DAG: all that do not say otherwise (`airflow: {dags: [join, gc]}`)."""
         return (file for file in self.good if file.dags is None or name in file.dags)
+
+    def group_of(self, pipeline: str) -> str:
+        """The group whose task joins a pipeline; empty where it has one of its own, or no file names it."""
+        return next((file.group for file in self.good if file.name == pipeline), "")
+
+    def groups(self) -> dict[str, list[PipelineFile]]:
+        """Those that one task joins together, by the group's name."""
+        found: dict[str, list[PipelineFile]] = {}
+        for file in self.good:
+            if file.group:
+                found.setdefault(file.group, []).append(file)
+        return found
 
 
 class PipelineFileError(Exception):
@@ -155,9 +168,11 @@ def read(path: Path) -> PipelineFile:
         dags = frozenset(DAGS if dags is None else dags) - set(PARTNERS)
     if raw.get("process") is None:
         dags = frozenset(DAGS if dags is None else dags) - {PROCESSING}
+    if group := _group(raw.get("airflow"), dags):
+        dags = frozenset(DAGS if dags is None else dags) - {"join"} - ({"retry"} if _says_nothing(raw) else set())
     ups, output = tuple(_upstreams(raw, path)), DEDUPLICATED if alone else JOINED
     declare_output(tables, output)
-    return PipelineFile(name, path.absolute(), tables, lease, dags, adapter, store, ups, output)
+    return PipelineFile(name, path.absolute(), tables, lease, dags, adapter, store, ups, output, group)
 
 
 def _upstreams(raw: Mapping[str, Any], path: Path) -> Iterator[str]:
@@ -181,6 +196,23 @@ def _dags(airflow: Any) -> frozenset[str] | None:
     if unknown:
         raise ValueError(f"airflow.dags: {unknown[0]!r} is no DAG; choose of {', '.join(DAGS)}")
     return frozenset(given)
+
+
+def _group(airflow: Any, dags: frozenset[str] | None) -> str:
+    """The group that a file says it belongs to. Errors: ValueError for one that is no name, or of no join."""
+    given = airflow.get("group") if isinstance(airflow, dict) else None
+    if given is None:
+        return ""
+    if not isinstance(given, str) or not _NAME.fullmatch(given):
+        raise ValueError(f"airflow.group: {given!r} is no name; write a-z, 0-9, - and _, beginning with a letter")
+    if dags is not None and "join" not in dags:
+        raise ValueError("airflow.group: is for a pipeline that is joined; add join to airflow.dags, or remove it")
+    return given
+
+
+def _says_nothing(raw: Mapping[str, Any]) -> bool:
+    """Whether a file leaves it to clickjoin which DAGs it has: then its group's task tries again what is due."""
+    return raw["airflow"].get("dags") is None
 
 
 def _absolute(lake: str, path: Path) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.jobs.all_jobs import entry
+from clickjoin.jobs.all_jobs import entry, require_job
 from clickjoin.model import errors
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.reporter import Reporter
@@ -72,7 +72,6 @@ class Submit:
 
         Errors: ConfigError where spark-submit or the JARs are not there.
         """
-        from clickjoin.config import load
         from clickjoin.spark.jars import jars
 
         tool = str(self._extra.get("spark_submit") or _package("pyspark") / "bin/spark-submit")
@@ -82,7 +81,7 @@ class Submit:
             *_tied(),
             tool,
             *("--master", self._master, "--name", run.tag),
-            *("--jars", str(self._extra.get("jars") or jars(load(run.config).needs_s3))),
+            *("--jars", str(self._extra.get("jars") or jars(require_job(run.job).load(run.config).needs_s3))),
             *("--properties-file", str(conf), "--load-spark-defaults"),
             str(entry()),
             *(run.job, run.config, run.replica),

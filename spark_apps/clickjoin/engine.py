@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,7 @@ from clickjoin.batch import carry_through
 from clickjoin.batch_context import Context
 from clickjoin.chain.source import open_input
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
-from clickjoin.dispatcher.pacing import IDLE_SECONDS, DutyCycle, Pace, Passes, catch_up_pause, wait
-from clickjoin.dispatcher.peers import gives_way
+from clickjoin.dispatcher.pacing import IDLE_SECONDS, Passes, wait
 from clickjoin.dispatcher.unread import ReadUntil, primary_passed
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.arrow_join import warm_up
@@ -32,6 +30,7 @@ from clickjoin.registry.boundary import load_bounds
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.due import Waiting, look_ahead
 from clickjoin.retry.redrives import Redrives
+from clickjoin.rounds import Rounds, Settled
 from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Source
 from clickjoin.sources.reach import driver_reads
@@ -43,14 +42,6 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
 SETTLING_SECONDS = 15.0
-
-
-@dataclass(frozen=True)
-class Settled:
-    """A batch that is done: its plan and what it counted, as its row of table `metrics`."""
-
-    plan: BatchPlan
-    metrics: Mapping[str, object]
 
 
 class Engine:
@@ -90,8 +81,7 @@ class Engine:
             lambda item: sources[item.name] if sources else open_source(item.source, keep=False),
         )  # fmt: skip
         self._looked: tuple[int, Waiting] | None = None
-        self._half = DutyCycle()
-        self._pacer = Pace(pipeline.batch.trigger_interval)
+        self.rounds = Rounds(self)
         self._floods: dict[str, Problem | None] = {}
 
     def copy(
@@ -101,15 +91,19 @@ class Engine:
         spark = spark or self.lake.spark
         return Engine(spark, self.pipeline, replica, clock=self.clock, sources=sources or self.sources)
 
-    def warm_up(self) -> None:
-        """Open what a batch of new records needs, so that the first takes no longer than those after it."""
+    def warm_up(self, *, spark: bool = True) -> None:
+        """Open what a batch of new records needs, so that the first takes no longer than those after it.
+
+        `spark`: have Spark's workers load what they need, too.
+        """
         delta = self.lake.delta
         for name in ("primary", "foreign", "registry", "joined", "metrics"):
             delta.version(name)
         load_timeline(delta)
         load_bounds(delta)
         self.join.known()
-        warm_up(self.lake.spark, self.adapter)
+        if spark:
+            warm_up(self.lake.spark, self.adapter)
 
     def join_once(self) -> Settled | None:
         """Run the next batch of new records; None where there is none."""
@@ -125,7 +119,7 @@ class Engine:
 
     def waiting(self) -> Waiting:
         """What waits for its primary now; looks at the table again only when it has changed or something fell due."""
-        version, now = self.lake.delta.version("pending"), self._now()
+        version, now = self.lake.delta.version("pending"), self.now()
         known = self._looked
         if known and known[0] == version and not (known[1].next_due and known[1].next_due <= now):
             return known[1]
@@ -144,7 +138,7 @@ class Engine:
         start = time.perf_counter()
         plan = self.retry.unsettled()
         if plan is None:
-            now = self._now()
+            now = self.now()
             if not self.waiting().due or self._looked is None:
                 return None
             due, far = (int(at.timestamp() * MICROS) for at in (now, self._far(now)))
@@ -191,31 +185,7 @@ class Engine:
         if retries:
             self.finish_redrive()
         while not stop() and (end is None or time.monotonic() < end):
-            begun = time.monotonic()
-            joined = self.join_once()
-            behind = joined is not None and joined.plan.backlog_events > 0
-            settled = [joined, self._half.of(self.retry_once, behind) if retries else None]
-            problems(self.problems())
-            for item in settled:
-                if item:
-                    done(item)
-            if not any(settled):
-                time.sleep(IDLE_SECONDS)
-            elif settled[0]:
-                self._give_way(settled[0], stop, end)
-                self._pace(settled[0], begun, stop, end)
-
-    def _give_way(self, item: Settled, stop: Callable[[], bool], end: float | None) -> None:
-        """While this replica is behind and another is not, leave the other the rest of the time (catch_up_share)."""
-        behind = item.plan.backlog_events > 0
-        if behind and gives_way(self.lake.delta, self.pipeline, self.replica, self._now()):
-            worked = sum(float(str(value)) for name, value in item.metrics.items() if name.startswith("seconds_"))
-            wait(time.monotonic() + catch_up_pause(worked, self.pipeline.batch.catch_up_share), stop, end)
-
-    def _pace(self, item: Settled, begun: float, stop: Callable[[], bool], end: float | None) -> None:
-        """While nothing is behind, keep the pace (see Pace): each batch adds files that others have to list."""
-        if not item.plan.backlog_events:
-            wait(self._pacer.next_after(begun), stop, end)
+            wait(self.rounds.once(retries=retries, done=done, problems=problems).due, stop, end)
 
     def drain(self, done: Callable[[Settled], None]) -> Waiting:
         """Work through all that the sources hold and all retries whose time has come; returns what still waits.
@@ -230,7 +200,7 @@ class Engine:
                 passes = Passes()
             else:
                 left = self.waiting()
-                if self.retry.unsettled() or passes.goes_on(left.next_due, self._now()):
+                if self.retry.unsettled() or passes.goes_on(left.next_due, self.now()):
                     item = self.retry_once()
             if item:
                 done(item)
@@ -243,7 +213,8 @@ class Engine:
     def _unread(self) -> bool:
         return any(part.backlog_bytes for part in self.join.found.values())
 
-    def _now(self) -> datetime:
+    def now(self) -> datetime:
+        """The time by this engine's clock, UTC."""
         return datetime.fromtimestamp(self.clock(), UTC)
 
     def _far(self, now: datetime) -> datetime:
@@ -263,7 +234,7 @@ class Engine:
         self._floods |= ctx.floods
         ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
         with ctx.step("settle"):
-            row = batch_metrics.row(ctx, self._now(), self._floods)
+            row = batch_metrics.row(ctx, self.now(), self._floods)
             delta.append("metrics", [row], plan.txn)
             dispatcher.settled(plan, lost, ctx.newest)
         failpoint.reach("settled")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -12,7 +15,9 @@ from airflow.sdk import DAG
 
 from clickjoin.config import OfPipeline, load
 from clickjoin.model.dags import OF_EVERY_JOIN
+from clickjoin.model.errors import ConfigError
 from clickjoin_airflow import dags_for, pipelines, require_readable
+from clickjoin_airflow.group_operator import GroupOperator
 from clickjoin_airflow.lineage import place
 from clickjoin_airflow.pipelines import PipelineFileError
 
@@ -120,3 +125,88 @@ def test_an_adapter_that_is_nowhere_and_one_from_a_folder(
         "from clickjoin.joiner.adapter import BothRecords\n\n\nclass Priced(BothRecords):\n    pass\n"
     )
     require_readable(tmp_path / "files")
+
+
+def in_group(path: Path, group: str, more: str = "") -> Path:
+    path.write_text(f"{path.read_text()}airflow: {{group: {group}{more}}}\n")
+    return path
+
+
+def test_a_group_is_joined_by_one_task(tmp_path: Path, write_pipeline: WritePipeline) -> None:
+    ads = in_group(write_pipeline(tmp_path, "ads", lease="5s"), "shops")
+    clicks = in_group(write_pipeline(tmp_path, "clicks", lease="9s"), "shops", ", dags: [join, retry, gc]")
+    write_pipeline(tmp_path, "alone")
+    dags = dags_for(tmp_path)
+    own = {f"clickjoin_{dag}__ads" for dag in OF_EVERY_JOIN if dag not in ("join", "retry")}
+    own |= {f"clickjoin_{dag}__clicks" for dag in ("retry", "gc")}
+    alone = {f"clickjoin_{dag}__alone" for dag in OF_EVERY_JOIN}
+    assert dags.keys() == {"clickjoin_join_group__shops"} | own | alone
+    dag = dags["clickjoin_join_group__shops"]
+    (task,) = dag.tasks
+    assert isinstance(task, GroupOperator)
+    assert (task.config, list(task.members)) == (f"{ads}:{clicks}", ["ads", "clicks"])
+    assert [asset.name for asset in task.outlets] == ["ads/joined", "clicks/joined"]
+    assert dag.schedule == timedelta(seconds=9)
+    assert dag.max_active_runs == 2
+    assert dag.max_consecutive_failed_dag_runs == 0
+    assert task.arguments == {"hands_over": True}
+    assert task.execution_timeout == timedelta(seconds=5 * 9, minutes=10)
+    assert pipelines.find(tmp_path).group_of("ads") == "shops"
+    assert pipelines.find(tmp_path).group_of("alone") == pipelines.find(tmp_path).group_of("none") == ""
+    assert "clickjoin_join_group__shops" in dags_for(tmp_path, "join")
+    assert [load(path).airflow.group for path in (ads, clicks)] == ["shops", "shops"]
+
+
+@pytest.mark.parametrize(
+    ("group", "more", "message"),
+    [
+        ("Shops", "", "airflow.group: 'Shops' is no name"),
+        ("[a]", "", r"airflow.group: \['a'\] is no name"),
+        ("shops", ", dags: [gc]", "airflow.group: is for a pipeline that is joined; add join"),
+    ],
+)
+def test_a_group_that_is_none(
+    tmp_path: Path, write_pipeline: WritePipeline, group: str, more: str, message: str
+) -> None:
+    path = in_group(write_pipeline(tmp_path, "ads"), group, more)
+    with pytest.raises(ValueError, match=message):
+        pipelines.read(path)
+    with pytest.raises(ConfigError, match="group"):
+        load(path)
+    assert dags_for(tmp_path).keys() == {"clickjoin_join__ads"}
+
+
+class _Pulled:
+    """As far as the operator asks a task instance."""
+
+    dag_id, run_id, try_number = "clickjoin_join_group__shops", "r", 1
+
+    def __init__(self, before: Any) -> None:
+        self.before = before
+
+    def xcom_pull(self, *, task_ids: str, include_prior_dates: bool) -> Any:
+        assert (task_ids, include_prior_dates) == ("join_group", True)
+        return self.before
+
+
+@pytest.mark.parametrize(("before", "known"), [(None, ""), ({"known": ["ads", "new"]}, "ads new")])
+def test_who_has_worked_before_is_known_from_the_run_before(
+    tmp_path: Path, write_pipeline: WritePipeline, before: Any, known: str
+) -> None:
+    in_group(write_pipeline(tmp_path, "ads"), "shops")
+    (task,) = dags_for(tmp_path, "join")["clickjoin_join_group__shops"].tasks
+    task.lease = ""  # type: ignore[attr-defined]
+    run = task._run({"ti": _Pulled(before)})  # type: ignore[attr-defined]
+    assert run.arguments == {"hands_over": True, "known": known}
+
+
+def test_only_those_that_joined_anything_tell_who_waits(tmp_path: Path, write_pipeline: WritePipeline) -> None:
+    for name in ("ads", "clicks"):
+        in_group(write_pipeline(tmp_path, name), "shops")
+    (task,) = dags_for(tmp_path, "join")["clickjoin_join_group__shops"].tasks
+    ads, _ = outlets = task.outlets
+    events = {outlet: SimpleNamespace(extra={}) for outlet in outlets}
+    summary = {"joined": 7, "pipelines": {"ads": {"joined": 7, "problems": []}, "clicks": {"joined": 0}}}
+    task._announce({"outlet_events": events}, summary)  # type: ignore[attr-defined]
+    assert task.outlets == [ads]
+    assert events[ads].extra == {"joined": 7, "replica": task.replica}  # type: ignore[attr-defined]

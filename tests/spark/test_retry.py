@@ -236,7 +236,7 @@ def test_due_rows_are_taken_oldest_first(make: Any) -> None:
     ]
     waits = bench.engine.waiting()
     assert (waits.all, waits.due) == (3, 1)
-    assert waits.next_due + timedelta(seconds=10) == bench.engine._now()
+    assert waits.next_due + timedelta(seconds=10) == bench.engine.now()
 
 
 @pytest.mark.parametrize("seconds", [20, 9])
@@ -253,7 +253,7 @@ def test_a_drain_ends_with_nothing_due(make: Any, seconds: float) -> None:
     waits = bench.engine.drain(done)
     assert batches == (["join", "retry", "retry"] if seconds == 20 else ["join"])
     assert (waits.all, waits.due) == (2, 0)
-    assert waits.next_due > bench.engine._now()
+    assert waits.next_due > bench.engine.now()
     assert bench.engine.retry_once() is None
 
 

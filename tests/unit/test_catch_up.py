@@ -7,32 +7,68 @@ from typing import Any
 
 import pytest
 
-from clickjoin import engine as module
+from clickjoin import rounds as module
 from clickjoin.dispatcher import pacing, peers
-from clickjoin.dispatcher.pacing import _MOST_PAUSE, DutyCycle, Pace
-from clickjoin.engine import Engine
+from clickjoin.dispatcher.pacing import _MOST_PAUSE, DutyCycle, Pace, wait
+from clickjoin.rounds import Rounds
+
+Seconds = list[float]
+
+
+class Bench:
+    """One replica's rounds, by a clock in one item; each batch takes `took` seconds and leaves `backlog`."""
+
+    def __init__(self, now: Seconds, **batch: float) -> None:
+        self.clock, self.took, self.backlog, self.worked = now, 0.0, 0, 0.0
+        settings = {"catch_up_share": 0.5, "trigger_interval": 1.0} | batch
+        self.pipeline = SimpleNamespace(batch=SimpleNamespace(**settings), pipeline="p")
+        self.lake, self.replica = SimpleNamespace(delta=None), "main"
+        self.rounds = Rounds(self)  # type: ignore[arg-type]
+
+    def join_once(self) -> Any:
+        self.clock[0] += self.took
+        half = self.worked / 2
+        metrics = {"seconds_land": half, "seconds_claim": half, "joined": 7}
+        return SimpleNamespace(plan=SimpleNamespace(backlog_events=self.backlog), metrics=metrics)
+
+    def retry_once(self) -> None:
+        raise AssertionError("not asked for")
+
+    def problems(self) -> tuple[()]:
+        return ()
+
+    def now(self) -> None:
+        return None
+
+    def pause(self, stop: Any = lambda: False, end: float | None = None) -> float:
+        """Seconds from the end of a batch to the next."""
+        due = self.rounds.once(retries=False, done=lambda _: None, problems=lambda _: None).due
+        ended = self.clock[0]
+        wait(due, stop, end)
+        return round(self.clock[0] - ended, 3)
 
 
 @pytest.fixture
-def pause(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Seconds that a replica pauses after a batch."""
+def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
+    """A clock, in one item; sleeping sets it."""
     now = [1000.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(module.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    for place in (module, pacing):
+        monkeypatch.setattr(place.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(place.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    return now
 
-    def seconds(*, share: float = 0.5, backlog: int = 9, alive: bool = True, worked: float = 3.0, **more: Any) -> float:
-        pipeline = SimpleNamespace(batch=SimpleNamespace(catch_up_share=share))
-        pipeline.pipeline = "p"
-        lake = SimpleNamespace(delta=None)
-        this: Any = SimpleNamespace(pipeline=pipeline, lake=lake, replica="main", _now=lambda: None)
+
+@pytest.fixture
+def pause(monkeypatch: pytest.MonkeyPatch, seconds: Seconds) -> Any:
+    """Seconds that a replica that is behind pauses after a batch."""
+
+    def found(*, share: float = 0.5, backlog: int = 9, alive: bool = True, worked: float = 3.0, **more: Any) -> float:
         monkeypatch.setattr(peers, "any_alive", lambda *_: alive)
-        metrics = {"seconds_land": worked / 2, "seconds_claim": worked / 2, "joined": 7}
-        item: Any = SimpleNamespace(plan=SimpleNamespace(backlog_events=backlog), metrics=metrics)
-        start = now[0]
-        Engine._give_way(this, item, more.get("stop", lambda: False), more.get("end"))
-        return round(now[0] - start, 3)
+        bench = Bench(seconds, catch_up_share=share, trigger_interval=0.0)
+        bench.backlog, bench.worked = backlog, worked
+        return bench.pause(**more)
 
-    return seconds
+    return found
 
 
 def test_pauses_for_its_share(pause: Any) -> None:
@@ -52,35 +88,20 @@ def test_ends_when_asked_to(pause: Any) -> None:
     assert pause(end=1001.0 + 0) <= 4
 
 
-@pytest.fixture
-def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A clock, in one item; sleeping sets it."""
-    now = [1000.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(module.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    return now
-
-
-def paced(backlog: int = 0) -> tuple[Any, Any]:
-    """An engine that begins now, as far as its pace goes, and a batch of it."""
-    this: Any = SimpleNamespace(_pacer=Pace(1.0))
-    item: Any = SimpleNamespace(plan=SimpleNamespace(backlog_events=backlog))
-    return this, item
-
-
 @pytest.mark.parametrize(("backlog", "took", "paused"), [(0, 0.3, 0.7), (0, 1.2, 0), (5, 0.3, 0)])
-def test_begins_a_batch_every_so_often(seconds: list[float], backlog: int, took: float, paused: float) -> None:
-    this, item = paced(backlog)
-    seconds[0] += took
-    Engine._pace(this, item, 1000, lambda: False, None)
-    assert seconds[0] - 1000 - took == pytest.approx(paused)
+def test_begins_a_batch_every_so_often(
+    seconds: Seconds, monkeypatch: pytest.MonkeyPatch, backlog: int, took: float, paused: float
+) -> None:
+    monkeypatch.setattr(peers, "any_alive", lambda *_: False)
+    bench = Bench(seconds)
+    bench.took, bench.backlog = took, backlog
+    assert bench.pause() == pytest.approx(paused)
 
 
-def test_a_pause_ends_when_asked_to(seconds: list[float]) -> None:
-    this, item = paced()
-    Engine._pace(this, item, seconds[0], lambda: True, None)
-    Engine._pace(this, item, seconds[0], lambda: False, seconds[0])
-    assert seconds[0] == 1000
+def test_a_pause_ends_when_asked_to(seconds: Seconds) -> None:
+    bench = Bench(seconds)
+    assert bench.pause(stop=lambda: True) == 0
+    assert bench.pause(end=seconds[0]) == 0
 
 
 def begun(seconds: list[float], pace: Pace, work: float, until: float) -> int:

@@ -23,7 +23,13 @@ ROOT = Path(__file__).parents[2]
 def test_every_job_takes_what_the_table_says(name: str) -> None:
     job = all_jobs.JOBS[name]
     taken = list(inspect.signature(job.function()).parameters.values())
-    shared = ["spark", "pipeline", "replica", "report", *(["lease"] if job.leased else [])]
+    shared = [
+        "spark",
+        "several" if job.several else "pipeline",
+        "replica",
+        "report",
+        *(["lease"] if job.leased else []),
+    ]
     assert [one.name for one in taken[: len(shared)]] == shared
     own = taken[len(shared) :]
     assert all(one.kind is one.KEYWORD_ONLY for one in own)

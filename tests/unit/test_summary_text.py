@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from clickjoin.gc.collector import Collected
-from clickjoin.jobs.summary import Summary
 from clickjoin.jobs.summary_text import summary_lines
 from clickjoin.lake.maintenance import Size
 from clickjoin.model.figure import figure
 from clickjoin.model.split import Problem
+from clickjoin.report.summary import Summary
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

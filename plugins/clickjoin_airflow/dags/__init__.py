@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickjoin.model.dags import DAGS
+from clickjoin_airflow.dags import join_group
 from clickjoin_airflow.defaults import placeholder
 from clickjoin_airflow.pipelines import PipelineFileError, find, folder_of
 
@@ -30,5 +31,7 @@ def dags_for(folder: Path | str, *names: str) -> dict[str, DAG]:
     for name in names or DAGS:
         make = import_module(f"{__name__}.{name}").make
         dags += [make(pipeline) for pipeline in found.with_dag(name)]
-        dags += [placeholder(name, file) for file in found.broken if name == "join"]
+        if name == "join":
+            dags += [placeholder(name, file) for file in found.broken]
+            dags += [join_group.make(group, files) for group, files in found.groups().items()]
     return {dag.dag_id: dag for dag in dags}

@@ -12,15 +12,13 @@ from fastapi.concurrency import run_in_threadpool
 
 from clickjoin.report.key_report import RANGES
 from clickjoin.report.overview import WINDOWS
-from clickjoin_airflow.pipelines import BrokenFile, Found, PipelineFile
+from clickjoin_airflow.pipelines import BrokenFile, PipelineFile
 from clickjoin_airflow.status import files, report_files
-from clickjoin_airflow.status.access import REQUIRED, Name, backfill_dag, may_backfill, may_read
+from clickjoin_airflow.status.access import FILES, PLACE, REQUIRED, FoundDep, Name, backfill_dag, may_backfill, may_read
 from clickjoin_airflow.status.lanes import Lanes
 from clickjoin_airflow.status.pipeline_view import PipelineView
 
 T = TypeVar("T")
-# The lane in which the pipelines' files are read, and what it is called where they cannot be.
-FILES, PLACE = "files", "the pipelines' files"
 
 pages = APIRouter()
 pipeline = APIRouter(prefix="/api/pipelines/{pipeline}", dependencies=[REQUIRED])
@@ -46,13 +44,7 @@ async def _reader(pipeline: Name, request: Request) -> _Reader:
     return _Reader(found, state.lanes)
 
 
-async def _found(request: Request) -> Found:
-    found: Found = await request.app.state.files.run(FILES, PLACE, request.app.state.views.found)
-    return found
-
-
 ReaderDep = Annotated[_Reader, Depends(_reader)]
-FoundDep = Annotated[Found, Depends(_found)]
 Text = Annotated[str, Query(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
@@ -81,9 +73,9 @@ def pipelines(request: Request, user: GetUserDep, found: FoundDep) -> dict[str, 
         "pipelines": [
             _described(file) | {"may_backfill": may_backfill(file.name, request, user)}
             for file in found.good
-            if may_read(file.name, request, user)
+            if may_read(file.name, found, request, user)
         ],
-        "broken": [_broken(file) for file in found.broken if may_read(file.name, request, user)],
+        "broken": [_broken(file) for file in found.broken if may_read(file.name, found, request, user)],
         "windows": list(WINDOWS),
     }
 
@@ -152,12 +144,12 @@ async def backlog(ask: ReaderDep) -> dict[str, Any]:
 
 
 @pipeline.get("/chain")
-async def chain(pipeline: Name, request: Request, user: GetUserDep, ask: ReaderDep) -> list[dict[str, Any]]:
+async def chain(request: Request, user: GetUserDep, found: FoundDep, ask: ReaderDep) -> list[dict[str, Any]]:
     """How the pipelines stand that this one is linked to, of those that the user may see."""
     parts = await ask(lambda view: view.chain())
 
     def seen() -> list[dict[str, Any]]:
-        return [part for part in parts if may_read(part["pipeline"], request, user)]
+        return [part for part in parts if may_read(part["pipeline"], found, request, user)]
 
     return await run_in_threadpool(seen)
 

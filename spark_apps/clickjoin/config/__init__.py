@@ -5,6 +5,7 @@ Imports `model` alone. What a section means is documented on its fields.
 
 from clickjoin.config.kafka import Kafka
 from clickjoin.config.pipeline import Batch, Pipeline, Retry, json_schema, load
+from clickjoin.config.several import Several, load_several
 from clickjoin.config.streams import AnySource, Files, Lookback, Primary, columns_of
 from clickjoin.config.tables import Delta, OfPipeline
 
@@ -19,7 +20,9 @@ __all__ = [
     "Pipeline",
     "Primary",
     "Retry",
+    "Several",
     "columns_of",
     "json_schema",
     "load",
+    "load_several",
 ]

@@ -120,6 +120,17 @@ class Airflow(_Strict):
     """What Airflow makes of the file."""
 
     dags: tuple[Dag, ...] | None = Field(None, description="DAGs that it makes; default: all")
+    group: str | None = Field(
+        None,
+        pattern=r"^[a-z][a-z0-9_-]{0,62}$",
+        description="joined, and tried again, by one task with all other pipelines of this group",
+    )
+
+    @model_validator(mode="after")
+    def _joins(self) -> Airflow:
+        if self.group and self.dags is not None and "join" not in self.dags:
+            raise ValueError("group: is for a pipeline that Airflow joins; add join to airflow.dags, or remove group")
+        return self
 
 
 class Pipeline(_Strict):

@@ -26,8 +26,9 @@ from clickjoin.spark.session import another, release
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.config.inputs import Input
-    from clickjoin.engine import Engine, Settled
+    from clickjoin.engine import Engine
     from clickjoin.model.span import Day
+    from clickjoin.rounds import Settled
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,10 @@ class HandOver:
         self._wait_for_batch()  # of one that did not stand by for long enough
         self._end = time.monotonic() + self._lease
 
+    def carry_on(self, dispatcher: Dispatcher) -> None:
+        """Go on in this turn with what was opened anew."""
+        self._dispatcher, self._journal = dispatcher, dispatcher.journal
+
     def _wait_for_batch(self) -> None:
         time.sleep(_NOTICE_SECONDS)
         while self._is_under_way():

@@ -41,6 +41,12 @@ _JOBS = (
         reads=("primary", "foreign", "registry"),
         writes=(*_LANDED, "joined", "registry", "pending", "expired", "filtered"),
         arguments=(_LAKE_EXISTS, _HANDS_OVER), leased=True, commands=("run", "drain")),
+    Job("join_group", "clickjoin.jobs.grouping", "Joins several pipelines, and tries again what is due.",
+        reads=("primary", "foreign", "registry"), writes=(*_LANDED, *_OUTPUTS), leased=True, several=True,
+        arguments=(
+            Argument("known", str, "Names of those that have worked before: as `lake_exists` for them."),
+            _HANDS_OVER,
+        )),
     Job("retry", "clickjoin.jobs.joining", "Tries the pending events that are due.",
         reads=("pending", "primary", "registry"), writes=_OUTPUTS, leased=True, commands=("retry",),
         arguments=(

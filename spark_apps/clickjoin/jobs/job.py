@@ -72,6 +72,7 @@ class Job:
     """One job. `reads` and `writes` name tables of `clickjoin.schemas`; `commands` those of the CLI that run it.
 
     `leased`: it takes `lease`, the seconds after which it returns. `needs_spark`: else it is called without a session.
+    `several`: it works on several pipelines, whose files it is given with `:` between them.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Job:
     needs_spark: bool = True
     leased: bool = False
     commands: tuple[str, ...] = ()
+    several: bool = False
 
     @property
     def form(self) -> tuple[Argument, ...]:
@@ -105,6 +107,12 @@ class Job:
         """Arguments as the job takes them, those that are set. Errors: ConfigError for unknown or misspelt ones."""
         parsed = {name: self.argument(name).parse(value) for name, value in arguments.items()}
         return {name: value for name, value in parsed.items() if value is not None}
+
+    def load(self, config: str) -> Any:
+        """The pipeline of a file, or those of several files. Errors: ConfigError."""
+        from clickjoin.config import load, load_several
+
+        return load_several(config) if self.several else load(config)
 
     def function(self) -> Callable[..., dict[str, Any]]:
         """What it runs; its module is loaded now."""

@@ -9,15 +9,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.dispatcher.unsettled import unsettled
-from clickjoin.engine import Engine, Settled
+from clickjoin.engine import Engine
 from clickjoin.event_store.bad_input import BROKEN, FLOOD
-from clickjoin.jobs.summary import Summary
 from clickjoin.model.errors import ClickjoinError, ConfigError
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
 from clickjoin.report.accounts import Accounts, account, kept_since
 from clickjoin.report.distinct import Batches, distinct
 from clickjoin.report.status import replicas
+from clickjoin.report.summary import Summary
+from clickjoin.rounds import Settled
 from clickjoin.spark.executor_failures import gist
 from clickjoin.spark.failures import lost_jvm, translate
 

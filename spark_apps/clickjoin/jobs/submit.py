@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from clickjoin.config import load
 from clickjoin.config.umask import keep_private
 from clickjoin.jobs.all_jobs import require_job
 from clickjoin.model.errors import ConfigError
@@ -36,7 +34,8 @@ def main(given: Sequence[str]) -> None:
 def _run(name: str, config: str, replica: str = "main", lease: str = "", arguments: str = "{}") -> dict[str, Any]:
     from clickjoin.spark.session import submitted
 
-    job, pipeline = require_job(name), load(Path(config))
+    job = require_job(name)
+    pipeline = job.load(config)
     taken, seconds = job.parse(json.loads(arguments)), float(lease) if lease else None
     spark = submitted(f"clickjoin {name} {pipeline.pipeline}", s3=pipeline.needs_s3) if job.needs_spark else None
     try:

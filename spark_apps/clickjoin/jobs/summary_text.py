@@ -7,7 +7,7 @@ from typing import Any
 
 from clickjoin.model.figure import figure
 
-_SAID = ("ok", "verdict", "dry_run")
+_SAID = ("ok", "verdict", "dry_run", "known")
 _SECONDS = ("seconds", "lag_seconds", "latency_p50", "latency_p90", "latency_p99")
 _MOST = 10  # entries of a list
 
@@ -30,6 +30,8 @@ def _field(name: str, value: Any) -> Iterator[str]:
         yield from (f"- {words}: {_text(item)}" for item in value[:_MOST])
         if len(value) > _MOST:
             yield f"- {words}: {len(value) - _MOST:,} more"
+    elif name == "pipelines" and isinstance(value, Mapping):
+        yield from (f"- {key}: {_text(part) or 'nothing'}" for key, part in value.items())
     elif text := _text(value, name):
         yield f"- {words}: {text}"
 

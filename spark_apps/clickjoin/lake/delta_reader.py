@@ -20,7 +20,7 @@ from clickjoin.lake import restored, rows_read
 from clickjoin.lake.ahead import Ahead
 from clickjoin.lake.as_made import as_made
 from clickjoin.lake.kept_rows import KeptRows
-from clickjoin.lake.light_table import Lightener
+from clickjoin.lake.light_table import Lightener, shows_newest
 from clickjoin.lake.s3_table import S3Table
 from clickjoin.lake.side_by_side import together
 from clickjoin.lake.store_options import store_options
@@ -86,8 +86,9 @@ class DeltaReader:
             together(table.update_incremental, self.require_same)
             return
         if table is not None:
-            table.update_incremental()
-            self._open[name] = self._light.of(name, table)
+            if not shows_newest(table):
+                table.update_incremental()
+                self._open[name] = self._light.of(name, table)
         elif is_on_s3(self._root):
             self._open[name] = S3Table(self.path(name), lambda: self.require_same())
         else:

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import DeltaError
 
-from clickjoin.kernel.fsync import flush_commit
+from clickjoin.kernel.fsync import flush_commit, local_folder
+from clickjoin.lake.log_end import ends_at
 from clickjoin.lake.thin_log import LOG, ThinLog, folder_of
 
 MANY = 2_000  # files, or entries of a log
@@ -61,6 +62,12 @@ class Lightener:
             return table if max(files.num_rows, entries) < MANY else LightTable(table, _kept(files))
         except _UNREADABLE:  # it is on no disk, or its log is not to be read by hand
             return table
+
+
+def shows_newest(table: DeltaTable) -> bool:
+    """Whether a handle shows its table's newest version: on a local disk that is seen without listing the log."""
+    folder = None if isinstance(table, LightTable) else local_folder(table.table_uri)
+    return folder is not None and ends_at(folder / LOG, int(table.version()))
 
 
 def _kept(files: pa.Table) -> pa.Table:

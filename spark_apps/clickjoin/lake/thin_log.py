@@ -21,6 +21,7 @@ from deltalake.exceptions import CommitFailedError
 
 from clickjoin.kernel.fsync import local_folder
 from clickjoin.lake.log_copy import new_folder
+from clickjoin.lake.log_end import entry_of, is_at_end
 from clickjoin.lake.log_entries import POINTER, read_log
 
 LOG = "_delta_log"
@@ -89,23 +90,12 @@ class ThinLog:
 
     def _next(self) -> bytes | None:
         data = self._entry(self.newest + 1)
-        if data is None and not self._is_at_end():
+        if data is None and not is_at_end(self._log, self.newest):
             # Where its writer has made a checkpoint since, it is there now; else it was cleaned up.
             data = self._entry(self.newest + 1)
             if data is None:
                 raise ValueError(f"{self._log}: version {self.newest + 1} is there no more")
         return data
-
-    def _is_at_end(self) -> bool:
-        """Whether nothing shows that entries after the newest known have been: logs are cleaned from the oldest on."""
-        if not (self._log / self.place(self.newest).name).exists():
-            return False
-        try:
-            return int(json.loads((self._log / POINTER).read_bytes())["version"]) <= self.newest
-        except FileNotFoundError:
-            return True
-        except (ValueError, LookupError, TypeError):  # delta-rs does without
-            return False
 
     def _entry(self, version: int) -> bytes | None:
         try:
@@ -115,7 +105,7 @@ class ThinLog:
 
     def place(self, version: int) -> Path:
         """Where an entry's copy is."""
-        return self.folder / LOG / f"{version:020}.json"
+        return entry_of(self.folder / LOG, version)
 
     def publish(self, version: int) -> None:
         """Create an entry in the table's log as it is in the copy.
@@ -126,7 +116,7 @@ class ThinLog:
         beside = entry.with_name(f".{entry.name}.{uuid.uuid4().hex}")
         try:
             beside.write_bytes(self.place(version).read_bytes())
-            if version != self.newest + 1 or not self._is_at_end():
+            if version != self.newest + 1 or not is_at_end(self._log, self.newest):
                 raise CommitFailedError(f"{entry}: version {version} may have been another's")
             os.link(beside, entry)  # whole, and never over another's
         except FileExistsError as error:

@@ -12,6 +12,7 @@ import socketserver
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,7 @@ _IN_PROCESS = {
 # Pauses of 0.05 to 3.2 s: enough for a hiccup. A server that stays away for longer has lost the session as well.
 _TRIES = 4
 _WORTH_COMPILING = 50_000
+_COMPILES = "_clickjoin_compiles"  # what a session was last set to
 
 
 def connect(url: str) -> SparkSession:
@@ -112,6 +114,16 @@ def release(session: SparkSession) -> None:
         session.stop()
 
 
+def interrupt(session: SparkSession) -> None:
+    """End what a session from `another` has under way, and free it; nothing is waited for, and no error is raised."""
+    if is_remote(session):
+        be_patient(session, 0)
+        with suppress(Exception):
+            session.interruptAll()
+        with suppress(Exception):
+            session.stop()
+
+
 def be_patient(session: Any, tries: int) -> None:
     """How often a call that finds no server is tried again; PySpark's own answer is ten minutes long."""
     client = session.client
@@ -129,8 +141,11 @@ def tune_codegen(session: SparkSession, events: int) -> None:
 
 def compile_code(session: SparkSession, worth_it: bool) -> None:
     """Have Spark generate and compile code for what is run next, or evaluate it as it stands."""
+    if getattr(session, _COMPILES, None) is worth_it:  # on a server, each setting is a request
+        return
     session.conf.set("spark.sql.codegen.wholeStage", "true" if worth_it else "false")
     session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if worth_it else "NO_CODEGEN")
+    setattr(session, _COMPILES, worth_it)
 
 
 def _address(url: str) -> tuple[str, int]:

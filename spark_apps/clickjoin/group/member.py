@@ -1,0 +1,126 @@
+"""One pipeline of a group: opened in its first round, again after a failure, and left alone once nothing can help."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.dispatcher.handover import HandOver
+from clickjoin.engine import Engine
+from clickjoin.lake.requirements import require_lake
+from clickjoin.model.errors import ClickjoinError, ExecutorLost, ServerLost
+from clickjoin.model.replica import joining_name
+from clickjoin.model.reporter import Reporter
+from clickjoin.report.summary import Summary
+from clickjoin.rounds import Round
+from clickjoin.spark.executor_failures import gist
+from clickjoin.spark.failures import translate
+from clickjoin.spark.session import another, interrupt, release
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from clickjoin.config import Pipeline
+
+_MOST_FAILURES = 8  # in a row
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How long members work. `seconds`: the lease; `hands_over`: until the next process takes each member's place."""
+
+    replica: str
+    seconds: float
+    hands_over: bool = False
+
+
+class Member:
+    """Not for use from several threads at once."""
+
+    def __init__(
+        self, spark: SparkSession, pipeline: Pipeline, turn: Turn, report: Reporter, *, lake_exists: bool
+    ) -> None:
+        """`lake_exists`: a lake without tables is an error."""
+        self.pipeline = pipeline
+        self.report: Reporter = lambda text: report(f"{pipeline.pipeline}: {text}")
+        self.summary = Summary(self.report)
+        self.opened = False
+        self.failed = ""  # why it works no more
+        self._shared, self._turn, self._lake_exists = spark, turn, lake_exists
+        self._spark: SparkSession | None = None
+        self._engine: Engine | None = None
+        self._handover: HandOver | None = None
+        self._end = time.monotonic() + turn.seconds
+        self._failures = 0
+        dags = pipeline.airflow.dags
+        self._retries = dags is None or "retry" not in dags or pipeline.stream is not None
+
+    def round(self) -> Round | None:
+        """Work through a round; None where its work is over. Errors: those that end the work of all members."""
+        try:
+            if self._is_over():
+                return None
+            done = self._open().rounds.once(retries=self._retries, done=self.summary.add, problems=self.summary.note)
+            self._failures = 0
+            return done
+        except Exception as error:
+            return self._after(error)
+
+    def close(self, *, interrupted: bool = False) -> None:
+        """Free what it holds on the Spark server. `interrupted`: and end what it has under way there."""
+        if self._spark is not None:
+            (interrupt if interrupted else release)(self._spark)
+
+    def _is_over(self) -> bool:
+        """Whether its turn is, which begins when it is first opened."""
+        if self._handover is not None:
+            return self._handover.is_over()
+        patience = self.pipeline.batch.hand_over if self._turn.hands_over else 0.0
+        return time.monotonic() >= self._end + patience
+
+    def _open(self) -> Engine:
+        if self._engine is not None:
+            return self._engine
+        if self._lake_exists or self.opened:
+            require_lake(self.pipeline.root)
+        if self._spark is None:
+            self._spark = another(self._shared)
+        engine = Engine(self._spark, self.pipeline, joining_name(self._turn.replica))
+        self.opened = True
+        if self._turn.hands_over:
+            engine.warm_up(spark=False)  # what its workers load takes memory, and few members need them
+            self._take_over(engine)
+        if self._retries:
+            engine.finish_redrive()
+        self._engine = engine
+        return engine
+
+    def _take_over(self, engine: Engine) -> None:
+        if self._handover is None:
+            self._handover = HandOver(engine.join, self._turn.seconds, self.pipeline.batch.hand_over)
+            self._handover.take_over()
+        else:
+            self._handover.carry_on(engine.join)
+
+    def _after(self, error: Exception) -> Round | None:
+        """What follows on a failed round: a pause that grows, or the end of its work."""
+        self._engine = None
+        known = translate(error)
+        if isinstance(known, ServerLost) and not isinstance(known, ExecutorLost):
+            raise known from error
+        shown = known or error
+        self._failures += 1
+        hopeless = isinstance(shown, ClickjoinError) and not shown.retryable
+        if hopeless or self._failures > _MOST_FAILURES:
+            self.failed = str(shown) if isinstance(shown, ClickjoinError) else f"{type(shown).__name__}: {gist(shown)}"
+            self.report(f"works no more until the next task begins: {self.failed}")
+            return None
+        pause = min(_FIRST_PAUSE * 2 ** (self._failures - 1), _LONGEST_PAUSE)
+        self.report(f"batch failed ({type(shown).__name__}: {gist(shown)}); again in {pause:.0f} s")
+        return Round(time.monotonic() + pause)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What it did, as a join alone would say it."""
+        return self.summary.to_dict()

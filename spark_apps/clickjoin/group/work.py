@@ -1,0 +1,71 @@
+"""The rounds of a group's members on threads of one process, until each one's work is over."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from clickjoin.group.slots import Slots
+from clickjoin.rounds import Round
+
+if TYPE_CHECKING:
+    from clickjoin.group.member import Member
+
+_MOST_SLOTS = 8
+_Ended = tuple["Member", Round | None, Exception | None, float]
+
+
+def slots_for(cores: int | None) -> int:
+    """How many members work at a time: one more than compute, for each waits for disk or store now and then."""
+    return min(max(cores or 1, 2) + 1, _MOST_SLOTS)
+
+
+def work(members: Sequence[Member], most: int = 0) -> None:
+    """Work through the members' rounds, `most` at a time (0: as the machine's cores say).
+
+    Errors: the first that ends the work of all, such as a lost Spark server; what is under way is given up then.
+    """
+    slots, ended = Slots(members, most or slots_for(os.cpu_count())), SimpleQueue[_Ended]()
+    try:
+        while slots:
+            while (member := slots.begin(time.monotonic())) is not None:
+                # A daemon: where the task is asked to end, nothing waits for a source that hangs.
+                Thread(target=_round, args=(member, ended), name=member.pipeline.pipeline, daemon=True).start()
+            try:
+                _take(slots, ended.get(timeout=slots.wait(time.monotonic())), len(members))
+            except Empty:
+                continue
+    except BaseException:
+        for member in members:
+            Thread(target=member.close, kwargs={"interrupted": True}, daemon=True).start()
+        raise
+
+
+def _round(member: Member, ended: SimpleQueue[_Ended]) -> None:
+    begun = time.monotonic()
+    try:
+        found = member.round()
+        if found is None:
+            member.close()
+    except Exception as error:
+        ended.put((member, None, error, begun))
+    else:
+        ended.put((member, found, None, begun))
+
+
+def _take(slots: Slots[Member], item: _Ended, count: int) -> None:
+    member, found, error, begun = item
+    if error is not None:
+        raise error
+    if found is None:
+        slots.leave(member)
+        return
+    due = found.due
+    if not found.worked:  # looks of many quiet members must not add up to work
+        now = time.monotonic()
+        due = max(due, now + 2 * count * (now - begun))
+    slots.end(member, due, behind=found.behind)
