@@ -1,4 +1,4 @@
-"""A handle that shows the newest version is not brought forward: what follows it is seen by name, or by a checkpoint."""
+"""A handle that shows the newest version is not brought forward; what follows is seen by name, or by a checkpoint."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class HandOver:
         self._end = time.monotonic() + self._lease
 
     def carry_on(self, dispatcher: Dispatcher) -> None:
-        """Go on in this turn with what was opened anew."""
+        """Go on in this turn with what was opened again."""
         self._dispatcher, self._journal = dispatcher, dispatcher.journal
 
     def _wait_for_batch(self) -> None:
