@@ -45,6 +45,7 @@ WHOLE = {
     "rebuild": "--clicks 1000000 --turns 1",
     "latency": "--rate 1000 --seconds 300",
     "catchup": "--outage 7200 --rate 1000",
+    "many": "--pipelines 30 --rate 100 --seconds 120",
     "cluster": "--clicks 250000 1000000 --turns 2",
 }
 

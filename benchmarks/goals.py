@@ -113,6 +113,8 @@ GOALS = (
     Goal(
         "p90 through Airflow, seconds", "latency", lambda found: float(found["written_to_readable"]["p90"]), most=3
     ),
+    Goal("p90 of 30 pipelines at 100 events/s each, seconds", "many", lambda found: float(found["all"]["p90"]), most=3),
+    Goal("… memory of all together, GB", "many", lambda found: found["memory_mb"]["together"] / 1000, most=8),
     Goal(
         "Nexmark q20, events a second of a core", "nexmark",
         lambda found: float(found["found"]["clickjoin"]["events_a_second_of_a_core"]), least=38_000,

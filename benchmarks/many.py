@@ -2,11 +2,13 @@
 
     PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.many --pipelines 30 --rate 100 --seconds 120
     PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.many --behind 500000
+    PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.many --pipelines 2 --alone
 
-Each pipeline has logs, a lake and one DAG of its own: a join of a long lease, which tries again what waits. One process
-writes the traffic of all, nine queries to a click; what was written before each had joined a click is counted and left
-out of the figures. `--behind`: the first pipeline finds so many clicks of an outage then, and the figures are of the
-others. None is printed unless each click is in its output exactly once, with its query.
+Each pipeline has logs and a lake of its own; all are one group, joined by one task of a long lease, which tries again
+what waits (`--alone`: a task each). One process writes the traffic of all, nine queries to a click; what was written
+before each had joined a click is counted and left out of the figures. `--behind`: the first pipeline finds so many
+clicks of an outage then, and the figures are of the others. None is printed unless each click is in its output exactly
+once, with its query.
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ class Load:
     seconds: float
     warm: float
     behind: int
+    alone: bool = False
+    lease: str = "10m"
 
     def live(self, number: int) -> Traffic:
         """Traffic of one pipeline, for as long as all may take to warm up, and to be measured."""
@@ -66,14 +70,14 @@ class Load:
 class Joined:
     """One pipeline in a folder: its file, its logs, and what can be read of its output."""
 
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, folder: Path, number: int, load: Load) -> None:
         self.name = f"p{number:02}"
         self.logs, self.table = folder / "logs" / self.name, folder / "lake" / self.name / "joined"
         sources = [str(self.logs / "*" / stream / "*.jsonl") for stream in ("queries", "clicks")]
         write_pipeline(
             folder / f"pipelines/{self.name}.yaml", folder / "lake", *sources,
             registry={"retention": "3d", "bucket": "1h", "shards": 4}, retry={},
-            airflow={"dags": ["join"], "group": "live"}, batch={"lease": "10m"},
+            airflow={"dags": ["join"]} | ({} if load.alone else {"group": "live"}), batch={"lease": load.lease},
         )  # fmt: skip
         for stream in ("queries", "clicks"):  # where no file matches, a run fails
             (self.logs / "none" / stream).mkdir(parents=True)
@@ -110,11 +114,13 @@ def write_all(folders: Sequence[Path], load: Load, stop: Any) -> None:
 
 def measure(folder: Path, load: Load) -> dict[str, Any]:
     """Run it all. Errors: Problem where something is not joined in time, or not as it was written."""
-    each = [Joined(folder, number) for number in range(load.pipelines)]
+    each = [Joined(folder, number, load) for number in range(load.pipelines)]
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
     writer = context.Process(target=write_all, args=([one.logs / LIVE for one in each], load, stop), daemon=True)
     env = {"AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False"}
+    if load.alone:  # a join holds a slot for its whole lease, and two while it hands over
+        env["AIRFLOW__CORE__PARALLELISM"] = str(2 * load.pipelines + 8)
     with Stack(folder / "home", pipelines=folder / "pipelines", env=env, timeout=600):
         writer.start()
         begun = time.time()
@@ -182,9 +188,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=120, help="that are measured (default %(default)s)")
     parser.add_argument("--warm", type=float, default=600, help="at most, until each has joined a click")
     parser.add_argument("--behind", type=int, default=0, help="clicks that the first pipeline has to catch up with")
+    parser.add_argument("--alone", action="store_true", help="a task for each pipeline, not one for all")
+    parser.add_argument("--lease", default="10m", help="of a task (default %(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/many.json")
     given = parser.parse_args(arguments)
-    about, load = machine(), Load(given.pipelines, given.rate, given.seconds, given.warm, given.behind)
+    about, load = (
+        machine(),
+        Load(given.pipelines, given.rate, given.seconds, given.warm, given.behind, given.alone, given.lease),
+    )
     heed_sigterm()
     with tempfile.TemporaryDirectory(prefix="clickjoin-many-") as folder:
         try:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped
 
 from clickjoin_airflow import metrics
 from clickjoin_airflow.job import JobRun
@@ -33,13 +37,23 @@ class GroupOperator(ClickjoinOperator):
         return lineage_of(self.job, held, self._upstreams())
 
     def _run(self, context: Context) -> JobRun:
-        """With the names of those that have worked before, as the newest run that has ended says."""
+        """With the names of those that have worked before, as the newest run that has ended says.
+
+        All, where some run has succeeded and what it returned is gone: no lake must be made for want of that.
+        """
         run = super()._run(context)
-        before = context["ti"].xcom_pull(task_ids=self.task_id, include_prior_dates=True) or {}
-        return JobRun(
-            run.job, run.config, run.replica, run.lease, run.tag,
-            {**run.arguments, "known": " ".join(before.get("known", ()))},
-        )  # fmt: skip
+        # Of one index: else what all runs of the past have returned.
+        before = context["ti"].xcom_pull(task_ids=self.task_id, map_indexes=-1, include_prior_dates=True)
+        everybody = list(self.members) if context.get("prev_start_date_success") else []
+        known = before["known"] if before else everybody
+        return replace(run, arguments={**run.arguments, "known": " ".join(known)})
+
+    def _returned(self, ti: Any, summary: dict[str, Any]) -> dict[str, Any]:
+        """A task that fails tells nobody of what it has joined: that some failed is for the next task to say."""
+        if not summary["ok"]:
+            return summary
+        ti.xcom_push(key="return_value", value=summary)
+        raise DownstreamTasksSkipped(tasks=sorted(self.downstream_task_ids))
 
     def _emit(self, summary: dict[str, Any]) -> None:
         for name, found in summary["pipelines"].items():
@@ -53,3 +67,15 @@ class GroupOperator(ClickjoinOperator):
         for name, found in each.items():
             counts = {key: value for key, value in found.items() if isinstance(value, int | float)}
             context["outlet_events"][names[name]].extra.update(counts | {"replica": self.replica})
+
+
+class FailedPipelinesOperator(BaseOperator):
+    """Fails with the pipelines that a group's task could not go on with, and why. `of`: that task's id."""
+
+    def __init__(self, *, of: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.of = of
+
+    def execute(self, context: Context) -> None:
+        """Say it. Errors: AirflowFailException."""
+        raise AirflowFailException(context["ti"].xcom_pull(task_ids=self.of, map_indexes=-1)["verdict"])

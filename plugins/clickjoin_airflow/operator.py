@@ -85,10 +85,7 @@ class ClickjoinOperator(BaseOperator):
             self.log.info("%s", line)
         self._emit(summary)
         self._announce(context, summary)
-        if summary.get("ok") is False:  # it has done all it could, and no other try would find it better
-            ti.xcom_push(key="return_value", value=summary)
-            raise AirflowFailException(str(summary.get("verdict") or "its summary says that something is wrong"))
-        return summary
+        return self._returned(ti, summary)
 
     def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
         """The tables that the job reads and writes; OpenLineage's provider asks for them."""
@@ -118,6 +115,12 @@ class ClickjoinOperator(BaseOperator):
         if job.takes("lake_exists"):
             arguments["lake_exists"] = bool(context.get("prev_start_date_success"))
         return JobRun(job.name, self.config, self.replica, lease, tag, arguments)
+
+    def _returned(self, ti: Any, summary: dict[str, Any]) -> dict[str, Any]:
+        if summary.get("ok") is False:  # it has done all it could, and no other try would find it better
+            ti.xcom_push(key="return_value", value=summary)
+            raise AirflowFailException(str(summary.get("verdict") or "its summary says that something is wrong"))
+        return summary
 
     def _emit(self, summary: dict[str, Any]) -> None:
         metrics.emit(self.job, PurePosixPath(self.tables).name, self.replica, summary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped
 
 from clickjoin.config import OfPipeline, load
 from clickjoin.model.dags import OF_EVERY_JOIN
@@ -22,6 +23,7 @@ from clickjoin_airflow.lineage import place
 from clickjoin_airflow.pipelines import PipelineFileError
 
 WritePipeline = Callable[..., Path]
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -142,8 +144,9 @@ def test_a_group_is_joined_by_one_task(tmp_path: Path, write_pipeline: WritePipe
     alone = {f"clickjoin_{dag}__alone" for dag in OF_EVERY_JOIN}
     assert dags.keys() == {"clickjoin_join_group__shops"} | own | alone
     dag = dags["clickjoin_join_group__shops"]
-    (task,) = dag.tasks
+    task, failed = dag.tasks
     assert isinstance(task, GroupOperator)
+    assert (task.downstream_task_ids, failed.trigger_rule) == ({"failed"}, "all_success")
     assert (task.config, list(task.members)) == (f"{ads}:{clicks}", ["ads", "clicks"])
     assert [asset.name for asset in task.outlets] == ["ads/joined", "clicks/joined"]
     assert dag.schedule == timedelta(seconds=9)
@@ -184,29 +187,47 @@ class _Pulled:
     def __init__(self, before: Any) -> None:
         self.before = before
 
-    def xcom_pull(self, *, task_ids: str, include_prior_dates: bool) -> Any:
-        assert (task_ids, include_prior_dates) == ("join_group", True)
+    def xcom_pull(self, *, task_ids: str, map_indexes: int, include_prior_dates: bool) -> Any:
+        assert (task_ids, map_indexes, include_prior_dates) == ("join", -1, True)
         return self.before
 
 
-@pytest.mark.parametrize(("before", "known"), [(None, ""), ({"known": ["ads", "new"]}, "ads new")])
+@pytest.mark.parametrize(
+    ("before", "succeeded", "known"),
+    [(None, None, ""), ({"known": ["ads", "new"]}, NOON, "ads new"), ({"known": []}, NOON, ""), (None, NOON, "ads")],
+)
 def test_who_has_worked_before_is_known_from_the_run_before(
-    tmp_path: Path, write_pipeline: WritePipeline, before: Any, known: str
+    tmp_path: Path, write_pipeline: WritePipeline, before: Any, succeeded: datetime | None, known: str
 ) -> None:
     in_group(write_pipeline(tmp_path, "ads"), "shops")
-    (task,) = dags_for(tmp_path, "join")["clickjoin_join_group__shops"].tasks
+    task, _ = dags_for(tmp_path, "join")["clickjoin_join_group__shops"].tasks
     task.lease = ""  # type: ignore[attr-defined]
-    run = task._run({"ti": _Pulled(before)})  # type: ignore[attr-defined]
+    run = task._run({"ti": _Pulled(before), "prev_start_date_success": succeeded})  # type: ignore[attr-defined]
     assert run.arguments == {"hands_over": True, "known": known}
 
 
 def test_only_those_that_joined_anything_tell_who_waits(tmp_path: Path, write_pipeline: WritePipeline) -> None:
     for name in ("ads", "clicks"):
         in_group(write_pipeline(tmp_path, name), "shops")
-    (task,) = dags_for(tmp_path, "join")["clickjoin_join_group__shops"].tasks
+    task, _ = dags_for(tmp_path, "join")["clickjoin_join_group__shops"].tasks
     ads, _ = outlets = task.outlets
     events = {outlet: SimpleNamespace(extra={}) for outlet in outlets}
     summary = {"joined": 7, "pipelines": {"ads": {"joined": 7, "problems": []}, "clicks": {"joined": 0}}}
     task._announce({"outlet_events": events}, summary)  # type: ignore[attr-defined]
     assert task.outlets == [ads]
     assert events[ads].extra == {"joined": 7, "replica": task.replica}  # type: ignore[attr-defined]
+
+
+def test_only_a_group_where_some_failed_has_a_failed_task(tmp_path: Path, write_pipeline: WritePipeline) -> None:
+    in_group(write_pipeline(tmp_path, "ads"), "shops")
+    task, failed = dags_for(tmp_path, "join")["clickjoin_join_group__shops"].tasks
+    pushed: dict[str, Any] = {}
+    ti = SimpleNamespace(
+        xcom_push=lambda key, value: pushed.__setitem__(key, value), xcom_pull=lambda **_: {"verdict": "ads: gone"}
+    )
+    with pytest.raises(DownstreamTasksSkipped) as skipped:
+        task._returned(ti, {"ok": True})  # type: ignore[attr-defined]
+    assert (skipped.value.tasks, pushed) == (["failed"], {"return_value": {"ok": True}})
+    assert task._returned(ti, {"ok": False}) == {"ok": False}  # type: ignore[attr-defined]
+    with pytest.raises(AirflowFailException, match="ads: gone"):
+        failed.execute({"ti": ti})  # type: ignore[typeddict-item]

@@ -8,12 +8,13 @@ pipelines have no DAG `clickjoin_retry__<pipeline>`, unless `airflow.dags` names
 Runs overlap as those of `clickjoin_join`: each pipeline is handed over by itself, between two batches. The lease is the
 longest of theirs.
 
-**The task** returns as XCom `return_value` the sums, what each pipeline did (`pipelines`), and adds an event to the
-asset `<pipeline>/joined` of each that has joined anything.
+**join** returns as XCom `return_value` the sums, what each pipeline did (`pipelines`), and adds an event to the asset
+`<pipeline>/joined` of each that has joined anything.
 
-**If it fails:** its last lines name each pipeline that could not go on, and why; the others were joined all the same,
-and the next run begins with all of them. This DAG is never paused by failures: it would stop those that work. A lost
-Spark server is tried again for a day, at least once a minute.
+**If `failed` fails:** it names each pipeline that could not go on, and why; the others were joined all the same, and
+the next run begins with all of them. It is skipped where there is none. This DAG is never paused by failures: it would
+stop those that work. **If `join` fails**, as with `clickjoin_join`: a lost Spark server is tried again for a day, at
+least once a minute.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG
 
 from clickjoin_airflow import defaults
-from clickjoin_airflow.group_operator import GroupOperator
+from clickjoin_airflow.group_operator import FailedPipelinesOperator, GroupOperator
 
 if TYPE_CHECKING:
     from clickjoin_airflow.pipelines import PipelineFile
@@ -43,11 +44,13 @@ def make(group: str, files: Sequence[PipelineFile]) -> DAG:
     named = defaults.task(
         "join_group",
         longest,
+        task_id="join",
         arguments={"hands_over": True},
         outlets=[file.joined for file in files],
         inlets=list({asset.uri: asset for file in files for asset in file.upstream_outputs}.values()),
     )
     named |= {"config": os.pathsep.join(str(file.path) for file in files), "tables": ""}
     with DAG(doc_md=__doc__, **settings) as dag:
-        GroupOperator(members={file.name: file.tables for file in files}, **named)
+        join = GroupOperator(members={file.name: file.tables for file in files}, **named)
+        join >> FailedPipelinesOperator(task_id="failed", of=join.task_id, retries=0)
     return dag

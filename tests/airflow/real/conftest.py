@@ -19,7 +19,7 @@ from tests.airflow.real.logs import Logs
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., Path]) -> Iterator[Live]:
     """Spark Connect and Airflow in a folder of their own, with these pipelines: clicks, long, wrong, half (a broken
-    file) and days, whose closed dates DAG `downstream` waits for.
+    file), days, whose closed dates DAG `downstream` waits for, and left, right and lost, which one task joins.
     """
     folder = tmp_path_factory.mktemp("live")
     write_pipeline(folder, "clicks", lease=f"{LEASE}s")
@@ -27,6 +27,9 @@ def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[...,
     write_pipeline(folder, "wrong", adapter="no_such_module:Adapter")  # which fails later than its lease is over
     days = write_pipeline(folder, "days", lease=f"{4 * LEASE}s")
     days.write_text(days.read_text() + "close: {idle_timeout: 5s, max_out_of_orderness: 1s, late_window: 3650d}\n")
+    for name in ("left", "right", "lost"):
+        path = write_pipeline(folder, name, lease=f"{LEASE}s")
+        path.write_text(path.read_text() + "airflow: {group: pair, dags: [join]}\n")
     (folder / "half.yaml").write_text("pipeline: [")
     dags = shutil.copytree(Path(__file__).resolve().parents[3] / "dags", folder / "dags")
     (dags / "downstream.py").write_text(downstream("days"))
