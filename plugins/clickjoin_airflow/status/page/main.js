@@ -177,7 +177,7 @@ function begin() {
 
 function empty() {
   fill("notices", notice("warn", "There is no pipeline that you may see",
-    "A pipeline is a file in dags/pipelines; it is shown to those who may read its DAG clickjoin_join__<name>"));
+    "A pipeline is a file in dags/pipelines; it is shown to those who may read the DAG that joins it, clickjoin_join__<name> or its group's"));
 }
 
 // Again and again while it is seen; the pause begins when all has been answered.
