@@ -20,7 +20,7 @@ class Several:
     @property
     def pipeline(self) -> str:
         """What they are called together."""
-        return f"and {len(self.good)} pipelines"
+        return f"of {len(self.good)} pipelines"
 
     @property
     def needs_s3(self) -> bool:

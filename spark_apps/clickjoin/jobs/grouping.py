@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.group.member import Member, Turn
@@ -33,13 +34,19 @@ def join_group(
     that have worked before, by name: a lake of theirs without tables is an error. `hands_over`: see `join`, for each.
     Errors: ServerLost.
     """
+    one_at_a_time = Lock()
+
+    def said(text: str) -> None:
+        with one_at_a_time:
+            report(text)
+
     for path, problem in several.broken.items():
         report(f"{path}: cannot be read, so that it is not joined: {problem}")
     longest = max((pipeline.batch.lease for pipeline in several.good), default=0.0)
     turn = Turn(replica, longest if lease is None else lease, hands_over)
     before = set((known or "").split())
     members = [
-        Member(spark, pipeline, turn, report, lake_exists=pipeline.pipeline in before) for pipeline in several.good
+        Member(spark, pipeline, turn, said, lake_exists=pipeline.pipeline in before) for pipeline in several.good
     ]
     work(members)
     return _summary(members, several.broken, before)

@@ -22,7 +22,6 @@ TODAY = f"{datetime.now(UTC):%Y-%m-%d}"
 # What each job is asked for, and a field of the summary that it alone can give.
 ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "join": ({}, "batches"),
-    "join_group": ({}, "pipelines"),
     "join_group": ({"hands_over": False}, "pipelines"),
     "retry": ({"may_be_new": True}, "waiting"),
     "redrive": ({}, "redriven"),
