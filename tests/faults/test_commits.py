@@ -191,7 +191,7 @@ def test_no_commit_is_renamed(writers: dict[str, Writer], root: Path, number: in
 
 def test_a_checkpoint_has_its_name_once_it_is_whole(writers: dict[str, Writer], root: Path) -> None:
     """Spark writes it: under the final name from the start, a kill would leave half of one to all readers."""
-    while (version := _table(root).version() + 1) % 20:
+    while (version := _table(root).version() + 1) % 25:
         writers["delta-rs"].do(do="append", ids="p", app=f"step{version}", number=version)
     disk = writers["spark"].disk
     disk.set(disk.note("rename", "*.checkpoint.parquet"))

@@ -94,7 +94,7 @@ def test_a_pointer_that_says_nothing_is_no_matter(delta: DeltaTables, text: str)
 def test_one_that_nothing_reaches_back_behind_is_left(delta: DeltaTables) -> None:
     """An entry that commits nothing in the place of one that is gone would take its files out of the table."""
     entry(delta, 49, "checkpoint.parquet").write_bytes(b"PAR1")
-    entry(delta, 20).unlink()
+    entry(delta, 30).unlink()
     assert fill(delta, "registry_boundary") == ()
     assert entry(delta, 49, "checkpoint.parquet").exists()
 

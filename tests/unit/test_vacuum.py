@@ -169,7 +169,7 @@ def test_no_other_process_cleans_a_log(delta: DeltaTables, monkeypatch: pytest.M
     """delta-rs and Spark both clean up with each checkpoint that they write, by their own clocks."""
     land(delta, "a", 0)
     age(delta, 30 * DAY)
-    for number in range(1, 60):  # a checkpoint comes every 20 versions
+    for number in range(1, 60):  # a checkpoint comes every 25 versions
         land(delta, "a", number)
     assert list(Path(delta.path("foreign"), "_delta_log").glob("*.checkpoint.parquet"))
     assert versions(delta)[0] == 0

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from clickjoin.schemas import Table
 
 # A batch every few seconds makes tens of thousands of versions a day: a short log. Each look and commit of delta-rs
-# costs by the entries since the last checkpoint: at 50 in place of 20, a small batch takes a sixth more.
+# costs by the entries since the last checkpoint: at 50 a small batch takes a seventh more.
 _SETTINGS = {
-    "delta.checkpointInterval": "20",
+    "delta.checkpointInterval": "25",
     "delta.logRetentionDuration": "interval 3 days",
     # Whoever writes a checkpoint would clean up by its own clock, however wrong; GC does it by the lake's.
     "delta.enableExpiredLogCleanup": "false",
