@@ -34,7 +34,7 @@ from clickjoin.rounds import Rounds, Settled
 from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Source
 from clickjoin.sources.reach import driver_reads
-from clickjoin.spark.session import tune_codegen
+from clickjoin.spark.session import make_active, tune_codegen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -223,6 +223,7 @@ class Engine:
 
     def _run(self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float, ahead: Ahead = NOTHING) -> Settled:
         delta = self.lake.delta
+        make_active(self.lake.spark)
         # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
         with delta.looked_at("shard_timeline", "registry_boundary", "journal"):
             ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(delta), *load_bounds(delta))

@@ -17,6 +17,7 @@ from clickjoin.dispatcher.peers import gives_way
 from clickjoin.dispatcher.planner import Proposal
 from clickjoin.dispatcher.watermarks import newer
 from clickjoin.event_store.land_ahead import LandedAhead, land_ahead
+from clickjoin.spark.session import make_active
 
 if TYPE_CHECKING:
     from clickjoin.batch_context import Context
@@ -69,6 +70,7 @@ class Overlap:
         return replace(job.result(), waited=time.perf_counter() - begun)
 
     def _work(self, ctx: Context, state: JournalState) -> Ahead:
+        make_active(ctx.lake.spark)
         proposal = self._dispatcher.propose(state, newer(state.newest, ctx.newest))
         if proposal.plan is None:
             return Ahead(proposal)

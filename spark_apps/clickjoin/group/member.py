@@ -16,7 +16,7 @@ from clickjoin.report.summary import Summary
 from clickjoin.rounds import Round
 from clickjoin.spark.executor_failures import gist
 from clickjoin.spark.failures import translate
-from clickjoin.spark.session import another, interrupt, release
+from clickjoin.spark.session import another, interrupt, make_active, release
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +62,8 @@ class Member:
         try:
             if self._is_over():
                 return None
+            if self._spark is not None:
+                make_active(self._spark)  # each round has a thread of its own
             done = self._open().rounds.once(retries=self._retries, done=self.summary.add, problems=self.summary.note)
             self._failures = 0
             return done

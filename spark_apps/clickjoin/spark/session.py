@@ -103,6 +103,15 @@ def another(session: SparkSession) -> SparkSession:
     return configured(made)
 
 
+def make_active(session: SparkSession) -> None:
+    """Have what this thread does go to a session of a Connect server: PySpark looks for checkpoints in the active one.
+
+    Each thread has its own; where none is set it is the session that was made last, whoever made it.
+    """
+    if is_remote(session):
+        type(session)._active_session.session = session  # type: ignore[attr-defined]
+
+
 def is_remote(session: SparkSession) -> bool:
     """Whether a session is on a Spark Connect server."""
     return ".connect." in type(session).__module__
