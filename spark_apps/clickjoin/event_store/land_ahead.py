@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clickjoin.event_store.land_arrow import Written, write_many
-from clickjoin.spark.session import make_active
 
 if TYPE_CHECKING:
     from clickjoin.batch_context import Context
@@ -53,8 +52,7 @@ def land_ahead(ctx: Context, sources: Mapping[str, Source]) -> LandedAhead:
     begun = time.time()
     streams = [stream for stream, splits in ctx.plan.splits.items() if not is_few(ctx, stream, sources[stream])]
     streams = [stream for stream in streams if not sources[stream].lost(ctx.plan.splits[stream])]
-    workers = max(len(streams), 1)
-    with ThreadPoolExecutor(workers, initializer=make_active, initargs=(ctx.lake.spark,)) as pool:
+    with ThreadPoolExecutor(max_workers=max(len(streams), 1)) as pool:
         jobs = {stream: pool.submit(write_many, ctx, stream, sources[stream]) for stream in streams}
         files = {stream: job.result() for stream, job in jobs.items()}
     return LandedAhead(ctx.plan, ctx.timeline, ctx.forgotten, files, begun)

@@ -20,6 +20,7 @@ from clickjoin.model.ids import MICROS
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BY_NAME, QUARANTINE
 from clickjoin.schemas.arrow import arrow_schema
+from clickjoin.spark.session import make_active
 
 if TYPE_CHECKING:
     from clickjoin.batch_context import Context
@@ -53,6 +54,7 @@ def landed(ctx: Context, stream: str, records: pa.Table) -> tuple[pa.Table, pa.T
 
 def write_many(ctx: Context, stream: str, source: Source) -> Written:
     """Have the workers read, place and write the records of a batch's splits; nothing is committed."""
+    make_active(ctx.lake.spark)  # in a thread for each stream
     each = land_task.land_batches(ctx.lake.target(BY_NAME[stream]), ctx.lake.target(QUARANTINE), _place(ctx, stream))
     spec = ctx.pipeline.spec(stream, ctx.plan.planned)
     rows = source.read_through(ctx.lake.spark, ctx.plan.splits[stream], spec, each, "done STRING").collect()

@@ -23,7 +23,6 @@ from clickjoin.model.extent import MINUTE, Extent, minutes_of
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.split import Split
 from clickjoin.sources.port import Source
-from clickjoin.spark.session import make_active
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,8 +65,7 @@ def land(ctx: Context, sources: Mapping[str, Source], ahead: LandedAhead | None 
     done = {stream: version >= ctx.plan.number for stream, version in newest.items()}
     lost = {s: () if done[s] else _lost(sources[s], ctx.plan.splits[s]) for s in streams}
     written = ahead.of(ctx) if ahead and not any(lost.values()) else {}
-    workers = max(len(streams), 1)
-    with ThreadPoolExecutor(workers, initializer=make_active, initargs=(ctx.lake.spark,)) as pool:
+    with ThreadPoolExecutor(max_workers=max(len(streams), 1)) as pool:
         jobs = {s: pool.submit(_append, ctx, s, sources[s], done[s], written.get(s)) for s in streams}
         seen = {stream: job.result() for stream, job in jobs.items()}
     landed = {}
