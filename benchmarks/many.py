@@ -192,10 +192,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--lease", default="10m", help="of a task (default %(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/many.json")
     given = parser.parse_args(arguments)
-    about, load = (
-        machine(),
-        Load(given.pipelines, given.rate, given.seconds, given.warm, given.behind, given.alone, given.lease),
-    )
+    about = machine()
+    load = Load(given.pipelines, given.rate, given.seconds, given.warm, given.behind, given.alone, given.lease)
     heed_sigterm()
     with tempfile.TemporaryDirectory(prefix="clickjoin-many-") as folder:
         try:

@@ -108,4 +108,4 @@ def test_everybody_has_a_turn_and_limits_hold(members: int, most: int, seed: int
                 if rng.random() < 0.3:
                     behind.add(member)
                 slots.end(member, now + rng.choice([0, 1]), behind=member in behind)
-    assert min(last.values()) > now - 1 - members * 1.0 * 2
+    assert min(last.values()) > now - 1 - 2 * members
