@@ -97,8 +97,9 @@ def test_a_lake_that_is_gone_is_not_made_again(spark: SparkSession, benches: Ben
     assert done["known"] == ["one", "slow", "two"]
 
 
+@pytest.mark.parametrize("hands_over", [False, True])
 def test_one_whose_lake_is_another_now_is_opened_again(
-    spark: SparkSession, benches: Benches, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, benches: Benches, monkeypatch: pytest.MonkeyPatch, hands_over: bool
 ) -> None:
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
     two, left = benches["two"], threading.Event()
@@ -109,7 +110,7 @@ def test_one_whose_lake_is_another_now_is_opened_again(
             restored.leave_mark(two.pipeline.root, "a test", two.engine.now())
             write(two, range(20, 40))
 
-    done = join_group(spark, several(benches), "main", said, lease=6)
+    done = join_group(spark, several(benches), "main", said, lease=6, hands_over=hands_over)
     assert done["ok"]
     two.reload()
     assert joined_once(two, 40)

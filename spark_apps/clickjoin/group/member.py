@@ -76,8 +76,8 @@ class Member:
             (interrupt if interrupted else release)(self._spark)
 
     def _is_over(self) -> bool:
-        """Whether its turn is, which begins when it is first opened."""
-        if self._handover is not None:
+        """Whether its turn is. Where it is to be opened again the clock says so: what it had open may be gone."""
+        if self._handover is not None and self._engine is not None:
             return self._handover.is_over()
         patience = self.pipeline.batch.hand_over if self._turn.hands_over else 0.0
         return time.monotonic() >= self._end + patience
