@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import json
 
 from clickjoin.kernel.adapter import ArrowAdapter
-
-if TYPE_CHECKING:
-    from pyarrow import Table
 
 CATEGORY = 10
 
@@ -21,12 +20,17 @@ class Category(ArrowAdapter):
 
     columns: ClassVar[Mapping[str, str]] = {"bid": "STRING", "auction": "STRING"}
 
-    def merge_table(self, joined: Table) -> Table:
+    def merge_table(self, joined: pa.Table) -> pa.Table:
         """Columns out: event_id, event_time, bid, auction."""
-        from pyarrow import json
-
-        lines = pa.py_buffer("\n".join(joined["primary"].to_pylist()).encode())
-        fields = json.ParseOptions(pa.schema([("category", pa.int64())]), unexpected_field_behavior="ignore")
-        wanted = pc.equal(json.read_json(pa.BufferReader(lines), parse_options=fields)["category"], CATEGORY)
-        rows = joined.select(["event_id", "event_time", "payload", "primary"]).filter(wanted.combine_chunks())
+        auction = joined["primary_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+        _, first, at = np.unique(auction, return_index=True, return_inverse=True)  # each is read once, not once a bid
+        wanted = pc.equal(categories(joined["primary"].take(pa.array(first))), CATEGORY)
+        rows = joined.select(["event_id", "event_time", "payload", "primary"]).filter(wanted.take(pa.array(at)))
         return rows.rename_columns(["event_id", "event_time", "bid", "auction"])
+
+
+def categories(auctions: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The category of each auction, JSON text."""
+    lines = pa.py_buffer("\n".join(auctions.to_pylist()).encode())
+    fields = json.ParseOptions(pa.schema([("category", pa.int64())]), unexpected_field_behavior="ignore")
+    return json.read_json(pa.BufferReader(lines), parse_options=fields)["category"]

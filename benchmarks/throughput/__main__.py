@@ -193,7 +193,7 @@ def print_out(chosen: argparse.Namespace, result: dict[str, Any]) -> None:
     print(f"\n{result['lines']:,} lines: {chosen.clicks:,} clicks on {chosen.queries:,} queries of one day\n")
     print(table(found))
     if ON_S3 in found:
-        print(f"\nevents/s with the lake on S3, of those with it in a folder: {found[ON_S3]['of_local']}")
+        print(f"\nevents/s from S3 to S3, of those from files into a folder: {found[ON_S3]['of_local']}")
     if FROM_KAFKA in found:
         print(f"\nevents/s from topics of Kafka, of those from files: {found[FROM_KAFKA]['of_local']}")
     if "of_dealt" in found.get(FROM_KAFKA, {}):

@@ -90,7 +90,8 @@ def replace() -> None:
     overlap.Overlap.begin = lambda self, ctx: (  # type: ignore[method-assign]
         begin(self, ctx) if ctx.pipeline.batch.catch_up_share == 1 else None
     )
-    data_file.write = resolving.write = land_task.write = workers.write
+    data_file.write = land_task.write = workers.write
+    resolving.write_each = lambda work: [workers.write(*each) for each in work]
     ports.install()
     chain.install()
     processing.install()

@@ -53,7 +53,9 @@ def of_batch(root: str, file: str, batch: int, schema: Any) -> Any:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def pick(root: str, files: Sequence[str], ids: Any, when: Any, schema: Any, readers: int = 2) -> Any:
+def pick(
+    root: str, files: Sequence[str], ids: Any, when: Any, schema: Any, readers: int = 2, *, others: bool = False
+) -> Any:
     """Rows that have one of some ids."""
     wanted = set(ids.to_pylist())
     rows = [row for row in _rows(root, files, schema) if row["event_id"] in wanted]

@@ -6,11 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clickjoin.kernel import event_key
 from clickjoin.kernel.arrays import distinct
-from clickjoin.kernel.event_key import doubled, first_of
+from clickjoin.kernel.event_key import doubled, first_of, found_among, micros, same_key
 
 KEYS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 6)), max_size=60)
 
@@ -40,3 +42,24 @@ def test_rows_with_a_key_of_others_are_named(keys: list[tuple[str, int]]) -> Non
 def test_of_each_key_the_first_row_is_left(keys: list[tuple[str, int]]) -> None:
     left = first_of(_rows(keys), ("offset",))
     assert sorted(left["offset"].to_pylist()) == sorted(keys.index(key) for key in set(keys))
+
+
+@given(KEYS, KEYS, st.sampled_from([0, 2, 1_000]))
+def test_pairs_of_the_same_id_and_time(keys: list[tuple[str, int]], others: list[tuple[str, int]], shared: int) -> None:
+    mine, theirs = _rows(keys), _rows(others)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(event_key, "_SHARED", shared)  # pairs of a time, from which on ids go first
+        one, other = same_key(mine["event_id"], micros(mine), theirs["event_id"], micros(theirs))
+    wanted = [(at, to) for at, key in enumerate(keys) for to, name in enumerate(others) if key == name]
+    assert sorted(zip(one.tolist(), other.tolist(), strict=True)) == wanted
+    assert one.tolist() == sorted(one.tolist())
+    assert found_among(mine, theirs).tolist() == [key in others for key in keys]
+
+
+def test_pairs_of_one_time_are_not_made_of_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    pairs = event_key.equal_numbers
+    monkeypatch.setattr(event_key, "equal_numbers", lambda one, other: made.append(len(one)) or pairs(one, other))
+    rows = _rows([(f"e{number}", number % 2) for number in range(5_000)])
+    one, _ = same_key(rows["event_id"], micros(rows), rows["event_id"], micros(rows))
+    assert (one.tolist(), made) == (list(range(5_000)), [])

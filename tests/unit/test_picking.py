@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickjoin.kernel import page_index, parquet_scan
+from clickjoin.kernel import page_index, parquet_scan, wanted_ids
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch, scan_by_key
 
 SCHEMA = pa.schema([*KEYS, ("payload", pa.string()), ("more", pa.int64())])
@@ -29,23 +29,30 @@ ROW = st.tuples(st.integers(0, 30), st.integers(0, 60))  # an id, and its time: 
     st.sampled_from([0, 5]),
     st.booleans(),
     st.sampled_from([0, 1_000]),
+    st.booleans(),
 )
 def test_as_one_by_one(
-    held: list[tuple[int, int]], wanted: list[tuple[int, int]], size: int, length: int, in_order: bool, hold: int
-) -> None:
+    held: list[tuple[int, int]], wanted: list[tuple[int, int]], size: int, length: int, in_order: bool, hold: int,
+    others: bool,
+) -> None:  # fmt: skip
     held = sorted(held, key=lambda row: row[1]) if in_order else held
     starts = sorted({time for _, time in wanted})
     known = {f"id{number}" for number, _ in wanted}
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_scan, "_ROWS_TO_HOLD", hold)
+        patch.setattr(wanted_ids, "ROWS_TO_HOLD", hold)
         _write(Path(folder) / "one.parquet", held, size)
         when = TimeRanges(np.array(starts, np.int64), length)
-        found = scan_by_key(f"file://{folder}", ["one.parquet"], pa.array(sorted(known), pa.string()), when, SCHEMA)
+        ids = pa.chunked_array([sorted(known), sorted(known)], pa.string())  # as rows name them: some twice
+        found = scan_by_key(f"file://{folder}", ["one.parquet"], ids, when, SCHEMA, others=others)
     assert found.schema == SCHEMA
     got = sorted(zip(found["event_id"].to_pylist(), _micros(found), found["payload"].to_pylist(), strict=True))
     every = [(f"id{number}", time, f"p{at}") for at, (number, time) in enumerate(held) if f"id{number}" in known]
     near = [row for row in every if any(start <= row[1] <= start + length for start in starts)]
-    if length == 0:
+    of_time = [(f"id{number}", time, f"p{at}") for at, (number, time) in enumerate(held) if time in starts]
+    if length == 0 and others:  # rows of other ids may be among them, but not many
+        assert set(near) <= set(got) <= set(of_time)
+        assert len(got) == len(set(got)) <= max(len(near), 2 * len(ids) + hold)
+    elif length == 0:
         assert got == sorted(near)
     else:  # rows of other times may be among them
         assert set(near) <= set(got) <= set(every)

@@ -42,6 +42,11 @@ print([text for batch in done if "done" in batch.schema.names for text in batch[
 """
 
 
+@pytest.fixture(autouse=True)
+def _shipped() -> None:
+    ship_kernel()  # as a session does, before there is a task
+
+
 class Worker:
     """Takes what is to be mapped, in a session's place."""
 
@@ -56,7 +61,6 @@ class Worker:
 
 def run(work: Any) -> list[str]:
     """What a process says that has no clickjoin."""
-    ship_kernel()
     code = pyspark.cloudpickle.dumps(checked(work))
     done = subprocess.run([sys.executable, "-c", WORKER], input=code, capture_output=True, check=False, cwd="/")
     assert done.stderr.decode() == ""

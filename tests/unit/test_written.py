@@ -8,8 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable
 
+from clickjoin.kernel import fsync
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.lake import DeltaTables
 from clickjoin.model.ids import moment
@@ -55,6 +57,22 @@ def test_a_file_for_each_partition_sorted(tmp_path: Path) -> None:
         "maxValues": {"event_time": "1970-01-01T00:00:00.000007Z", "event_id": "b", "token": "t"},
         "nullCount": {"event_time": 0, "event_id": 0, "token": 0},
     }
+
+
+def test_files_and_folders_are_flushed_before_they_are_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[str] = []
+    monkeypatch.setattr(
+        fsync.os, "fsync", lambda handle: flushed.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+    )
+    rows = claims(("b", 7, "x", 1), ("a", 3, "x", 0), ("c", 5, "y", 0))
+    files = write(target(tmp_path), rows)
+    root = tmp_path / "registry"
+    paths = [root / file.path for file in files]
+    folders = {folder for path in paths for folder in (path.parent, path.parent.parent)} | {root}
+    assert sorted(flushed) == sorted(map(str, [*paths, *folders]))  # each once
+    assert set(flushed[: len(paths)]) == set(map(str, paths))
 
 
 def test_added_to_a_table(tmp_path: Path) -> None:

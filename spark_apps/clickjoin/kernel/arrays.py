@@ -104,10 +104,15 @@ def equi_join(left: Any, right: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     both = pa.chunked_array([*left.chunks, *right.chunks], pa.string()).combine_chunks()
     codes = to_numpy(both.dictionary_encode().indices)
-    mine, theirs = codes[: len(left)], codes[len(left) :]
-    order = np.argsort(theirs, kind="stable")
-    first = np.searchsorted(theirs[order], mine, "left")
-    count = np.searchsorted(theirs[order], mine, "right") - first
-    one = np.repeat(np.arange(len(mine)), count)
+    return equal_numbers(codes[: len(left)], codes[len(left) :])
+
+
+def equal_numbers(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Positions of all pairs of equal numbers, the left ones in order."""
+    order = np.argsort(right, kind="stable")
+    held = right[order]
+    first = np.searchsorted(held, left, "left")
+    count = np.searchsorted(held, left, "right") - first
+    one = np.repeat(np.arange(len(left)), count)
     within = np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count)
     return one, order[first[one] + within]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import math
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +27,6 @@ from clickjoin.kernel.fsync import flush_data
 from clickjoin.model.ids import moment
 
 Piece = range | np.ndarray[Any, Any]
-T = TypeVar("T")
-R = TypeVar("R")
 _ROWS_A_GROUP = 4_096  # who looks for few rows reads little beside them
 _AT_ONCE = 16  # files, where each is a request
 _LONG_RUN = 1_000  # rows
@@ -61,17 +59,30 @@ def write(target: Target, rows: pa.Table, order: str = "") -> list[DataFile]:
 
     Columns in: those of the target's schema, in any order.
     """
-    rows = rows.select(target.schema.names).cast(target.schema)
-    parts = list(_parts(rows, target.partitions))
-    return side_by_side(target.root, lambda part: _write(target, *part, order), parts)
+    return write_each([(target, rows, order)])[0]
 
 
-def side_by_side(root: str, do: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """What a function returns for each item: at the same time where a folder lies on no disk, and each is a request."""
-    if len(items) <= 1 or isinstance(filesystem(root)[0], pafs.LocalFileSystem):
-        return [do(item) for item in items]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(do, items))
+def write_each(work: Sequence[tuple[Target, pa.Table, str]]) -> list[list[DataFile]]:
+    """Write rows of several tables of one lake, as `write` does; the files of each."""
+    made, sent = [], []
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # one file is sent while the next is encoded
+        for target, rows, order in work:
+            system, root = filesystem(target.root)
+            is_local = isinstance(system, pafs.LocalFileSystem)
+            files = []
+            for part in _parts(rows.select(target.schema.names).cast(target.schema), target.partitions):
+                file, data = _encoded(target, *part, order)
+                files.append(file)
+                store = (system, f"{root}/{file.path}", data)
+                sent += [] if is_local else [pool.submit(_store, *store)]
+                if is_local:
+                    _store(*store)
+            if is_local:
+                flush_data(Path(root), *(file.path for file in files))
+            made.append(files)
+        for one in sent:
+            one.result()
+    return made
 
 
 def _parts(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[dict[str, str], pa.Table]]:
@@ -125,23 +136,23 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return found.chunk(0) if isinstance(found, pa.ChunkedArray) and found.num_chunks == 1 else found
 
 
-def _write(target: Target, values: dict[str, str], rows: pa.Table, order: str) -> DataFile:
+def _encoded(target: Target, values: dict[str, str], rows: pa.Table, order: str) -> tuple[DataFile, pa.Buffer]:
     if order:
         rows = rows.take(pc.sort_indices(rows, sort_keys=[(order, "ascending")]))
     folder = "/".join(f"{name}={value}" for name, value in values.items())
     path = f"{folder}/part-{uuid.uuid4()}.zstd.parquet".lstrip("/")
-    system, root = filesystem(target.root)
-    make_folder(system, f"{root}/{folder}")
     held = rows.drop_columns(list(values)) if values else rows
     few = [name for name in held.column_names if name in _FEW_VALUES]
     sink = pa.BufferOutputStream()
     pq.write_table(held, sink, compression="zstd", use_dictionary=few, row_group_size=_ROWS_A_GROUP)
     data = sink.getvalue()
-    with system.open_output_stream(f"{root}/{path}") as out:
+    return DataFile(path, data.size, rows.num_rows, values, _stats(rows, target)), data
+
+
+def _store(system: pafs.FileSystem, path: str, data: pa.Buffer) -> None:
+    make_folder(system, path.rpartition("/")[0])
+    with system.open_output_stream(path) as out:
         out.write(data)
-    if isinstance(system, pafs.LocalFileSystem):
-        flush_data(Path(root), path)
-    return DataFile(path, data.size, rows.num_rows, values, _stats(rows, target))
 
 
 def _stats(rows: pa.Table, target: Target) -> str:

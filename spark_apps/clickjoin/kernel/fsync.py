@@ -33,10 +33,10 @@ def flush(paths: Iterable[Path]) -> None:
             os.close(handle)
 
 
-def flush_data(root: Path, name: str) -> None:
-    """Return once a data file and its folders, up to the table's own, are on disk."""
-    file = root / name
-    flush([file, *list(file.parents)[: len(Path(name).parts)]])
+def flush_data(root: Path, *names: str) -> None:
+    """Return once data files and their folders, up to the table's own, are on disk."""
+    flush(root / name for name in names)
+    flush(dict.fromkeys(root / folder for name in names for folder in Path(name).parents))
 
 
 def flush_commit(root: Path, version: int) -> None:

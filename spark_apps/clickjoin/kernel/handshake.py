@@ -5,7 +5,8 @@ The kernel itself travels with the plan, so that there is no version of it to di
 
 from __future__ import annotations
 
-import gc
+import hashlib
+import pickle
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from clickjoin.kernel.types import RecordFn
+from clickjoin.kernel.worker_process import prepare, remembered
 
 
 class Versions(NamedTuple):
@@ -46,25 +48,19 @@ def checked(task: RecordFn, needs: Sequence[str] = ()) -> RecordFn:
 
     `needs`: packages, by the names that pip knows, that the task imports besides.
     """
-    wanted = own_versions()
+    from pyspark.cloudpickle import dumps
+
+    wanted, code = own_versions(), dumps(task)
+    name = hashlib.blake2b(code, digest_size=16).hexdigest()
 
     def checking(batches: Iterator[Any]) -> Iterator[Any]:
         require_same(wanted, own_versions())
         require_there(needs)
-        _freeze_imports()
-        return task(batches)
+        prepare()
+        made: RecordFn = remembered(name, lambda: pickle.loads(code))
+        return made(batches)
 
     return checking
-
-
-def _freeze_imports() -> None:
-    """Leave what is loaded out of the collections that PySpark's daemon makes after every task, 45 ms each.
-
-    Once in a worker, which is used again: marked at Arrow's module, since this one is made again for each task.
-    """
-    if not pa.__dict__.get("_clickjoin_frozen"):
-        pa.__dict__["_clickjoin_frozen"] = True
-        gc.freeze()
 
 
 def require_same(driver: Versions, executor: Versions) -> None:

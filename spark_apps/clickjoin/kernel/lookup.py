@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, distinct, equi_join, int64_array, mask, scalar, to_numpy
+from clickjoin.kernel.arrays import bool_array, distinct, equi_join, int64_array, mask, rows_at, scalar, to_numpy
 from clickjoin.kernel.data_skipping import Ends, near
-from clickjoin.kernel.event_key import doubled, first_of, found_among, micros
+from clickjoin.kernel.event_key import doubled, first_of, found_among, micros, same_key
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
 
@@ -38,12 +38,12 @@ class Files(NamedTuple):
             return []
         return [self.paths[at] for at in np.flatnonzero(near(self.ends, when.starts, when.length))]
 
-    def rows(self, ids: pa.ChunkedArray, when: TimeRanges, schema: pa.Schema) -> pa.Table:
-        """Rows with one of these ids, from the files that can hold them; see parquet_scan.scan_by_key."""
+    def rows(self, ids: pa.ChunkedArray, when: TimeRanges, schema: pa.Schema, *, others: bool = False) -> pa.Table:
+        """Rows with one of these ids, from the files that can hold them; `others`: see parquet_scan.scan_by_key."""
         files = self.near(when)
-        return (
-            scan_by_key(self.root, files, pc.unique(ids), when, schema) if files else pa.Table.from_batches([], schema)
-        )
+        if not files:
+            return pa.Table.from_batches([], schema)
+        return scan_by_key(self.root, files, ids, when, schema, others=others)
 
 
 def look_up(
@@ -69,17 +69,19 @@ def look_up(
 
 def paired(new: pa.Table, held: pa.Table, lookback: int | None) -> tuple[np.ndarray[Any, Any], pa.Table]:
     """The same, where the primary events are read already; those of no lookback are each of a key of its own."""
-    one, other = equi_join(new["primary_id"], held["event_id"])
-    wanted, at = micros(new, "event_time" if lookback is not None else "primary_time")[one], micros(held)[other]
     if lookback is None:
-        fits = at == wanted
-        return one[fits], held.take(int64_array(other[fits]))
+        one, other = same_key(new["primary_id"], micros(new, "primary_time"), held["event_id"], micros(held))
+        return one, rows_at(held, other)
+    one, other = equi_join(new["primary_id"], held["event_id"])
+    wanted, at = micros(new)[one], micros(held)[other]
     fits = (at <= wanted) & (at >= wanted - lookback)
-    some = held.take(int64_array(other[fits])).append_column("row", int64_array(one[fits]))
-    some = some.take(pc.sort_indices(some, sort_keys=[(name, "ascending") for name in ("row", *_LANDED)]))
-    rows = to_numpy(some["row"])
-    first = np.flatnonzero(np.diff(rows, prepend=-1))
-    return rows[first], some.take(int64_array(first)).drop_columns("row")
+    one, other = one[fits], other[fits]
+    if (one[1:] == one[:-1]).any():  # of several that fit the first to land
+        keys = held.select(_LANDED).take(int64_array(other)).append_column("row", int64_array(one))
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in ("row", *_LANDED)])
+        first = np.flatnonzero(np.diff(one, prepend=-1))  # each row stands where it stood, its pairs in order now
+        one, other = one[first], other[to_numpy(order.cast(pa.int64()))[first]]
+    return one, rows_at(held, other)
 
 
 def none_needed(new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
@@ -89,10 +91,13 @@ def none_needed(new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
 
 
 def first_landed(files: Files, ids: pa.ChunkedArray, when: TimeRanges) -> pa.Table:
-    """Landed events with these ids, the first of each that landed. Columns out: its key and its payload among them."""
+    """Landed events with these ids, the first of each that landed; some of other ids, of the same times, may be there.
+
+    Columns out: its key and its payload among them.
+    """
     if len(ids) > _FEW_A_FILE * len(files.near(when)):
-        return first_of(files.rows(ids, when, _HELD), _LANDED)
-    held = files.rows(ids, when, _BARE)
+        return first_of(files.rows(ids, when, _HELD, others=True), _LANDED)
+    held = files.rows(ids, when, _BARE, others=True)
     again = doubled(held)
     if not again.any():
         return held

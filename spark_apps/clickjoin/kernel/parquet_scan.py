@@ -23,6 +23,7 @@ from clickjoin.kernel.filesystem import filesystem
 from clickjoin.kernel.page_index import PageIndex, page_index
 from clickjoin.kernel.parquet_pages import rows_of, values
 from clickjoin.kernel.short_files import open_file
+from clickjoin.kernel.wanted_ids import WantedIds
 
 _ID, _TIME, _BATCH = "event_id", "event_time", "batch"
 _FEW_VALUES = ["source_partition", "replica"]  # to copy their texts for each row costs more than all the rest
@@ -31,7 +32,6 @@ _GROUPS_AT_ONCE = 16  # a call for each costs more than the rows; all of a file 
 _ROWS_AT_ONCE = 65_536  # of such groups
 _PAGES_AT_ONCE = 128
 _FOOTERS = 500
-_ROWS_TO_HOLD = 1_000  # until all are checked against the ids at once: of times that many events share they are many
 KEYS = pa.schema([(_ID, pa.string()), (_TIME, _MICROS)])  # what an event is known by
 
 
@@ -43,29 +43,38 @@ class TimeRanges(NamedTuple):
 
 
 def scan_by_key(
-    root: str, files: Sequence[str], ids: pa.Array, when: TimeRanges, schema: pa.Schema, readers: int = 2
+    root: str,
+    files: Sequence[str],
+    ids: Any,
+    when: TimeRanges,
+    schema: pa.Schema,
+    readers: int = 2,
+    *,
+    others: bool = False,
 ) -> pa.Table:
     """Rows of some files below a folder whose `event_id` is one of these, and whose `event_time` lies in a stretch.
 
-    Rows of other times may be among them where the stretches have a length. Columns out: the schema's, which names
-    both; unknown ones null. Errors: FileNotFoundError where a file has gone.
+    Rows of other times may be among them where the stretches have a length. `others`: so may rows of other ids at a
+    wanted time, while rows are not many more than ids; to check each id takes longer than all else. Columns out: the
+    schema's, which names both; unknown ones null. Errors: FileNotFoundError where a file has gone.
     """
+    wanted = WantedIds(ids, others=others)
 
     def one(file: str) -> list[pa.RecordBatch]:
         with open_file(root, file) as opened:
             if is_local and (index := page_index(opened, f"{root}/{file}", _TIME, schema.names)):
                 with suppress(pa.ArrowInvalid):  # of pages that are not as their index says: PyArrow needs none
-                    return _batches(_of_pages(opened, index, ids, when, schema))
+                    return _batches(_of_pages(opened, index, wanted, when, schema))
             known = pq.read_metadata(opened)
             few = [name for name in _FEW_VALUES if name in known.schema.names]
             found = pq.ParquetFile(opened, metadata=known, read_dictionary=few)
-            return _batches(_of_groups(found, groups, ids, times, schema) for groups, times in _groups(known, when))
+            return _batches(_of_groups(found, groups, wanted, times, schema) for groups, times in _groups(known, when))
 
     # On an object store each page would be a request; a column chunk is one, too.
     is_local = isinstance(filesystem(root)[0], pafs.LocalFileSystem)
     with ThreadPoolExecutor(readers) as pool:
         rows = pa.Table.from_batches([batch for held in pool.map(one, files) for batch in held], schema=schema)
-    return where(rows, to_numpy(pc.is_in(rows[_ID], value_set=ids)))
+    return wanted.only(rows, len(ids))
 
 
 def _batches(parts: Iterable[pa.Table]) -> list[pa.RecordBatch]:
@@ -73,7 +82,7 @@ def _batches(parts: Iterable[pa.Table]) -> list[pa.RecordBatch]:
 
 
 def _of_pages(
-    opened: pa.NativeFile, index: PageIndex, ids: pa.Array, when: TimeRanges, schema: pa.Schema
+    opened: pa.NativeFile, index: PageIndex, wanted: WantedIds, when: TimeRanges, schema: pa.Schema
 ) -> Iterator[pa.Table]:
     """The same of a file whose pages are known: of the others nothing is read."""
     ends, edges = index.ends(opened, _TIME), index.pages(opened, _TIME).rows
@@ -85,7 +94,7 @@ def _of_pages(
             rows, held = _at(rows, {_TIME: (found := values(opened, index, _TIME, rows))}, _where(found, times))
         if len(rows):
             held[_ID] = found = values(opened, index, _ID, rows)
-            rows, held = _at(rows, held, np.flatnonzero(to_numpy(pc.is_in(found, value_set=ids))))
+            rows, held = _at(rows, held, np.flatnonzero(wanted.among(found)))
         if len(rows):
             names = (index.columns.keys() & schema.names) - held.keys()
             yield _shaped(pa.table(held | {name: values(opened, index, name, rows) for name in names}), schema)
@@ -204,13 +213,13 @@ def _ends(metadata: Any, name: str) -> Ends:
 def _of_groups(
     file: pq.ParquetFile,
     groups: np.ndarray[Any, Any],
-    ids: pa.Array,
+    wanted: WantedIds,
     times: np.ndarray[Any, Any] | None,
     schema: pa.Schema,
 ) -> pa.Table:
     first = _ID if times is None else _TIME
     found = _read(file, groups, [first])[first]
-    at = np.flatnonzero(to_numpy(pc.is_in(found, value_set=ids))) if times is None else _where(found, times)
+    at = np.flatnonzero(wanted.among(found)) if times is None else _where(found, times)
     if not len(at):
         return pa.Table.from_batches([], schema)
     sizes = np.array([file.metadata.row_group(number).num_rows for number in groups.tolist()])
@@ -221,9 +230,7 @@ def _of_groups(
     more = [name for name in schema.names if name in file.schema_arrow.names and name != first]
     rows = _read(file, groups[hit], more).filter(bool_array(keep))
     rows = rows.append_column(first, found.take(int64_array(at)))
-    if times is not None and rows.num_rows > _ROWS_TO_HOLD:
-        rows = rows.filter(pc.is_in(rows[_ID], value_set=ids))
-    return _shaped(rows, schema)
+    return _shaped(rows if times is None else wanted.few(rows, len(times)), schema)
 
 
 def _read(file: pq.ParquetFile, groups: np.ndarray[Any, Any], names: list[str]) -> pa.Table:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.adapter_output import GIVEN, merged, misfits_of
 from clickjoin.kernel.arrays import distinct, int64_array, rows_at, scalar, text_array, to_numpy, where
-from clickjoin.kernel.data_file import DataFile, Target, side_by_side, write
+from clickjoin.kernel.data_file import DataFile, Target, write_each
 from clickjoin.kernel.event_key import dates_of, found_among, lie_before, micros
 from clickjoin.kernel.id_lookup import ids_among
 from clickjoin.kernel.lookup import Files, look_up, none_needed
@@ -96,7 +96,8 @@ def _taken(job: Job, claims: Files, rows: pa.Table) -> tuple[np.ndarray[Any, Any
     if job.by_id:
         found = ids_among(claims.root, claims.paths, pc.unique(rows["event_id"]))
         return to_numpy(pc.is_in(rows["event_id"], value_set=found.ids)), found.false_positives
-    return found_among(rows, claims.rows(rows["event_id"], TimeRanges(distinct(micros(rows))), KEYS)), 0
+    when = TimeRanges(distinct(micros(rows)))
+    return found_among(rows, claims.rows(rows["event_id"], when, KEYS, others=True)), 0
 
 
 def adapted(
@@ -119,8 +120,7 @@ def _written(job: Job, by_status: Mapping[str, pa.Table], made: pa.Table) -> dic
     """Files of every table that has rows of these events, by its name."""
     rows = _rows_by_table(job, by_status, made)
     order = {"registry": claims_order(by_id=job.by_id)}
-    files = [(job.targets[name], some, order.get(name, "")) for name, some in rows.items()]
-    held = side_by_side(job.targets["registry"].root, lambda each: write(*each), files)
+    held = write_each([(job.targets[name], some, order.get(name, "")) for name, some in rows.items()])
     return dict(zip(rows, held, strict=True))
 
 
