@@ -1,6 +1,6 @@
 """The join's benchmarks one after the other, and one page of what they print, with pictures.
 
-    make bench          # under 40 minutes on 2 cores
+    make bench          # under 50 minutes on 2 cores
     make bench-quick    # under 5: small inputs, one turn; shows that it runs, not how fast it is
 
 Figures as JSON, pictures as SVG, and the page, are in `benchmarks/results`. A benchmark that lost or doubled an event
@@ -37,13 +37,16 @@ WHOLE = {
     "throughput-5M": "--clicks 5000000 --queries 2000000 --turns 1 --only 'plain join and append' --only clickjoin "
     "--only 'DuckDB, the limit'",
     "flink": "--clicks 1000000 --queries 400000 --turns 2",
-    "nexmark": "--events 1000000 --turns 2",
+    "throughput-s3": "--clicks 1000000 --queries 400000 --turns 3 --lake s3",
+    "throughput-kafka": "--clicks 1000000 --queries 400000 --turns 3 --source kafka",
+    "nexmark": "--events 1000000 --turns 3",
     "flatness": "--counts 1000000 100000000 --turns 5",
     "far_out": "--files 0 --turns 9",
     "registry": "--small 1000000 --large 10000000",
     "retries": "--clicks 67000 --turns 3",
     "rebuild": "--clicks 1000000 --turns 1",
     "latency": "--rate 1000 --seconds 300",
+    "latency-500ms": "--rate 1000 --seconds 300 --interval 500ms",
     "catchup": "--outage 7200 --rate 1000",
     "many": "--pipelines 30 --rate 100 --seconds 120",
     "cluster": "--clicks 250000 1000000 --turns 2",

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from pyspark.sql import SparkSession
 
 from benchmarks.flink.setting import ensure
 from benchmarks.flink.warm import Flink, committed
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine, save
-from benchmarks.memory import columns, highest, own, watched
+from benchmarks.memory import columns, emptied, highest, own, watched
 from benchmarks.nexmark.contenders import clickjoin, flink, plain
 from benchmarks.nexmark.logs import build, make
 from benchmarks.throughput.work import Work, check
@@ -51,6 +52,7 @@ class Run:
 def once(name: str, contender: Contender, work: Work, folder: Path) -> Run:
     """Run a contender. Errors: SystemExit where it lost, doubled or invented a pair."""
     out = Path(tempfile.mkdtemp(dir=folder)) / "out"
+    emptied(SparkSession.active())
     with watched() as memory:
         start, spent = time.perf_counter(), _processor_seconds()
         made = contender(work, out)

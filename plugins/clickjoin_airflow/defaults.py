@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from clickjoin.jobs.all_jobs import require_job
 from clickjoin_airflow import alerts
+from clickjoin_airflow.conf import require_known
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -28,6 +29,7 @@ _ARGS = {
     "max_retry_delay": timedelta(minutes=1),
     "on_failure_callback": alerts.failed,
     "on_retry_callback": alerts.retrying,
+    "pre_execute": require_known,
 }
 _FAILURES = 3
 # Long ago: runs are due from then on, and none of the past is made up for (`catchup`).

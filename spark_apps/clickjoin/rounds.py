@@ -28,11 +28,15 @@ class Settled:
 
 @dataclass(frozen=True)
 class Round:
-    """What came of a round. `due`: when the next may begin, by `time.monotonic`; `behind`: records are left unread."""
+    """What came of a round. `due`: when the next may begin, by `time.monotonic`; `behind`: records are left unread.
+
+    `seconds`: how long it looked in vain, where it has not `worked`.
+    """
 
     due: float
     behind: bool = False
     worked: bool = True
+    seconds: float = 0.0
 
 
 class Worker(Protocol):
@@ -76,7 +80,8 @@ class Rounds:
             if item:
                 done(item)
         if not any(settled):
-            return Round(time.monotonic() + IDLE_SECONDS, worked=False)
+            now = time.monotonic()
+            return Round(now + IDLE_SECONDS, worked=False, seconds=now - begun)
         return Round(self._due(joined, begun) if joined else time.monotonic(), behind)
 
     def _due(self, item: Settled, begun: float) -> float:

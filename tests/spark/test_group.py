@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clickjoin.config import Several, load_several
+from clickjoin.dispatcher.journal import Journal
 from clickjoin.engine import Engine
 from clickjoin.group import member as module
+from clickjoin.group import slots
 from clickjoin.jobs.grouping import join_group
 from clickjoin.lake import restored
 from clickjoin.model.errors import ServerLost, SourceError
@@ -114,6 +117,67 @@ def test_one_whose_lake_is_another_now_is_opened_again(
     assert done["ok"]
     two.reload()
     assert joined_once(two, 40)
+
+
+@pytest.mark.parametrize("step", ["take_turn", "begin_turn"])
+def test_one_whose_hand_over_fails_once_takes_over_again(
+    spark: SparkSession, benches: Benches, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
+    own, failed, two, left = getattr(Journal, step), threading.Event(), benches["two"], threading.Event()
+
+    def fails(self: Journal, *args: Any) -> Any:
+        if "/two/" in self._small.path("journal") and not failed.is_set():
+            failed.set()
+            raise OSError(5, "the disk is away")
+        return own(self, *args)
+
+    def said(text: str) -> None:
+        if text.startswith("two: ") and " join " in text and not left.is_set():
+            left.set()
+            write(two, range(20, 40))
+
+    monkeypatch.setattr(Journal, step, fails)
+    done = join_group(spark, several(benches), "main", said, lease=6, hands_over=True)
+    assert (failed.is_set(), left.is_set(), done["ok"]) == (True, True, True)
+    assert joined_once(two, 40)
+
+
+def test_one_that_hangs_is_given_up_when_its_turn_is_over(
+    spark: SparkSession, benches: Benches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, answers = Engine.join_once, threading.Event()
+
+    def hangs(self: Engine) -> Settled | None:
+        if self.pipeline.pipeline == "two":
+            answers.wait(60)
+        return own(self)
+
+    monkeypatch.setattr(Engine, "join_once", hangs)
+    monkeypatch.setattr(slots, "STUCK_BEHIND", 2.0)
+    begun = time.monotonic()
+    done = join_group(spark, several(benches), "main", lambda _: None, lease=6)
+    answers.set()
+    assert 6 <= time.monotonic() - begun < 20
+    assert set(done["failed"]) == {"two"}
+    assert "has not ended for" in done["failed"]["two"]
+    assert joined_once(benches["one"], 20)
+    assert joined_once(benches["slow"], 20)
+
+
+def test_one_whose_code_exits_leaves_the_others_alone(
+    spark: SparkSession, benches: Benches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Engine.join_once
+
+    def exits(self: Engine) -> Settled | None:
+        return sys.exit("no licence") if self.pipeline.pipeline == "two" else own(self)
+
+    monkeypatch.setattr(Engine, "join_once", exits)
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
+    done = join_group(spark, several(benches), "main", lambda _: None, lease=6)
+    assert done["failed"] == {"two": "SystemExit: no licence"}
+    assert joined_once(benches["one"], 20)
 
 
 def test_a_lost_server_ends_the_work_of_all(

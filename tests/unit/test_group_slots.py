@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.group.slots import STUCK, STUCK_BEHIND, Slots
+from clickjoin.group.work import _take
+from clickjoin.rounds import Round
 
 
 def caught_up(count: int, most: int) -> Slots[str]:
@@ -109,3 +112,27 @@ def test_everybody_has_a_turn_and_limits_hold(members: int, most: int, seed: int
                     behind.add(member)
                 slots.end(member, now + rng.choice([0, 1]), behind=member in behind)
     assert min(last.values()) > now - 1 - 2 * members
+
+
+def test_who_is_stuck() -> None:
+    slots = caught_up(2, 2)
+    assert begun(slots, 1) == ["a", "b"]
+    slots.end("b", 2, behind=True)
+    assert begun(slots, 2) == ["b"]
+    assert slots.stuck(STUCK) == []
+    assert slots.stuck(2 + STUCK) == [("a", 1)]
+    assert [name for name, _ in slots.stuck(2 + STUCK_BEHIND)] == ["a", "b"]
+    slots.leave("a")
+    assert ("a" in slots, "b" in slots) == (False, True)
+
+
+def test_a_quiet_member_rests_for_a_while_and_not_for_long() -> None:
+    """Looks of many quiet members must not add up to work; one that was slow once says little of the next."""
+    rests = []
+    for seconds in (0.001, 0.1, 12.0):
+        slots = Slots(["a"], 1)
+        assert slots.begin(time.monotonic()) == "a"
+        now = time.monotonic()
+        _take(slots, ("a", Round(now + 0.2, worked=False, seconds=seconds), None), 10)  # type: ignore[arg-type]
+        rests.append(slots._states["a"].due - now)
+    assert [round(rest, 1) for rest in rests] == [0.2, 2.0, 5.0]

@@ -165,6 +165,21 @@ def test_a_proposal_joins_all(folder: Path, shape: tuple[Any, ...]) -> None:
     assert all(sample.read == sample.good for sample in found.samples.values())
 
 
+def test_lines_that_were_written_twice_hide_no_id(folder: Path) -> None:
+    odd_dates(folder)
+    for path in (folder / "queries/x.csv", folder / "clicks/x.csv"):
+        held = path.read_bytes().splitlines(True)
+        path.write_bytes(b"".join([*held, *held[1:60]]))
+    assert propose("queries/*", "clicks/*", folder).choices["foreign.event_id"].value == ("click_id",)
+    photon(folder)
+    path = folder / "clicks/c.jsonl"
+    held = path.read_bytes().splitlines(True)
+    path.write_bytes(b"".join([*held, *held[:60]]))
+    (folder / "clicks/x.csv").unlink()
+    (folder / "queries/x.csv").unlink()
+    assert propose("queries/*", "clicks/*", folder).choices["foreign.event_id"].value == ("event_id",)
+
+
 def test_typed_columns_of_the_output(folder: Path) -> None:
     nested(folder)
     proposal = propose("queries/*", "clicks/*", folder)

@@ -102,7 +102,9 @@ def export_quarantine(
     from clickjoin.kernel.parse.reasons import REASONS
     from clickjoin.report.export import export
 
-    if stream not in ("", "primary", "foreign") or reason not in ("", *REASONS):
-        raise ConfigError("no such stream or reason", remedy=f"Reasons are {', '.join(REASONS)}")
+    if stream not in ("", "primary", "foreign"):
+        raise ConfigError(f"--stream {stream}: no such stream", remedy="Streams are primary and foreign")
+    if reason not in ("", *REASONS):
+        raise ConfigError(f"--reason {reason}: no such reason", remedy=f"Reasons are {', '.join(REASONS)}")
     pipeline = load(config)
     console.exported(out, asdict(export(pipeline, small_tables(pipeline), out, stream=stream, reason=reason)), as_json)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from clickjoin.joiner import dealing
 from clickjoin.joiner.arrow_join import adapter_errors
 from clickjoin.kernel import data_skipping, rebuild_task
-from clickjoin.kernel.adapter import ArrowAdapter, needs_spark
+from clickjoin.kernel.adapter import ArrowAdapter, is_users, needs_spark
 from clickjoin.kernel.adapter_output import made_of
 from clickjoin.kernel.arrays import to_numpy
 from clickjoin.kernel.data_file import DataFile
@@ -85,7 +85,9 @@ def _run(ctx: Context, job: Job, tasks: list[list[Part]], old: pa.Table) -> list
         return [rebuild_task.rebuilt(job, part) for part in tasks[0]]
     ship_adapter(type(ctx.adapter))
     numbers = ctx.lake.spark.range(0, len(tasks), 1, len(tasks))
-    rows = numbers.mapInArrow(checked(rebuild_task.work_of(job, tasks)), "done STRING").collect()
+    rows = numbers.mapInArrow(
+        checked(rebuild_task.work_of(job, tasks), fresh=is_users(ctx.adapter)), "done STRING"
+    ).collect()
     return [Done(*json.loads(row["done"])) for row in rows]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.dispatcher.handover import HandOver
@@ -67,7 +68,7 @@ class Member:
             done = self._open().rounds.once(retries=self._retries, done=self.summary.add, problems=self.summary.note)
             self._failures = 0
             return done
-        except Exception as error:
+        except BaseException as error:  # an adapter that exits, or a library's panic, ends the work of this one alone
             return self._after(error)
 
     def close(self, *, interrupted: bool = False) -> None:
@@ -79,8 +80,20 @@ class Member:
         """Whether its turn is. Where it is to be opened again the clock says so: what it had open may be gone."""
         if self._handover is not None and self._engine is not None:
             return self._handover.is_over()
+        return self._is_late()
+
+    def _is_late(self) -> bool:
         patience = self.pipeline.batch.hand_over if self._turn.hands_over else 0.0
         return time.monotonic() >= self._end + patience
+
+    def give_up(self, seconds: float) -> bool:
+        """Whether to wait no longer for a round that has not ended for so long: once its turn is over."""
+        if not self._is_late():
+            return False
+        self.failed = f"its round has not ended for {seconds:.0f} s; look whether its logs' disk or server answers"
+        self.report(f"is given up until the next task begins: {self.failed}")
+        Thread(target=self.close, kwargs={"interrupted": True}, daemon=True).start()
+        return True
 
     def _open(self) -> Engine:
         if self._engine is not None:
@@ -101,15 +114,16 @@ class Member:
 
     def _take_over(self, engine: Engine) -> None:
         if self._handover is None:
-            self._handover = HandOver(engine.join, self._turn.seconds, self.pipeline.batch.hand_over)
-            self._handover.take_over()
+            handover = HandOver(engine.join, self._turn.seconds, self.pipeline.batch.hand_over)
+            handover.take_over()
+            self._handover = handover  # not before: where it failed, the next opening takes over again
         else:
             self._handover.carry_on(engine.join)
 
-    def _after(self, error: Exception) -> Round | None:
+    def _after(self, error: BaseException) -> Round | None:
         """What follows on a failed round: a pause that grows, or the end of its work."""
         self._engine = None
-        known = translate(error)
+        known = translate(error) if isinstance(error, Exception) else None
         if isinstance(known, ServerLost) and not isinstance(known, ExecutorLost):
             raise known from error
         shown = known or error

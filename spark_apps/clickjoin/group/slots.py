@@ -19,6 +19,10 @@ class _State:
     behind: bool = True  # nobody knows what a new one finds
     begun: float | None = None
 
+    def is_stuck(self, now: float) -> bool:
+        """Whether its round has taken so long that nobody waits for it."""
+        return self.begun is not None and now - self.begun >= (STUCK_BEHIND if self.behind else STUCK)
+
 
 class Slots(Generic[T]):
     """At most `most` rounds at a time; of members that are behind no more than half, while others are not.
@@ -46,6 +50,18 @@ class Slots(Generic[T]):
                 return member
         return None
 
+    def __contains__(self, member: T) -> bool:
+        """Whether it still works."""
+        return member in self._states
+
+    def stuck(self, now: float) -> list[tuple[T, float]]:
+        """Members whose round counts no more, and when it began."""
+        return [
+            (member, state.begun)
+            for member, state in self._states.items()
+            if state.begun is not None and state.is_stuck(now)
+        ]
+
     def end(self, member: T, due: float, *, behind: bool) -> None:
         """A member's round has ended; its next one may begin when it falls due."""
         self._states[member] = _State(due, behind)
@@ -61,9 +77,7 @@ class Slots(Generic[T]):
 
     def _taken(self, now: float, behind: bool | None = None) -> int:
         return sum(
-            state.begun is not None
-            and now - state.begun < (STUCK_BEHIND if state.behind else STUCK)
-            and behind in (None, state.behind)
+            state.begun is not None and not state.is_stuck(now) and behind in (None, state.behind)
             for state in self._states.values()
         )
 

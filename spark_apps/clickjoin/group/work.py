@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from clickjoin.group.member import Member
 
 _MOST_SLOTS = 8
-_Ended = tuple["Member", Round | None, Exception | None, float]
+_LONGEST_REST = 5.0  # seconds between two looks of a quiet member: a disk that was slow once may be fast again
+_Ended = tuple["Member", Round | None, BaseException | None]
 
 
 def slots_for(cores: int | None) -> int:
@@ -38,7 +39,9 @@ def work(members: Sequence[Member], most: int = 0) -> None:
             try:
                 _take(slots, ended.get(timeout=slots.wait(time.monotonic())), len(members))
             except Empty:
-                continue
+                now = time.monotonic()
+                for member in [member for member, since in slots.stuck(now) if member.give_up(now - since)]:
+                    slots.leave(member)
     except BaseException:
         for member in members:
             Thread(target=member.close, kwargs={"interrupted": True}, daemon=True).start()
@@ -46,19 +49,20 @@ def work(members: Sequence[Member], most: int = 0) -> None:
 
 
 def _round(member: Member, ended: SimpleQueue[_Ended]) -> None:
-    begun = time.monotonic()
     try:
         found = member.round()
         if found is None:
             member.close()
-    except Exception as error:
-        ended.put((member, None, error, begun))
+    except BaseException as error:
+        ended.put((member, None, error))
     else:
-        ended.put((member, found, None, begun))
+        ended.put((member, found, None))
 
 
 def _take(slots: Slots[Member], item: _Ended, count: int) -> None:
-    member, found, error, begun = item
+    member, found, error = item
+    if member not in slots:  # it was given up, and has ended after all
+        return
     if error is not None:
         raise error
     if found is None:
@@ -66,6 +70,5 @@ def _take(slots: Slots[Member], item: _Ended, count: int) -> None:
         return
     due = found.due
     if not found.worked:  # looks of many quiet members must not add up to work
-        now = time.monotonic()
-        due = max(due, now + 2 * count * (now - begun))
+        due = max(due, time.monotonic() + min(2 * count * found.seconds, _LONGEST_REST))
     slots.end(member, due, behind=found.behind)

@@ -20,7 +20,7 @@ from clickjoin.event_store.join_input import JoinInput
 from clickjoin.joiner import dealing
 from clickjoin.joiner.port import MAX_DRIVER_ROWS, DataFiles, Outcome, Tally
 from clickjoin.kernel import adapter_output, data_skipping, join_task, retry_task
-from clickjoin.kernel.adapter import Adapter, ArrowAdapter, needs_spark
+from clickjoin.kernel.adapter import Adapter, ArrowAdapter, is_users, needs_spark
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.resolving import Job
@@ -124,7 +124,7 @@ def own_copy(adapter: ArrowAdapter) -> ArrowAdapter:
 
 def _by_tasks(ctx: Context, rows: DataFrame, work: RecordFn, ddl: str) -> _Done:
     ship_adapter(type(ctx.adapter))
-    found = rows.mapInArrow(checked(work), ddl).localCheckpoint(eager=False)
+    found = rows.mapInArrow(checked(work, fresh=is_users(ctx.adapter)), ddl).localCheckpoint(eager=False)
     done = [json.loads(row["done"]) for row in found.where("done IS NOT NULL").select("done").collect()]
     return done, lambda: found.where("done IS NULL").drop("done")
 

@@ -81,6 +81,11 @@ class BothRecords(ArrowAdapter):
         return joined.select("event_id", "event_time", joined["payload"].alias("foreign"), "primary")
 
 
+def is_users(adapter: Adapter) -> bool:
+    """Whether an adapter is a user's own, which may keep something between calls; ours keep nothing."""
+    return type(adapter).__module__.partition(".")[0] != __name__.partition(".")[0]
+
+
 def needs_spark(adapter: Adapter) -> bool:
     """Whether an adapter's answer can only be had of whole DataFrames: its own methods of those are the last word."""
     kind = type(adapter)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.adapter import MISFITS, ArrowAdapter
+from clickjoin.kernel.adapter import MISFITS, ArrowAdapter, is_users
 from clickjoin.kernel.arrays import equi_join, to_numpy
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.types import arrow_type, delta_type
@@ -85,7 +85,8 @@ def as_frame(adapter: ArrowAdapter, joined: DataFrame) -> DataFrame:
     own = "".join(f", `{name}` {kind}" for name, kind in adapter.columns.items())
     own += f", `{MISFITS}` ARRAY<STRING>" if adapter.reports_misfits else ""
     rows, made = joined.select(*GIVEN.names), made_of(adapter.columns, misfits=adapter.reports_misfits)
-    return rows.mapInArrow(checked(_each(adapter, made)), f"event_id STRING, event_time TIMESTAMP{own}")
+    each = checked(_each(adapter, made), fresh=is_users(adapter))
+    return rows.mapInArrow(each, f"event_id STRING, event_time TIMESTAMP{own}")
 
 
 def _each(adapter: ArrowAdapter, made: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:

@@ -43,21 +43,22 @@ def installed() -> str:
     return f"Python {python}, pyarrow {pa.__version__}, numpy {np.__version__}"
 
 
-def checked(task: RecordFn, needs: Sequence[str] = ()) -> RecordFn:
+def checked(task: RecordFn, needs: Sequence[str] = (), *, fresh: bool = False) -> RecordFn:
     """A task that checks first whether its executor is like this process. Errors (there): VersionMismatch.
 
-    `needs`: packages, by the names that pip knows, that the task imports besides.
+    `needs`: packages, by the names that pip knows, that the task imports besides; `fresh`: no other task of its worker
+    has its code: what a user's adapter keeps, one task must not leave to the next.
     """
-    from pyspark.cloudpickle import dumps
+    from pyspark.serializers import CloudPickleSerializer
 
-    wanted, code = own_versions(), dumps(task)
+    wanted, code = own_versions(), CloudPickleSerializer().dumps(task)
     name = hashlib.blake2b(code, digest_size=16).hexdigest()
 
     def checking(batches: Iterator[Any]) -> Iterator[Any]:
         require_same(wanted, own_versions())
         require_there(needs)
         prepare()
-        made: RecordFn = remembered(name, lambda: pickle.loads(code))
+        made: RecordFn = pickle.loads(code) if fresh else remembered(name, lambda: pickle.loads(code))
         return made(batches)
 
     return checking

@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from clickjoin.config import Files
 from clickjoin.kernel.file_bytes import plain_blocks
@@ -24,6 +24,8 @@ MOST_COLUMNS = 200
 _BLOCK = 1 << 18
 _SEPARATORS = ",;\t|"
 _LOOK = Budget(10**9, 1 << 40)
+_FEW_REPEATS = 0.8  # of records that are different, or more
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,15 @@ def _lines(path: str, most: int) -> Iterator[str]:
         yield held.removeprefix(BOM).decode("utf-8", "replace")
 
 
+def _once(records: Sequence[T]) -> Sequence[T]:
+    """Each record once, where few come again: what was written twice says nothing of what tells events apart."""
+    once = list(dict.fromkeys(records))
+    return once if len(once) >= _FEW_REPEATS * len(records) else records
+
+
 def _of_json(pattern: str, lines: Sequence[str]) -> Log:
     records, bad = [], 0
-    for line in lines:
+    for line in _once(lines):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -101,15 +109,15 @@ def _of_csv(pattern: str, path: str, files: Sequence[Sequence[str]], each: int) 
     headed = all(some[0] == first for some in rows) and _is_header(first)
     names = first if headed else [f"column{at + 1}" for at in range(len(first))]
     body = [row for some in rows for row in (some[1 : each + 1] if headed else some[:each])]
-    good = [dict(zip(names, row, strict=True)) for row in body if len(row) == len(names)]
+    bad = sum(len(row) != len(names) for row in body)
+    whole = _once([tuple(row) for row in body if len(row) == len(names)])
+    good = [dict(zip(names, row, strict=True)) for row in whole]
     written: dict[str, Any] = {} if separator == "," else {"separator": separator}
     written |= {} if headed else {"columns": tuple(names)}
     written |= {"multiline": True} if _over_lines(files, [*([names] if headed else []), *body], len(names)) else {}
     if ".csv" not in path.rsplit("/", 1)[-1]:
         written["format"] = "csv"
-    return Log(
-        Files(kind="files", path=pattern, **written), _columns(good), len(good), len(body) - len(good), is_csv=True
-    )
+    return Log(Files(kind="files", path=pattern, **written), _columns(good), len(good), bad, is_csv=True)
 
 
 def _over_lines(files: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], width: int) -> bool:
