@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.flink.setting import ensure
+from benchmarks.flink.setting import FLINK_2_3
 from benchmarks.flink.shop import join, lay
 from benchmarks.flink.warm import STATES, Flink
 from benchmarks.folders import remove
@@ -135,7 +135,7 @@ def contest(chosen: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def main(arguments: list[str]) -> int:
     """Set up on first use, compare, print; figures as JSON."""
     chosen, about = options(arguments), machine()
-    ensure()
+    FLINK_2_3.ensure()
     if chosen.setup:
         return 0
     folder = Path(tempfile.mkdtemp(prefix="clickjoin-flink-"))

@@ -15,7 +15,7 @@ import psutil
 import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
-from benchmarks.flink.setting import PYTHON, class_path
+from benchmarks.flink.setting import FLINK_2_3, Environment
 
 JOB = Path(__file__).with_name("job.py")
 # Off the heap, beside `memory`: RocksDB's own; the heap needs none.
@@ -36,13 +36,14 @@ class Done:
 class Flink:
     """A context in which jobs run one after the other, on loopback, with `memory` of heap; logs lie in `folder`."""
 
-    def __init__(self, folder: Path, memory: str) -> None:
-        self._folder, self._log = folder, folder / "flink.log"
+    def __init__(self, folder: Path, memory: str, setting: Environment = FLINK_2_3, job: Path = JOB) -> None:
+        """`setting`: its wheels and JARs; `job`: the program that takes its orders."""
+        self._folder, self._log, self._command = folder, folder / "flink.log", [str(setting.python), "-P", str(job)]
         hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SPARK_HOME", "JDK_JAVA_OPTIONS")
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
         self._environment = environment | {
             "JVM_ARGS": f"-Xmx{memory}",
-            "HADOOP_CLASSPATH": class_path(),
+            "HADOOP_CLASSPATH": setting.class_path(),
             "FLINK_LOG_DIR": str(folder),
             "_python_worker_execution_mode": "process",  # else it listens for Python workers, on all addresses
         }
@@ -50,7 +51,7 @@ class Flink:
     def __enter__(self) -> Self:
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [str(PYTHON), "-P", str(JOB)], cwd=self._folder, env=self._environment, text=True,
+                self._command, cwd=self._folder, env=self._environment, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
         return self
@@ -69,11 +70,12 @@ class Flink:
 
     def run(self, before: list[str], insert: str, settings: dict[str, str], folder: Path) -> Done:
         """Run SQL to its end, with its checkpoints in `folder`. Errors: SystemExit where it failed."""
-        work = {"work": str(folder / "work"), "port": _free_port()}
-        answer = self._ask({"before": before, "insert": insert, "settings": settings} | work)
+        work = {"work": str(folder / "work"), "port": free_port()}
+        answer = self.ask({"before": before, "insert": insert, "settings": settings} | work)
         return Done(answer["seconds"], [(at, lines) for at, lines in answer["progress"]])
 
-    def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Have the job's program carry an order out; its answer. Errors: SystemExit where it failed."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(order) + "\n")
@@ -103,7 +105,8 @@ def committed(out: Path, table: Path) -> str:
     return str(table)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """One that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 from pyspark.sql import SparkSession
 
-from benchmarks.flink.setting import ensure
+from benchmarks.flink.setting import FLINK_2_3
 from benchmarks.flink.warm import Flink, committed
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine, save
@@ -112,7 +112,7 @@ def ready(chosen: argparse.Namespace, folder: Path) -> Iterator[dict[str, Conten
         stack.callback(spark.stop)
         contenders: dict[str, Contender] = {"plain join and append": partial(plain, spark)}
         if chosen.flink:
-            ensure()
+            FLINK_2_3.ensure()
             contenders[FLINK] = partial(flink, stack.enter_context(Flink(folder, chosen.memory)))
         yield contenders | {"clickjoin": partial(clickjoin, spark)}
 

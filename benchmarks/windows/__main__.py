@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.flink.setting import ensure
+from benchmarks.flink.setting import FLINK_2_3
 from benchmarks.flink.warm import Flink
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
@@ -152,7 +152,7 @@ def rivals_of(chosen: argparse.Namespace, folder: Path, stack: ExitStack) -> Riv
         found = {name: partial(streaming.counts, spark, ways[name]) for name in ways if name in names}
     if FLINK not in names:
         return Rivals(None, found)
-    ensure()
+    FLINK_2_3.ensure()
     return Rivals(stack.enter_context(Flink(folder, chosen.memory)), found)
 
 

@@ -50,7 +50,7 @@ def new_records(ctx: Context, own: Extent, files: pa.Table, claims: pa.Table) ->
 
 def waiting(ctx: Context, rows: DataFrame, count: int) -> DataFrame:
     """Rows in a partition for each task: by time, so that tasks read different files; by id where that is the name."""
-    tasks = max(min(round(count / _ROWS_A_TASK), ctx.pipeline.batch.parallelism), -(-count // _ROWS_A_PART))
+    tasks = max(min(count // _ROWS_A_TASK, ctx.pipeline.batch.parallelism), -(-count // _ROWS_A_PART))
     if tasks <= 1:
         return rows.coalesce(1)
     if ctx.pipeline.by_id:
