@@ -13,9 +13,10 @@ import argparse
 import json
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
@@ -23,12 +24,13 @@ from clickjoin.config import Pipeline
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.engine import Engine
 from clickjoin.event_store.landing import bucket_sql
+from clickjoin.jobs.collecting import gc
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
 from clickjoin.model.txn import Txn
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import BY_NAME
-from clickjoin.spark.session import in_process
+from clickjoin.spark.session import in_process, make_active
 from clickjoin.verification.verify import Verifier, Wanted
 
 if TYPE_CHECKING:
@@ -37,11 +39,11 @@ if TYPE_CHECKING:
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def pipeline(folder: str) -> Pipeline:
+def pipeline(folder: str, retention: str) -> Pipeline:
     """A pipeline whose lake lies in a folder."""
     side = {"source": {"kind": "files", "path": f"{folder}/none/*"}, "event_id": "id", "event_time": "embedded"}
     other = {"source": {"kind": "files", "path": f"{folder}/clicks/*"}, "primary_id": "q", "primary_time": "embedded"}
-    raw = {"pipeline": "bench", "lake": folder, "primary": side, "registry": {"retention": "365d"}}
+    raw = {"pipeline": "bench", "lake": folder, "primary": side, "registry": {"retention": retention}}
     return Pipeline.model_validate(raw | {"foreign": {**side, **other}})
 
 
@@ -91,7 +93,16 @@ def options(about: str | None) -> argparse.Namespace:
     parser.add_argument("--ids", type=int, default=1_000_000, help="ids a day")
     parser.add_argument("--around", type=int, default=0, help="days as large before it")
     parser.add_argument("--memory", default="8g")
+    parser.add_argument("--gc", action="store_true", help="`clickjoin gc` drops the days before while it is verified")
     return parser.parse_args()
+
+
+def collect(spark: SparkSession, engine: Engine) -> dict[str, Any]:
+    """What `clickjoin gc` did, in a session of its own, and in how many seconds."""
+    session, begun = spark.newSession(), time.perf_counter()
+    make_active(session)
+    done = gc(session, engine.pipeline, "main", print, wait=5.0, lake_exists=True)
+    return done | {"seconds": round(time.perf_counter() - begun, 1)}
 
 
 def main() -> None:
@@ -99,16 +110,21 @@ def main() -> None:
     chosen = options(__doc__)
     spark = in_process(memory=chosen.memory)
     with tempfile.TemporaryDirectory(prefix="clickjoin-verify-") as folder:
-        engine = Engine(spark, pipeline(folder))
+        engine = Engine(spark, pipeline(folder, "1d" if chosen.gc else "365d"))
         begun = time.perf_counter()
         make(spark, engine, chosen.ids, chosen.around + 1)
         print(f"made in {time.perf_counter() - begun:.0f} s", flush=True)
         wanted = Wanted(DAY, DAY + timedelta(days=1))
-        for what, damage in (("whole", ()), ("damaged", ("joined", "registry"))):
+        kinds: list[tuple[str, tuple[str, ...]]] = [("whole", ()), ("damaged", ("joined", "registry"))]
+        for what, damage in [("whole, beside gc", ()), *kinds] if chosen.gc else kinds:
             for at, name in enumerate(damage):
                 bucket = f"2026-03-01T0{at + 3}00Z"
                 engine.lake.delta.open(name).delete(f"bucket = '{bucket}' AND event_id LIKE '10.0.{at}.7:%'")
-            report = Verifier(engine, print).verify(wanted)
+            with ThreadPoolExecutor(1) as beside:
+                collected = beside.submit(collect, spark, engine) if "gc" in what else None
+                report = Verifier(engine, print).verify(wanted)
+                if collected:
+                    print(json.dumps(collected.result(), default=str), flush=True)
             found = {count.kind: count.count for count in report.counts if count.count}
             print(json.dumps({"what": what, "ids": chosen.ids, "seconds": round(report.seconds, 1), "found": found}))
     print(f"folder {Path(folder).name} removed")
