@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def pipeline(folder: str, retention: str) -> Pipeline:
+def pipeline(folder: str, retention: str = "365d") -> Pipeline:
     """A pipeline whose lake lies in a folder."""
     side = {"source": {"kind": "files", "path": f"{folder}/none/*"}, "event_id": "id", "event_time": "embedded"}
     other = {"source": {"kind": "files", "path": f"{folder}/clicks/*"}, "primary_id": "q", "primary_time": "embedded"}
