@@ -1,6 +1,6 @@
 """Flink's delta join over Fluss beside clickjoin, in turns on the same lines.
 
-    PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.fluss --setup      # once: .venv-fluss, 1.1 GB
+    PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.fluss --setup      # once: .venv-fluss, 0.9 GB
     PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.fluss --clicks 1000000 --queries 400000 --turns 2
 
 The job fills a table of Fluss from each log, which keeps the first of each id, and joins them; it is done when all

@@ -23,12 +23,11 @@ def test_what_a_worker_has_loaded_is_left_out_of_its_collections_once() -> None:
 
 
 SHARED = """\
-import gc, pickle, sys
 import pyarrow as pa
-from clickjoin.kernel import handshake
+from clickjoin.kernel import worker_process
 from clickjoin.kernel.handshake import checked
-loads, made = handshake.pickle.loads, []
-handshake.pickle.loads = lambda code: made.append(1) or loads(code)
+loads, made = worker_process.loads, []
+worker_process.loads = lambda code: made.append(1) or loads(code)
 tasks = [checked(lambda rows, extra=extra: [*rows, extra]) for extra in range(5)]
 assert [list(tasks[0]([7])) for _ in range(3)] == [[7, 0]] * 3
 first = len(made)

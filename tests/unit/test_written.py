@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.kernel import fsync
+from clickjoin.kernel import data_file, fsync
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.lake import DeltaTables
 from clickjoin.model.ids import moment
@@ -73,6 +75,34 @@ def test_files_and_folders_are_flushed_before_they_are_handed_on(
     folders = {folder for path in paths for folder in (path.parent, path.parent.parent)} | {root}
     assert sorted(flushed) == sorted(map(str, [*paths, *folders]))  # each once
     assert set(flushed[: len(paths)]) == set(map(str, paths))
+
+
+class Away(pafs.SubTreeFileSystem):
+    """A store: whatever is no folder of this machine."""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_files_of_a_store_are_there_before_they_are_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    own = data_file._store
+
+    def slow(system: pafs.FileSystem, path: str, data: pa.Buffer) -> None:
+        time.sleep(0.1)
+        if fails and "bucket=y" in path:
+            raise OSError(5, "the store is away")
+        Path(tmp_path, path).parent.mkdir(parents=True, exist_ok=True)
+        own(system, path, data)
+
+    monkeypatch.setattr(data_file, "_store", slow)
+    monkeypatch.setattr(data_file, "filesystem", lambda root: (Away(str(tmp_path), pafs.LocalFileSystem()), "registry"))
+    rows = claims(("b", 7, "x", 1), ("a", 3, "x", 0), ("c", 5, "y", 0))
+    if fails:
+        with pytest.raises(OSError, match="the store is away"):
+            write(target(tmp_path), rows)
+    else:
+        files = write(target(tmp_path), rows)
+        assert [(tmp_path / "registry" / file.path).stat().st_size for file in files] == [file.size for file in files]
 
 
 def test_added_to_a_table(tmp_path: Path) -> None:

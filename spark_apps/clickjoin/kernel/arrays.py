@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -104,15 +104,28 @@ def equi_join(left: Any, right: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     both = pa.chunked_array([*left.chunks, *right.chunks], pa.string()).combine_chunks()
     codes = to_numpy(both.dictionary_encode().indices)
-    return equal_numbers(codes[: len(left)], codes[len(left) :])
+    return pairs(equal_numbers(codes[: len(left)], codes[len(left) :]))
 
 
-def equal_numbers(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Positions of all pairs of equal numbers, the left ones in order."""
+class Matches(NamedTuple):
+    """Where numbers stand among others: how many of these, in `order`, are equal to each, and the `first` of them."""
+
+    order: npt.NDArray[Any]
+    first: npt.NDArray[Any]
+    counts: npt.NDArray[Any]
+
+
+def equal_numbers(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Matches:
+    """The numbers on the right that each on the left is equal to."""
     order = np.argsort(right, kind="stable")
     held = right[order]
     first = np.searchsorted(held, left, "left")
-    count = np.searchsorted(held, left, "right") - first
-    one = np.repeat(np.arange(len(left)), count)
+    return Matches(order, first, np.searchsorted(held, left, "right") - first)
+
+
+def pairs(found: Matches) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Positions of all pairs of equal numbers, the left ones in order."""
+    order, first, count = found
+    one = np.repeat(np.arange(len(count)), count)
     within = np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count)
     return one, order[first[one] + within]

@@ -74,9 +74,10 @@ def write_each(work: Sequence[tuple[Target, pa.Table, str]]) -> list[list[DataFi
                 file, data = _encoded(target, *part, order)
                 files.append(file)
                 store = (system, f"{root}/{file.path}", data)
-                sent += [] if is_local else [pool.submit(_store, *store)]
                 if is_local:
                     _store(*store)
+                else:
+                    sent.append(pool.submit(_store, *store))
             if is_local:
                 flush_data(Path(root), *(file.path for file in files))
             made.append(files)

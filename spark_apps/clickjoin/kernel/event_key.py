@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, distinct, equal_numbers, equi_join, int64_array, mask, to_numpy
+from clickjoin.kernel.arrays import bool_array, distinct, equal_numbers, equi_join, int64_array, mask, pairs, to_numpy
 from clickjoin.model.ids import EVENT_KEY
 
 _SHARED = 2  # pairs of a time an event
@@ -77,18 +77,14 @@ def same_key(
     Times go first, and ids of the same time are compared: to hash ids takes several times as long. Where many events
     share a time, as where it is a whole second, ids go first.
     """
-    if _pairs_of_times(times, other_times) > _SHARED * (len(times) + len(other_times)):
+    of_time = equal_numbers(times, other_times)
+    if of_time.counts.sum() > _SHARED * (len(times) + len(other_times)):
         one, other = equi_join(ids, other_ids)
         same = times[one] == other_times[other]
     else:
-        one, other = equal_numbers(times, other_times)
+        one, other = pairs(of_time)
         same = mask(pc.equal(ids.take(int64_array(one)), other_ids.take(int64_array(other))))
     return one[same], other[same]
-
-
-def _pairs_of_times(times: np.ndarray[Any, Any], others: np.ndarray[Any, Any]) -> int:
-    held = np.sort(others)
-    return int((np.searchsorted(held, times, "right") - np.searchsorted(held, times, "left")).sum())
 
 
 def values_of(rows: pa.Table, others: pa.Table, name: str) -> pa.ChunkedArray:

@@ -5,11 +5,10 @@ The kernel itself travels with the plan, so that there is no version of it to di
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from pickle import loads
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,13 +51,12 @@ def checked(task: RecordFn, needs: Sequence[str] = (), *, fresh: bool = False) -
     from pyspark.serializers import CloudPickleSerializer
 
     wanted, code = own_versions(), CloudPickleSerializer().dumps(task)
-    name = hashlib.blake2b(code, digest_size=16).hexdigest()
 
     def checking(batches: Iterator[Any]) -> Iterator[Any]:
         require_same(wanted, own_versions())
         require_there(needs)
         prepare()
-        made: RecordFn = pickle.loads(code) if fresh else remembered(name, lambda: pickle.loads(code))
+        made: RecordFn = loads(code) if fresh else remembered(code)
         return made(batches)
 
     return checking

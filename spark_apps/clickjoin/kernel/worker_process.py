@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Callable
+from pickle import loads
 from typing import Any
 
 import pyarrow as pa
@@ -27,8 +27,8 @@ def prepare() -> None:
         keep_memory()
 
 
-def keep_memory() -> bool:
-    """Have Arrow give freed memory back to the process and not to the system; whether this C library can.
+def keep_memory() -> None:
+    """Have Arrow give freed memory back to the process and not to the system, where the C library is glibc.
 
     Arrow's own pools return large pieces at once, and the system clears each page before it hands it out again, which
     took a seventh of a large batch's time. A worker stays as large as it has been, until Spark ends it.
@@ -36,18 +36,16 @@ def keep_memory() -> bool:
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):  # not glibc
-        return False
-    kept = all(mallopt(*setting) for setting in _ONE_HEAP.items())
-    if kept:
+        return
+    if all(mallopt(*setting) for setting in _ONE_HEAP.items()):
         pa.set_memory_pool(pa.system_memory_pool())
-    return kept
 
 
-def remembered(name: str, make: Callable[[], Any]) -> Any:
-    """What was made under this name before, of the latest few, or make it: tasks of a job all have the same code."""
-    held: dict[str, Any] = pa.__dict__.setdefault(_CODE, {})
-    found = held.pop(name) if name in held else make()
-    held[name] = found
+def remembered(code: bytes) -> Any:
+    """What some pickled code is, of the latest few as it was loaded before: tasks of a job all have the same."""
+    held: dict[bytes, Any] = pa.__dict__.setdefault(_CODE, {})
+    found = held.pop(code) if code in held else loads(code)
+    held[code] = found
     for old in list(held)[:-_LATEST]:
         del held[old]
     return found
