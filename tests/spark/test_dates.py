@@ -221,6 +221,7 @@ def test_the_watermark(make: Any) -> None:
     bench.join()
     mark = low_watermark(bench.pipeline, delta, now)
     assert mark.time == moment(int((NOON - 60) * MICROS)), mark  # the queries' newest is of noon
+    assert mark.why.endswith("UTC; at rest once nothing came for 900 s (close.idle_timeout)")
     bench.queries(query("r", 90))
     bench.clicks("{broken", click("b", 70, Q), click("c", 40, Q))
     mark = low_watermark(bench.pipeline, delta, now)

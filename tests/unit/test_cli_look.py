@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,13 @@ def test_status_and_explain(run, file: Path) -> None:
     assert out.startswith("a:1:1: unknown. No record with this id has landed")
     code, out, _ = run("explain", "a:1:1", "-c", file, "--json")
     assert (code, json.loads(out)["state"]) == (1, "unknown")
+
+
+@pytest.mark.parametrize("known", [None, datetime(2026, 3, 1, tzinfo=UTC)])
+def test_status_says_why_there_is_no_watermark(known: datetime | None, capsys: pytest.CaptureFixture[str]) -> None:
+    part = {"watermark": known, "totals": {}, "problems": [], "last": []}
+    console.status("shop", {"rows": {}, "pending": 0, "replicas": {"main": part}}, as_json=False)
+    assert ("no watermark yet: each stream" in capsys.readouterr().out) == (known is None)
 
 
 def test_explain_shows_whole_values(run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

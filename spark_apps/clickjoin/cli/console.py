@@ -160,6 +160,8 @@ def status(name: str, data: dict[str, Any], as_json: bool) -> None:
     for replica, part in data["replicas"].items():
         misfits = {f"misfits of {column}": count for column, count in part.get("misfits", {}).items()}
         pairs(f"replica {replica}", short(part) | part["totals"] | misfits)
+        if part.get("watermark", "") is None:
+            report_line("no watermark yet: each stream has to be read to its end without a problem, and have an event")
         for problem in part["problems"]:
             report_line(problem_text(**problem))
         _batches(part["last"])

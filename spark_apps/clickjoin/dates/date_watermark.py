@@ -123,4 +123,6 @@ def _at_rest(pipeline: Pipeline, delta: DeltaReader, stream: str, now: float, to
     if newest is None:
         return Watermark(None, f"{stream}: has given no event yet")
     at = newest.astimezone(UTC) - disorder
-    return Watermark(at, f"{stream}: all read, its newest event is of {newest.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+    rests = f"at rest once nothing came for {pipeline.close.idle_timeout:g} s (close.idle_timeout)"
+    why = f"{stream}: all read, its newest event is of {newest.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC; {rests}"
+    return Watermark(at, why)
