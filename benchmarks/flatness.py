@@ -1,10 +1,11 @@
 """What history costs a batch: 10,000 clicks joined beside few and many rows of `registry` and `primary`.
 
-    PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.flatness --counts 1000000 10000000
+    PYTHONPATH=infra:spark_apps:. .venv/bin/python -m benchmarks.flatness --counts 1000000 10000000 [--lake s3]
 
 Each lake is made here, with as many claims as queries over the same four days, and joined to in turns on one session:
 fresh clicks, on queries of the last minute, and spread ones, both click and query anywhere in the four days, as
-backfills and late retries are. No figure is printed unless every click of every batch was joined, and once.
+backfills and late retries are. No figure is printed unless every click of every batch was joined, and once. On S3, with
+`--delay`, requests are counted, and each takes so many seconds more.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import random
 import statistics
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from benchmarks.folders import remove
 from benchmarks.latency_machine import machine, save
 from benchmarks.memory import emptied, line, watched
 from benchmarks.registry import DAYS, NOON, ids
+from benchmarks.store import Place, lake_at
 from bootstrap import ROOT
 from clickjoin.config import load
 from clickjoin.engine import Engine
@@ -36,6 +38,8 @@ from clickjoin.spark.session import in_process
 from demo.running import write_pipeline
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 BATCH = 10_000
@@ -49,12 +53,12 @@ QUERIES, CLAIMS, CLICKS = 3, 1, {"fresh": 4, "spread": 5}  # servers, so that no
 class CommittedTxns:
     """A pipeline whose lake holds so many claims and queries, of so many microseconds before noon."""
 
-    def __init__(self, spark: SparkSession, folder: Path, count: int, span: int = SPAN) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, count: int, span: int = SPAN, lake: str = "") -> None:
         self.folder, self.count, self.span, self.step = folder, count, span, span / count
         (folder / "clicks").mkdir(parents=True)
         file = folder / "shop.yaml"
         write_pipeline(
-            file, folder / "lake", folder / "queries/*.jsonl", folder / "clicks/*.jsonl",
+            file, lake or folder / "lake", folder / "queries/*.jsonl", folder / "clicks/*.jsonl",
             registry={"retention": "30d", "bucket": "1h", "shards": 4},
         )  # fmt: skip
         self._spark, self.pipeline = spark, load(file)
@@ -110,13 +114,18 @@ def _fill(spark: SparkSession, root: str, count: int, span: int) -> None:
     )
 
 
-def measured(lakes: list[CommittedTxns], warm: int, turns: int) -> dict[str, Any]:
-    """Medians by kind and size of lake, in seconds, and their ratio to the first lake's."""
+def measured(
+    lakes: list[CommittedTxns], warm: int, turns: int, requests: Callable[[], Counter[str]] = Counter
+) -> dict[str, Any]:
+    """Medians by kind and size of lake, in seconds, and their ratio to the first lake's; requests sent, of a store."""
     seen: defaultdict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
+    sent: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
     for turn in range(warm + turns):
         for kind in KINDS:
             for lake in lakes:
+                before = requests().total()
                 steps = lake.batch(kind, turn)
+                sent[kind, lake.count].append(requests().total() - before)
                 print(f"turn {turn}: {kind}, {lake.count:,} rows: {sum(steps.values()):.2f} s", flush=True)
                 if turn >= warm:
                     seen[kind, lake.count].append(steps)
@@ -125,6 +134,7 @@ def measured(lakes: list[CommittedTxns], warm: int, turns: int) -> dict[str, Any
         whole = statistics.median(sum(run.values()) for run in runs)
         steps = {name: round(statistics.median(run[name] for run in runs), 3) for name in runs[0]}
         found[kind][count] = {"seconds": round(whole, 3), "steps": steps}
+        found[kind][count]["requests"] = statistics.median(sent[kind, count][warm:])
     for kind in KINDS:
         for part in found[kind].values():
             part["ratio"] = round(part["seconds"] / found[kind][lakes[0].count]["seconds"], 2)
@@ -134,11 +144,12 @@ def measured(lakes: list[CommittedTxns], warm: int, turns: int) -> dict[str, Any
 def table(found: dict[str, Any]) -> str:
     """As Markdown."""
     steps = list(next(iter(found["fresh"].values()))["steps"])
-    lines = [f"| | rows | seconds | ratio | {' | '.join(steps)} |", "| --- " * (len(steps) + 4) + "|"]
+    lines = [f"| | rows | seconds | ratio | {' | '.join(steps)} | requests |", "| --- " * (len(steps) + 5) + "|"]
     for kind in KINDS:
         for count, part in found[kind].items():
             each = " | ".join(f"{part['steps'][name]:.2f}" for name in steps)
-            lines.append(f"| {kind} | {count:,} | {part['seconds']:.2f} | {part['ratio']} | {each} |")
+            whole, sent = f"{part['seconds']:.2f} | {part['ratio']}", f"{part['requests']:,.0f}"
+            lines.append(f"| {kind} | {count:,} | {whole} | {each} | {sent} |")
     return "\n".join(lines)
 
 
@@ -149,24 +160,38 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--warm", type=int, default=2)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--memory", default="4g", help="heap of Java (default %(default)s)")
+    parser.add_argument("--lake", choices=("local", "s3"), default="local", help="where the lakes lie (%(default)s)")
+    parser.add_argument("--delay", type=float, help="seconds more of each request to S3, by a proxy that counts them")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/flatness.json")
     chosen, about = parser.parse_args(arguments), machine()
     folder = Path(tempfile.mkdtemp(prefix="clickjoin-flatness-"))
-    spark = in_process(cores="2", memory=chosen.memory)
     try:
-        lakes = [CommittedTxns(spark, folder / str(count), count) for count in chosen.counts]
+        with lake_at(chosen.lake, folder, None if chosen.delay is None else 0.0) as place:
+            found, peaks = _run(chosen, folder, place)
+    finally:
+        remove(folder)
+    print(f"\nA batch of {BATCH:,} clicks, seconds\n\n{table(found)}\n\n{line(peaks)}")
+    result = {"found": found, "memory_mb": peaks, "lake": chosen.lake, "delay": chosen.delay, "machine": about}
+    save(chosen.out, result)
+    return 0
+
+
+def _run(chosen: argparse.Namespace, folder: Path, place: Place) -> tuple[dict[str, Any], dict[str, int]]:
+    """What was found, and the memory of it. Errors: SystemExit where a click is joined twice."""
+    spark = in_process(cores="2", memory=chosen.memory, s3=chosen.lake == "s3")
+    try:
+        lakes = [
+            CommittedTxns(spark, folder / str(count), count, lake=f"{place.lake}/{count}") for count in chosen.counts
+        ]
         emptied(spark)
+        place.slow(chosen.delay or 0.0)
         with watched() as memory:
-            found = measured(lakes, chosen.warm, chosen.turns)
+            found = measured(lakes, chosen.warm, chosen.turns, place.requests)
         if doubled := sum(lake.doubled() for lake in lakes):
             raise SystemExit(f"{doubled} clicks are joined twice, so there are no figures")
     finally:
         spark.stop()
-        remove(folder)
-    print(f"\nA batch of {BATCH:,} clicks, seconds\n\n{table(found)}\n\n{line(memory.peaks)}")
-    result = {"found": found, "memory_mb": memory.peaks, "machine": about}
-    save(chosen.out, result)
-    return 0
+    return found, memory.peaks
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from clickjoin.kernel.arrays import rows_at
 from clickjoin.kernel.data_file import write
 from clickjoin.kernel.event_key import first_of
 from clickjoin.kernel.lookup import paired
-from clickjoin.kernel.parquet_scan import of_batch
+from clickjoin.kernel.parquet_rows import of_batch
 from clickjoin.kernel.parse.fields import needed as fields
 from clickjoin.kernel.parse.json_lines import JsonParser
 from clickjoin.kernel.parse.lines import Lines

@@ -40,6 +40,7 @@ class Proxy:
 
     def __init__(self, server: int) -> None:
         self.server, self.rules, self.lock = server, list[Rule](), threading.Lock()
+        self.sent = 0  # bytes of all answers
         self.mood: Callable[[str, str], Rule | None] = lambda method, path: None  # for what comes under no rule
         proxy = self
 
@@ -148,5 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+        with self.to.lock:
+            self.to.sent += len(content)
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _forward

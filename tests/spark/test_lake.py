@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from clickjoin.kernel import page_index
+from clickjoin.kernel.byte_ranges import ByteRanges
 from clickjoin.lake import DeltaTables, SparkTables, row_groups
 from clickjoin.model.errors import CommitConflict, LakeError
 from clickjoin.model.extent import Extent
@@ -154,18 +155,11 @@ def test_rewritten_events_lie_in_short_pages(
     file = f"{lake.delta.path(name)}/{lake.delta.files(name)['path'].to_pylist()[0]}"
     monkeypatch.setattr(page_index, "_LONG", 0)
     with pa.OSFile(file) as opened:
-        index = page_index.page_index(opened, file, "event_time", ["event_id", "event_time"])
+        ranges = ByteRanges(opened)
+        index = page_index.page_index(ranges, file, "event_time", ["event_id", "event_time"])
         assert index is not None
         assert index.group_rows.tolist() == [5000]
-        assert max(np.diff(index.pages(opened, "event_id").rows)) == most
-
-
-def test_on_an_object_store_row_groups_are_short_instead(spark: SparkSession) -> None:
-    for name, groups in (("primary", "2048"), ("registry", "none")):
-        with row_groups.for_look_ups(spark, "s3://bucket/lake", name, "event_time"):
-            found = {setting: spark.conf.get(setting, "none") for setting in row_groups._PAGES}
-        assert found["parquet.block.row.count.limit"] == groups
-        assert found["parquet.page.row.count.limit"] == "none"
+        assert max(np.diff(index.pages(ranges, "event_id").rows)) == most
 
 
 def test_delete_matched(lake: SparkTables) -> None:

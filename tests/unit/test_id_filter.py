@@ -19,7 +19,7 @@ import pytest
 from clickjoin.kernel import id_filter
 from clickjoin.kernel.id_filter import hashes_of, packed, place_of, unpacked
 from clickjoin.kernel.id_lookup import ids_among
-from clickjoin.kernel.parquet_scan import ids_near
+from clickjoin.kernel.parquet_rows import ids_near
 
 
 def uuids(count: int, seed: int) -> list[str]:

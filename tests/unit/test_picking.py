@@ -15,8 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.kernel import page_index, parquet_scan, wanted_ids
-from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, of_batch, scan_by_key
+from clickjoin.kernel.byte_ranges import ByteRanges
+from clickjoin.kernel.pages import Pages
+from clickjoin.kernel.parquet_rows import of_batch
+from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
 
+SECOND = 1_000_000  # microseconds
 SCHEMA = pa.schema([*KEYS, ("payload", pa.string()), ("more", pa.int64())])
 _TIME = SCHEMA.field("event_time").type
 ROW = st.tuples(st.integers(0, 30), st.integers(0, 60))  # an id, and its time: many share one of them
@@ -78,9 +82,10 @@ def _layouts(draw: st.DrawFn) -> dict[str, Any]:
     st.booleans(),
     _layouts(),
     st.sampled_from([1, 3, 128]),
+    st.sampled_from([0.5, 1.0]),
 )
 def test_page_by_page_as_one_by_one(
-    held: list[Any], starts: list[int], length: int, in_order: bool, layout: dict[str, Any], at_once: int
+    held: list[Any], starts: list[int], length: int, in_order: bool, layout: dict[str, Any], at_once: int, few: float
 ) -> None:
     held = sorted(held, key=lambda row: (row[1] is None, row[1])) if in_order else held
     known, times = [f"id{number}" for number in range(0, 30, 2)], np.unique(starts)
@@ -92,10 +97,11 @@ def test_page_by_page_as_one_by_one(
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(page_index, "_LONG", 0)
         patch.setattr(parquet_scan, "_PAGES_AT_ONCE", at_once)
+        patch.setattr(parquet_scan, "_FEW_PAGES", few)
         pq.write_table(pa.table(columns), Path(folder) / "one.parquet", **layout)
         found = scan_by_key(folder, ["one.parquet"], pa.array(known), TimeRanges(times, length), schema)
         with pa.OSFile(f"{folder}/one.parquet") as opened:
-            has_pages = page_index.page_index(opened, folder, "event_time", schema.names) is not None
+            has_pages = page_index.page_index(ByteRanges(opened), folder, "event_time", schema.names) is not None
     assert has_pages == (layout["write_page_index"] and layout["write_statistics"] and bool(held))
     assert found.schema == schema
     got = found["at"].to_pylist()
@@ -130,6 +136,7 @@ def test_a_batchs_rows_of_a_file_of_many(batches: list[int], size: int, wanted: 
 def two_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], Path]:
     """Writes a file of two pages, and flips a bit of what its page index says of the second page of ids."""
     monkeypatch.setattr(page_index, "_LONG", 0)
+    monkeypatch.setattr(parquet_scan, "_FEW_PAGES", 1.0)
 
     def write(at: int, bit: int) -> Path:
         rows, file = pa.table({"event_id": list("abcd"), "event_time": pa.array([1, 2, 3, 4], _TIME)}), tmp_path / "f"
@@ -147,7 +154,7 @@ def two_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int,
 
 def known_pages(file: Path, name: str) -> page_index.PageIndex | None:
     with pa.OSFile(str(file)) as opened:
-        return page_index.page_index(opened, name, "event_time", KEYS.names)
+        return page_index.page_index(ByteRanges(opened), name, "event_time", KEYS.names)
 
 
 @pytest.mark.parametrize("at", [1, 3, 5], ids=["offset", "bytes", "first row"])
@@ -158,15 +165,18 @@ def test_where_a_page_index_does_not_fit_pyarrow_reads(two_pages: Callable[[int,
     assert found["event_id"].to_pylist() == ["b", "c"]
 
 
-def test_pages_that_are_not_as_their_index_says_are_not_trusted(two_pages: Callable[[int, int], Path]) -> None:
+@pytest.mark.parametrize(("time", "known"), [(2, "b"), (4, "d")], ids=["fewer values", "more values"])
+def test_pages_that_are_not_as_their_index_says_are_not_trusted(
+    time: int, known: str, two_pages: Callable[[int, int], Path]
+) -> None:
     """The index fits its chunk, but the second page is said to begin a row later than it does."""
     file = two_pages(5, 2)
     index = known_pages(file, "one row later")
     assert index is not None
     with pa.OSFile(str(file)) as opened:
-        assert index.pages(opened, "event_id").rows.tolist() == [0, 3, 4]
-    found = scan_by_key(str(file.parent), ["f"], pa.array(["b", "c"]), TimeRanges(np.array([2])), KEYS)
-    assert found["event_id"].to_pylist() == ["b"]
+        assert index.pages(ByteRanges(opened), "event_id").rows.tolist() == [0, 3, 4]
+    found = scan_by_key(str(file.parent), ["f"], pa.array(["b", "d"]), TimeRanges(np.array([time])), KEYS)
+    assert found["event_id"].to_pylist() == [known]
 
 
 def test_files_of_short_row_groups_and_other_columns_are_not_read_by_pages(tmp_path: Path) -> None:
@@ -175,7 +185,7 @@ def test_files_of_short_row_groups_and_other_columns_are_not_read_by_pages(tmp_p
         layout = {"write_page_index": True, "max_rows_per_page": 512, **layout}
         pq.write_table(pa.table(columns), tmp_path / "f", **layout)
         with pa.OSFile(str(tmp_path / "f")) as opened:
-            return page_index.page_index(opened, f"{more}{layout}", "event_time", wanted) is not None
+            return page_index.page_index(ByteRanges(opened), f"{more}{layout}", "event_time", wanted) is not None
 
     other = {"share": pa.array([0.5] * 20_000)}
     assert known({}, KEYS.names)
@@ -192,10 +202,24 @@ def test_each_row_group_has_its_own_dictionary(tmp_path: Path, monkeypatch: pyte
                "payload": pa.array([f"p{at // 5}" for at in range(40)])}  # fmt: skip
     pq.write_table(pa.table(columns), tmp_path / "f", row_group_size=10, max_rows_per_page=2, write_page_index=True)
     monkeypatch.setattr(page_index, "_LONG", 0)
+    monkeypatch.setattr(parquet_scan, "_FEW_PAGES", 1.0)
     wanted = [1, 7, 12, 28, 39]
     when = TimeRanges(np.array(wanted, np.int64))
     found = scan_by_key(str(tmp_path), ["f"], pa.array(map(str, wanted)), when, SCHEMA)
     assert found["payload"].to_pylist() == [f"p{at // 5}" for at in wanted]
+
+
+@pytest.mark.parametrize("wanted", [range(0, 40, 8), range(0, 40, 3)], ids=["few pages", "most pages"])
+def test_few_pages_are_read_one_by_one(wanted: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"event_id": pa.array(map(str, range(40))), "event_time": pa.array(range(0, 40 * SECOND, SECOND), _TIME)}
+    pq.write_table(pa.table(columns), tmp_path / "f", max_rows_per_page=2, write_batch_size=1, write_page_index=True)
+    monkeypatch.setattr(page_index, "_LONG", 0)
+    asked, values = list[int](), parquet_scan.values
+    monkeypatch.setattr(parquet_scan, "values", lambda *args: asked.append(len(args[3])) or values(*args))
+    when = TimeRanges(np.array(wanted) * SECOND)
+    found = scan_by_key(str(tmp_path), ["f"], pa.array(map(str, wanted)), when, KEYS)
+    assert found["event_id"].to_pylist() == list(map(str, wanted))
+    assert asked[:2] == ([10, 5] if len(wanted) == 5 else [])  # of ten rows the times, of five the ids
 
 
 def test_what_is_known_of_pages_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +230,7 @@ def test_what_is_known_of_pages_is_bounded(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(pa.__dict__, "_clickjoin_pages", {})
     for number in range(100):
         with pa.OSFile(str(tmp_path / "f")) as opened:
-            assert page_index.page_index(opened, str(number), "event_time", KEYS.names)
+            assert page_index.page_index(ByteRanges(opened), str(number), "event_time", KEYS.names)
     assert 1 < len(pa.__dict__["_clickjoin_pages"]) <= 32
 
 
@@ -217,3 +241,13 @@ def _write(path: Path, held: list[tuple[int, int]], size: int) -> None:
 
 def _micros(rows: pa.Table) -> list[int]:
     return rows["event_time"].cast(pa.int64()).to_pylist()
+
+
+def test_pages_are_kept_in_eight_bytes_each() -> None:
+    sizes, rows = np.array([10, 20, 5, 7]), np.array([0, 3, 5, 9, 12])
+    pages = Pages(np.array([4, 100]), [3, 1], sizes, rows)
+    assert pages.starts.tolist() == [4, 14, 34, 100]
+    assert (pages.sizes.tolist(), pages.rows.tolist()) == (sizes.tolist(), rows.tolist())
+    assert (pages.groups.tolist(), len(pages)) == ([0, 0, 0, 1], 4)
+    with pytest.raises(OverflowError):
+        Pages(np.array([4]), [1], np.array([10]), np.array([0, 1 << 32]))

@@ -17,7 +17,7 @@ from clickjoin.kernel import lookup
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.adapter_output import AdapterFault
 from clickjoin.kernel.join_task import resolve_part
-from clickjoin.kernel.parquet_scan import read_columns
+from clickjoin.kernel.parquet_rows import read_columns
 from tests.unit import resolving_bench
 from tests.unit.resolving_bench import expected_result, job, part
 

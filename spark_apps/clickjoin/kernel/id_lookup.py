@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel import id_filter
 from clickjoin.kernel.arrays import int64_array
-from clickjoin.kernel.parquet_scan import ids_near, read_file
+from clickjoin.kernel.parquet_rows import ids_near, read_file
 
 _IDS = pa.schema([("event_id", pa.string())])
 

@@ -6,13 +6,15 @@ Kept in a process for the files that were asked last, since a file never changes
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from clickjoin.kernel import thrift_compact as thrift
+from clickjoin.kernel.byte_ranges import ByteRanges
 from clickjoin.kernel.data_skipping import EVER, Ends
+from clickjoin.kernel.pages import Array, Pages
 
 # Of a row group, on average. Of shorter ones PyArrow reads little beside what is wanted, and footers of many take long.
 _LONG, _LARGE = 4_097, 2 << 20  # rows, or bytes
@@ -22,16 +24,8 @@ _KINDS = ((_INT32, None), (_INT64, None), (_INT64, _MICROS), (_BYTES, _TEXT))
 _FLAT = (0, 1)  # required, optional: a value for each row
 _LOCATION = [0x16, 0x15, 0x16, 0]  # heads of a page's offset, bytes and first row, and the end of a location
 _KEPT, _FILES = 64 << 20, 32  # bytes, which are counted after so many files
+_OF_A_GROUP, _OF_A_COLUMN = 56, 1_000  # bytes, beside those of pages
 _OTHERWISE = (ValueError, LookupError, TypeError, OverflowError)  # of a file that is written otherwise
-
-
-class Pages(NamedTuple):
-    """Pages of a column: where each lies, its bytes, its first row (and one more, the end), its row group."""
-
-    starts: np.ndarray[Any, Any]
-    sizes: np.ndarray[Any, Any]
-    rows: np.ndarray[Any, Any]
-    groups: np.ndarray[Any, Any]
 
 
 class Column(NamedTuple):
@@ -43,7 +37,7 @@ class Column(NamedTuple):
 
     element: thrift.Struct
     codec: int
-    places: np.ndarray[Any, Any]
+    places: Array
 
     @property
     def kind(self) -> tuple[int, int | None]:
@@ -57,7 +51,7 @@ class PageIndex:
     `others`: columns of kinds that are not read by pages. Errors: ValueError where the file's own figures do not agree.
     """
 
-    def __init__(self, columns: dict[str, Column], others: set[str], group_rows: np.ndarray[Any, Any]) -> None:
+    def __init__(self, columns: dict[str, Column], others: set[str], group_rows: Array) -> None:
         self.columns, self.others, self.group_rows = columns, others, group_rows
         self._first_rows = np.cumsum(group_rows) - group_rows
         self._pages: dict[str, Pages] = {}
@@ -66,30 +60,39 @@ class PageIndex:
     @property
     def size(self) -> int:
         """Bytes, about."""
-        pages = sum(len(pages.starts) for pages in self._pages.values())
-        return 48 * pages + 200 * len(self.columns) * len(self.group_rows)
+        columns = len(self.columns) * (_OF_A_COLUMN + _OF_A_GROUP * len(self.group_rows))
+        return (
+            columns
+            + sum(pages.size for pages in self._pages.values())
+            + sum(ends.least.nbytes + ends.most.nbytes for ends in self._ends.values())
+        )
 
-    def knows(self, opened: pa.NativeFile, names: Iterable[str]) -> bool:
+    def knows(self, file: ByteRanges, names: Iterable[str]) -> bool:
         """Whether the pages are known of those of some columns that the file has."""
         try:
-            for name in self.columns.keys() & names:
-                self.pages(opened, name)
+            self._load(file, sorted((self.columns.keys() & names) - self._pages.keys()))
         except _OTHERWISE:
             return False
         return self.others.isdisjoint(names)
 
-    def pages(self, opened: pa.NativeFile, name: str) -> Pages:
+    def pages(self, file: ByteRanges, name: str) -> Pages:
         """The pages of a column."""
         if name not in self._pages:
-            parts = [self._pages_of(opened, name, group) for group in range(len(self.group_rows))]
-            starts, sizes, rows = (np.concatenate([part[at] for part in parts]) for at in range(3))
-            groups = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-            self._pages[name] = Pages(starts, sizes, np.append(rows, self.group_rows.sum()), groups)
+            self._load(file, [name])
         return self._pages[name]
 
-    def _pages_of(self, opened: pa.NativeFile, name: str, group: int) -> tuple[np.ndarray[Any, Any], ...]:
-        first, data, size, at, length = self.columns[name].places[group, :5].tolist()
-        raw = opened.read_at(length, at)
+    def _load(self, file: ByteRanges, names: list[str]) -> None:
+        """Have the pages of some columns known."""
+        places = [self.columns[name].places[:, 3:5] for name in names]
+        held = iter(file.read(np.concatenate(places)) if places else [])
+        for name in names:
+            parts = [self._pages_of(bytes(next(held)), name, group) for group in range(len(self.group_rows))]
+            sizes, rows = (np.concatenate([part[at] for part in parts]) for at in range(2))
+            begins, counts = self.columns[name].places[:, 1], [len(part[0]) for part in parts]
+            self._pages[name] = Pages(begins, counts, sizes, np.append(rows, self.group_rows.sum()))
+
+    def _pages_of(self, raw: bytes, name: str, group: int) -> tuple[Array, ...]:
+        first, data, size = self.columns[name].places[group, :3].tolist()
         count, _, begin = thrift.list_head(raw, 1)
         found = thrift.varints(raw[begin:])[: 7 * count].reshape(count, 7)
         starts, sizes, rows = (found[:, at] >> 1 for at in (1, 3, 5))
@@ -98,30 +101,29 @@ class PageIndex:
         follow = rows[0] == 0 and (np.diff(rows, append=self.group_rows[group]) > 0).all()
         if not (is_tiled and follow and (found[:, ::2] == _LOCATION).all()):
             raise ValueError(f"the page index of {name} is not that of its pages")
-        return starts, sizes, rows + self._first_rows[group]
+        return sizes, rows + self._first_rows[group]
 
-    def ends(self, opened: pa.NativeFile, name: str) -> Ends:
+    def ends(self, file: ByteRanges, name: str) -> Ends:
         """Least and greatest value of each page of a column of times; of one of nulls alone no time lies between."""
         if name not in self._ends:
-            pages = self.pages(opened, name)
-            parts = [self._ends_of(opened, name, group) for group in range(len(self.group_rows))]
+            pages = self.pages(file, name)
+            parts = [_ends_of(bytes(raw)) for raw in file.read(self.columns[name].places[:, 5:])]
             least, most = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
-            if len(least) != len(pages.starts):
+            if len(least) != len(pages):
                 raise ValueError(f"the page index of {name} is not that of its pages")
             self._ends[name] = Ends(least, most)
         return self._ends[name]
 
-    def _ends_of(self, opened: pa.NativeFile, name: str, group: int) -> tuple[np.ndarray[Any, Any], ...]:
-        at, length = self.columns[name].places[group, 5:].tolist()
-        raw = opened.read_at(length, at)
-        count, _, at = thrift.list_head(raw, 1)
-        held = np.frombuffer(raw, np.uint8, count, at) != 1  # true: a page of nulls, without ends
-        least, at = _eight_bytes(raw, at + count, held, EVER)
-        most, _ = _eight_bytes(raw, at, held, -EVER)
-        return least, most
+
+def _ends_of(raw: bytes) -> tuple[Array, ...]:
+    count, _, at = thrift.list_head(raw, 1)
+    held = np.frombuffer(raw, np.uint8, count, at) != 1  # true: a page of nulls, without ends
+    least, at = _eight_bytes(raw, at + count, held, EVER)
+    most, _ = _eight_bytes(raw, at, held, -EVER)
+    return least, most
 
 
-def _eight_bytes(raw: bytes, at: int, held: np.ndarray[Any, Any], otherwise: int) -> tuple[np.ndarray[Any, Any], int]:
+def _eight_bytes(raw: bytes, at: int, held: Array, otherwise: int) -> tuple[Array, int]:
     """A field that is a list of integers as bytes, some of them empty, and where it ends."""
     count, _, begin = thrift.list_head(raw, at + 1)
     sizes, data = np.where(held, 9, 1), np.frombuffer(raw, np.uint8)
@@ -134,43 +136,47 @@ def _eight_bytes(raw: bytes, at: int, held: np.ndarray[Any, Any], otherwise: int
     return found, int(ends[-1])
 
 
-def page_index(opened: pa.NativeFile, name: str, times: str, more: Iterable[str]) -> PageIndex | None:
+def page_index(file: ByteRanges, name: str, times: str, more: Iterable[str]) -> PageIndex | None:
     """The pages of an open file of this name; None where it has no page index that fits, or none that is worth it.
 
     `times`: its column of times; `more`: others that are wanted, of which the file may lack some.
     """
     # Kept at Arrow's module: this one travels to executors by value, and what it kept would travel with it.
     known: dict[tuple[str, int], PageIndex | None] = pa.__dict__.setdefault("_clickjoin_pages", {})
-    key = name, opened.size()
+    key = name, file.size()
     if key not in known:
         held = list(known.items()) if len(known) % _FILES == 0 else []  # other threads add to it
         while held and sum(index.size if index else 100 for _, index in held) > _KEPT:
             known.pop(held.pop(0)[0], None)
-        known[key] = _understood(opened, times)
+        known[key] = _understood(file, times)
     index = known.get(key)
-    return index if index is not None and index.knows(opened, more) else None
+    return index if index is not None and index.knows(file, more) else None
 
 
-def _understood(opened: pa.NativeFile, times: str) -> PageIndex | None:
+def _understood(file: ByteRanges, times: str) -> PageIndex | None:
     try:
-        index = _read(opened)
+        index = _read(file)
         if index is not None and index.columns[times].kind == (_INT64, _MICROS):
-            index.ends(opened, times)
+            index.ends(file, times)
             return index
     except _OTHERWISE:
         pass  # whatever it is, PyArrow reads it or says what is wrong
     return None
 
 
-def _read(opened: pa.NativeFile) -> PageIndex | None:
-    size = opened.size()
-    tail = opened.read_at(min(size, _TAIL), max(size - _TAIL, 0))
+def _read(file: ByteRanges) -> PageIndex | None:
+    size = file.size()
+    tail = _at(file, max(size - _TAIL, 0), min(size, _TAIL))
     length = int.from_bytes(tail[-8:-4], "little")
-    footer = tail[-8 - length : -8] if length + 8 <= len(tail) else opened.read_at(length, size - 8 - length)
+    footer = tail[-8 - length : -8] if length + 8 <= len(tail) else _at(file, size - 8 - length, length)
     rows, groups = _counts(footer)
     if not groups or tail[-4:] != b"PAR1" or (rows < groups * _LONG and size < groups * _LARGE):
         return None
     return _of_footer(thrift.struct(footer, 0)[0])
+
+
+def _at(file: ByteRanges, start: int, size: int) -> bytes:
+    return bytes(file.read(np.array([[start, size]]))[0])
 
 
 def _counts(footer: bytes) -> tuple[int, int]:

@@ -18,7 +18,8 @@ from clickjoin.kernel.arrays import distinct, mask, rows_at, scalar, text_array,
 from clickjoin.kernel.data_file import DataFile, Target, write
 from clickjoin.kernel.event_key import first_of, micros, values_of
 from clickjoin.kernel.lookup import Files, first_landed, look_up, none_needed
-from clickjoin.kernel.parquet_scan import TimeRanges, of_times
+from clickjoin.kernel.parquet_rows import of_times
+from clickjoin.kernel.parquet_scan import TimeRanges
 from clickjoin.kernel.resolving import adapted
 from clickjoin.kernel.short_files import fetch
 

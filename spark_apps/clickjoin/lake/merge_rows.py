@@ -27,5 +27,5 @@ def delete_rows(lake: SparkTables, name: str, view: str, on: str) -> int:
 
 def _merge(lake: SparkTables, name: str, view: str, on: str, what: str) -> int:
     sql = f"MERGE INTO delta.`{lake.delta.path(name)}` t USING {view} s ON {on} WHEN MATCHED THEN {what}"
-    with for_look_ups(lake.spark, lake.delta.root, name):
+    with for_look_ups(lake.spark, name):
         return int(lake.rerun(name, lambda: lake.spark.sql(sql).collect())[0]["num_affected_rows"])

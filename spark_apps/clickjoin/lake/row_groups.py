@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from clickjoin.model.places import is_on_s3
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -18,23 +16,17 @@ _PAGES = {
     "parquet.block.row.count.limit": "65536",
     "parquet.block.size": str(16 << 20),
 }
-# On an object store each page would be a request: there whole column chunks are read, and are short.
-_GROUPS = {"parquet.block.row.count.limit": "2048"}
 _ORDER = "event_time"
 
 
 @contextmanager
-def for_look_ups(spark: SparkSession, root: str, table: str, order: str = "") -> Iterator[None]:
-    """While the block runs, Spark writes files for look-ups, if it is such a table of a lake at `root` that is written.
+def for_look_ups(spark: SparkSession, table: str, order: str = "") -> Iterator[None]:
+    """While the block runs, Spark writes files for look-ups, if it is such a table that is written.
 
     `order`: the column that rows of the registry are sorted by; in one that is sorted by id, ids are looked up by the
     row groups' least and greatest, and those stay short.
     """
-    wanted: dict[str, str] = {}
-    if table == "primary":
-        wanted = _GROUPS if is_on_s3(root) else _PAGES
-    elif table == "registry" and order == _ORDER and not is_on_s3(root):
-        wanted = _PAGES
+    wanted = _PAGES if table == "primary" or (table == "registry" and order == _ORDER) else {}
     before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in wanted}
     try:
         for name, value in wanted.items():

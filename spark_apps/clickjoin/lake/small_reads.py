@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from clickjoin.kernel import data_skipping
-from clickjoin.kernel.parquet_scan import read_file
+from clickjoin.kernel.parquet_rows import read_file
 from clickjoin.kernel.types import arrow_type
 from clickjoin.model.places import is_on_s3
 

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from clickjoin.kernel import data_skipping
 from clickjoin.kernel.arrays import distinct, to_numpy
 from clickjoin.kernel.id_lookup import ids_among
-from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, read_columns, scan_by_key
+from clickjoin.kernel.parquet_rows import read_columns
+from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
 from clickjoin.model.errors import CommitRefused
 from clickjoin.schemas import REGISTRY
 

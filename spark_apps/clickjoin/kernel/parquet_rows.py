@@ -1,0 +1,125 @@
+"""Rows of data files: all of them, of a stretch of values, or of the row groups that may hold some ids.
+
+Runs on executors, which need no clickjoin.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clickjoin.kernel.arrays import to_numpy, where
+from clickjoin.kernel.data_skipping import EVER, Ends
+from clickjoin.kernel.short_files import open_file
+
+_ID, _TIME, _BATCH = "event_id", "event_time", "batch"
+_GROUPS_AT_ONCE = 16  # a call for each costs more than the rows; all of a file may be more than there is memory
+_ROWS_AT_ONCE = 65_536  # of such groups
+_FOOTERS = 500
+
+
+def read_columns(root: str, files: Sequence[str], schema: pa.Schema) -> pa.Table:
+    """All rows of some files below a folder. Columns out: the schema's; unknown ones null."""
+    return pa.concat_tables([schema.empty_table(), *(read_file(root, file, schema) for file in files)])
+
+
+def read_file(root: str, file: str, schema: pa.Schema) -> pa.Table:
+    """The same of one file."""
+    with open_file(root, file) as opened:
+        found = pq.ParquetFile(opened)
+        names = [name for name in schema.names if name in found.schema_arrow.names]
+        return shaped(found.read(columns=names, use_threads=False), schema)
+
+
+def ids_near(root: str, file: str, ids: pa.Array) -> pa.ChunkedArray:
+    """Ids of those row groups of a file that can hold one of some ids, by the groups' least and greatest.
+
+    Few groups where the file is sorted by id, else all of them. Errors: FileNotFoundError where it has gone.
+    """
+    wanted = sorted(ids.to_pylist())
+    with open_file(root, file) as opened:
+        found = pq.ParquetFile(opened, metadata=_known_metadata(root, file, opened))
+        column = found.metadata.schema.names.index(_ID)
+        groups = [
+            number
+            for number in range(found.metadata.num_row_groups)
+            if _may_hold(found.metadata.row_group(number).column(column).statistics, wanted)
+        ]
+        return found.read_row_groups(groups, columns=[_ID], use_threads=False)[_ID].cast(pa.string())
+
+
+def _may_hold(statistics: Any, wanted: list[str]) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    first = bisect_left(wanted, statistics.min)
+    return first < len(wanted) and wanted[first] <= statistics.max
+
+
+def _known_metadata(root: str, file: str, opened: pa.NativeFile) -> Any:
+    """A file's footer, kept in the process for the files that were asked last: it never changes."""
+    # Kept at Arrow's module: this one travels to executors by value, and what it kept would travel with it.
+    known: dict[str, Any] = pa.__dict__.setdefault("_clickjoin_footers", {})
+    name = f"{root}/{file}"
+    if name not in known:
+        for old in list(known)[: max(len(known) - _FOOTERS, 0)]:
+            known.pop(old, None)
+        known[name] = pq.read_metadata(opened)
+    return known[name]
+
+
+def of_batch(root: str, file: str, batch: int, schema: pa.Schema) -> pa.Table:
+    """A batch's rows of a file, which may be one that many batches' files were rewritten into since.
+
+    Columns out: the schema's, which names `batch`; unknown ones null.
+    """
+    return _between(root, file, _BATCH, batch, batch + 1, schema)
+
+
+def of_times(root: str, file: str, low: int, high: int, schema: pa.Schema) -> pa.Table:
+    """Rows of a file whose `event_time` lies from one microsecond on to before another.
+
+    Columns out: the schema's, which names it; unknown ones null.
+    """
+    return _between(root, file, _TIME, low, high, schema)
+
+
+def _between(root: str, file: str, column: str, low: int, high: int, schema: pa.Schema) -> pa.Table:
+    """Rows whose value, never null, lies in [low, high): group by group, and only groups that can hold one."""
+    parts = [pa.Table.from_batches([], schema)]
+    with open_file(root, file) as opened:
+        found = pq.ParquetFile(opened)
+        names = [name for name in schema.names if name in found.schema_arrow.names]
+        ends = ends_of(found.metadata, column)
+        groups = np.flatnonzero((ends.least < high) & (ends.most >= low))
+        for some in portions(found.metadata, groups):
+            rows = shaped(found.read_row_groups(some.tolist(), columns=names, use_threads=False), schema)
+            values = to_numpy(rows[column].cast(pa.int64()))
+            parts.append(where(rows, (values >= low) & (values < high)))
+    return pa.concat_tables(parts)
+
+
+def portions(metadata: Any, groups: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    """Row groups, some at a time."""
+    size = max(min(_GROUPS_AT_ONCE, _ROWS_AT_ONCE * metadata.num_row_groups // max(metadata.num_rows, 1)), 1)
+    return (groups[at : at + size] for at in range(0, len(groups), size))
+
+
+def ends_of(metadata: Any, name: str) -> Ends:
+    """Of each row group the least and the greatest value of a column."""
+    column = next(n for n in range(metadata.num_columns) if metadata.schema.column(n).path == name)
+    known = [metadata.row_group(number).column(column).statistics for number in range(metadata.num_row_groups)]
+    ends = [(s.min_raw, s.max_raw) if s is not None and s.has_min_max else (-EVER, EVER) for s in known]
+    least, most = (np.array([end[side] for end in ends], np.int64) for side in (0, 1))
+    return Ends(least, most)
+
+
+def shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    for field in schema:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
+    return rows.select(schema.names).cast(schema)
