@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+Array = np.ndarray[Any, Any]  # of NumPy, as pa.Array is of Arrow
 Made = TypeVar("Made")
 _TOO_LONG = ("offset overflow", "overflowed binary array capacity")
 _DTYPES = {pa.int32(): np.int32, pa.int64(): np.int64, pa.float64(): np.float64}

@@ -12,16 +12,20 @@ import numpy as np
 import pyarrow as pa
 
 from clickjoin.kernel import thrift_compact as thrift
+from clickjoin.kernel.arrays import Array
 from clickjoin.kernel.byte_ranges import ByteRanges
 from clickjoin.kernel.data_skipping import EVER, Ends
-from clickjoin.kernel.pages import Array, Pages
+from clickjoin.kernel.pages import Pages
 
 # Of a row group, on average. Of shorter ones PyArrow reads little beside what is wanted, and footers of many take long.
 _LONG, _LARGE = 4_097, 2 << 20  # rows, or bytes
+_LONG_ROW = 512  # bytes, unpacked
 _TAIL = 1 << 16  # bytes: most footers
 _INT32, _INT64, _BYTES, _TEXT, _MICROS = 1, 2, 6, 0, 10  # Parquet's types, and what it converts them to
+_LOGICAL = 10  # field of a column's element; where it stands alone, numbers are something else, such as nanoseconds
 _KINDS = ((_INT32, None), (_INT64, None), (_INT64, _MICROS), (_BYTES, _TEXT))
 _FLAT = (0, 1)  # required, optional: a value for each row
+_ASCENDING = bytes([0x15, 2])  # the index's field after its lists of values
 _LOCATION = [0x16, 0x15, 0x16, 0]  # heads of a page's offset, bytes and first row, and the end of a location
 _KEPT, _FILES = 64 << 20, 32  # bytes, which are counted after so many files
 _OF_A_GROUP, _OF_A_COLUMN = 56, 1_000  # bytes, beside those of pages
@@ -32,12 +36,13 @@ class Column(NamedTuple):
     """A column: its element of the schema, its codec, and where it lies.
 
     `places`: a row for each group: first byte, first byte of a data page, bytes, then offset and length of the index
-    of places and of that of values.
+    of places and of that of values. `ends`: of each group its least and greatest value, of times.
     """
 
     element: thrift.Struct
     codec: int
     places: Array
+    ends: Array
 
     @property
     def kind(self) -> tuple[int, int | None]:
@@ -51,8 +56,9 @@ class PageIndex:
     `others`: columns of kinds that are not read by pages. Errors: ValueError where the file's own figures do not agree.
     """
 
-    def __init__(self, columns: dict[str, Column], others: set[str], group_rows: Array) -> None:
-        self.columns, self.others, self.group_rows = columns, others, group_rows
+    def __init__(self, columns: dict[str, Column], others: set[str], group_rows: Array, unpacked: int) -> None:
+        """`unpacked`: bytes of all columns, not compressed."""
+        self.columns, self.others, self.group_rows, self._bytes = columns, others, group_rows, unpacked
         self._first_rows = np.cumsum(group_rows) - group_rows
         self._pages: dict[str, Pages] = {}
         self._ends: dict[str, Ends] = {}
@@ -63,9 +69,14 @@ class PageIndex:
         columns = len(self.columns) * (_OF_A_COLUMN + _OF_A_GROUP * len(self.group_rows))
         return (
             columns
-            + sum(pages.size for pages in self._pages.values())
-            + sum(ends.least.nbytes + ends.most.nbytes for ends in self._ends.values())
+            + sum(pages.size for pages in list(self._pages.values()))
+            + sum(ends.least.nbytes + ends.most.nbytes for ends in list(self._ends.values()))
         )
+
+    @property
+    def has_long_rows(self) -> bool:
+        """Whether a row takes so many bytes that all of a row group may be more than there is memory."""
+        return self._bytes > _LONG_ROW * int(self.group_rows.sum())
 
     def knows(self, file: ByteRanges, names: Iterable[str]) -> bool:
         """Whether the pages are known of those of some columns that the file has."""
@@ -106,8 +117,9 @@ class PageIndex:
     def ends(self, file: ByteRanges, name: str) -> Ends:
         """Least and greatest value of each page of a column of times; of one of nulls alone no time lies between."""
         if name not in self._ends:
-            pages = self.pages(file, name)
-            parts = [_ends_of(bytes(raw)) for raw in file.read(self.columns[name].places[:, 5:])]
+            pages, column = self.pages(file, name), self.columns[name]
+            held = zip(file.read(column.places[:, 5:7]), column.ends, strict=True)
+            parts = [_ends_of(bytes(raw), whole) for raw, whole in held]
             least, most = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
             if len(least) != len(pages):
                 raise ValueError(f"the page index of {name} is not that of its pages")
@@ -115,11 +127,22 @@ class PageIndex:
         return self._ends[name]
 
 
-def _ends_of(raw: bytes) -> tuple[Array, ...]:
+def _ends_of(raw: bytes, whole: Array) -> tuple[Array, Array]:
+    """Of each page of a row group; `whole`: those of all the group.
+
+    Errors: ValueError where they contradict one another. Where pages follow one another in time, each reaches to its
+    neighbours', and the outer ones to the group's own: then one damaged end has no page passed over.
+    """
     count, _, at = thrift.list_head(raw, 1)
     held = np.frombuffer(raw, np.uint8, count, at) != 1  # true: a page of nulls, without ends
     least, at = _eight_bytes(raw, at + count, held, EVER)
-    most, _ = _eight_bytes(raw, at, held, -EVER)
+    most, at = _eight_bytes(raw, at, held, -EVER)
+    low, high = least[held], most[held]
+    if (low > high).any():
+        raise ValueError("a page's greatest time is less than its least")
+    if len(low) and raw[at : at + 2] == _ASCENDING:
+        least[held] = np.minimum(low, np.append(whole[0], high[:-1]))
+        most[held] = np.maximum(high, np.append(low[1:], whole[1]))
     return least, most
 
 
@@ -192,13 +215,17 @@ def _of_footer(footer: thrift.Struct) -> PageIndex:
     columns, others = dict[str, Column](), set[str]()
     for at, element in enumerate(footer[2][1:]):  # of columns within columns a chunk has other names, and is none
         chunks = [group[1][at] for group in footer[4]]
-        column = Column(element, chunks[0][3][4], np.array([_place(chunk) for chunk in chunks], np.int64))
+        places = np.array([_place(chunk) for chunk in chunks], np.int64)
+        ends = np.array([_ends_of_chunk(chunk[3]) for chunk in chunks], np.int64)
+        column = Column(element, chunks[0][3][4], places, ends)
         is_it = all(chunk[3][3] == [element[4]] and chunk[3][4] == column.codec for chunk in chunks)
-        if is_it and column.kind in _KINDS and element[3] in _FLAT:
+        is_plain = 6 in element or _LOGICAL not in element
+        if is_it and is_plain and column.kind in _KINDS and element[3] in _FLAT:
             columns[element[4].decode()] = column
         else:
             others.add(element[4].decode())
-    return PageIndex(columns, others, np.array([group[3] for group in footer[4]], np.int64))
+    unpacked = sum(chunk[3][6] for group in footer[4] for chunk in group[1])
+    return PageIndex(columns, others, np.array([group[3] for group in footer[4]], np.int64), unpacked)
 
 
 def _place(chunk: thrift.Struct) -> tuple[int, ...]:
@@ -206,3 +233,12 @@ def _place(chunk: thrift.Struct) -> tuple[int, ...]:
     data = meta[9]
     ends = chunk.get(6, 0), chunk.get(7, 0)  # there are none where a value is very long
     return meta.get(11) or data, data, meta[7], chunk[4], chunk[5], *ends  # a dictionary comes first
+
+
+def _ends_of_chunk(meta: thrift.Struct) -> tuple[int, int]:
+    """Least and greatest value by a chunk's statistics, if it is one of eight bytes and has them."""
+    known = meta.get(12, {})
+    least, most = known.get(6, b""), known.get(5, b"")
+    if len(least) != 8 or len(most) != 8:
+        return EVER, -EVER
+    return int.from_bytes(least, "little", signed=True), int.from_bytes(most, "little", signed=True)

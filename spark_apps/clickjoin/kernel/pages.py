@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-_UINT32 = (1 << 32) - 1
+from clickjoin.kernel.arrays import Array
 
-Array = np.ndarray[Any, Any]
+_UINT32 = (1 << 32) - 1
 
 
 class Pages:

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.arrays import int64_array
+from clickjoin.kernel.arrays import Array, int64_array
 from clickjoin.kernel.byte_ranges import ByteRanges
 from clickjoin.kernel.page_index import Column, PageIndex
-from clickjoin.kernel.pages import Array, Pages
+from clickjoin.kernel.pages import Pages
 from clickjoin.kernel.thrift_compact import BINARY, I32, I64, LIST, STRUCT, binary, number, written, written_list
 
 _MAGIC = b"PAR1"

@@ -33,7 +33,7 @@ def read_file(root: str, file: str, schema: pa.Schema) -> pa.Table:
     with open_file(root, file) as opened:
         found = pq.ParquetFile(opened)
         names = [name for name in schema.names if name in found.schema_arrow.names]
-        return shaped(found.read(columns=names, use_threads=False), schema)
+        return shaped(groups_of(found, range(found.num_row_groups), names), schema)
 
 
 def ids_near(root: str, file: str, ids: pa.Array) -> pa.ChunkedArray:
@@ -50,7 +50,7 @@ def ids_near(root: str, file: str, ids: pa.Array) -> pa.ChunkedArray:
             for number in range(found.metadata.num_row_groups)
             if _may_hold(found.metadata.row_group(number).column(column).statistics, wanted)
         ]
-        return found.read_row_groups(groups, columns=[_ID], use_threads=False)[_ID].cast(pa.string())
+        return groups_of(found, groups, [_ID])[_ID].cast(pa.string())
 
 
 def _may_hold(statistics: Any, wanted: list[str]) -> bool:
@@ -97,10 +97,23 @@ def _between(root: str, file: str, column: str, low: int, high: int, schema: pa.
         ends = ends_of(found.metadata, column)
         groups = np.flatnonzero((ends.least < high) & (ends.most >= low))
         for some in portions(found.metadata, groups):
-            rows = shaped(found.read_row_groups(some.tolist(), columns=names, use_threads=False), schema)
+            rows = shaped(groups_of(found, some.tolist(), names), schema)
             values = to_numpy(rows[column].cast(pa.int64()))
             parts.append(where(rows, (values >= low) & (values < high)))
     return pa.concat_tables(parts)
+
+
+def groups_of(file: pq.ParquetFile, groups: Sequence[int], names: list[str]) -> pa.Table:
+    """Some columns of some row groups.
+
+    Errors: ArrowInvalid where there are other than so many rows: PyArrow reads a column that is short by itself without
+    a word, and each of its values then stands in another row.
+    """
+    rows = file.read_row_groups(list(groups), columns=names, use_threads=False)
+    known = sum(file.metadata.row_group(number).num_rows for number in groups)
+    if names and rows.num_rows != known:
+        raise pa.ArrowInvalid(f"{', '.join(names)}: {rows.num_rows} values for {known} rows, so the file is damaged")
+    return rows
 
 
 def portions(metadata: Any, groups: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
@@ -113,6 +126,8 @@ def ends_of(metadata: Any, name: str) -> Ends:
     """Of each row group the least and the greatest value of a column."""
     column = next(n for n in range(metadata.num_columns) if metadata.schema.column(n).path == name)
     known = [metadata.row_group(number).column(column).statistics for number in range(metadata.num_row_groups)]
+    if '"timeUnit"' in (kind := metadata.schema.column(column).logical_type.to_json()) and '"microseconds"' not in kind:
+        known = [None] * len(known)  # of a file from elsewhere: its figures are not in our unit
     ends = [(s.min_raw, s.max_raw) if s is not None and s.has_min_max else (-EVER, EVER) for s in known]
     least, most = (np.array([end[side] for end in ends], np.int64) for side in (0, 1))
     return Ends(least, most)

@@ -16,14 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.arrays import bool_array, int64_array, to_numpy
+from clickjoin.kernel.arrays import Array, bool_array, int64_array, to_numpy
 from clickjoin.kernel.byte_ranges import ByteRanges
 from clickjoin.kernel.data_skipping import between, near
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.kernel.page_index import PageIndex, page_index
-from clickjoin.kernel.pages import Array
 from clickjoin.kernel.parquet_pages import rows_of, values
-from clickjoin.kernel.parquet_rows import ends_of, portions, shaped
+from clickjoin.kernel.parquet_rows import ends_of, groups_of, portions, shaped
 from clickjoin.kernel.short_files import open_file
 from clickjoin.kernel.wanted_ids import WantedIds
 
@@ -57,7 +56,8 @@ def scan_by_key(
 
     Rows of other times may be among them where the stretches have a length. `others`: so may rows of other ids at a
     wanted time, while rows are not many more than ids; to check each id takes longer than all else. Columns out: the
-    schema's, which names both; unknown ones null. Errors: FileNotFoundError where a file has gone.
+    schema's, which names both; unknown ones null. Errors: FileNotFoundError where a file has gone, ArrowInvalid where
+    one is damaged.
     """
     wanted = WantedIds(ids, others=others)
 
@@ -65,15 +65,18 @@ def scan_by_key(
         with open_file(root, file) as opened:
             ranges = ByteRanges(opened, remote=is_remote and not isinstance(opened, pa.BufferReader))
             if index := page_index(ranges, f"{root}/{file}", _TIME, schema.names):
-                ends = index.ends(ranges, _TIME)
-                pages = np.flatnonzero(near(ends, when.starts, when.length))
-                if len(pages) <= _FEW_PAGES * len(ends.least):
+                pages = np.flatnonzero(near(index.ends(ranges, _TIME), when.starts, when.length))
+                if len(pages) <= _FEW_PAGES * len(index.pages(ranges, _TIME)) or index.has_long_rows:
                     with suppress(pa.ArrowInvalid):  # of pages that are not as their index says: PyArrow needs none
                         return _batches(_of_pages(ranges, index, pages, wanted, when, schema))
             known = pq.read_metadata(opened)
             few = [name for name in _FEW_VALUES if name in known.schema.names]
             found = pq.ParquetFile(opened, metadata=known, read_dictionary=few)
-            return _batches(_of_groups(found, groups, wanted, times, schema) for groups, times in _groups(known, when))
+            try:
+                parts = _groups(known, when)
+                return _batches(_of_groups(found, groups, wanted, times, schema) for groups, times in parts)
+            except pa.ArrowInvalid as error:
+                raise pa.ArrowInvalid(f"{root}/{file}: {error}") from error
 
     is_remote = not isinstance(filesystem(root)[0], pafs.LocalFileSystem)
     with ThreadPoolExecutor(readers * (_WAITING if is_remote else 1)) as pool:
@@ -143,7 +146,7 @@ def _of_groups(
 
 
 def _read(file: pq.ParquetFile, groups: Array, names: list[str]) -> pa.Table:
-    rows = file.read_row_groups(groups.tolist(), columns=names, use_threads=False)
+    rows = groups_of(file, groups.tolist(), names)
     for at, field in enumerate(rows.schema):
         if field.type == pa.string_view():  # of a file that delta-rs has written again; Arrow cannot filter these
             rows = rows.set_column(at, field.name, rows[field.name].cast(pa.string()))
