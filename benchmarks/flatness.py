@@ -148,7 +148,8 @@ def table(found: dict[str, Any]) -> str:
     for kind in KINDS:
         for count, part in found[kind].items():
             each = " | ".join(f"{part['steps'][name]:.2f}" for name in steps)
-            whole, sent = f"{part['seconds']:.2f} | {part['ratio']}", f"{part['requests']:,.0f}"
+            whole = f"{part['seconds']:.2f} | {part['ratio']}"
+            sent = f"{part['requests']:,.0f}" if part["requests"] else "-"  # they were not counted
             lines.append(f"| {kind} | {count:,} | {whole} | {each} | {sent} |")
     return "\n".join(lines)
 

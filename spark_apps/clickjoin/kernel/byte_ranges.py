@@ -6,10 +6,11 @@ Runs on executors, which need no clickjoin.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+from clickjoin.kernel.arrays import Array
 
 _GAP = 128 << 10  # bytes that an object store sends in less time than it takes to answer another request
 _AT_ONCE = 16  # requests
@@ -25,7 +26,7 @@ class ByteRanges:
         """Bytes in all."""
         return int(self._opened.size())
 
-    def read(self, places: np.ndarray[Any, Any]) -> list[memoryview]:
+    def read(self, places: Array) -> list[memoryview]:
         """The bytes of some places (rows: offset, length) that do not overlap, one for each, in their order."""
         if not len(places):
             return []

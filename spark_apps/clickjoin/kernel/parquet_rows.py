@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.arrays import to_numpy, where
+from clickjoin.kernel.arrays import Array, to_numpy, where
 from clickjoin.kernel.data_skipping import EVER, Ends
 from clickjoin.kernel.short_files import open_file
 
@@ -116,7 +116,7 @@ def groups_of(file: pq.ParquetFile, groups: Sequence[int], names: list[str]) -> 
     return rows
 
 
-def portions(metadata: Any, groups: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+def portions(metadata: Any, groups: Array) -> Iterator[Array]:
     """Row groups, some at a time."""
     size = max(min(_GROUPS_AT_ONCE, _ROWS_AT_ONCE * metadata.num_row_groups // max(metadata.num_rows, 1)), 1)
     return (groups[at : at + size] for at in range(0, len(groups), size))
@@ -134,6 +134,7 @@ def ends_of(metadata: Any, name: str) -> Ends:
 
 
 def shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with a schema's columns in its order; those that they lack are null, others go."""
     for field in schema:
         if field.name not in rows.column_names:
             rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
