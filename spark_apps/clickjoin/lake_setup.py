@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clickjoin.agreement.check import require_agreement
-from clickjoin.agreement.facts import gather
 from clickjoin.config.output import RECORD
 from clickjoin.config.pipeline import DEFAULT_ADAPTER
 from clickjoin.joiner.adapter import adapter_of
@@ -19,11 +18,10 @@ from clickjoin.lake.readable import UnreadableLog
 from clickjoin.lake.requirements import require_writable
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.lake.side_by_side import alongside
-from clickjoin.lake.table_format import formats
+from clickjoin.lake.table_format import tables_of_format
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
-from clickjoin.schemas import ALL, BY_NAME, DATES, FORGOTTEN, JOINED, LATER, METRICS, TIMELINE, Table
-from clickjoin.schemas.format import FORMAT
+from clickjoin.schemas import ALL, BY_NAME, JOINED, Table
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -34,7 +32,7 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
 
     Errors: LakeError where a table is gone from a lake that has been worked in (an empty one would let events through
     twice, or hide that some were lost), where one is older than the others (see agreement.rules), where a restore was
-    cut short, where a table's format is newer than this program's, or where the adapter's columns do not fit `joined`;
+    cut short, where a table is of another format, or where the adapter's columns do not fit `joined`;
     ConfigError where a column's type is not known, or where the lake was begun with another partition of the output.
     """
     delta = delta or DeltaTables(pipeline.root)
@@ -52,10 +50,8 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
 
 
 def _initialise(pipeline: Pipeline, delta: DeltaTables, fresh: DeltaTables | None, *, agreeing: bool) -> list[str]:
-    known = formats(pipeline.root, fresh)
-    there = list(known)
-    missing = [table.name for table in ALL if table.name not in there]
-    gone = [name for name in missing if name not in LATER]
+    there = tables_of_format(pipeline.root, fresh)
+    gone = [table.name for table in ALL if table.name not in there]
     if half := half_restored(pipeline.root):
         raise cut_short(pipeline.root, half)
     if gone and _worked_in(delta, there):
@@ -63,37 +59,23 @@ def _initialise(pipeline: Pipeline, delta: DeltaTables, fresh: DeltaTables | Non
             f"{pipeline.root}: table {', '.join(gone)} is missing from a lake that has been worked in",
             remedy=_remedy(gone),
         )
-    if FORGOTTEN.name in missing and there:
-        _require_nothing_forgotten(delta, pipeline, fresh)
     if agreeing and there:
         require_agreement(delta, pipeline, fresh)
-    require_as_made(delta, pipeline, adapter_of(with_types(pipeline, delta)).columns)  # before anything is made
-    # A table that comes to an older lake is of its format: older programs go on working in it until the upgrade.
-    number = min(filter(None, known.values()), default=FORMAT)
-    made = [table.name for table in ALL if table.name in missing and delta.create(_wanted(pipeline, table), number)]
-    require_as_made(delta, pipeline, {})  # of two that begin a lake at once, by other files, one has made it
+    require_as_made(delta, pipeline)
+    adapter_of(with_types(pipeline, delta))  # before anything is made
+    made = [name for name in gone if delta.create(_wanted(pipeline, BY_NAME[name]))]
+    require_as_made(delta, pipeline)  # of two that begin a lake at once, by other files, one has made it
     start_timeline(delta, pipeline, datetime.now(UTC))
-    _add_columns(delta, with_types(pipeline, delta))
+    _add_output_columns(delta, with_types(pipeline, delta))
     return made
-
-
-def _require_nothing_forgotten(delta: DeltaTables, pipeline: Pipeline, fresh: DeltaTables | None) -> None:
-    """A lake from before has no table `forgotten`; of one that is lost, settled batches have seen versions."""
-    facts = gather(delta, pipeline.pipeline, fresh)
-    seen = [known.held.tables.get(FORGOTTEN.name, ("", 0)) for known in facts.sequences.values()]
-    if any(version > 0 for _, version in seen):
-        raise LakeError(
-            f"{delta.path(FORGOTTEN.name)}: the table is missing, and events had been forgotten",
-            remedy="Restore it: without it their records are stored again whenever they are read again",
-        )
 
 
 def _wanted(pipeline: Pipeline, table: Table) -> Table:
     return output_table(pipeline) if table is JOINED else table
 
 
-def _add_columns(delta: DeltaTables, pipeline: Pipeline) -> None:
-    """Columns that the output gets from this pipeline, and those that tables of older lakes lack."""
+def _add_output_columns(delta: DeltaTables, pipeline: Pipeline) -> None:
+    """Columns that the output gets from this pipeline."""
     columns, output = dict(adapter_of(pipeline).columns), pipeline.output
     comments = dict.fromkeys(columns, f"made by adapter {pipeline.adapter}")
     if pipeline.adapter == DEFAULT_ADAPTER:
@@ -104,8 +86,6 @@ def _add_columns(delta: DeltaTables, pipeline: Pipeline) -> None:
     comments |= {name: f"from {column.source}" for name, column in output.columns.items()}
     delta.add_columns("joined", columns, comments, whose=output.whose)
     delta.add_statistics("joined", skipping_columns(columns))
-    for table in (METRICS, TIMELINE, DATES):
-        delta.add_columns(table.name, {column.name: column.type for column in table.columns})
 
 
 def _remedy(gone: list[str]) -> str:

@@ -103,7 +103,7 @@ def test_a_table_that_was_looked_at_ahead_is_none_that_was_opened(pipeline: Pipe
     with delta.looked_at(*NAMES):
         assert delta.is_ahead("joined")
         assert delta.exists("joined")
-        assert delta.format("joined") == delta.format("registry")
+        delta.require_fit("joined")
         assert logs(delta, NAMES)["joined"].version == 4
         assert delta.shown() == {}
         assert delta.version("joined") == 4

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ from urllib.parse import unquote
 
 import pyarrow.dataset as ds
 import pytest
-import yaml
 from deltalake import DeltaTable
 
 from clickjoin.backup.restore import restore
@@ -21,12 +18,10 @@ from clickjoin.dates.late_events import join_expired
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.gc.compaction import maintain
 from clickjoin.jobs.registry import rebuild as rebuild_registry
-from clickjoin.lake import DeltaTables
 from clickjoin.model.ids import MICROS
 from clickjoin.model.span import Day
 from clickjoin.registry.boundary import advance
 from clickjoin.report import by_date
-from clickjoin.schemas import JOINED
 from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import Hand, verify
@@ -35,19 +30,6 @@ MIDNIGHT, DAYS, HOUR = 43200, 100, 3600
 TODAY = date(2026, 3, 1)
 TOMORROW = date(2026, 3, 2)
 COLUMN = {"columns": {"n": {"from": "foreign.n", "type": "BIGINT"}}}
-
-
-def older(make: Callable[..., Bench], output: Any) -> Bench:
-    """A pipeline in a lake whose `joined` was made before there was an event_date."""
-    bench = make()
-    columns = tuple(column for column in JOINED.columns if column.name != "event_date")
-    shutil.rmtree(bench.disk / "joined")
-    assert DeltaTables(bench.pipeline.root).create(
-        replace(JOINED, columns=columns, statistics=("event_time", "event_id", "token"))
-    )
-    bench.file.write_text(yaml.safe_dump(yaml.safe_load(bench.file.read_text()) | {"output": output}))
-    bench.reload()
-    return bench
 
 
 def dates(bench: Bench) -> list[tuple[str, date | None]]:
@@ -112,32 +94,6 @@ def test_every_way_into_the_output(make: Callable[..., Bench], partition: str, b
     maintain(bench.pipeline, bench.engine.lake, now, print, crowd=2)
     assert dates(bench) == [*WANTED, ("z", TOMORROW)]
     assert verify(bench).ok
-
-
-@in_full
-def test_an_older_lake_goes_on(make: Callable[..., Bench]) -> None:
-    bench = older(make, output=COLUMN)
-    through_everything(bench)
-    wanted = [(host, None) for host, _ in WANTED]
-    assert dates(bench) == wanted
-    assert "event_date" not in bench.engine.lake.delta.columns("joined")
-    assert rebuild(bench.engine, Day(TODAY).span, int(bench.clock.now * MICROS)) == {"rebuilt": 3}
-    maintain(bench.pipeline, bench.engine.lake, datetime.fromtimestamp(NOON + 3 * 86400, UTC), print, crowd=2)
-    assert dates(bench) == wanted
-    assert verify(bench).ok
-
-
-def test_an_older_lake_keeps_its_own_column_of_that_name(make: Callable[..., Bench]) -> None:
-    own = {"columns": {"event_date": {"from": "foreign.n", "type": "BIGINT"}}}
-    bench = older(make, output=own)
-    asked = query("q", 0)
-    bench.queries(asked)
-    bench.clicks(click("a", 1, asked, n=7), click("b", 2, query("late", 0), n=8))
-    bench.join()
-    bench.queries(query("late", 0))
-    bench.join()
-    bench.retry(after=60)
-    assert bench.rows("joined", "event_date") == [(7,), (8,)]
 
 
 @pytest.fixture(scope="module", params=["bucket", "event_date"])

@@ -77,7 +77,7 @@ def test_a_lost_list_is_refused(bench: Bench) -> None:
     bench.engine = bench.replica("main")
     bench.join()
     shutil.rmtree(bench.disk / "forgotten")
-    with pytest.raises(LakeError, match=r"forgotten: the table is missing, and events had been forgotten\. Restore it"):
+    with pytest.raises(LakeError, match=r"table forgotten is missing from a lake that has been worked in. Restore it"):
         bench.replica("main")
 
 

@@ -159,7 +159,7 @@ def test_only_the_newest_are_kept(batches: Batches) -> None:
 
 def test_a_renamed_backup_is_as_old_as_it_is_and_never_removed(batches: Batches) -> None:
     first = backup(batches)
-    named = first.folder.rename(first.folder.with_name("before-upgrade"))
+    named = first.folder.rename(first.folder.with_name("before-move"))
     batches.run(4, 4)
     second = backup(batches, keep=1)
     assert second.removed == ()

@@ -184,21 +184,6 @@ def test_types_stay(tmp_path: Path) -> None:
     assert adapter_of(with_types(pipeline, DeltaTables(pipeline.root))).columns["c"] == "DECIMAL(4,2)"
 
 
-def test_metrics_of_an_older_lake(tmp_path: Path) -> None:
-    from deltalake import write_deltalake
-
-    pipeline = made(tmp_path, {})
-    initialise(pipeline)
-    delta = DeltaTables(pipeline.root)
-    rows = delta.read("metrics").drop_columns(["misfits"])
-    write_deltalake(delta.path("metrics"), rows, mode="overwrite", schema_mode="overwrite")
-    delta.forget("metrics")
-    assert "misfits" not in delta.columns("metrics")
-    initialise(pipeline)
-    delta.append("metrics", [{"replica": "main", "sequence": "join", "batch": 1, "misfits": "{}"}])
-    assert delta.read("metrics")["misfits"].to_pylist() == ["{}"]
-
-
 def test_validate_names_paths_that_no_record_has(tmp_path: Path) -> None:
     columns = {
         "fine": {"from": "foreign.deep.k", "type": "DOUBLE"},

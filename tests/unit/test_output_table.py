@@ -1,4 +1,4 @@
-"""Table `joined` as the pipeline's file asks for it: columns, partitions and statistics, in new lakes and in older."""
+"""Table `joined` as the pipeline's file asks for it: columns, partitions and statistics."""
 
 from __future__ import annotations
 
@@ -32,15 +32,6 @@ from tests.unit.test_output_config import made
 DAY = 86_400_000_000
 FIRST = 19_700 * DAY
 OWN = {"event_date": {"from": "foreign.item", "type": "STRING"}}
-
-
-def older(pipeline: Pipeline) -> DeltaTables:
-    """A lake whose `joined` was made before there was an event_date."""
-    columns = tuple(column for column in JOINED.columns if column.name != "event_date")
-    delta = DeltaTables(pipeline.root)
-    delta.create(replace(JOINED, columns=columns, statistics=("event_time", "event_id", "token")))
-    initialise(pipeline)
-    return DeltaTables(pipeline.root)
 
 
 def described(pipeline: Pipeline) -> DeltaTable:
@@ -93,34 +84,14 @@ def test_partitions_stay(tmp_path: Path, first: str, second: str) -> None:
 def test_of_two_that_begin_a_lake_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create, other = DeltaTables.create, made(tmp_path, {"partition": "event_date"})
 
-    def late(self: DeltaTables, table: Table, *more: int) -> bool:
+    def late(self: DeltaTables, table: Table) -> bool:
         monkeypatch.setattr(DeltaTables, "create", create)
         initialise(other)
-        return create(self, table, *more)
+        return create(self, table)
 
     monkeypatch.setattr(DeltaTables, "create", late)
     with pytest.raises(ConfigError, match=r"the lake was begun with \[event_date\]"):
         initialise(made(tmp_path, {"partition": "bucket"}))
-
-
-def test_an_older_lake_goes_on_without_it(tmp_path: Path) -> None:
-    pipeline = made(tmp_path, {})
-    delta = older(pipeline)
-    assert delta.table("joined").names == [name for name in JOINED.names if name != "event_date"]
-    assert "event_date" not in delta.columns("joined")
-    assert validate(pipeline).problems == []
-    with pytest.raises(ConfigError, match=r"begun before there was such a column.*Write partition: \[bucket\]"):
-        initialise(made(tmp_path, {"partition": "event_date"}))
-
-
-def test_an_older_lake_may_have_one_of_its_own(tmp_path: Path) -> None:
-    """The adapter's, made when the name was free: it is not taken for ours."""
-    pipeline = made(tmp_path, {"columns": OWN})
-    delta = older(pipeline)
-    assert delta.columns("joined")["event_date"] == "string"
-    assert "event_date" not in delta.table("joined").names
-    initialise(pipeline)
-    assert validate(pipeline).problems == []
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -128,9 +99,9 @@ def test_a_new_lake_has_that_name_itself(tmp_path: Path, begun: bool) -> None:
     if begun:
         initialise(made(tmp_path, {}))
     pipeline = made(tmp_path, {"columns": OWN})
-    with pytest.raises(ConfigError, match=r"column event_date of the output is taken.*Rename it"):
+    with pytest.raises(ConfigError, match=r"output.columns: column event_date is taken.*another name"):
         initialise(pipeline)
-    assert any("column event_date of the output is taken" in text for text in validate(pipeline).problems)
+    assert any("column event_date is taken" in text for text in validate(pipeline).problems)
     assert (tmp_path / "lake/p/joined").exists() == begun
 
 

@@ -52,7 +52,7 @@ def test_no_tables(root: Path) -> None:
 
 def test_a_table_is_missing(root: Path) -> None:
     (root / "dates").rename(root / "gone")
-    assert refusal(root, "dates").startswith(f"{root}/dates: the table is missing. If it is new in this version")
+    assert refusal(root, "dates").startswith(f"{root}/dates: the table is missing. Restore it (docs/registry.md)")
 
 
 def test_a_damaged_log(root: Path) -> None:

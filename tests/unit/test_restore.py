@@ -106,10 +106,10 @@ def test_which_one(batches: Batches) -> None:
 
 def test_the_newest_whatever_it_is_called(batches: Batches) -> None:
     first = backup(batches).folder
-    named = first.rename(first.with_name("before-upgrade"))
+    named = first.rename(first.with_name("before-move"))
     second = backup(batches).folder
     assert back(batches, dry_run=True).backup == second
-    assert back(batches, dry_run=True, at="before-upgrade").backup == named
+    assert back(batches, dry_run=True, at="before-move").backup == named
 
 
 def test_a_link_that_the_user_made(batches: Batches) -> None:

@@ -7,14 +7,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from clickjoin.config import Pipeline
 from clickjoin.config.pipeline import Limits
@@ -22,11 +19,10 @@ from clickjoin.kernel.adapter import Adapter
 from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError, LakeError
-from clickjoin.model.ids import EPOCH
 from clickjoin.model.txn import Txn
 from clickjoin.registry.reshard import reshard
-from clickjoin.registry.shards import load_timeline, require_same
-from clickjoin.schemas import ALL, LATER, TIMELINE
+from clickjoin.registry.shards import load_timeline
+from clickjoin.schemas import ALL
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
@@ -104,7 +100,7 @@ def worked_in(lake: Path) -> DeltaTables:
     return delta
 
 
-@pytest.mark.parametrize("gone", [table.name for table in ALL if table.name not in LATER])
+@pytest.mark.parametrize("gone", [table.name for table in ALL])
 def test_a_lost_table_is_never_begun_again(tmp_path: Path, gone: str) -> None:
     delta = worked_in(tmp_path)
     delta.append("registry", [{"event_id": "a", "bucket": "b", "shard": 0, "token": "t"}])
@@ -113,16 +109,6 @@ def test_a_lost_table_is_never_begun_again(tmp_path: Path, gone: str) -> None:
         initialise(pipeline(tmp_path))
     assert not caught.value.retryable
     assert not Path(delta.path(gone)).exists()
-
-
-def test_tables_that_came_later_are_made_beside_the_others(tmp_path: Path) -> None:
-    delta = worked_in(tmp_path)
-    for name in LATER:
-        shutil.rmtree(delta.path(name))
-    assert initialise(pipeline(tmp_path)) == [table.name for table in ALL if table.name in LATER]
-    shutil.rmtree(delta.path("registry"))
-    with pytest.raises(LakeError, match="table registry is missing"):
-        initialise(pipeline(tmp_path))
 
 
 def test_outputs_alone_are_enough_to_refuse(tmp_path: Path) -> None:
@@ -211,21 +197,3 @@ def test_adapter_column_of_another_type(tmp_path: Path) -> None:
 def test_adapter_column_of_no_type(tmp_path: Path) -> None:
     with pytest.raises(LakeError, match=r"type ARRAY<INT> is not supported for a column\. Use one of STRING"):
         initialise(pipeline(tmp_path, "Odd"))
-
-
-def test_a_lake_of_before_goes_on(tmp_path: Path) -> None:
-    """Its timeline does not say what ids are made of; the columns are added, and a reshard can write them."""
-    chosen, old = pipeline(tmp_path), {"event_id", "max_skew"}
-    initialise(chosen)
-    shutil.rmtree(f"{chosen.root}/shard_timeline")
-    columns = tuple(column for column in TIMELINE.columns if column.name not in old)
-    delta = DeltaTables(chosen.root)
-    delta.create(replace(TIMELINE, columns=columns))
-    first = {"from_time": EPOCH, "shards": 4, "added_at": NOW, "bucket_seconds": 3600, "event_time": "embedded"}
-    rows = pa.Table.from_pylist([first], schema=pa.schema(delta.open("shard_timeline").schema().to_arrow()))
-    write_deltalake(delta.path("shard_timeline"), rows, mode="append")
-    assert require_same(DeltaTables(chosen.root), chosen) is None
-    initialise(chosen)
-    assert old <= set(DeltaTables(chosen.root).columns("shard_timeline"))
-    reshard(DeltaTables(chosen.root), chosen, 8, None, datetime.now(UTC))
-    assert {row["event_id"] for row in DeltaTables(chosen.root).read("shard_timeline").to_pylist()} == {None, "id"}

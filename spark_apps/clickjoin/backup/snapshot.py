@@ -19,7 +19,7 @@ from clickjoin.dispatcher.journal import JournalReader, sequences
 from clickjoin.lake.readable import missing
 from clickjoin.lake.snapshot_files import Look, PinnedTables, look
 from clickjoin.model.errors import CommitConflict
-from clickjoin.schemas import ALL, LATER
+from clickjoin.schemas import ALL
 
 if TYPE_CHECKING:
     from clickjoin.model.batch_plan import BatchPlan
@@ -65,11 +65,9 @@ def looks(root: str) -> Looks:
     """Every table that joins work on, one after the other."""
     found: Looks = {}
     for table in ALL:
-        seen = look(root, table.name)
-        if seen:
-            found[table.name] = seen
-        elif table.name not in LATER:
+        if (seen := look(root, table.name)) is None:
             raise missing(root, table.name)
+        found[table.name] = seen
     return found
 
 

@@ -17,7 +17,7 @@ from clickjoin.backup.processed import unread
 from clickjoin.backup.snapshot import Looks, all_looks, cut, named, under_way
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.lake.snapshot_files import LOG, PinnedTables, data_files, log_files, require_version
-from clickjoin.lake.table_format import formats
+from clickjoin.lake.table_format import tables_of_format
 from clickjoin.lake.tree import Found, Tree, tree
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
@@ -81,7 +81,7 @@ def take(pipeline: Pipeline, to: str | Path, report_line: Reporter, *, wait: flo
     reach(pipeline, str(to))
     if half := half_restored(pipeline.root):
         raise cut_short(pipeline.root, half)
-    formats(pipeline.root)  # of a newer lake, who knows what there is to copy
+    tables_of_format(pipeline.root)  # of another format, who knows what there is to copy
     home = tree(str(to)).at(pipeline.pipeline)
     with written_to(home.root, _ROOM):
         home.make()

@@ -31,7 +31,7 @@ def closed(rows: Sequence[Mapping[str, Any]], as_json: bool, *, details: bool = 
     )
     for row in rows:
         state = f"[{_COLORS.get(row['state'], 'white')}]{row['state']}[/]"
-        counts = (str(row.get(name) or 0) for name in shown)  # rows from before a column have null
+        counts = (str(row.get(name) or 0) for name in shown)
         table.add_row(str(row["date"]), state, str(row["revision"]), *counts, str(row["run"]))
     wide(table)
     for row in rows if details else ():

@@ -64,7 +64,7 @@ class Events:
 
 def is_any(delta: DeltaReader) -> bool:
     """Whether anything was ever forgotten: a look at the log."""
-    return delta.exists(TABLE) and delta.rows(TABLE) > 0
+    return delta.rows(TABLE) > 0
 
 
 def forgotten(delta: DeltaReader) -> Events:

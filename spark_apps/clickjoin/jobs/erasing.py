@@ -8,8 +8,6 @@ from clickjoin.engine import Engine
 from clickjoin.erasure.forget import Erasure
 from clickjoin.erasure.wanted import parse
 from clickjoin.lake.requirements import require_lake
-from clickjoin.lake.table_format import lake_format
-from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS
 from clickjoin.model.reporter import Reporter
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from clickjoin.config import Pipeline
-
-KNOWS_THE_LIST = 2  # format of the tables
 
 
 def forget(
@@ -39,11 +35,6 @@ def forget(
     """
     wanted = parse((where or "").splitlines(), ids)
     require_lake(pipeline.root)
-    if apply and lake_format(pipeline.root) < KNOWS_THE_LIST:
-        raise LakeError(
-            f"{pipeline.root}: is of an older format: programs that work in it would land what was forgotten",
-            remedy="Run `clickjoin upgrade --apply`, and start every replica from this version on",
-        )
     engine = Engine(spark, pipeline, replica)
     name = request or f"{replica}/{int(engine.clock() * MICROS)}"
     erasure = Erasure(engine, wanted, name, report, wait)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from clickjoin.config.output import RECORD
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.outputs import output_of
 from clickjoin.schemas import DEDUPLICATED, JOINED
 
 if TYPE_CHECKING:
@@ -41,30 +40,16 @@ def skipping_columns(columns: Mapping[str, str]) -> list[str]:
     return [name for name in found if name not in _RECORDS and _PLAIN.fullmatch(name)][:MAX_SKIPPING]
 
 
-def require_as_made(delta: DeltaReader, pipeline: Pipeline, columns: Mapping[str, str]) -> None:
-    """Check that a pipeline's file asks for the output that its lake has, or is about to make.
-
-    `columns`: those of its adapter. Errors: ConfigError for another partition, and for a column that is taken.
-    """
-    made = delta.table(JOINED.name) if delta.exists(JOINED.name) else output_table(pipeline)
-    if taken := sorted(name for name in columns if name.lower() in made.names):
-        raise ConfigError(
-            f"column {', '.join(taken)} of the output is taken: `{output_of(delta.root)}` has one of its own",
-            remedy="Rename it",
-        )
-    wanted, there = tuple(pipeline.output.partition), made.partitions
-    if wanted == there:
+def require_as_made(delta: DeltaReader, pipeline: Pipeline) -> None:
+    """Check that a pipeline's file asks for the partition that its lake was begun with. Errors: ConfigError."""
+    if not delta.exists(JOINED.name):
         return
-    if not set(wanted) <= set(made.names):
+    wanted, there = tuple(pipeline.output.partition), delta.table(JOINED.name).partitions
+    if wanted != there:
         raise ConfigError(
-            f"output.partition is {_text(wanted)} in the pipeline's file, and the lake was begun before there was "
-            f"such a column",
-            remedy=f"Write partition: {_text(there)} or remove it, or begin another lake",
+            f"output.partition is {_text(wanted)} in the pipeline's file, and the lake was begun with {_text(there)}",
+            remedy="Set it back, or begin another lake: files that are written lie where they lie",
         )
-    raise ConfigError(
-        f"output.partition is {_text(wanted)} in the pipeline's file, and the lake was begun with {_text(there)}",
-        remedy="Set it back, or begin another lake: files that are written lie where they lie",
-    )
 
 
 def _text(names: tuple[str, ...]) -> str:

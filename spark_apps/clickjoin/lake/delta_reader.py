@@ -18,13 +18,13 @@ from pyarrow.parquet import filters_to_expression
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake import restored, rows_read
 from clickjoin.lake.ahead import Ahead
-from clickjoin.lake.as_made import as_made
 from clickjoin.lake.kept_rows import KeptRows
 from clickjoin.lake.light_table import Lightener, shows_newest
 from clickjoin.lake.s3_table import S3Table
 from clickjoin.lake.side_by_side import together
 from clickjoin.lake.store_options import store_options
-from clickjoin.lake.table_format import column_types, format_of, is_table, require_fit
+from clickjoin.lake.table_format import column_types, is_table, require_fit
+from clickjoin.lake.table_settings import as_made
 from clickjoin.lake.txn_log import TxnLog
 from clickjoin.model.errors import LakeError, TableMissing
 from clickjoin.model.outputs import JOINED, folder_of, output_of
@@ -170,9 +170,9 @@ class DeltaReader:
         self._rows.forget(name)
 
     def table(self, name: str) -> Table:
-        """A table's own columns, its partitions and statistics, as this lake was made; looked up once."""
+        """A table's own columns, its partitions and statistics, as this lake was made."""
         own = DEDUPLICATED if name == JOINED and output_of(self._root) == DEDUPLICATED.name else BY_NAME[name]
-        if not own.later:
+        if name != JOINED:
             return own
         if name not in self._made:
             self._made[name] = as_made(own, self._open.get(name) or self.open(name))
@@ -212,12 +212,11 @@ class DeltaReader:
             for name, table in self._open.items()
         }
 
-    def format(self, name: str) -> int:
-        """The number of a table's format; one that was looked at ahead is not opened for it. Errors: as of `open`."""
+    def require_fit(self, name: str) -> None:
+        """Check that this program can work on a table. One looked at ahead is not opened. Errors: as `open`."""
         ahead = self._ahead.get(name)
         table = self.open(name) if ahead is None else ahead
         require_fit(table, self.path(name))
-        return format_of(table, self.path(name))
 
     def rows(self, name: str) -> int:
         """Number of rows, from the log's statistics alone."""

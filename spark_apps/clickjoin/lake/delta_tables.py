@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from operator import methodcaller
@@ -13,26 +12,24 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
 from clickjoin.kernel import data_file
 from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake import restored
-from clickjoin.lake.as_made import STATISTICS
 from clickjoin.lake.committer import committer
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.s3_table import S3Table
 from clickjoin.lake.side_by_side import together
-from clickjoin.lake.table_format import format_of
-from clickjoin.lake.table_settings import settings
+from clickjoin.lake.table_settings import STATISTICS, settings
 from clickjoin.lake.table_version import TableVersion
 from clickjoin.model.errors import LakeError
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import Table
 from clickjoin.schemas.arrow import arrow_schema
-from clickjoin.schemas.format import FIRST, FORMAT, KEY
+from clickjoin.schemas.format import FORMAT, KEY
 
 _RACES = 100
 _PAUSE = 0.02  # seconds, at most, times the number of lost races
@@ -41,11 +38,8 @@ _PAUSE = 0.02  # seconds, at most, times the number of lost races
 class DeltaTables(DeltaReader):
     """The tables under one folder, to read and to commit to."""
 
-    def create(self, table: Table, number: int = FORMAT) -> bool:
-        """Create an empty table; False if it is there already, also where another process creates it just now.
-
-        `number`: its format, that of the lake that it comes to.
-        """
+    def create(self, table: Table) -> bool:
+        """Create an empty table that says its format; False if it is there already, or another process was first."""
         fields = [
             Field(c.name, PrimitiveType(delta_type(c.type)), metadata={"comment": c.meaning}) for c in table.columns
         ]
@@ -56,7 +50,7 @@ class DeltaTables(DeltaReader):
                 mode="error",
                 description=table.purpose,
                 partition_by=list(table.partitions),
-                configuration=settings(table) | ({KEY: str(number)} if number > FIRST else {}),
+                configuration=settings(table) | {KEY: str(FORMAT)},
                 raise_if_key_not_exists=False,  # the format is no property of Delta's
                 storage_options=self._options,
                 # Another commit of its own would replace the schema and settings that the first one made.
@@ -140,23 +134,6 @@ class DeltaTables(DeltaReader):
                     f"{self.path(name)}: column {column} is {known[column]}, and {whose} makes it {kind}",
                     remedy=f"Give the column of {whose} another name, or the type it has",
                 )
-
-    def set_format(self, name: str, number: int) -> bool:
-        """Have a table say its format; False if it did already. Errors: LakeError where it says a newer one."""
-        for race in range(_RACES):
-            table = self.open(name)
-            if (known := format_of(table, self.path(name))) >= number:
-                if known > number:
-                    raise LakeError(
-                        f"{self.path(name)}: is of format {known}, not {number}", remedy="Leave it as it is"
-                    )
-                committer(table.table_uri).ensure_durable(table)
-                return race > 0
-            with suppress(CommitFailedError):  # another commit came first
-                table.alter.set_table_properties({KEY: str(number)}, raise_if_not_exists=False)
-            self.forget(name)
-            time.sleep(random.uniform(0, _PAUSE * min(race, 20)))
-        raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
 
     def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:
         """Append rows in one commit; False, and nothing written, if the table already holds this txn."""

@@ -68,7 +68,7 @@ def missing(root: str, name: str) -> LakeError:
         return LakeError(f"{root}: holds no tables yet", remedy=new)
     return LakeError(
         f"{folder_of(root, name)}: the table is missing",
-        remedy="If it is new in this version, `clickjoin init` makes it; else restore it (docs/registry.md)",
+        remedy="Restore it (docs/registry.md); where nothing was joined yet, `clickjoin init` makes it",
     )
 
 

@@ -21,7 +21,7 @@ _UNDER_WAY = "restore under way"
 
 
 def mark(root: str) -> str:
-    """What a restore, rebuild or upgrade has left in a lake's folder: other after each; empty where there was none."""
+    """What a restore or rebuild has left in a lake's folder: other after each; empty where there was none."""
     return (location(root).read(MARK) or b"").decode()
 
 
@@ -54,9 +54,9 @@ def require_same(root: str, known: str) -> None:
     lake/restored_log.py), and one from after it is of tables that know nothing of this process's batch.
     """
     if (now := mark(root)) != known:
-        what = "the lake was upgraded" if '"what": "upgrade' in now else "a backup was restored, or a table rebuilt,"
         raise LakeReplaced(
-            f"{root}: {what} while this process worked on it; nothing more of it is committed",
+            f"{root}: a backup was restored, or a table rebuilt, while this process worked on it; nothing more of it "
+            "is committed",
             remedy="Start it again: it goes on from what is there now",
         )
     if _UNDER_WAY in now:

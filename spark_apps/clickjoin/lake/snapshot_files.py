@@ -72,14 +72,14 @@ class PinnedTables(ReadableTables):
 
 def _at(root: str, name: str, version: int) -> DeltaTable:
     with readable(root, name):
-        return DeltaTable(folder_of(root, name), version=version, storage_options=store_options(root))
+        table = DeltaTable(folder_of(root, name), version=version, storage_options=store_options(root))
+    require_fit(table, folder_of(root, name))
+    return table
 
 
 def data_files(root: str, name: str, version: int) -> dict[str, int]:
-    """Data files of a table at a version: bytes by path. Errors: LakeError, also for an unknown format."""
-    table = _at(root, name, version)
-    require_fit(table, folder_of(root, name))
-    actions = pa.table(table.get_add_actions(flatten=True))
+    """Data files of a table at a version: bytes by path. Errors: LakeError, also for another format."""
+    actions = pa.table(_at(root, name, version).get_add_actions(flatten=True))
     if not actions.num_rows:
         return {}
     paths = (unquote(path) for path in actions["path"].to_pylist())
@@ -117,6 +117,7 @@ def require_version(root: str, name: str, version: int, files: int) -> None:
     """Check that the newest version of a table is this one, and names so many files. Errors: LakeError."""
     with readable(root, name):
         table = DeltaTable(folder_of(root, name), storage_options=store_options(root))
+    require_fit(table, folder_of(root, name))
     found = pa.table(table.get_add_actions(flatten=True)).num_rows
     if (int(table.version()), found) != (version, files):
         raise LakeError(

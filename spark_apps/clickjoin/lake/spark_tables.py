@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -16,14 +17,11 @@ from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
 from clickjoin.lake.row_groups import for_look_ups
 from clickjoin.lake.spark_reader import SparkReader
-from clickjoin.lake.table_format import lake_format
-from clickjoin.lake.table_settings import settings
 from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError, TableMissing
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BY_NAME, REGISTRY, Table
 from clickjoin.schemas.arrow import arrow_schema
-from clickjoin.schemas.format import FIRST
 from clickjoin.spark import object_store
 from clickjoin.spark.commit_errors import commit_error
 from clickjoin.spark.session import require_log_stores
@@ -86,17 +84,16 @@ class SparkTables(SparkReader):
         return Target(self.delta.path(table.name), schema or arrow_schema(table), table.partitions, table.statistics)
 
     def create_filled(self, table: Table, rows: DataFrame, name: str, order: str = "event_time") -> None:
-        """Create a table under some name with its rows, sorted by a column within partitions, in one commit.
+        """Create a table under some name, then append its rows in one commit, sorted by a column within partitions.
 
-        It has the format of the lake, said in a second commit: Spark takes no property that is not Delta's.
+        Not by Spark alone, which takes no property that is not Delta's. Errors: LakeError for a table that is there.
         """
+        if not self.delta.create(replace(table, name=name)):
+            raise LakeError(f"{self.delta.path(name)}: is there already", remedy="Put it aside, and start again")
         spread = rows.repartition(*(F.col(column) for column in table.partitions))
-        writer = spread.sortWithinPartitions(*table.partitions, order).write.format("delta")
-        writer = writer.partitionBy(*table.partitions).options(**settings(table)).mode("error")
+        writer = spread.sortWithinPartitions(*table.partitions, order).write.format("delta").mode("append")
         with for_look_ups(self.spark, table.name, order):
             writer.save(self.delta.path(name))
-        if (number := lake_format(self.delta.root)) > FIRST:
-            self.delta.set_format(name, number)
 
     def commit_txn_only(self, name: str, txn: Txn) -> bool:
         """Commit a txn without rows (see DeltaTables.commit_txn_only)."""

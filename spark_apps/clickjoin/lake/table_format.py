@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,35 +15,35 @@ from clickjoin.lake.location import location
 from clickjoin.model.errors import LakeError
 from clickjoin.model.places import is_on_s3
 from clickjoin.schemas import ALL
-from clickjoin.schemas.format import FIRST, FORMAT, KEY
+from clickjoin.schemas.format import FORMAT, KEY
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
 
 
-def format_of(table: DeltaTable, place: str) -> int:
-    """The number of a table's format. Errors: LakeError for a property that is no number."""
+_FROM_LOGS = (
+    "Build it again from its logs: name a new folder as `lake` in the pipeline's file, then run `clickjoin init` and "
+    "`clickjoin drain`; the old one stays readable by the release that made it"
+)
+
+
+def require_own_format(table: DeltaTable, place: str) -> None:
+    """Check that a table is of this program's format. Errors: LakeError for an older one, a newer one, and for none."""
     text = (table.metadata().configuration or {}).get(KEY)
+    if text == str(FORMAT):
+        return
+    from clickjoin import __version__
+
+    known = f"clickjoin {__version__} works on format {FORMAT} alone"
     if text is None:
-        return FIRST
-    if not text.isascii() or not text.isdigit() or int(text) < FIRST:
+        raise LakeError(f"{place}: is of no format, having no property {KEY}, and {known}", remedy=_FROM_LOGS)
+    if not re.fullmatch("[1-9][0-9]*", text):
         raise LakeError(
-            f"{place}: its property {KEY} is {text!r}, which is no format",
+            f"{place}: its property {KEY} is {text!r}, which is no format, and {known}",
             remedy=f"Set it back (ALTER TABLE … SET TBLPROPERTIES): {FORMAT} if this clickjoin has worked on it",
         )
-    return int(text)
-
-
-def require_known_format(table: DeltaTable, place: str) -> None:
-    """Check that this program knows a table's format: it might keep to rules that no longer hold. Errors: LakeError."""
-    number = format_of(table, place)
-    if number > FORMAT:
-        from clickjoin import __version__
-
-        raise LakeError(
-            f"{place}: is of format {number}, and clickjoin {__version__} knows formats up to {FORMAT}",
-            remedy="Use the clickjoin that upgraded this lake, or a newer one; there is no way back but a backup",
-        )
+    newer = "Install a newer clickjoin"
+    raise LakeError(f"{place}: is of format {text}, and {known}", remedy=newer if int(text) > FORMAT else _FROM_LOGS)
 
 
 def require_whole_files(table: DeltaTable, place: str) -> None:
@@ -59,7 +61,7 @@ def require_whole_files(table: DeltaTable, place: str) -> None:
 
 def require_fit(table: DeltaTable, place: str) -> None:
     """Check that this program can work on a table. Errors: LakeError."""
-    require_known_format(table, place)
+    require_own_format(table, place)
     require_whole_files(table, place)
 
 
@@ -77,11 +79,11 @@ def column_types(table: DeltaTable) -> dict[str, str]:
     return {f.name: str(f.type.type if isinstance(f.type, PrimitiveType) else f.type) for f in table.schema().fields}
 
 
-def formats(root: str, known: DeltaReader | None = None) -> dict[str, int]:
-    """The format of every table in a lake's folder; 0 of one whose log cannot be read, as others say better.
+def tables_of_format(root: str, known: DeltaReader | None = None) -> list[str]:
+    """Names of the tables in a lake's folder, each of this program's format, or one whose log cannot be read.
 
     By handles of its own, or those that `known` has looked at ahead: what a program has opened is what its batches say
-    they have seen. Errors: LakeError for a format that this program does not know.
+    they have seen. Errors: LakeError for another format.
     """
     from clickjoin.lake.delta_reader import DeltaReader
 
@@ -91,17 +93,11 @@ def formats(root: str, known: DeltaReader | None = None) -> dict[str, int]:
         delta.look_at([table.name for table in ALL])
         return delta
 
-    found = dict[str, int]()
+    found = []
     for table in ALL:
         delta = known if known is not None and known.is_ahead(table.name) else own()
         if delta.exists(table.name):
-            try:
-                found[table.name] = delta.format(table.name)
-            except DeltaError:
-                found[table.name] = 0
+            found.append(table.name)
+            with suppress(DeltaError):  # others say better what is wrong with it
+                delta.require_fit(table.name)
     return found
-
-
-def lake_format(root: str) -> int:
-    """The format of a lake: the oldest of its tables'; this program's own where there are none."""
-    return min(filter(None, formats(root).values()), default=FORMAT)

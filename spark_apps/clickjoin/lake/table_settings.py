@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clickjoin.lake.as_made import STATISTICS
-
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
     from clickjoin.schemas import Table
 
+STATISTICS = "delta.dataSkippingStatsColumns"
 # A batch every few seconds makes tens of thousands of versions a day: a short log. Each look and commit of delta-rs
 # costs by the entries since the last checkpoint: at 50 a small batch takes a seventh more.
 _SETTINGS = {
@@ -29,3 +31,14 @@ def settings(table: Table) -> dict[str, str]:
     if table.statistics:
         found[STATISTICS] = ",".join(table.statistics)
     return found | table.settings
+
+
+def as_made(table: Table, made: DeltaTable) -> Table:
+    """A table with the partitions and statistics that a lake has: a pipeline's file chooses those of the output."""
+    metadata = made.metadata()
+    listed = (metadata.configuration or {}).get(STATISTICS)
+    return replace(
+        table,
+        partitions=tuple(metadata.partition_columns),
+        statistics=tuple(listed.split(",")) if listed else table.statistics,
+    )

@@ -11,8 +11,6 @@ from clickjoin.model.ids import MICROS
 from clickjoin.model.split import Problem, SourceOffset, Split
 from clickjoin.model.txn import Txn
 
-_LATER = ("read_until", "passed")
-
 
 @dataclass(frozen=True)
 class TableSplit:
@@ -88,7 +86,7 @@ class BatchPlan:
 
     def to_json(self) -> str:
         """The plan as JSON text, for the journal."""
-        return json.dumps(self, default=_plain, separators=(",", ":"))
+        return json.dumps(self, default=vars, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> BatchPlan:
@@ -99,8 +97,3 @@ class BatchPlan:
         raw["problems"] = tuple(Problem(**item) for item in raw["problems"])
         raw["table"] = TableSplit(**raw["table"]) if raw["table"] else None
         return cls(**raw)
-
-
-def _plain(part: object) -> dict[str, object]:
-    """The fields of a part of a plan; one that came later only where it says something: older versions know it not."""
-    return {name: value for name, value in vars(part).items() if name not in _LATER or value is not None}

@@ -16,7 +16,6 @@ POINTS = ("planned", "landed", "looked-up", "claimed", "published", "set-aside",
 GC_POINTS = ("boundary-moved", "stragglers-handled", "claims-dropped")
 RESHARD_POINTS = ("proposed", "fenced")
 BACKUP_POINTS = ("backup-file", "backup-written")
-UPGRADE_POINTS = ("upgraded-table",)
 PROCESS_POINTS = ("process-planned", "process-late", "process-state", "process-published", "process-settled")
 RESTORE_POINTS = ("restore-copied", "restore-put-aside", "restore-made")
 

@@ -20,7 +20,6 @@ from clickjoin.dispatcher.journal import settled_json
 from clickjoin.lake.folders import TableFolders, moving_tables
 from clickjoin.lake.log_entries import read_log
 from clickjoin.lake.restored_log import go_on_after
-from clickjoin.lake.table_format import lake_format
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.extent import timestamp
@@ -66,7 +65,7 @@ def _rebuild(pipeline: Pipeline, lake: SparkTables, folders: TableFolders, now: 
     delta = lake.delta
     facts, old = gather(delta, pipeline.pipeline), _make_way(delta, folders, now, replace)
     places = _places(pipeline, lake)
-    delta.create(BATCHES, lake_format(delta.root))
+    delta.create(BATCHES)
     if old:
         go_on_after(delta, "journal", old, now)
     seen = {key: _seen(facts, key) for key in facts.sequences}

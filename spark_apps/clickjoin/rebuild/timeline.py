@@ -27,8 +27,8 @@ _RESTORE = "Restore the newest copy of `shard_timeline`"
 def whole_timeline(pipeline: Pipeline, lake: SparkTables, now: datetime) -> Timeline:
     """The timeline, with what it had lost written again. No join may run meanwhile.
 
-    Errors: LakeError where an entry is lost that cannot be known: its fence is of a version that did not write its
-    shards, or the journal lost it too and rows have landed by it.
+    Errors: LakeError where an entry is lost that cannot be known: the journal lost its fence too, and rows have landed
+    by it.
     """
     _write_again(pipeline, lake.delta, now)
     timeline = load_timeline(lake.delta)
@@ -40,12 +40,6 @@ def whole_timeline(pipeline: Pipeline, lake: SparkTables, now: datetime) -> Time
 def _write_again(pipeline: Pipeline, delta: DeltaTables, now: datetime) -> None:
     there = set(delta.read("shard_timeline", columns=["from_time"])["from_time"].to_pylist())
     lost = {since: n for since, n in sorted(fenced(read_log(delta.path("journal")).txns).items()) if since not in there}
-    if unknown := [since for since, shards in lost.items() if shards < 1]:
-        raise LakeError(
-            f"{delta.path('shard_timeline')}: has lost its entry from {unknown[0]}, and nothing else says how many "
-            "shards it had",
-            remedy=_RESTORE,
-        )
     rows = [{"from_time": t, "shards": n, "added_at": now, **fixed(pipeline)} for t, n in lost.items()]
     if rows:
         number = delta.latest_txn_version("shard_timeline", "timeline") + 1

@@ -50,7 +50,7 @@ def in_force(delta: DeltaReader, since: datetime) -> bool:
 
 
 def fenced(txns: Mapping[str, int]) -> dict[datetime, int]:
-    """Entries that a journal's transactions have in force: shards by time; 0 by a version that did not write them."""
+    """Entries that a journal's transactions have in force: shards by time."""
     return {
         EPOCH + timedelta(seconds=int(app_id.removeprefix(_FENCE))): version - 1
         for app_id, version in txns.items()
@@ -77,7 +77,7 @@ def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
         entries = delta.read("shard_timeline").to_pylist()
     for row in entries:
         for name, field in _FIELDS.items():
-            if row.get(name) not in (None, wanted[name]):  # a lake of before does not say
+            if row[name] != wanted[name]:
                 raise ConfigError(
                     f"{field} is {wanted[name]} in the pipeline's file, and the lake was begun with {row[name]}",
                     remedy="Set it back, or begin another lake: the same event would be claimed a second time",

@@ -25,8 +25,7 @@ _ORDER = {"quarantine": len(TABLES)} | {name: rank for rank, name in enumerate(T
 
 def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, Any]:
     """`state` of an event, its `history` (rows of every table that names it), and `remedy` if there is one."""
-    there = [name for name in TABLES if name != "forgotten" or delta.exists(name)]  # a lake from before has none
-    history = [step for name in there for step in _steps(pipeline, delta, name, event_id)]
+    history = [step for name in TABLES for step in _steps(pipeline, delta, name, event_id)]
     numbers = ("round", "attempt", "batch", "offset")
     history.sort(key=lambda step: (_ORDER[step["table"]], *(step.get(number, 0) for number in numbers)))
     history = history or _quarantined(pipeline, delta, event_id)

@@ -26,7 +26,7 @@ def batch_text(row: Mapping[str, Any], moment: str) -> str:
     counts = ", ".join(f"{name.replace('_', ' ')} {row[name]}" for name in COUNTS if row[name])
     steps = " ".join(f"{name} {row[f'seconds_{name}']:.2f}" for name in STEPS)
     misfits = "".join(f"; {count} values do not fit column {name}" for name, count in _misfits(row).items())
-    absent = f"; absent {row['absent']}" if row.get("absent") else ""
+    absent = f"; absent {row['absent']}" if row["absent"] else ""
     backlog = f"; backlog {row['backlog_events']} events" if row["backlog_events"] else ""
     return (
         f"{moment} {row['sequence']} {row['batch']}: {counts or 'nothing'}{absent}{misfits}{backlog} (seconds: {steps})"
@@ -35,7 +35,7 @@ def batch_text(row: Mapping[str, Any], moment: str) -> str:
 
 def _misfits(row: Mapping[str, Any]) -> dict[str, int]:
     """Published values that did not fit, by column."""
-    return dict(json.loads(row["misfits"])) if row.get("misfits") else {}
+    return dict(json.loads(row["misfits"])) if row["misfits"] else {}
 
 
 def problem_text(kind: str, path: str, detail: str, **_: object) -> str:

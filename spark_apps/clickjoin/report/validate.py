@@ -88,7 +88,7 @@ def _of_adapter(pipeline: Pipeline) -> list[str]:
         for kind in adapter.columns.values():
             delta_type(kind)
         delta = DeltaTables(pipeline.root)
-        require_as_made(delta, pipeline, adapter.columns)
+        require_as_made(delta, pipeline)
         if delta.exists(JOINED.name):
             delta.require_addable(JOINED.name, adapter.columns, pipeline.output.whose)
     except ClickjoinError as error:

@@ -46,10 +46,8 @@ ALL = (
     FORGOTTEN,
 )
 BY_NAME = {table.name: table for table in ALL}
-# Names that no column of an adapter may have; of others in `joined` it depends on the lake (joiner/output_table.py).
-RESERVED = frozenset(JOINED.names) - JOINED.later
-# Came after the first lakes were begun: made where they are missing. But a lost `forgotten` is refused (lake_setup).
-LATER = frozenset({"verification", "findings", "removed_duplicates", "dates", "quality", "forgotten"})
+# Names that no column of an adapter may have.
+RESERVED = frozenset(JOINED.names)
 
 
 def markdown() -> str:
@@ -94,7 +92,6 @@ __all__ = [
     "FOREIGN",
     "FORGOTTEN",
     "JOINED",
-    "LATER",
     "METRICS",
     "PENDING",
     "PRIMARY",

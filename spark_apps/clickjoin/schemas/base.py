@@ -16,10 +16,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: its columns, partition columns, and the columns that file statistics are kept of.
-
-    `later`: columns that came after the first lakes were begun, which a lake from before goes on without.
-    """
+    """One table: its columns, partition columns, and the columns that file statistics are kept of."""
 
     name: str
     purpose: str
@@ -27,7 +24,6 @@ class Table:
     partitions: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
-    later: frozenset[str] = frozenset()
 
     @property
     def names(self) -> list[str]:

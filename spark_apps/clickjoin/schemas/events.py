@@ -56,7 +56,6 @@ primary_time TIMESTAMP when the primary event happened
     ),
     partitions=("bucket",),
     statistics=("event_time", "event_id", "token", "event_date"),
-    later=frozenset({"event_date"}),
 )
 DEDUPLICATED = replace(
     JOINED,
