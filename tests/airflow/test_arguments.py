@@ -16,10 +16,12 @@ from airflow.sdk.exceptions import AirflowFailException
 from jinja2.sandbox import SandboxedEnvironment
 from structlog.testing import capture_logs
 
+from clickjoin.config import load
 from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.lake import DeltaTables
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import EPOCH
+from clickjoin.registry.shards import fixed
 from clickjoin.schemas import ALL
 from clickjoin_airflow import ClickjoinOperator, defaults, operator
 from clickjoin_airflow.dates import DateCompleteSensor
@@ -130,7 +132,7 @@ def test_a_task_says_in_its_log_what_its_job_did(
     delta = DeltaTables(f"{tmp_path}/lake/shop")
     for table in ALL:
         delta.create(table)
-    entry = {"from_time": EPOCH, "shards": 4, "added_at": datetime(2026, 3, 1, tzinfo=UTC), "bucket_seconds": 3600}
+    entry = {"from_time": EPOCH, "shards": 4, "added_at": datetime(2026, 3, 1, tzinfo=UTC), **fixed(load(file))}
     delta.append("shard_timeline", [entry])
     task = ClickjoinOperator(task_id="t", job="reshard", config=str(file), tables=delta.path("joined"))
     task.operator_extra_links = ()

@@ -23,7 +23,7 @@ from clickjoin.rebuild import registry as registry_rebuild
 from clickjoin.rebuild.registry import rebuild as rebuild_registry
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.reshard import reshard
-from clickjoin.registry.shards import load_timeline
+from clickjoin.registry.shards import fixed, load_timeline
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
@@ -257,8 +257,8 @@ def test_shards_are_those_that_rows_were_placed_by(bench: Bench) -> None:
     bench.clicks(*(click(f"n{n}", 3 * 3600 + n, asked, position=1) for n in range(8)))
     bench.join()
     timeline = load_timeline(delta)
-    row = {"from_time": since + timedelta(days=9), "shards": 5, "added_at": NOW, "bucket_seconds": 3600}
-    delta.append("shard_timeline", [{**row, "event_time": "embedded"}])  # proposed, and never in force
+    row = {"from_time": since + timedelta(days=9), "shards": 5, "added_at": NOW, **fixed(bench.pipeline)}
+    delta.append("shard_timeline", [row])  # proposed, and never in force
     lose(bench, "journal")
     done = run_rebuild(bench, "journal")
     assert done["timeline"] == 2
