@@ -93,7 +93,7 @@ class SparkTables(SparkReader):
         spread = rows.repartition(*(F.col(column) for column in table.partitions))
         writer = spread.sortWithinPartitions(*table.partitions, order).write.format("delta")
         writer = writer.partitionBy(*table.partitions).options(**settings(table)).mode("error")
-        with for_look_ups(self.spark, table.name, order):
+        with for_look_ups(self.spark, table.name):
             writer.save(self.delta.path(name))
         if (number := lake_format(self.delta.root)) > FIRST:
             self.delta.set_format(name, number)
@@ -177,7 +177,7 @@ class SparkTables(SparkReader):
             self.spark.conf.set(setting, str(size))
         sql = f"OPTIMIZE delta.`{self.delta.path(name)}`{where}{z_order}"
         try:
-            with for_look_ups(self.spark, name, order):
+            with for_look_ups(self.spark, name):
                 metrics = self.spark.sql(sql).collect()[0]["metrics"]
         except Exception as error:
             if not isinstance(commit_error(error), CommitRefused):
