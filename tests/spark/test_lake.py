@@ -10,14 +10,12 @@ from pathlib import Path
 from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-from clickjoin.kernel import page_index
-from clickjoin.kernel.byte_ranges import ByteRanges
-from clickjoin.lake import DeltaTables, SparkTables, row_groups
+from clickjoin.kernel.parquet_rows import ends_of
+from clickjoin.lake import DeltaTables, SparkTables
 from clickjoin.model.errors import CommitConflict, LakeError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, bucket_of, moment
@@ -135,12 +133,13 @@ def test_append_once(lake: SparkTables) -> None:
     assert lake.delta.latest_txn_version("registry", "c") == 3
 
 
-@pytest.mark.parametrize(("name", "order", "most"), [
-    ("primary", "event_time", 512), ("registry", "event_time", 512), ("registry", "event_id", 5000),
-    ("joined", "event_time", 5000),
+@pytest.mark.parametrize(("name", "order", "groups"), [
+    ("primary", "event_time", [2048, 2048, 904]), ("registry", "event_time", [2048, 2048, 904]),
+    ("registry", "event_id", [2048, 2048, 904]), ("pending", "event_time", [2048, 2048, 904]),
+    ("joined", "event_time", [5000]),
 ])  # fmt: skip
-def test_rewritten_events_lie_in_short_pages(
-    lake: SparkTables, spark: SparkSession, name: str, order: str, most: int, monkeypatch: pytest.MonkeyPatch
+def test_rewritten_events_lie_in_short_row_groups(
+    lake: SparkTables, spark: SparkSession, name: str, order: str, groups: list[int]
 ) -> None:
     columns = {column.name: F.lit(None).cast(column.type) for column in BY_NAME[name].columns}
     known = {"event_id": F.concat(F.lit("e"), F.col("id")), "event_time": F.timestamp_micros(F.col("id") + START)}
@@ -149,17 +148,14 @@ def test_rewritten_events_lie_in_short_pages(
     rows = spark.range(0, 2500, 1, 1).withColumns(columns | known).select(*BY_NAME[name].names)
     for version in (1, 2):
         lake.append(name, rows, Txn("test", version))
-    settings = {setting: spark.conf.get(setting, "none") for setting in row_groups._PAGES}
+    limit = "parquet.block.row.count.limit"
+    before = spark.conf.get(limit, "none")
     assert lake.rewrite(name, order=order) == 2
-    assert settings == {setting: spark.conf.get(setting, "none") for setting in row_groups._PAGES}
+    assert spark.conf.get(limit, "none") == before
     file = f"{lake.delta.path(name)}/{lake.delta.files(name)['path'].to_pylist()[0]}"
-    monkeypatch.setattr(page_index, "_LONG", 0)
-    with pa.OSFile(file) as opened:
-        ranges = ByteRanges(opened)
-        index = page_index.page_index(ranges, file, "event_time", ["event_id", "event_time"])
-        assert index is not None
-        assert index.group_rows.tolist() == [5000]
-        assert max(np.diff(index.pages(ranges, "event_id").rows)) == most
+    written = pq.read_metadata(file)
+    assert [written.row_group(number).num_rows for number in range(written.num_row_groups)] == groups
+    assert ends_of(written, "event_time").least.min() == START
 
 
 def test_delete_matched(lake: SparkTables) -> None:

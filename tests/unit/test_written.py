@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from clickjoin.kernel import data_file, fsync
 from clickjoin.kernel.data_file import Target, write
+from clickjoin.kernel.parquet_rows import ends_of
 from clickjoin.lake import DeltaTables
 from clickjoin.model.ids import moment
 from clickjoin.model.txn import Txn
@@ -41,6 +42,14 @@ def claims(*given: tuple[str, int, str, int]) -> pa.Table:
 def target(folder: Path) -> Target:
     """The registry below a folder."""
     return Target(str(folder / "registry"), arrow_schema(REGISTRY), REGISTRY.partitions, REGISTRY.statistics)
+
+
+def test_row_groups_are_short_and_have_both_ends(tmp_path: Path) -> None:
+    (file,) = write(target(tmp_path), claims(*((f"e{at}", at, "x", 1) for at in range(5_000))), "event_time")
+    known = pq.read_metadata(tmp_path / "registry" / file.path)
+    assert [known.row_group(number).num_rows for number in range(known.num_row_groups)] == [2_048, 2_048, 904]
+    ends = ends_of(known, "event_time")
+    assert (ends.least.tolist(), ends.most.tolist()) == ([0, 2_047, 4_095], [2_048, 4_096, 4_999])
 
 
 def test_a_file_for_each_partition_sorted(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from clickjoin.kernel.fsync import flush_data
 from clickjoin.model.ids import moment
 
 Piece = range | np.ndarray[Any, Any]
-_ROWS_A_GROUP = 4_096  # who looks for few rows reads little beside them
+ROWS_A_GROUP = 2_048  # who looks for few rows reads little beside them
 _AT_ONCE = 16  # files, where each is a request
 _LONG_RUN = 1_000  # rows
 _LONGEST = 64  # characters of a text in a file's statistics
@@ -145,7 +145,7 @@ def _encoded(target: Target, values: dict[str, str], rows: pa.Table, order: str)
     held = rows.drop_columns(list(values)) if values else rows
     few = [name for name in held.column_names if name in _FEW_VALUES]
     sink = pa.BufferOutputStream()
-    pq.write_table(held, sink, compression="zstd", use_dictionary=few, row_group_size=_ROWS_A_GROUP)
+    pq.write_table(held, sink, compression="zstd", use_dictionary=few, row_group_size=ROWS_A_GROUP)
     data = sink.getvalue()
     return DataFile(path, data.size, rows.num_rows, values, _stats(rows, target)), data
 

@@ -123,14 +123,20 @@ def portions(metadata: Any, groups: Array) -> Iterator[Array]:
 
 
 def ends_of(metadata: Any, name: str) -> Ends:
-    """Of each row group the least and the greatest value of a column."""
+    """Of each row group the least and the greatest value of a column, or less and more, by the footer's statistics.
+
+    Where it has not both, or they contradict each other, the group can hold any value. A footer has no checksum, so
+    each group reaches to its neighbours' ends: in a sorted file one damaged end has then no group between two others
+    passed over.
+    """
     column = next(n for n in range(metadata.num_columns) if metadata.schema.column(n).path == name)
     known = [metadata.row_group(number).column(column).statistics for number in range(metadata.num_row_groups)]
     if '"timeUnit"' in (kind := metadata.schema.column(column).logical_type.to_json()) and '"microseconds"' not in kind:
         known = [None] * len(known)  # of a file from elsewhere: its figures are not in our unit
     ends = [(s.min_raw, s.max_raw) if s is not None and s.has_min_max else (-EVER, EVER) for s in known]
-    least, most = (np.array([end[side] for end in ends], np.int64) for side in (0, 1))
-    return Ends(least, most)
+    least, most = (np.array([end[side] for end in ends], np.int64).clip(-EVER, EVER) for side in (0, 1))
+    least, most = np.where(least > most, -EVER, least), np.where(least > most, EVER, most)
+    return Ends(np.minimum(least, np.append(EVER, most)[:-1]), np.maximum(most, np.append(least, -EVER)[1:]))
 
 
 def shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -5,9 +5,8 @@ Few rows share a microsecond, and times cost a tenth of what ids cost. Runs on e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +16,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import Array, bool_array, int64_array, to_numpy
-from clickjoin.kernel.byte_ranges import ByteRanges
 from clickjoin.kernel.data_skipping import between, near
 from clickjoin.kernel.filesystem import filesystem
-from clickjoin.kernel.page_index import PageIndex, page_index
-from clickjoin.kernel.parquet_pages import rows_of, values
 from clickjoin.kernel.parquet_rows import ends_of, groups_of, portions, shaped
 from clickjoin.kernel.short_files import open_file
 from clickjoin.kernel.wanted_ids import WantedIds
@@ -29,8 +25,6 @@ from clickjoin.kernel.wanted_ids import WantedIds
 _ID, _TIME = "event_id", "event_time"
 _FEW_VALUES = ["source_partition", "replica"]  # to copy their texts for each row costs more than all the rest
 _MICROS = pa.timestamp("us", "UTC")
-_PAGES_AT_ONCE = 128
-_FEW_PAGES = 0.5  # of a file's; of more than that, whole row groups are read in less time
 _WAITING = 4  # readers of an object store for each of a disk: they wait for requests
 KEYS = pa.schema([(_ID, pa.string()), (_TIME, _MICROS)])  # what an event is known by
 
@@ -63,18 +57,13 @@ def scan_by_key(
 
     def one(file: str) -> list[pa.RecordBatch]:
         with open_file(root, file) as opened:
-            ranges = ByteRanges(opened, remote=is_remote and not isinstance(opened, pa.BufferReader))
-            if index := page_index(ranges, f"{root}/{file}", _TIME, schema.names):
-                pages = np.flatnonzero(near(index.ends(ranges, _TIME), when.starts, when.length))
-                if len(pages) <= _FEW_PAGES * len(index.pages(ranges, _TIME)) or index.has_long_rows:
-                    with suppress(pa.ArrowInvalid):  # of pages that are not as their index says: PyArrow needs none
-                        return _batches(_of_pages(ranges, index, pages, wanted, when, schema))
             known = pq.read_metadata(opened)
             few = [name for name in _FEW_VALUES if name in known.schema.names]
-            found = pq.ParquetFile(opened, metadata=known, read_dictionary=few)
+            found = pq.ParquetFile(opened, metadata=known, read_dictionary=few, pre_buffer=is_remote)
             try:
                 parts = _groups(known, when)
-                return _batches(_of_groups(found, groups, wanted, times, schema) for groups, times in parts)
+                rows = (_of_groups(found, groups, wanted, times, schema) for groups, times in parts)
+                return [batch for part in rows for batch in part.to_batches()]
             except pa.ArrowInvalid as error:
                 raise pa.ArrowInvalid(f"{root}/{file}: {error}") from error
 
@@ -82,33 +71,6 @@ def scan_by_key(
     with ThreadPoolExecutor(readers * (_WAITING if is_remote else 1)) as pool:
         rows = pa.Table.from_batches([batch for held in pool.map(one, files) for batch in held], schema=schema)
     return wanted.only(rows, len(ids))
-
-
-def _batches(parts: Iterable[pa.Table]) -> list[pa.RecordBatch]:
-    return [batch for part in parts for batch in part.to_batches()]
-
-
-def _of_pages(
-    file: ByteRanges, index: PageIndex, pages: Array, wanted: WantedIds, when: TimeRanges, schema: pa.Schema
-) -> Iterator[pa.Table]:
-    """The same of some pages of a file: of the others nothing is read."""
-    ends, edges = index.ends(file, _TIME), index.pages(file, _TIME).rows
-    for some in (pages[at : at + _PAGES_AT_ONCE] for at in range(0, len(pages), _PAGES_AT_ONCE)):
-        rows, held = rows_of(edges[some], edges[some + 1]), dict[str, Any]()
-        if not when.length:
-            times = between(when.starts, ends.least[some].min(), ends.most[some].max())
-            held = values(file, index, [_TIME], rows)
-            rows, held = _at(rows, held, _where(held[_TIME], times))
-        if len(rows):
-            held |= values(file, index, [_ID], rows)
-            rows, held = _at(rows, held, np.flatnonzero(wanted.among(held[_ID])))
-        if len(rows):
-            names = (index.columns.keys() & schema.names) - held.keys()
-            yield shaped(pa.table(held | values(file, index, names, rows)), schema)
-
-
-def _at(rows: Array, held: dict[str, Any], at: Array) -> tuple[Any, dict[str, Any]]:
-    return rows[at], {name: column.take(int64_array(at)) for name, column in held.items()}
 
 
 def _groups(metadata: Any, when: TimeRanges) -> Iterator[tuple[Array, Array | None]]:

@@ -92,7 +92,7 @@ class SparkTables(SparkReader):
             raise LakeError(f"{self.delta.path(name)}: is there already", remedy="Put it aside, and start again")
         spread = rows.repartition(*(F.col(column) for column in table.partitions))
         writer = spread.sortWithinPartitions(*table.partitions, order).write.format("delta").mode("append")
-        with for_look_ups(self.spark, table.name, order):
+        with for_look_ups(self.spark, table.name):
             writer.save(self.delta.path(name))
 
     def commit_txn_only(self, name: str, txn: Txn) -> bool:
@@ -174,7 +174,7 @@ class SparkTables(SparkReader):
             self.spark.conf.set(setting, str(size))
         sql = f"OPTIMIZE delta.`{self.delta.path(name)}`{where}{z_order}"
         try:
-            with for_look_ups(self.spark, name, order):
+            with for_look_ups(self.spark, name):
                 metrics = self.spark.sql(sql).collect()[0]["metrics"]
         except Exception as error:
             if not isinstance(commit_error(error), CommitRefused):
