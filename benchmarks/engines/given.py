@@ -27,7 +27,7 @@ BEGIN = micros_of(START)
 KEPT = ["event_id", "event_time", "primary_id", "primary_time", "payload", "offset", "length"]
 OF_FOREIGN, OF_PRIMARY = ("source_partition", "offset"), ("landed_at", "replica", "source_partition", "offset")
 BY_KEY = ["event_id", "event_time"]
-_RECORDS = pa.schema([("foreign", pa.string()), ("primary", pa.string())])
+_RECORDS = pa.schema([("foreign_record", pa.string()), ("primary_record", pa.string())])
 SCHEMAS = {
     "primary": arrow_schema(PRIMARY),
     "foreign": arrow_schema(FOREIGN),
@@ -125,7 +125,7 @@ def _claimed(clicks: pa.Table, queries: pa.Table) -> pa.Table:
     texts = {"token": "shop/main/join/1", "outcome": "joined"}
     more = {name: pa.repeat(scalar(text), rows.num_rows) for name, text in texts.items()}
     more |= {"published_at": rows["landed_at"], "event_date": dates_of(rows)}
-    more |= {"foreign": rows["payload"], "primary": found["payload"]}
+    more |= {"foreign_record": rows["payload"], "primary_record": found["payload"]}
     for name, column in more.items():
         rows = rows.append_column(name, column)
     return rows.combine_chunks()

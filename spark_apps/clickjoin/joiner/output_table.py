@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clickjoin.config.output import RECORD
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.outputs import output_of
+from clickjoin.model.outputs import RECORD, RECORDS, output_of
 from clickjoin.schemas import DEDUPLICATED, JOINED
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from clickjoin.schemas import Table
 
 MAX_SKIPPING = 8  # columns of the adapter that statistics are kept of: each makes every entry of the log longer
-_RECORDS = ("foreign", "primary", RECORD)
+_RECORDS = (*RECORDS, *RECORDS.values(), RECORD)  # an adapter of a user may name them after the streams
 _UNSKIPPABLE = ("BOOLEAN", "BINARY")  # Delta keeps no least and greatest value of these
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -26,10 +25,10 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def output_table(pipeline: Pipeline) -> Table:
     """The output's table for a new lake."""
     table = DEDUPLICATED if pipeline.stream else JOINED
-    partitions = tuple(pipeline.output.partition)
-    return replace(
-        table, partitions=partitions, statistics=tuple(name for name in table.statistics if name not in partitions)
-    )
+    partitions = pipeline.output.partition or table.partitions
+    # Of a column that files are partitioned by, statistics would say nothing more.
+    dates = () if "event_date" in partitions else ("event_date",)
+    return replace(table, partitions=tuple(partitions), statistics=(*table.statistics, *dates))
 
 
 def skipping_columns(columns: Mapping[str, str]) -> list[str]:
@@ -52,7 +51,8 @@ def require_as_made(delta: DeltaReader, pipeline: Pipeline, columns: Mapping[str
             f"column {', '.join(taken)} of the output is taken: `{output_of(delta.root)}` has one of its own",
             remedy="Rename it",
         )
-    wanted, there = tuple(pipeline.output.partition), made.partitions
+    there = made.partitions
+    wanted = pipeline.output.partition or there  # a file that says nothing takes what the lake was begun with
     if wanted == there:
         return
     if not set(wanted) <= set(made.names):

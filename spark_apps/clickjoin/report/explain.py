@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, uuid7_micros
+from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, moment, uuid7_micros
 from clickjoin.model.outputs import JOINED, output_of
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def _steps(pipeline: Pipeline, delta: DeltaReader, name: str, event_id: str) -> 
     micros = rule(event_id) if rule else None
     if micros is not None and micros < _LATEST:
         filters.append(("bucket", "=", bucket_of(micros, int(pipeline.registry.bucket))))
+        if "event_date" in delta.table(name).partitions:
+            filters.append(("event_date", "=", moment(micros).date()))
     rows = delta.read(name, filters=filters).to_pylist()
     return [_row(name, row) for row in rows]
 
