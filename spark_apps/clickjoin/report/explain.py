@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import date
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -123,4 +123,4 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         more = f" … ({len(value):,} bytes)" if len(value) > _MAX_SHOWN_BYTES else ""
         return value[:_MAX_SHOWN_BYTES].decode("utf-8", "backslashreplace").rstrip("\r\n") + more
-    return value.isoformat() if isinstance(value, datetime) else value
+    return value.isoformat() if isinstance(value, date) else value  # a datetime is one as well
