@@ -96,6 +96,7 @@ def _file(table: str, batch: int, shard: int) -> DataFile:
         "nullCount": {"event_time": 0, "batch": 0},
     }
     values = {"bucket": bucket} | ({"shard": str(shard)} if table == "registry" else {})
+    values = {"event_date": f"{NOON:%Y-%m-%d}"} if table == "joined" else values
     folder = "/".join(f"{name}={value}" for name, value in values.items())
     path = f"{folder}/part-{batch}-{shard}.zstd.parquet"
     return DataFile(path, 3000, CLICKS, values, json.dumps(statistics_))

@@ -103,6 +103,7 @@ def _adds(table: str, rows: int, hours: int, least: int) -> Iterator[str]:
 
 def _add(table: str, start: datetime, shard: int | None, number: int, rows: int) -> str:
     values = {"bucket": f"{start:%Y-%m-%dT%H%MZ}"} | ({} if shard is None else {"shard": str(shard)})
+    values = {"event_date": f"{start:%Y-%m-%d}"} if table == "joined" else values
     folder = "/".join(f"{name}={value}" for name, value in values.items())
     known = set(BY_NAME[table].statistics)
     ends = []
@@ -110,7 +111,7 @@ def _add(table: str, start: datetime, shard: int | None, number: int, rows: int)
         at = start + timedelta(seconds=second)
         said = {
             "event_time": f"{at:%Y-%m-%dT%H:%M:%S}.000Z", "event_id": f"10.1.0.{number % 100}:77:{at.timestamp():.0f}",
-            "token": f"shop/main/join/{number}", "batch": number, "event_date": f"{at:%Y-%m-%d}",
+            "token": f"shop/main/join/{number}", "batch": number,
         }  # fmt: skip
         ends.append({name: value for name, value in said.items() if name in known})
     stats = {"numRecords": rows, "minValues": ends[0], "maxValues": ends[1], "nullCount": dict.fromkeys(ends[0], 0)}

@@ -129,8 +129,10 @@ class Week:
 
     def _made_by_other(self) -> int:
         """Rows of the week that the other adapter made."""
-        rows = self.lake.read("joined", "event_id", "delay_seconds", "foreign")
-        return sum(of_week(r["event_id"]) and r["delay_seconds"] is not None and r["foreign"] is None for r in rows)
+        rows = self.lake.read("joined", "event_id", "delay_seconds", "foreign_record")
+        return sum(
+            of_week(r["event_id"]) and r["delay_seconds"] is not None and r["foreign_record"] is None for r in rows
+        )
 
     def _live(self, rate: float) -> Any:
         clicks = round(rate * 0.1 * 2 * PATIENCE)

@@ -152,7 +152,7 @@ def _joined(lake: Path, clicks: Log, impressions: Log, rebuilt: bool) -> tuple[C
     """How often each id is in the output, and the ids whose row does not say what the logs say."""
     times, wrong = Counter[str](), set[str]()
     # The records, where the adapter keeps them, must be those of the row's ids.
-    records = [name for name in ("foreign", "primary") if name in _dataset(lake, "joined").schema.names]
+    records = [name for name in ("foreign_record", "primary_record") if name in _dataset(lake, "joined").schema.names]
     for event_id, primary_id, *texts in _rows(lake, "joined", "event_id", "primary_id", *records):
         times[event_id] += 1
         named = clicks.ids.get(event_id, primary_id) == primary_id or (event_id, primary_id) in clicks.also

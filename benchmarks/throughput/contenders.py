@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FILES_A_BATCH = 2
 WITHIN = "2 hours"
-OUTPUT = "event_id STRING, primary_id STRING, event_time TIMESTAMP, foreign STRING, primary STRING"
+OUTPUT = "event_id STRING, primary_id STRING, event_time TIMESTAMP, foreign_record STRING, primary_record STRING"
 IDS = ("event_id", "primary_id")
 QUERY, CLICK = "event_id STRING", "event_id STRING, query_id STRING"
 STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -65,7 +65,9 @@ def held(spark: SparkSession, path: Path, rows: int) -> None:
     ]
     texts = [F.concat(F.lit('{"event_id":"'), F.md5(name), F.md5(F.lit(name)), F.lit('"}')) for name in IDS]
     made = spark.range(0, rows, 1, 8).select(*ids, F.timestamp_micros(at).alias("event_time"))
-    made.select("*", texts[0].alias("foreign"), texts[1].alias("primary")).write.format("delta").save(str(path))
+    made.select("*", texts[0].alias("foreign_record"), texts[1].alias("primary_record")).write.format("delta").save(
+        str(path)
+    )
 
 
 def stream_stream(spark: SparkSession, work: Work, out: Path, servers: str | None = None) -> str:
@@ -80,7 +82,7 @@ def stream_stream(spark: SparkSession, work: Work, out: Path, servers: str | Non
     clicks = clicks.dropDuplicatesWithinWatermark(["event_id"]).withColumnRenamed("primary_id", "query_id")
     queries = queries.dropDuplicatesWithinWatermark(["primary_id"])
     on = F.expr(f"query_id = primary_id AND event_time >= query_time AND event_time <= query_time + INTERVAL {WITHIN}")
-    rows = clicks.join(queries, on).select("event_id", "primary_id", "event_time", "foreign", "primary")
+    rows = clicks.join(queries, on).select("event_id", "primary_id", "event_time", "foreign_record", "primary_record")
     path = str(out / "joined")
     writer = rows.writeStream.format("delta").option("checkpointLocation", str(out / "state"))
     writer.outputMode("append").trigger(availableNow=True).start(path).awaitTermination()
@@ -144,13 +146,13 @@ def _clicks(lines: DataFrame) -> DataFrame:
     rows = lines.select("value", F.from_json("value", CLICK).alias("r"))
     return rows.select(
         "r.event_id", F.col("r.query_id").alias("primary_id"), _time("r.event_id").alias("event_time"),
-        F.col("value").alias("foreign"),
+        F.col("value").alias("foreign_record"),
     )  # fmt: skip
 
 
 def _queries(lines: DataFrame) -> DataFrame:
     rows = lines.select("value", F.from_json("value", QUERY).alias("r"))
-    return rows.select(F.col("r.event_id").alias("primary_id"), F.col("value").alias("primary"))
+    return rows.select(F.col("r.event_id").alias("primary_id"), F.col("value").alias("primary_record"))
 
 
 def _time(name: str) -> Any:

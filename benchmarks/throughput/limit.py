@@ -45,7 +45,7 @@ JOIN = f"""
 CREATE TABLE joined AS
 SELECT c.event_id, c.event_time, c.event_time::DATE AS event_date, c.bucket, c.shard, c.primary_id,
   q.event_time AS primary_time, 'shop/main/join/1' AS token, 'main' AS replica, now() AS published_at,
-  c.payload AS foreign, q.payload AS primary
+  c.payload AS foreign_record, q.payload AS primary_record
 FROM {ONCE.format(table="foreign")} c JOIN {ONCE.format(table="primary")} q ON c.primary_id = q.event_id
 """
 WRITTEN = {

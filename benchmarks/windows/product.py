@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.windows.events import Load, millis
+from clickjoin.kernel.event_key import dates_of
 from tests.unit.processing_bench import Output
 
 _CATCH_UP = "0s"  # events come in order of time: windows close while a backlog is worked through
@@ -39,6 +40,7 @@ class Lake(Output):
         schema = pa.schema(self.table().schema().to_arrow())
         given = {
             "event_id": events["id"], "event_time": events["event_time"],
+            "event_date": dates_of(events),
             "bucket": pa.compute.strftime(events["event_time"], "%Y-%m-%dT%H00Z"),
             "record": pa.compute.binary_join_element_wise('{"id":"', events["id"], '"}', ""),
         } | {name: events[name] for name in self._columns}  # fmt: skip

@@ -105,7 +105,7 @@ class ChainDemo(Demo):
     def faults(self) -> Iterator[str]:
         """What is wrong, a sentence each: counted from the logs, without the product's own code."""
         clicks = {row["event_id"]: row["primary_id"] for row in self.lake.read("joined", "event_id", "primary_id")}
-        rows = self.sales.read("joined", "event_id", "primary_id", "primary")
+        rows = self.sales.read("joined", "event_id", "primary_id", "primary_record")
         wanted = {name: click for name, click in self.wanted().items() if click in clicks}
         found = [row["event_id"] for row in rows]
         if len(set(found)) < len(found):
@@ -121,9 +121,9 @@ class ChainDemo(Demo):
 
 def _agrees(row: dict[str, Any], wanted: dict[str, str], clicks: dict[str, str]) -> bool:
     """Whether a conversion has its click, and in it the click's own record and impression."""
-    click, record = wanted.get(row["event_id"], ""), json.loads(row["primary"])
-    named = (row["primary_id"], record["event_id"], record["foreign"]["event_id"])
-    return set(named) == {click} and record["primary"]["event_id"] == clicks.get(click)
+    click, record = wanted.get(row["event_id"], ""), json.loads(row["primary_record"])
+    named = (row["primary_id"], record["event_id"], record["foreign_record"]["event_id"])
+    return set(named) == {click} and record["primary_record"]["event_id"] == clicks.get(click)
 
 
 def demonstrate(folder: Path, seconds: float, seed: int, console: Console, store: Store) -> list[str]:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clickjoin.agreement.check import require_agreement
-from clickjoin.config.output import RECORD
 from clickjoin.config.pipeline import DEFAULT_ADAPTER
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import output_table, require_as_made, skipping_columns
@@ -79,10 +78,7 @@ def _add_output_columns(delta: DeltaTables, pipeline: Pipeline) -> None:
     columns, output = dict(adapter_of(pipeline).columns), pipeline.output
     comments = dict.fromkeys(columns, f"made by adapter {pipeline.adapter}")
     if pipeline.adapter == DEFAULT_ADAPTER:
-        comments = {
-            name: "the whole record as JSON text" if name == RECORD else f"the whole {name} record as JSON text"
-            for name in output.kept
-        }
+        comments = {name: f"the whole {name.replace('_', ' ')} as JSON text" for name in output.kept}
     comments |= {name: f"from {column.source}" for name, column in output.columns.items()}
     delta.add_columns("joined", columns, comments, whose=output.whose)
     delta.add_statistics("joined", skipping_columns(columns))

@@ -28,7 +28,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[
     for name in ("clicks", "ads"):
         write_pipeline(folder, name, lease="30s")
     with (folder / "ads.yaml").open("a") as file:
-        file.write("process: {key: foreign.item_id}\n")
+        file.write("process: {key: foreign_record.item_id}\n")
     (folder / "sales.yaml").write_text(CHAINED.format(name="sales", upstream="clicks"))
     for twin in ("copy.yaml", "twin.yaml"):
         write_pipeline(folder, "twice", file=twin)

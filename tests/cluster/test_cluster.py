@@ -40,11 +40,11 @@ from clickjoin.joiner.adapter import ArrowAdapter
 from shop import CURRENCY, rates
 
 class Priced(ArrowAdapter):
-    columns = {"price": "DOUBLE", "foreign": "STRING", "primary": "STRING"}
+    columns = {"price": "DOUBLE", "foreign_record": "STRING", "primary_record": "STRING"}
 
     def merge_table(self, joined):
         rows = joined.select(["event_id", "event_time", "payload", "primary"])
-        rows = rows.rename_columns(["event_id", "event_time", "foreign", "primary"])
+        rows = rows.rename_columns(["event_id", "event_time", "foreign_record", "primary_record"])
         return rows.append_column("price", pa.array([rates.rate(CURRENCY)] * rows.num_rows))
 """,
 }

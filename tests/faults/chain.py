@@ -107,10 +107,10 @@ def faults(chain: Chain, clicks: Verdict) -> Iterator[str]:
     queries = dict(chain.rows("clicks", "event_id", "primary_id"))
     found: Counter[str] = Counter()
     wrong = []
-    for event, click, record in chain.rows("sales", "event_id", "primary_id", "primary"):
+    for event, click, record in chain.rows("sales", "event_id", "primary_id", "primary_record"):
         found[event] += 1
         row = json.loads(record)
-        given = (click, row["event_id"], row["foreign"]["event_id"], row["primary"]["event_id"])
+        given = (click, row["event_id"], row["foreign_record"]["event_id"], row["primary_record"]["event_id"])
         if given != (chain.wanted.get(event),) * 3 + (queries[click],):
             wrong.append(event)
     doubled = [event for event, count in found.items() if count > 1]

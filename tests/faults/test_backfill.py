@@ -69,7 +69,7 @@ def by_day(pipeline: Pipeline) -> dict[str, set[bool]]:
     """Of each date, whether its rows are those of the other adapter, which keeps no records."""
     found: dict[str, set[bool]] = {}
     for row in output(pipeline):
-        found.setdefault(str(row["event_time"].date()), set()).add(row["foreign"] is None)
+        found.setdefault(str(row["event_time"].date()), set()).add(row["foreign_record"] is None)
     return found
 
 

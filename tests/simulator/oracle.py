@@ -185,5 +185,5 @@ def _joined_rightly(row: dict[str, Any], records: list[dict[str, Any]], queries:
     named = {record["primary_id"] for record in records}
     if row["primary_id"] not in named or row["primary_id"] not in queries:
         raise Violation(f"joined wrongly: {row['event_id']} to {row['primary_id']}, it names {sorted(named)}")
-    if row["event_id"] not in row["foreign"] or row["primary_id"] not in row["primary"]:
-        raise Violation(f"joined wrongly: {row['event_id']} has {row['foreign']} and {row['primary']}")
+    if row["event_id"] not in row["foreign_record"] or row["primary_id"] not in row["primary_record"]:
+        raise Violation(f"joined wrongly: {row['event_id']} has {row['foreign_record']} and {row['primary_record']}")

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 class Marked(Adapter):
     """Both records, and a mark."""
 
-    columns: ClassVar = {"foreign": "STRING", "primary": "STRING", "mark": "STRING"}
+    columns: ClassVar = {"foreign_record": "STRING", "primary_record": "STRING", "mark": "STRING"}
 
     def merge(self, joined: DataFrame) -> DataFrame:
         """The mark says that it was at work."""
         return joined.select(
-            "event_id", "event_time", F.col("payload").alias("foreign"), "primary", F.lit("x").alias("mark")
+            "event_id",
+            "event_time",
+            F.col("payload").alias("foreign_record"),
+            F.col("primary").alias("primary_record"),
+            F.lit("x").alias("mark"),
         )

@@ -17,7 +17,7 @@ KEEP = {"metrics": "9999d"}  # the date is years from the machine's own clock
 OWN = [
     {"table": "foreign", "expectation": "expect_column_values_to_be_between", "column": "position",
      "args": {"min_value": 0, "max_value": 9}},
-    {"table": "joined", "expectation": "expect_column_values_to_match_regex", "column": "foreign.item",
+    {"table": "joined", "expectation": "expect_column_values_to_match_regex", "column": "foreign_record.item",
      "args": {"regex": "^i[0-9]+$"}, "level": "warn", "name": "items"},
     {"table": "foreign", "expectation": "expect_column_values_to_not_be_null", "column": "item"},
 ]  # fmt: skip

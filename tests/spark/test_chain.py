@@ -67,8 +67,8 @@ def test_conversions_meet_the_clicks_that_met_their_queries(make: Any) -> None:
     assert sales.join() == {"primary_in": 1}
     assert sales.retry(10) == {"events_in": 1, "joined": 1}
     _explained(clicks, sales)
-    row = json.loads(sales.rows("joined", "primary")[0][0])
-    assert (row["event_id"], row["primary"]["event_id"], row["foreign"]["query_id"]) == (
+    row = json.loads(sales.rows("joined", "primary_record")[0][0])
+    assert (row["event_id"], row["primary_record"]["event_id"], row["foreign_record"]["query_id"]) == (
         A["event_id"], Q["event_id"], Q["event_id"],
     )  # fmt: skip
     assert row["bucket"] == "2026-03-01T1200Z"

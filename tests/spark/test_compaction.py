@@ -25,7 +25,7 @@ def outputs(bench: Bench, files: int, size: int, number: int) -> None:
     written = []
     for n in range(files):
         text = random.Random(f"{number}/{n}").randbytes(size // 2).hex()  # no codec makes it much shorter
-        data = pa.Table.from_pylist([row | {"event_id": f"{number}/{n}", "foreign": text}], schema=schema)
+        data = pa.Table.from_pylist([row | {"event_id": f"{number}/{n}", "foreign_record": text}], schema=schema)
         written += bench.engine.lake.delta.write("joined", data)
     assert bench.engine.lake.delta.add("joined", written, Txn("by/hand", number))
 

@@ -96,12 +96,12 @@ def test_a_rebuild_changes_rows_and_not_ids(bench: Bench) -> None:
     done = order(bench.engine, action="rebuild")
     assert done["done"]["rebuilt"] == 1
     assert bench.rows("joined", "event_id", "token") == ids
-    assert bench.rows("joined", "louder", "foreign") == [("A:1", None)]
+    assert bench.rows("joined", "louder", "foreign_record") == [("A:1", None)]
     checks = {row[0] for row in bench.rows("quality", "check")}
     assert "null_rate.louder" in checks
-    assert not checks & {"null_rate.foreign", "null_rate.primary"}  # today's adapter does not make them
+    assert not checks & {"null_rate.foreign_record", "null_rate.primary_record"}  # today's adapter does not make them
     old = DeltaTable(bench.engine.lake.delta.path("joined"), version=at).to_pyarrow_table()
-    assert old["foreign"].null_count == 0
+    assert old["foreign_record"].null_count == 0
     assert "louder" not in old.column_names
 
 

@@ -120,7 +120,7 @@ def test_of_two_events_with_one_id_only_one_is_forgotten(
     made.clicks(click("b", 30, others, asked=at[1]))
     made.join()
     assert made.places() == {"joined": ["b"]}
-    assert json.loads(made.rows("joined", "primary")[0][0])["user"] == {"id": 4}
+    assert json.loads(made.rows("joined", "primary_record")[0][0])["user"] == {"id": 4}
 
 
 @in_full
@@ -143,7 +143,7 @@ def test_in_a_lake_whose_output_lies_by_date(make: Any) -> None:
 def test_by_ids_and_by_values_of_the_output(bench: Bench, tmp_path: Path) -> None:
     ids = tmp_path / "ids"
     ids.write_text(f"{event_id('h', 7)}\nnobody\n")
-    assert run(bench, "joined.foreign.user_id=U1", apply=False)["events"] == {"primary": 0, "foreign": 3}
+    assert run(bench, "joined.foreign_record.user_id=U1", apply=False)["events"] == {"primary": 0, "foreign": 3}
     wanted = {"where": None, "ids": str(ids)}
     said = forget(bench.spark, bench.pipeline, "main", print, apply=True, wait=0, **wanted)
     assert said["events"] == {"primary": 0, "foreign": 1}

@@ -36,7 +36,7 @@ def settled(bench: Bench) -> dict[str, str]:
 
 def payloads(bench: Bench) -> dict[str, Any]:
     rows = bench.engine.lake.delta.read("joined").to_pylist()
-    return {row["event_id"]: (json.loads(row["foreign"]), json.loads(row["primary"])) for row in rows}
+    return {row["event_id"]: (json.loads(row["foreign_record"]), json.loads(row["primary_record"])) for row in rows}
 
 
 @pytest.mark.parametrize("driver_bytes", some(["0B", "16MB"], 2))
@@ -137,7 +137,7 @@ def test_csv_with_odd_dates_and_a_lost_row_that_is_found(make: Any) -> None:
     assert settled(bench) == {**{f"{100 + n}": "joined" for n in range(5)}, "105": "pending"}
     (row,) = (row for row in bench.engine.lake.delta.read("joined").to_pylist() if row["event_id"] == "102")
     assert (row["event_time"], row["primary_time"]) == (START + timedelta(seconds=11), START + timedelta(seconds=2))
-    assert json.loads(row["primary"]) == {"id": "q2", "when": local(2), "price": "2.50"}
+    assert json.loads(row["primary_record"]) == {"id": "q2", "when": local(2), "price": "2.50"}
     (bad,) = bench.engine.lake.delta.read("quarantine").to_pylist()
     assert (bad["reason"], bad["detail"].endswith("(got 'never')")) == ("bad-primary-id", True)
     report = verify(bench)

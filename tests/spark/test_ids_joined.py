@@ -39,7 +39,7 @@ def new(make: Make, *first: dict[str, Any], **fields: Any) -> Bench:
 
 def pairs(bench: Bench) -> Counter[tuple[str, str]]:
     """Pairs that were joined, and how often each is there."""
-    rows = bench.rows("joined", "event_id", "foreign", "primary_id")
+    rows = bench.rows("joined", "event_id", "foreign_record", "primary_id")
     assert all(json.loads(record)["messageId"] == event for event, record, _ in rows)
     return Counter((event, primary) for event, _, primary in rows)
 

@@ -129,7 +129,7 @@ def test_columns_of_every_type(make: Any, local: str) -> None:
     assert rows[0] == ("é", at, -7, 10**15, Decimal("-12.3456"), 0.1, weight, True, b"\x00\xff", at.date())
     assert weight == pytest.approx(0.1, abs=1e-7)
     assert rows[1:] == [(None,) * len(OfEveryType.columns)] * 2
-    records = bench.rows("joined", "event_id", "foreign")
+    records = bench.rows("joined", "event_id", "foreign_record")
     assert [record is None for _, record in records] == [True, True, False]
 
 
@@ -141,7 +141,7 @@ def test_a_feature_that_only_spark_can_write(make: Any) -> None:
     bench.clicks(click("a", 2, Q), click("b", 3, LATE))
     assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "pending": 1}
     assert bench.places() == {"joined": ["a"], "pending": ["b"]}
-    ((foreign, primary),) = bench.rows("joined", "foreign", "primary")
+    ((foreign, primary),) = bench.rows("joined", "foreign_record", "primary_record")
     assert (json.loads(foreign)["query_id"], json.loads(primary)["event_id"]) == (Q["event_id"], Q["event_id"])
 
 

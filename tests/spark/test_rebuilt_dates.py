@@ -106,10 +106,10 @@ def test_both_ways_make_the_same_rows(make: Make, tmp_path: Path, partition: str
     for row in made:
         old = before[row["event_id"]]
         again = row in inside
-        kept = set(old) - ({"foreign", "primary"} if again else set())
+        kept = set(old) - ({"foreign_record", "primary_record"} if again else set())
         assert {name: row[name] for name in kept} == {name: old[name] for name in kept}
-        shown = f"{old['foreign']}|{old['primary']}|{int(old['primary_time'].timestamp() * 1e6)}"
-        assert (row["shown"], row["foreign"]) == ((shown, None) if again else (None, old["foreign"]))
+        shown = f"{old['foreign_record']}|{old['primary_record']}|{int(old['primary_time'].timestamp() * 1e6)}"
+        assert (row["shown"], row["foreign_record"]) == ((shown, None) if again else (None, old["foreign_record"]))
     assert bench.engine.lake.delta.files("joined").num_rows != files
     assert found(verify(bench)) == {}
 

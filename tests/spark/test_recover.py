@@ -21,7 +21,7 @@ def settled(bench: Bench) -> dict[str, Any]:
     bench.retry()
     assert bench.engine.retry_once() is None
     return {
-        "joined": bench.rows("joined", "event_id", "primary_id", "foreign"),
+        "joined": bench.rows("joined", "event_id", "primary_id", "foreign_record"),
         "claims": bench.rows("registry", "event_id", "shard", "bucket", "outcome"),
         "places": bench.places(),
     }
@@ -32,7 +32,7 @@ def sound(hand: Hand) -> dict[str, Any]:
     """How it must be in the end: as before the damage, but for what no program should decide, and u waits again."""
     bench = hand.bench
     whole: dict[str, Any] = {
-        "joined": bench.rows("joined", "event_id", "primary_id", "foreign"),
+        "joined": bench.rows("joined", "event_id", "primary_id", "foreign_record"),
         "claims": bench.rows("registry", "event_id", "shard", "bucket", "outcome"),
         "places": bench.places(),
     }
@@ -73,7 +73,7 @@ def test_deletions_by_hand_are_repaired(hand: Hand, sound: dict[str, Any]) -> No
         ("d", "bench/main/join/1"),
         ("e", "bench/west/join/1"),
     ]
-    assert {"primary", "foreign", "published_at", "price"} <= set(doubles[0])
+    assert {"primary_record", "foreign_record", "published_at", "price"} <= set(doubles[0])
     assert settled(bench) == sound
     assert bench.claims()["g"] == ("main/retry/4", "joined")
     assert found(verify(bench, replica="west")) == LEFT

@@ -67,7 +67,7 @@ def test_redriven_and_joined(given_up: tuple[Bench, list[Any]]) -> None:
     assert bench.retry(after=10) == {"events_in": 2, "joined": 2}
     assert bench.places() == {"joined": ["x", "y"]}
     assert bench.rows("pending", "round", "attempt", "state")[-4:] == [(1, 1, "waiting")] * 2 + [(1, 2, "resolved")] * 2
-    foreign = bench.rows("joined", "foreign")[0][0]
+    foreign = bench.rows("joined", "foreign_record")[0][0]
     assert foreign == bench.rows("foreign", "payload")[0][0]
     assert "kept" in foreign
     assert bench.engine.redrive() == 0

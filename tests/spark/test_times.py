@@ -51,7 +51,7 @@ def test_times_in_columns(make: Any) -> None:
     assert bench.join() == {"primary_in": 2, "events_in": 5, "joined": 3, "repeats": 1, "pending": 1}
     joined = [
         (a, b, json.loads(record)["n"])
-        for a, b, record in bench.rows("joined", "event_time", "primary_time", "primary")
+        for a, b, record in bench.rows("joined", "event_time", "primary_time", "primary_record")
     ]
     assert sorted(joined) == [(at(5), at(0), 1), (at(6), at(0), 1), (at(6.000001), at(-7200), 2)]
     assert sorted(bench.rows("registry", "event_time")) == [(at(5),), (at(6),), (at(6.000001),)]

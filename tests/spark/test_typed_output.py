@@ -106,9 +106,9 @@ def test_a_crash_counts_once(make: Any, after: bool) -> None:
 def test_whole_records(make: Any, records: str) -> None:
     bench = typed(make, records=records)
     bench.join()
-    kept = [name for name in ("foreign", "primary") if records in (name, "both")]
+    kept = [f"{name}_record" for name in ("foreign", "primary") if records in (name, "both")]
     assert sorted(set(bench.engine.lake.delta.columns("joined")) - set(JOINED.names)) == sorted([*kept, *COLUMNS])
-    for name, record in (("foreign", A), ("primary", Q)):
+    for name, record in (("foreign_record", A), ("primary_record", Q)):
         if name in kept:
             assert json.loads(bench.rows("joined", "event_id", name)[0][1]) == record
 

@@ -72,7 +72,11 @@ class Batches:
     def publish(self, number: int) -> None:
         """Publish its event."""
         row = {**_event(number), "primary_id": "q", "primary_time": NOON, "token": f"p/main/join/{number}"}
-        self.delta.append("joined", [row | {"replica": "main", "published_at": NOON}], Txn("p/main/join", number))
+        self.delta.append(
+            "joined",
+            [row | {"event_date": NOON.date(), "replica": "main", "published_at": NOON}],
+            Txn("p/main/join", number),
+        )
 
     def wait(self, number: int) -> None:
         """An event that waits."""

@@ -97,7 +97,7 @@ class Output:
         rows = [
             {
                 "event_id": name, "event_time": moment(time), "item": key, "bucket": f"{moment(time):%Y-%m-%dT%H00Z}",
-                "record": f'{{"id":"{name}"}}',
+                "event_date": moment(time).date(), "record": f'{{"id":"{name}"}}',
             }
             for name, key, time in events
         ]  # fmt: skip

@@ -32,6 +32,12 @@ def event(number: int, hours: float = 0, **more: Any) -> dict[str, Any]:
     return {"event_id": str(number), "event_time": at, "bucket": bucket_at(at, 3600), "shard": number % 4, **more}
 
 
+def published(number: int, hours: float = 0) -> dict[str, Any]:
+    row = event(number, hours)
+    del row["shard"]
+    return row | {"event_date": row["event_time"].date()}
+
+
 def waits(number: int, hours: float = 0, **more: Any) -> dict[str, Any]:
     row = event(number, hours, replica="main", round=0, attempt=1, state="waiting", first_seen=NOON)
     del row["bucket"], row["shard"]
@@ -40,8 +46,8 @@ def waits(number: int, hours: float = 0, **more: Any) -> dict[str, Any]:
 
 def test_counts_by_date(delta: DeltaTables) -> None:
     delta.append("foreign", [event(1), event(1), event(2, 13)])
-    delta.append("joined", [{name: value for name, value in event(1).items() if name != "shard"}])
-    delta.append("joined", [{name: value for name, value in event(2, 13).items() if name != "shard"}])
+    delta.append("joined", [published(1)])
+    delta.append("joined", [published(2, 13)])
     delta.append("unjoinable", [event(3), event(4, -11)])
     delta.append("filtered", [event(5, -13)])
     delta.append("expired", [event(6), event(6), event(7)])
@@ -72,7 +78,7 @@ def test_pending_is_what_status_says(delta: DeltaTables) -> None:
 
 def test_accepted_are_ids_not_records(delta: DeltaTables) -> None:
     delta.append("foreign", [event(1), event(1), event(1), event(2), event(3), event(4)])
-    delta.append("joined", [{name: value for name, value in event(1).items() if name != "shard"}])
+    delta.append("joined", [published(1)])
     delta.append("pending", [waits(2), waits(2, attempt=2), waits(2, replica="west")])
     delta.append("expired", [event(3), event(3)])
     delta.append("filtered", [event(4)])
@@ -85,7 +91,7 @@ def test_the_newest_row_of_a_date_is_its_state(delta: DeltaTables) -> None:
     day = date(2026, 3, 1)
     delta.append("dates", [{"date": day, "at": NOON + timedelta(hours=2), "state": "closed", "revision": 1}])
     delta.append("dates", [{"date": day, "at": NOON, "state": "open"}])
-    delta.append("joined", [{name: value for name, value in event(2, 24).items() if name != "shard"}])
+    delta.append("joined", [published(2, 24)])
     counts = {"joined": by_date.count(delta, "joined")}
     first, second = by_date.calendar(counts, by_date.states(delta))
     assert (first["date"], first["state"], first["joined"], first["close"]["history"]) == ("2026-03-01", "closed", 0, 2)

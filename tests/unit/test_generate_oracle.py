@@ -21,8 +21,9 @@ Tables = dict[str, list[dict[str, Any]]]
 
 def row(event_id: str, primary_id: str) -> dict[str, Any]:
     """A row of the output."""
-    records = {"foreign": json.dumps({"event_id": event_id}), "primary": json.dumps({"event_id": primary_id})}
-    return {"event_id": event_id, "primary_id": primary_id, **records}
+    records = {"foreign_record": event_id, "primary_record": primary_id}
+    texts = {name: json.dumps({"event_id": one}) for name, one in records.items()}
+    return {"event_id": event_id, "primary_id": primary_id, **texts}
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def verdict(folder: Path, tables: Tables) -> oracle.Verdict:
     for name, rows in tables.items():
         columns = {"stream": pa.string(), "part": pa.int32()} if name == "quarantine" else {"event_id": pa.string()}
         if name == "joined":
-            columns |= dict.fromkeys(("primary_id", "foreign", "primary"), pa.string())
+            columns |= dict.fromkeys(("primary_id", "foreign_record", "primary_record"), pa.string())
         table = pa.Table.from_pylist(rows, schema=pa.schema(list(columns.items())))
         write_deltalake(str(folder / "lake" / name), table)
     return oracle.examine(f"{folder}/clicks/*", f"{folder}/impressions/*", folder / "lake")
@@ -67,7 +68,7 @@ def _other_primary(tables: Tables) -> None:
 
 
 def _other_record(tables: Tables) -> None:
-    tables["joined"][0]["primary"] = json.dumps({"event_id": CLICKS[SECOND]})
+    tables["joined"][0]["primary_record"] = json.dumps({"event_id": CLICKS[SECOND]})
 
 
 @pytest.mark.parametrize(

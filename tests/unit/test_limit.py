@@ -28,7 +28,7 @@ def test_each_joinable_click_is_there_once(work: Work, tmp_path: Path) -> None:
     assert sum(lines) > 4000
     for name, rows in held.items():
         left_out = {"offset"} if name in ("primary", "foreign") else set()
-        both = {"foreign", "primary"} if name == "joined" else set()
+        both = {"foreign_record", "primary_record"} if name == "joined" else set()
         assert set(rows.column_names) == set(BY_NAME[name].names) - left_out | both
 
 

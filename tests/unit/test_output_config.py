@@ -85,7 +85,7 @@ def test_wrong_columns(tmp_path: Path, column: Any, message: str) -> None:
         ({"columns": {"_a": "foreign.a"}}, r"column name '_a'"),
         ({"columns": {"a.b": "foreign.a"}}, r"column name 'a.b'"),
         ({"columns": {"Item": "foreign.a", "item": "foreign.b"}}, r"columns Item and item differ in case alone"),
-        ({"columns": {"Foreign": "foreign.a"}}, r"column name Foreign is that of the whole record"),
+        ({"columns": {"Foreign_Record": "foreign.a"}}, r"column name Foreign_Record is that of the whole record"),
         ({"records": "all"}, r"output.records: "),
         ({"strict": True}, r"strict asks nothing where there are no columns"),
         ({"colums": {}}, r"output.colums: no such field"),
@@ -122,7 +122,7 @@ def test_names_of_joined_are_taken(tmp_path: Path, name: str) -> None:
 def test_defaults(tmp_path: Path, kind: str, default: Any, fits: bool) -> None:
     pipeline = made(tmp_path, {"columns": {"c": {"from": "foreign.a", "type": kind, "default": default}}})
     if fits:
-        assert adapter_of(pipeline).columns == {"foreign": "STRING", "primary": "STRING", "c": kind}
+        assert adapter_of(pipeline).columns == {"foreign_record": "STRING", "primary_record": "STRING", "c": kind}
     else:
         with pytest.raises(ConfigError, match=rf"output.columns.c.default: .* does not fit {kind.split('(')[0]}"):
             adapter_of(pipeline)

@@ -125,7 +125,7 @@ def test_explain_the_whole_way(delta: DeltaTables, tmp_path: Path) -> None:
         "pending", [click | {"round": 0, "attempt": a, "state": s} for a, s in ((2, "resolved"), (1, "waiting"))]
     )
     delta.append("registry", [click | {"shard": 0, "token": "p/main/retry/1", "outcome": "joined"}])
-    delta.append("joined", [click | {"primary_id": "q", "token": "p/main/retry/1"}])
+    delta.append("joined", [click | {"event_date": at(5).date(), "primary_id": "q", "token": "p/main/retry/1"}])
     found = explain(pipeline(tmp_path), delta, name("c", 5))
     assert (found["event_id"], found["state"], found["remedy"]) == (name("c", 5), "joined", "")
     steps = [(step["table"], step.get("attempt")) for step in found["history"]]

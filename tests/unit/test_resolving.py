@@ -46,7 +46,7 @@ def seen(job_: Any, done: dict[str, Any], left: pa.Table) -> dict[str, set[Any]]
         found[status] = set(zip(some["event_id"].to_pylist(), micros(some), strict=True))
         assert (status != "pending" and not some.num_rows) or stored(job_, done, some, status)
     rows = written(job_, done, "joined")
-    names = (rows[name].to_pylist() for name in ("event_id", "foreign", "primary"))
+    names = (rows[name].to_pylist() for name in ("event_id", "foreign_record", "primary_record"))
     ids, foreign, primary = names
     found["joined"] = set(zip(ids, micros(rows), foreign, primary, micros(rows, "primary_time"), strict=True))
     claims = written(job_, done, "registry")

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Wide(Adapter):
-    columns: ClassVar[Mapping[str, str]] = {"foreign": "STRING", "price": "DECIMAL(10, 2)", "shown": "timestamp"}
+    columns: ClassVar[Mapping[str, str]] = {"foreign_record": "STRING", "price": "DECIMAL(10, 2)", "shown": "timestamp"}
 
 
 class Clash(Adapter):
@@ -54,7 +54,7 @@ def test_created_once(tmp_path: Path) -> None:
     delta = DeltaTables(f"{tmp_path}/p")
     assert load_timeline(delta).shards_at(NOW) == 4
     for table in ALL:
-        extra = ["foreign", "primary"] if table.name == "joined" else []
+        extra = ["foreign_record", "primary_record"] if table.name == "joined" else []
         assert list(delta.columns(table.name)) == table.names + extra
         meta = delta.open(table.name).metadata()
         assert tuple(meta.partition_columns) == table.partitions
@@ -90,7 +90,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     assert sorted(name for names in made for name in names.split(",") if name) == sorted(table.name for table in ALL)
     delta = DeltaTables(f"{tmp_path}/lake/p")
     assert len(delta.read("shard_timeline")) == 1
-    assert list(delta.columns("joined"))[-2:] == ["foreign", "primary"]
+    assert list(delta.columns("joined"))[-2:] == ["foreign_record", "primary_record"]
 
 
 def worked_in(lake: Path) -> DeltaTables:
@@ -116,7 +116,7 @@ def test_outputs_alone_are_enough_to_refuse(tmp_path: Path) -> None:
     for table in ALL:
         if table.name not in ("registry", "journal"):
             delta.create(table)
-    delta.append("joined", [{"event_id": "a", "bucket": "b"}])
+    delta.append("joined", [{"event_id": "a", "event_date": date(2026, 3, 1), "bucket": "b"}])
     with pytest.raises(LakeError, match="table registry, journal is missing"):
         initialise(pipeline(tmp_path))
 
@@ -179,8 +179,8 @@ def test_adapter_columns_are_added(tmp_path: Path) -> None:
     assert initialise(pipeline(tmp_path, "Wide")) == []
     columns = DeltaTables(f"{tmp_path}/p").columns("joined")
     assert list(columns.items())[-4:] == [
-        ("foreign", "string"),
-        ("primary", "string"),
+        ("foreign_record", "string"),
+        ("primary_record", "string"),
         ("price", "decimal(10,2)"),
         ("shown", "timestamp"),
     ]

@@ -162,24 +162,24 @@ def joined(clicks: list[str], queries: list[str]) -> pa.Table:
 def test_rows_of_the_adapter() -> None:
     adapter = TypedOutput(
         [column("n", "INT", name="n"), TypedColumn("m", "primary", ("m",), "DATE"), column("o", "INT", name="o")],
-        ["primary"],
+        ["primary_record"],
     )
-    assert adapter.columns == {"primary": "STRING", "n": "INT", "m": "DATE", "o": "INT"}
+    assert adapter.columns == {"primary_record": "STRING", "n": "INT", "m": "DATE", "o": "INT"}
     assert not needs_spark(adapter)
     given = joined(['{"n": 1}', '{"n": "x", "o": []}', "{}"], ['{"m": "x"}', '{"m": "2026-03-01"}', "{}"])
     origins, rows = merged(adapter, given, made_of(adapter.columns, misfits=True))
     assert origins.tolist() == [0, 1, 2]
     assert rows.drop_columns(["event_time"]).to_pylist() == [
-        {"event_id": "e0", "primary": '{"m": "x"}', "n": 1, "m": None, "o": None, "_misfits": ["m"]},
-        {"event_id": "e1", "primary": '{"m": "2026-03-01"}', "n": None, "m": date(2026, 3, 1), "o": None,
+        {"event_id": "e0", "primary_record": '{"m": "x"}', "n": 1, "m": None, "o": None, "_misfits": ["m"]},
+        {"event_id": "e1", "primary_record": '{"m": "2026-03-01"}', "n": None, "m": date(2026, 3, 1), "o": None,
          "_misfits": ["n", "o"]},
-        {"event_id": "e2", "primary": "{}", "n": None, "m": None, "o": None, "_misfits": []},
+        {"event_id": "e2", "primary_record": "{}", "n": None, "m": None, "o": None, "_misfits": []},
     ]  # fmt: skip
     assert misfits_of(rows) == {"n": 1, "m": 1, "o": 1}
 
 
 def test_records_alone_and_no_rows() -> None:
-    for adapter in (TypedOutput([], ["foreign"]), TypedOutput([column("n", "INT", name="foreign")])):
+    for adapter in (TypedOutput([], ["foreign_record"]), TypedOutput([column("n", "INT", name="foreign_record")])):
         for rows in (joined(["{}"], ["{}"]), joined([], [])):
             made = merged(adapter, rows, made_of(adapter.columns, misfits=True))[1]
             assert made.num_rows == rows.num_rows

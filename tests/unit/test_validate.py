@@ -88,8 +88,8 @@ def test_adapters(logs: Path, adapter: str, message: str) -> None:
 
 
 def test_processing(logs: Path) -> None:
-    assert findings(pipeline(logs, process={"key": "foreign.item"})) == []
-    (found,) = findings(pipeline(logs, process={"key": ["foreign.item", "item.id"]}))
+    assert findings(pipeline(logs, process={"key": "foreign_record.item"})) == []
+    (found,) = findings(pipeline(logs, process={"key": ["foreign_record.item", "item.id"]}))
     assert found.startswith("process.key: item.id: the output has no column item; it has event_id, event_time,")
     (found,) = findings(pipeline(logs, process={"key": "event_id", "args": {"wide": 1}}))
     assert "unexpected keyword argument 'wide'. Its arguments are window, " in found

@@ -101,7 +101,7 @@ def test_records_come_from_the_first_row_of_each_event_that_has_one(tmp_path: Pa
     records = files(tmp_path, PENDING, held)
     bare = given_.set_column(given_.schema.get_field_index("payload"), "payload", pa.nulls(3, pa.string()))
     work, done, left = outcome(tmp_path, RULES, bare, records=records)
-    assert [row["foreign"] for row in written(work, done, "joined")] == ["a/first"]
+    assert [row["foreign_record"] for row in written(work, done, "joined")] == ["a/first"]
     assert dict(zip(left["event_id"].to_pylist(), left["payload"].to_pylist(), strict=True)) == {
         "b": "b/own", "c": None,
     }  # fmt: skip

@@ -13,6 +13,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clickjoin.lake.maintenance import place_column
 from clickjoin.lake.read_files import read_files
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import ConfigError
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 _PLACES = ("filtered", "unjoinable", "expired", "pending")
 _Event = tuple[str, datetime]
-_ByBucket = dict[str, list[str]]
+_ByPlace = dict[str, list[str]]
+_DATE = len("2026-03-01")  # what the names of a date's buckets begin with
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Missing:
 
 
 def compare(pipeline: Pipeline, other: str | Path) -> Iterator[Missing]:
-    """Events in `joined` of the lake or backup at a path or URI that are not in this lake's, bucket by bucket.
+    """Events in `joined` of the lake or backup at a path or URI that are not in this lake's, partition by partition.
 
     Errors: ConfigError where the folder holds no such table, LakeError where one cannot be read.
     """
@@ -50,16 +52,18 @@ def compare(pipeline: Pipeline, other: str | Path) -> Iterator[Missing]:
             f"{other}: holds no table `{output_of(pipeline.root)}`",
             remedy="Give the folder that `clickjoin restore` put aside",
         )
-    olds, news = _files(old, "joined"), _files(new, "joined")
+    by_date = any("bucket" not in delta.table("joined").partitions for delta in (old, new))
+    letters = _DATE if by_date else None
+    olds, news = _files(old, "joined", letters), _files(new, "joined", letters)
     both = {path for paths in olds.values() for path in paths} & {path for paths in news.values() for path in paths}
     places: dict[_Event, str] | None = None
-    for bucket, paths in sorted(olds.items()):
-        gone = _gone(old, [p for p in paths if p not in both], new, [p for p in news.get(bucket, []) if p not in both])
+    for place, paths in sorted(olds.items()):
+        gone = _gone(old, [p for p in paths if p not in both], new, [p for p in news.get(place, []) if p not in both])
         if gone and places is None:
             places = {
                 event: name for name in _PLACES for event in _events(new, name, new.files(name)["path"].to_pylist())
             }
-        landed = set(_events(new, "foreign", _files(new, "foreign").get(bucket, []))) if gone else set()
+        landed = set(_events(new, "foreign", _files(new, "foreign", letters).get(place, []))) if gone else set()
         for event, primary_id in sorted(gone.items()):
             unread = "foreign" if event in landed else "never read"
             yield Missing(*event, primary_id, (places or {}).get(event, unread))
@@ -80,12 +84,14 @@ def _events(delta: DeltaReader, name: str, paths: list[str]) -> Iterator[_Event]
     yield from zip(*(rows[column].to_pylist() for column in list(EVENT_KEY)), strict=True)
 
 
-def _files(delta: DeltaReader, name: str) -> _ByBucket:
-    found: _ByBucket = defaultdict(list)
+def _files(delta: DeltaReader, name: str, letters: int | None) -> _ByPlace:
+    """Files by bucket or date, of whose name so many letters count."""
+    found: _ByPlace = defaultdict(list)
     actions = delta.files(name)
     if actions.num_rows:
-        for bucket, path in zip(actions["partition.bucket"].to_pylist(), actions["path"].to_pylist(), strict=True):
-            found[bucket].append(path)
+        places = actions[f"partition.{place_column(delta.table(name))}"].to_pylist()
+        for place, path in zip(places, actions["path"].to_pylist(), strict=True):
+            found[str(place)[:letters]].append(path)
     return found
 
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticKnownError
 
-from clickjoin.config.output import RECORD
 from clickjoin.model.dags import PARTNERS
-from clickjoin.model.outputs import DEDUPLICATED, JOINED
+from clickjoin.model.outputs import DEDUPLICATED, JOINED, RECORD
 
 if TYPE_CHECKING:
     from pydantic import ValidationInfo

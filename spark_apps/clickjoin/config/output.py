@@ -13,13 +13,13 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from clickjoin.config.types import Strict
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import parse_path
+from clickjoin.model.outputs import RECORD, RECORDS
 from clickjoin.model.typed_column import TypedColumn
 
 TYPES = ("STRING", "BIGINT", "INT", "DOUBLE", "FLOAT", "BOOLEAN", "DECIMAL(p, s)", "DATE", "TIMESTAMP")
 _DECIMAL = re.compile(r"DECIMAL\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _NAME = re.compile(r"[^\W\d_]\w{0,127}")
 _STREAMS = ("foreign", "primary")
-RECORD = "record"  # the column of the whole record of one stream
 
 
 class Column(Strict):
@@ -92,8 +92,10 @@ class Output(Strict):
     records: Literal["none", "foreign", "primary", "both", "record"] = Field(
         "both", description="whole records kept as JSON; of one stream record or none"
     )
-    partition: Annotated[tuple[Literal["bucket", "event_date"]], BeforeValidator(_listed)] = Field(
-        ("bucket",), description="column that `joined` is partitioned by; fixed once the tables exist"
+    partition: Annotated[tuple[Literal["bucket", "event_date"]] | None, BeforeValidator(_listed)] = Field(
+        None,
+        description="column that `joined` is partitioned by, fixed once the tables exist; default: event_date, or what "
+        "the lake was begun with",
     )
     strict: bool = Field(False, description="a record with a value that does not fit goes to quarantine as it lands")
 
@@ -105,7 +107,7 @@ class Output(Strict):
                 raise ValueError(f"column name {name!r}: write a letter, then letters, digits and _; 128 at most")
             if name.lower() in seen:
                 raise ValueError(f"columns {seen[name.lower()]} and {name} differ in case alone; name one otherwise")
-            if name.lower() in (*_STREAMS, RECORD):
+            if name.lower() in (*RECORDS.values(), RECORD):
                 raise ValueError(f"column name {name} is that of the whole record; give the column another name")
             seen[name.lower()] = name
         if self.strict and not self.columns:
@@ -124,8 +126,10 @@ class Output(Strict):
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Streams whose records are kept whole."""
-        return _STREAMS if self.records == "both" else () if self.records == "none" else (self.records,)
+        """Columns of the records that are kept whole."""
+        if self.records in ("both", "none"):
+            return tuple(RECORDS.values()) if self.records == "both" else ()
+        return (RECORDS.get(self.records, RECORD),)
 
     def of(self, stream: str) -> tuple[TypedColumn, ...]:
         """The columns of a stream's records whose type is known."""

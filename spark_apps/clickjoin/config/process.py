@@ -25,7 +25,7 @@ class Process(Strict):
     """What is done with the events of each key, exactly once, as the output grows."""
 
     key: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
-        min_length=1, description="columns of the output, or paths in one that holds records: primary.item_id"
+        min_length=1, description="columns of the output, or paths in one that holds records: primary_record.item_id"
     )
     processor: str = Field(
         "clickjoin.processors:SpikesAndDips", pattern=f"^{_CLASS}$", description="module:Class of a Processor"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from clickjoin.config.types import Place, Strict
-from clickjoin.model.outputs import DEDUPLICATED
+from clickjoin.model.outputs import DEDUPLICATED, RECORD, RECORDS
 
 Start = Annotated[
     Literal["earliest", "latest"] | Annotated[int, Field(ge=0)],
@@ -45,7 +45,7 @@ class OfPipeline(_Table):
         "joined", description="its output's table: deduplicated where it is of one stream"
     )
     json_columns: tuple[str, ...] = Field(
-        default_factory=lambda said: ("record",) if said.get("output") == DEDUPLICATED else ("primary", "foreign"),
+        default_factory=lambda said: (RECORD,) if said.get("output") == DEDUPLICATED else tuple(RECORDS.values()),
         description="columns of JSON text, whose objects become part of the record; default: its whole records",
     )
 

@@ -43,7 +43,11 @@ class TypedClick(Adapter):
 class TopPositions(Adapter):
     """Clicks on the first two positions only, each with the price of its position; the rest go to `filtered`."""
 
-    columns: ClassVar[Mapping[str, str]] = {"foreign": "STRING", "primary": "STRING", "price": "DOUBLE"}
+    columns: ClassVar[Mapping[str, str]] = {
+        "foreign_record": "STRING",
+        "primary_record": "STRING",
+        "price": "DOUBLE",
+    }
 
     def prepare(self, foreign: DataFrame) -> DataFrame:
         """Columns out: those that came in, and position."""
@@ -51,8 +55,7 @@ class TopPositions(Adapter):
         return foreign.withColumn("position", position).where(F.col("position") <= 2)
 
     def merge(self, joined: DataFrame) -> DataFrame:
-        """Columns out: event_id, event_time, foreign, primary, price."""
+        """Columns out: event_id, event_time, foreign_record, primary_record, price."""
         price = F.when(F.col("position") == 1, 0.25).otherwise(0.1)
-        return joined.select(
-            "event_id", "event_time", F.col("payload").alias("foreign"), "primary", price.alias("price")
-        )
+        clicked, shown = F.col("payload").alias("foreign_record"), F.col("primary").alias("primary_record")
+        return joined.select("event_id", "event_time", clicked, shown, price.alias("price"))

@@ -63,7 +63,7 @@ def sweep(lake: SparkTables, events: Events, bucket_seconds: int) -> dict[str, i
         keys = events.of(rule.stream)
         if keys and lake.delta.rows(rule.table):
             with named(_frame(lake, keys)) as view:
-                on = f"{_BY_KEY} AND {_extent(keys, bucket_seconds).sql('t')}"
+                on = f"{_BY_KEY} AND {lake.terms(rule.table, _extent(keys, bucket_seconds), 't')}"
                 if rule.values:
                     done[rule.table] = update_rows(lake, rule.table, view, f"{on} AND {rule.holds}", rule.values)
                 else:
@@ -82,7 +82,8 @@ def left(lake: SparkReader, events: Events, bucket_seconds: int) -> dict[str, in
     for rule in _RULES:
         keys = events.of(rule.stream)
         if keys and lake.delta.rows(rule.table):
-            rows = lake.read(rule.table).alias("t").where(_extent(keys, bucket_seconds).sql("t")).where(rule.holds)
+            terms = lake.terms(rule.table, _extent(keys, bucket_seconds), "t")
+            rows = lake.read(rule.table).alias("t").where(terms).where(rule.holds)
             found[rule.table] = rows.join(_frame(lake, keys), ["event_id", "event_time"], "left_semi").count()
     if any(events.digests.values()):
         bad = lake.read(_QUARANTINE).selectExpr("stream", "sha2(raw, 256) AS digest").where("digest IS NOT NULL")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clickjoin.config.output import RECORD
 from clickjoin.model.errors import ConfigError
+from clickjoin.model.outputs import RECORD, RECORDS
 from clickjoin.schemas import DEDUPLICATED, JOINED
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clickjoin.schemas import Table
 
 MAX_SKIPPING = 8  # columns of the adapter that statistics are kept of: each makes every entry of the log longer
-_RECORDS = ("foreign", "primary", RECORD)
+_RECORDS = (*RECORDS, *RECORDS.values(), RECORD)  # an adapter of a user may name them after the streams
 _UNSKIPPABLE = ("BOOLEAN", "BINARY")  # Delta keeps no least and greatest value of these
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -25,10 +25,10 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def output_table(pipeline: Pipeline) -> Table:
     """The output's table for a new lake."""
     table = DEDUPLICATED if pipeline.stream else JOINED
-    partitions = tuple(pipeline.output.partition)
-    return replace(
-        table, partitions=partitions, statistics=tuple(name for name in table.statistics if name not in partitions)
-    )
+    partitions = pipeline.output.partition or table.partitions
+    # Of a column that files are partitioned by, statistics would say nothing more.
+    dates = () if "event_date" in partitions else ("event_date",)
+    return replace(table, partitions=tuple(partitions), statistics=(*table.statistics, *dates))
 
 
 def skipping_columns(columns: Mapping[str, str]) -> list[str]:
@@ -42,9 +42,10 @@ def skipping_columns(columns: Mapping[str, str]) -> list[str]:
 
 def require_as_made(delta: DeltaReader, pipeline: Pipeline) -> None:
     """Check that a pipeline's file asks for the partition that its lake was begun with. Errors: ConfigError."""
-    if not delta.exists(JOINED.name):
+    wanted = pipeline.output.partition
+    if wanted is None or not delta.exists(JOINED.name):  # a file that says nothing takes what the lake was begun with
         return
-    wanted, there = tuple(pipeline.output.partition), delta.table(JOINED.name).partitions
+    there = delta.table(JOINED.name).partitions
     if wanted != there:
         raise ConfigError(
             f"output.partition is {_text(wanted)} in the pipeline's file, and the lake was begun with {_text(there)}",

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from clickjoin.config.output import RECORD, Column
+from clickjoin.config.output import Column
 from clickjoin.kernel.typed_columns import derive
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import path_text
+from clickjoin.model.outputs import RECORD, RECORDS
 from clickjoin.schemas import DEDUPLICATED, JOINED
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MOST = 200  # columns: each makes every file of the output, and every commit, larger
 _NAME = re.compile(r"[^\W\d_]\w{0,100}")
 _FROM = "from stream."  # begins the comment of a column that holds a value of a record
-_TAKEN = {*DEDUPLICATED.names, *JOINED.names, RECORD, "foreign", "primary"}
+_TAKEN = {*DEDUPLICATED.names, *JOINED.names, RECORD, *RECORDS.values()}
 
 
 def are_wanted(pipeline: Pipeline) -> bool:

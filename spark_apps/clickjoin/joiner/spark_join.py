@@ -19,6 +19,7 @@ from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.errors import AdapterError, ConfigError, ServerLost, SourceMoved
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY, moment
+from clickjoin.model.outputs import RECORDS
 from clickjoin.registry.claim import screen
 from clickjoin.retry.giving_up import waits_since
 from clickjoin.spark.failures import translate
@@ -91,8 +92,8 @@ def _plain(ctx: Context, screened: DataFrame, work: JoinInput, floor: datetime |
     return (
         looked.withColumn("merged", F.col("found"))
         .withColumn("kept", F.lit(True))
-        .withColumn(f"{OUT}foreign", F.col("payload"))
-        .withColumn(f"{OUT}primary", F.col("primary"))
+        .withColumn(f"{OUT}{RECORDS['foreign']}", F.col("payload"))
+        .withColumn(f"{OUT}{RECORDS['primary']}", F.col("primary"))
     )
 
 

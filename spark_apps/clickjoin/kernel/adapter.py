@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from clickjoin.model.outputs import RECORDS
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -67,18 +69,19 @@ class ArrowAdapter(Adapter):
 class BothRecords(ArrowAdapter):
     """Both records side by side as JSON text, nothing left out."""
 
-    columns: ClassVar[Mapping[str, str]] = {"foreign": "STRING", "primary": "STRING"}
+    columns: ClassVar[Mapping[str, str]] = dict.fromkeys(RECORDS.values(), "STRING")
 
     def merge_table(self, joined: pa.Table) -> pa.Table:
-        """Columns out: event_id, event_time, foreign, primary."""
+        """Columns out: event_id, event_time, foreign_record, primary_record."""
         names = ["event_id", "event_time", "payload", "primary"]
-        return joined.select(names).rename_columns([*names[:2], "foreign", "primary"])
+        return joined.select(names).rename_columns([*names[:2], *self.columns])
 
     def merge(self, joined: DataFrame) -> DataFrame:
-        """Columns out: event_id, event_time, foreign, primary."""
+        """Columns out: event_id, event_time, foreign_record, primary_record."""
         if type(self).merge_table is not BothRecords.merge_table:
             return super().merge(joined)
-        return joined.select("event_id", "event_time", joined["payload"].alias("foreign"), "primary")
+        texts = (joined[name].alias(column) for name, column in zip(("payload", "primary"), self.columns, strict=True))
+        return joined.select("event_id", "event_time", *texts)
 
 
 def is_users(adapter: Adapter) -> bool:

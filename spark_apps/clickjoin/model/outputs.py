@@ -1,4 +1,4 @@
-"""How the folder of a lake's output is called: `joined`, or `deduplicated` where its pipeline has one stream.
+"""How a lake's output is called: `joined`, or `deduplicated` where its pipeline has one stream; and its records.
 
 In code, journals and metrics the output goes by `joined` in either case. Which lakes are of one stream is said by their
 pipelines' files, as they are read.
@@ -7,6 +7,8 @@ pipelines' files, as they are read.
 from __future__ import annotations
 
 JOINED, DEDUPLICATED = "joined", "deduplicated"
+RECORDS = {"foreign": "foreign_record", "primary": "primary_record"}  # columns of whole records, by their stream
+RECORD = "record"  # the column of the whole record of one stream
 
 _of_one_stream: set[str] = set()
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from clickjoin.model.field_path import FieldPath, parse_path, path_text
+from clickjoin.model.outputs import RECORDS
 from clickjoin.proposal.columns import as_time, type_of
 from clickjoin.schemas import JOINED
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from clickjoin.proposal.logs import Log
 
 MOST = 20
-_TAKEN = {*JOINED.names, "foreign", "primary"}
+_TAKEN = {*JOINED.names, *RECORDS.values()}
 
 
 def proposed_columns(logs: dict[str, Log], used: Mapping[str, Collection[str]]) -> dict[str, tuple[str, str]]:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.config.quality import did_you_mean
 from clickjoin.model.errors import ConfigError
+from clickjoin.model.outputs import RECORDS
 from clickjoin.quality import expect
 from clickjoin.quality.checks import Outcome
 from clickjoin.schemas import BY_NAME
@@ -214,10 +215,10 @@ def _said(one: Expectation) -> str:
 def table_names(suite: str, columns: Iterable[str], fields: Mapping[str, Mapping[str, str]]) -> Names:
     """What columns of a suite's table can be called. `fields`: by stream, as their JSON types are known.
 
-    The output of adapter BothRecords holds both records as text in columns of the streams' names.
+    The output of adapter BothRecords holds both records as text in columns foreign_record and primary_record.
     """
     held = tuple(columns) if suite == "joined" else tuple(BY_NAME[suite].names)
     texts = {"payload": fields[suite]} if suite in fields else {}
     if suite == "joined":
-        texts = {name: fields[name] for name in ("foreign", "primary") if name in held and name in fields}
+        texts = {name: fields[stream] for stream, name in RECORDS.items() if name in held and stream in fields}
     return Names(held, texts)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import date
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, uuid7_micros
+from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, moment, uuid7_micros
 from clickjoin.model.outputs import JOINED, output_of
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def _steps(pipeline: Pipeline, delta: DeltaReader, name: str, event_id: str) -> 
     micros = rule(event_id) if rule else None
     if micros is not None and micros < _LATEST:
         filters.append(("bucket", "=", bucket_of(micros, int(pipeline.registry.bucket))))
+        if "event_date" in delta.table(name).partitions:
+            filters.append(("event_date", "=", moment(micros).date()))
     rows = delta.read(name, filters=filters).to_pylist()
     return [_row(name, row) for row in rows]
 
@@ -120,4 +122,4 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         more = f" … ({len(value):,} bytes)" if len(value) > _MAX_SHOWN_BYTES else ""
         return value[:_MAX_SHOWN_BYTES].decode("utf-8", "backslashreplace").rstrip("\r\n") + more
-    return value.isoformat() if isinstance(value, datetime) else value
+    return value.isoformat() if isinstance(value, date) else value  # a datetime is one as well

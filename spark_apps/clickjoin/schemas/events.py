@@ -46,7 +46,7 @@ JOINED = Table(
         """
 event_id     STRING    the foreign event's unique name
 event_time   TIMESTAMP when the foreign event happened
-event_date   DATE      date of event_time in UTC, to filter by
+event_date   DATE      date of event_time in UTC, to filter by; the table is partitioned by it, or else by bucket
 bucket       STRING    range of the foreign event's time, named by its start, such as 2019-11-24T0300Z
 primary_id   STRING    id of the primary event that it was joined to
 primary_time TIMESTAMP when the primary event happened
@@ -54,8 +54,8 @@ primary_time TIMESTAMP when the primary event happened
         + _ORIGIN
         + "published_at TIMESTAMP when the batch wrote it; readable a moment later\n"
     ),
-    partitions=("bucket",),
-    statistics=("event_time", "event_id", "token", "event_date"),
+    partitions=("event_date",),
+    statistics=("event_time", "event_id", "token"),
 )
 DEDUPLICATED = replace(
     JOINED,

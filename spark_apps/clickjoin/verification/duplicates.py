@@ -30,7 +30,7 @@ def remove(ctx: Context, rows: DataFrame) -> dict[str, int]:
     found = names.collect()
     if not found:
         return {}
-    where = _where(found)
+    where = _where(found, dates="event_date" in ctx.lake.delta.table("joined").partitions)
     held = ctx.lake.read("joined").where(where).localCheckpoint(eager=False)
     columns = held.columns
     copies = _ranked(ctx, _named(ctx, held))
@@ -47,12 +47,13 @@ def _named(ctx: Context, rows: DataFrame) -> DataFrame:
     return rows.withColumn("_era", era(ctx.boundary) if ctx.pipeline.by_id else F.col("event_time"))
 
 
-def _where(found: list[Any]) -> str:
+def _where(found: list[Any], *, dates: bool) -> str:
     """Exactly the rows there are now: one of these ids that is published meanwhile has another time."""
     ids, buckets, tokens = (sorted({row[name] for row in found}) for name in ("event_id", "bucket", "token"))
     times = sorted({row["published"] for row in found})
+    days = f"event_date IN ({', '.join(sorted({f'DATE {text(name[:10])}' for name in buckets}))}) AND " if dates else ""
     return (
-        f"bucket IN ({_list(buckets)}) AND event_id IN ({_list(ids)}) AND token IN ({_list(tokens)}) "
+        f"{days}bucket IN ({_list(buckets)}) AND event_id IN ({_list(ids)}) AND token IN ({_list(tokens)}) "
         f"AND published_at IN ({', '.join(timestamp(moment(time)) for time in times)})"
     )
 

@@ -62,8 +62,8 @@ class Days:
 
     def new_rows(self) -> list[dict[str, Any]]:
         """Rows of the output that the other adapter made."""
-        rows = self.lake.read("joined", "event_time", "delay_seconds", "foreign")
-        return [row for row in rows if row["delay_seconds"] == 0 and row["foreign"] is None]
+        rows = self.lake.read("joined", "event_time", "delay_seconds", "foreign_record")
+        return [row for row in rows if row["delay_seconds"] == 0 and row["foreign_record"] is None]
 
     def backfill(self, until: str, *more: str) -> list[str]:
         """`airflow backfill create` from the first day; states of its runs when they are done."""

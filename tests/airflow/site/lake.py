@@ -21,7 +21,9 @@ DAYS = 5
 TOKEN = "shop/main/join/7"
 SESSION = 9_007_199_254_740_993  # more than a browser's own numbers hold
 # What the adapter makes comes after the table's own columns.
-_ADAPTED = pa.schema([*arrow_schema(JOINED), pa.field("foreign", pa.string()), pa.field("primary", pa.string())])
+_ADAPTED = pa.schema(
+    [*arrow_schema(JOINED), pa.field("foreign_record", pa.string()), pa.field("primary_record", pa.string())]
+)
 
 
 class Shop:
@@ -82,10 +84,10 @@ class Shop:
             self.delta.append("foreign", [row | landed | {"shard": 0, "batch": 7, "replica": "main"} for row in whole])
             self.delta.append("registry", [row | {"shard": 0, "token": TOKEN, "outcome": "joined"} for row in whole])
             both = {
-                "foreign": json.dumps({"position": 1, "session": SESSION}),
-                "primary": json.dumps({"terms": ["a", {}]}),
+                "foreign_record": json.dumps({"position": 1, "session": SESSION}),
+                "primary_record": json.dumps({"terms": ["a", {}]}),
             }
-            rows = [row | {"token": TOKEN, "replica": "main"} | both for row in whole]
+            rows = [row | {"event_date": at.date(), "token": TOKEN, "replica": "main"} | both for row in whole]
             table = pa.Table.from_pylist(rows, _ADAPTED)
             write_deltalake(self.delta.path("joined"), table, mode="append", schema_mode="merge")
             self.delta.append("unjoinable", [{**whole[0], "event_id": f"10.0.0.9:7:{int(at.timestamp() * 1e6)}"}])

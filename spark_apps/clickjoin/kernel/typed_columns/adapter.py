@@ -11,12 +11,13 @@ import pyarrow as pa
 from clickjoin.kernel.adapter import MISFITS, ArrowAdapter
 from clickjoin.kernel.arrays import int64_array, number_array, text_array
 from clickjoin.kernel.typed_columns.columns import typed
+from clickjoin.model.outputs import RECORD, RECORDS
 
 if TYPE_CHECKING:
     from clickjoin.model.typed_column import TypedColumn
 
 _TEXTS = {"foreign": "payload", "primary": "primary"}
-_WHOLE = _TEXTS | {"record": "payload"}  # of a pipeline of one stream
+_WHOLE = {RECORDS[stream]: text for stream, text in _TEXTS.items()} | {RECORD: "payload"}
 
 
 class TypedOutput(ArrowAdapter):
@@ -25,7 +26,7 @@ class TypedOutput(ArrowAdapter):
     reports_misfits: ClassVar[bool] = True
 
     def __init__(self, columns: Sequence[TypedColumn], records: Sequence[str] = ()) -> None:
-        """`records`: streams (foreign, primary; record of the only one) whose records are kept whole, as JSON text."""
+        """`records`: columns of records that are kept whole, as JSON text (foreign_record, primary_record; record)."""
         self._typed, self._records = tuple(columns), tuple(records)
 
     @property
@@ -36,7 +37,7 @@ class TypedOutput(ArrowAdapter):
     def merge_table(self, joined: pa.Table) -> pa.Table:
         """Columns out: event_id, event_time, records, typed columns, and the names of those that did not fit."""
         made: dict[str, Any] = {name: joined[name] for name in ("event_id", "event_time")}
-        made |= {stream: joined[_WHOLE[stream]] for stream in self._records}
+        made |= {name: joined[_WHOLE[name]] for name in self._records}
         misfits: dict[str, Any] = {}
         for stream, text in _TEXTS.items():
             columns = [column for column in self._typed if column.stream == stream]
