@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from clickjoin.lake.table_features import FeatureRefused
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY
 
+ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ROW = {"event_id": "a", "event_time": NOON, "bucket": "2026-03-01", "shard": 0, "token": "t", "outcome": "joined"}
 OFF = "SET TBLPROPERTIES ('{}'='{}')"
@@ -185,3 +189,20 @@ def test_it_is_asked_again_only_where_protocol_or_metadata_changed(
     give(lake, legacy(5), {}, {})
     assert lake.append("registry", [ROW], Txn("x", 30))
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "command", [("status",), ("explain", "U1:1:1700000000000000"), ("init",), ("backup", "--to", "x")]
+)
+def test_commands_say_it_in_a_sentence(tmp_path: Path, command: tuple[str, ...]) -> None:
+    with tarfile.open(ROOT / "tests/lakes/format-1.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    place = tmp_path / "lake/clicks/registry"
+    last = max(int(entry.stem) for entry in (place / "_delta_log").glob("*.json"))
+    protocol = json.dumps({"protocol": named("rowTracking", "domainMetadata")})
+    (place / "_delta_log" / f"{last + 1:020}.json").write_text(protocol + "\n", encoding="utf-8")
+    line = [sys.executable, "-m", "clickjoin.cli", *command, "--config", str(tmp_path / "clicks.yaml")]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith(f"clickjoin: {place}: has row tracking (rowTracking), ")
+    assert f"ALTER TABLE delta.`{place}` DROP FEATURE rowTracking; ALTER TABLE" in done.stderr
