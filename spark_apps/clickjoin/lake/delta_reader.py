@@ -79,10 +79,10 @@ class DeltaReader:
         except DeltaError as error:
             self.require_same()  # what it can make nothing of may be another lake's
             raise unknown_feature(error, self.path(name)) or error from error
-        self._require_fit(name)
+        self._require_features(name)
         return self._open[name]
 
-    def _require_fit(self, name: str) -> None:
+    def _require_features(self, name: str) -> None:
         try:
             self._fitness.require(name, self._open[name], self.path(name))
         except FeatureRefused:

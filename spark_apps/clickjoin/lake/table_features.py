@@ -152,7 +152,7 @@ def _by_restore(table: DeltaTable, place: str, message: str) -> FeatureRefused:
 
 def _last_fit(place: str, version: int) -> DeltaTable | None:
     """The newest version before one that has none of these features; None where the log reaches back to none."""
-    low, step, best = version, 1, None
+    high, low, step, best = version, version, 1, None
     while best is None and low > 0:  # ever further back
         high, low = low, max(low - step, 0)
         best, step = _fit_at(place, low), step * 2
