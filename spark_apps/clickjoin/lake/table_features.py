@@ -45,6 +45,7 @@ _DROPPED = {
     "materializePartitionColumns": ("DROP FEATURE materializePartitionColumns",),
 }  # fmt: skip
 _UNKNOWN = re.compile(r"Feature '(\w+)' is not supported")
+_BACK = 200  # versions that are looked at, for one without
 _ORDER = ("clustering", "rowTracking", "inCommitTimestamp")  # before domainMetadata, which the first two rest on
 
 
@@ -140,7 +141,7 @@ def _by_restore(table: DeltaTable, place: str, message: str) -> FeatureRefused:
         since = "" if fit is None else f" since version {fit.version()}"
         remedy = f"Files were written{since} that RESTORE TABLE would take out: restore a backup (docs/backup.md)"
         if fit is None:
-            remedy = "Its log reaches back to no version without that: restore a backup (docs/backup.md)"
+            remedy = "None of its last versions is without that: restore a backup (docs/backup.md)"
         return FeatureRefused(message, remedy=remedy, statements=())
     done = (
         "SET spark.databricks.delta.restore.protocolDowngradeAllowed=true",
@@ -151,15 +152,9 @@ def _by_restore(table: DeltaTable, place: str, message: str) -> FeatureRefused:
 
 
 def _last_fit(place: str, version: int) -> DeltaTable | None:
-    """The newest version before one that has none of these features; None where the log reaches back to none."""
-    high, low, step, best = version, version, 1, None
-    while best is None and low > 0:  # ever further back
-        high, low = low, max(low - step, 0)
-        best, step = _fit_at(place, low), step * 2
-    while best is not None and high - best.version() > 1:
-        between = _fit_at(place, (high + best.version()) // 2)
-        high, best = (high, between) if between else ((high + best.version()) // 2, best)
-    return best
+    """The newest version before one that has none of these features; None where it is not among the last ones."""
+    before = range(version - 1, max(version - _BACK, 0) - 1, -1)  # nothing is committed here while one is refused
+    return next(filter(None, (_fit_at(place, number) for number in before)), None)
 
 
 def _fit_at(place: str, version: int) -> DeltaTable | None:
