@@ -17,10 +17,10 @@ import pytest
 from deltalake import DeltaTable
 
 from clickjoin.lake import DeltaTables, log_copy, log_load, s3_table
-from clickjoin.lake.committer import Unwritable
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.objects import Objects
 from clickjoin.lake.s3_table import S3Table
+from clickjoin.lake.table_features import FeatureRefused
 from clickjoin.model.errors import CommitStateUnknown, FilesGone, LakeReplaced
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY, UNJOINABLE
@@ -152,7 +152,7 @@ def test_a_feature_that_came_meanwhile_is_found(root: str) -> None:
     table = other.open("registry")
     assert isinstance(table, S3Table)
     assert table.log.create(1, feature.encode())
-    with pytest.raises(Unwritable, match="clickjoinNobodys"):
+    with pytest.raises(FeatureRefused, match="clickjoinNobodys"):
         one.append("registry", claims("a"), Txn(APP, 1))
     assert DeltaTable(f"{root}/registry").version() == 1
 

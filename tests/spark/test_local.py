@@ -153,7 +153,7 @@ def test_deletion_vectors_are_refused(make: Any, table: str) -> None:
     bench.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     bench.queries(Q)
     bench.clicks(click("a", 2, Q), click("b", 3, LATE))
-    with pytest.raises(LakeError, match=rf"{table}: has deletion vectors.* APPLY \(PURGE\)"):
+    with pytest.raises(LakeError, match=rf"{table}: has deletion vectors \(deletionVectors\).*RESTORE TABLE"):
         bench.join()
     assert not bench.spark.read.format("delta").load(bench.engine.lake.delta.path("joined")).count()
 

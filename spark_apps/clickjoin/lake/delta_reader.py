@@ -23,7 +23,8 @@ from clickjoin.lake.light_table import Lightener, shows_newest
 from clickjoin.lake.s3_table import S3Table
 from clickjoin.lake.side_by_side import together
 from clickjoin.lake.store_options import store_options
-from clickjoin.lake.table_format import column_types, is_table, require_fit
+from clickjoin.lake.table_features import FeatureRefused, unknown_feature
+from clickjoin.lake.table_format import Fitness, column_types, is_table, require_fit
 from clickjoin.lake.table_settings import as_made
 from clickjoin.lake.txn_log import TxnLog
 from clickjoin.model.errors import LakeError, TableMissing
@@ -42,6 +43,7 @@ class DeltaReader:
         self._open: dict[str, DeltaTable] = {}
         self._ahead = Ahead()
         self._light = Lightener()
+        self._fitness = Fitness()
         self._made: dict[str, Table] = {}
         self._still: Set[str] = frozenset()  # tables that are not looked at again for now
         self._txns: dict[str, TxnLog] = {}  # of tables where each read is a request
@@ -74,11 +76,18 @@ class DeltaReader:
                 self._look(name)
         except TableNotFoundError as error:
             raise self._missing(name) from error
-        except DeltaError:
+        except DeltaError as error:
             self.require_same()  # what it can make nothing of may be another lake's
-            raise
-        require_fit(self._open[name], self.path(name))
+            raise unknown_feature(error, self.path(name)) or error from error
+        self._require_features(name)
         return self._open[name]
+
+    def _require_features(self, name: str) -> None:
+        try:
+            self._fitness.require(name, self._open[name], self.path(name))
+        except FeatureRefused:
+            self.require_same()  # it may be what a restore left in the place of later versions
+            raise
 
     def _look(self, name: str) -> None:
         table = self._open.get(name)
@@ -166,6 +175,7 @@ class DeltaReader:
         self._ahead.take(name)
         self._made.pop(name, None)
         self._light.forget(name)
+        self._fitness.forget(name)
         self._txns.pop(name, None)
         self._rows.forget(name)
 

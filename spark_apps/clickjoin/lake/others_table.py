@@ -56,3 +56,9 @@ def vectors(path: str) -> SourceError:
         f"{path}: has deletion vectors: its files hold rows that the table does not",
         remedy="Set delta.enableDeletionVectors to false and run REORG TABLE … APPLY (PURGE)",
     )
+
+
+def require_whole_files(table: DeltaTable, path: str) -> None:
+    """Check that a data file's rows are the table's rows. Errors: SourceError."""
+    if "deletionVectors" in (table.protocol().reader_features or ()):
+        raise vectors(path)

@@ -193,6 +193,8 @@ class SparkTables(SparkReader):
         require_same = self.delta.require_same if by_spark or not is_on_s3(self.delta.root) else lambda: None
         for attempt in range(_RERUNS):
             require_same()
+            if by_spark:
+                self.delta.open(name)  # whose features are checked: Spark keeps to some that nothing else here does
             try:
                 done = commit()
                 require_same()

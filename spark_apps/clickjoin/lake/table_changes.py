@@ -21,9 +21,8 @@ from clickjoin.kernel.file_bytes import fingerprint
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.kernel.table_rows import RowFile
 from clickjoin.lake.log_entries import COMMIT, read_entry
-from clickjoin.lake.others_table import opened, require_plain, typed_value, vectors
+from clickjoin.lake.others_table import opened, require_plain, require_whole_files, typed_value, vectors
 from clickjoin.lake.restored_log import is_filler
-from clickjoin.lake.table_format import require_whole_files
 from clickjoin.model.errors import SourceError
 
 FILLER = "restored"

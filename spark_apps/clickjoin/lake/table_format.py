@@ -1,17 +1,18 @@
-"""Whether this program can work on a table: its format, as its properties tell it (see schemas.format), its files."""
+"""Whether this program can work on a table: its format, as its properties tell it (schemas.format), its features."""
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
 from clickjoin.lake.location import location
+from clickjoin.lake.table_features import require_features
 from clickjoin.model.errors import LakeError
 from clickjoin.model.places import is_on_s3
 from clickjoin.schemas import ALL
@@ -46,23 +47,34 @@ def require_own_format(table: DeltaTable, place: str) -> None:
     raise LakeError(f"{place}: is of format {text}, and {known}", remedy=newer if int(text) > FORMAT else _FROM_LOGS)
 
 
-def require_whole_files(table: DeltaTable, place: str) -> None:
-    """Check that a data file's rows are the table's rows: they are read from files, where deleted ones would be found.
-
-    Errors: LakeError where somebody has enabled deletion vectors.
-    """
-    if "deletionVectors" in (table.protocol().reader_features or ()):
-        raise LakeError(
-            f"{place}: has deletion vectors: its files hold rows that the table does not, and nothing more is joined",
-            remedy="Set delta.enableDeletionVectors to false, run REORG TABLE … APPLY (PURGE), then ALTER TABLE … "
-            "DROP FEATURE deletionVectors",
-        )
-
-
 def require_fit(table: DeltaTable, place: str) -> None:
-    """Check that this program can work on a table. Errors: LakeError."""
+    """Check that this program can work on a table: its format, its features. Errors: LakeError."""
     require_own_format(table, place)
-    require_whole_files(table, place)
+    require_features(table, place)
+
+
+class Fitness:
+    """What `require_fit` has found of the handles of a process: asked again where protocol or metadata changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[DeltaTable, int]] = {}
+        self._facts: dict[str, tuple[Any, ...]] = {}
+
+    def require(self, name: str, table: DeltaTable, place: str) -> None:
+        """Check what a handle shows. Errors: LakeError, at each call while the table is not fit."""
+        version, known = int(table.version()), self._known.get(name)
+        if known is not None and known[0] is table and known[1] == version:
+            return
+        metadata = table.metadata()
+        facts = (table.protocol(), metadata.id, metadata.configuration, table.schema())
+        if self._facts.get(name) != facts:
+            require_fit(table, place)
+        self._known[name], self._facts[name] = (table, version), facts
+
+    def forget(self, name: str) -> None:
+        """Check a table again the next time: another may lie in its place."""
+        self._known.pop(name, None)
+        self._facts.pop(name, None)
 
 
 def is_table(place: str, options: dict[str, str] | None) -> bool:
