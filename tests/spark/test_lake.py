@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.kernel import page_index
 from clickjoin.kernel.byte_ranges import ByteRanges
-from clickjoin.lake import DeltaTables, SparkTables, row_groups
+from clickjoin.lake import DeltaTables, SparkTables, rewrite_rows, row_groups
 from clickjoin.model.errors import CommitConflict, LakeError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, bucket_of, moment
@@ -165,10 +165,17 @@ def test_rewritten_events_lie_in_short_pages(
 def test_delete_matched(lake: SparkTables) -> None:
     ids = [(1, 0), (2, HOUR), (3, HOUR)]
     insert(lake, "a", ids)
-    claims(lake.spark, "a", ids[:2]).unionAll(claims(lake.spark, "b", ids[2:])).createOrReplaceTempView("gone")
-    for _ in range(2):
-        lake.delete_matched("registry", "gone", extent_of(ids).sql("t"))
+    gone = claims(lake.spark, "a", ids[:2]).unionAll(claims(lake.spark, "b", ids[2:]))
+    assert [lake.delete_matched("registry", gone, extent_of(ids)) for _ in range(2)] == [2, 0]
     assert owners(lake) == {"e3": "a"}  # named with the token of another
+
+
+def test_delete_matched_by_tasks(lake: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewrite_rows, "_ROWS_HERE", 0)
+    ids = [(n, n * HOUR) for n in range(6)]
+    insert(lake, "a", ids)
+    assert lake.delete_matched("registry", claims(lake.spark, "a", ids[:5]), extent_of(ids)) == 5
+    assert owners(lake) == {"e5": "a"}
 
 
 def test_read_extent_is_what_the_whole_table_says(lake: SparkTables) -> None:

@@ -91,6 +91,5 @@ def _forget(engine: Engine, span: Span) -> int:
     gone = gone.dropDuplicates(list(EVENT_KEY)).localCheckpoint(eager=False)
     where, _ = measured(gone)
     if where.rows:
-        with named(gone) as view:
-            lake.delete_matched("expired", view, where.sql("t"), owner="bucket")
+        lake.delete_matched("expired", gone, where, same=())
     return where.rows

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from clickjoin.kernel.data_file import DataFile, Target
+from clickjoin.kernel.rewrite_task import Events, change
+from clickjoin.kernel.types import arrow_type
 from clickjoin.lake.committer import Unwritable, committer
 from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
+from clickjoin.lake.rewrite_rows import near, rewrite_rows
 from clickjoin.lake.row_groups import for_look_ups
 from clickjoin.lake.spark_reader import SparkReader
 from clickjoin.lake.table_format import lake_format
 from clickjoin.lake.table_settings import settings
 from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError, TableMissing
+from clickjoin.model.extent import Extent
+from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BY_NAME, REGISTRY, Table
@@ -153,16 +158,24 @@ class SparkTables(SparkReader):
             f"AND t.event_time = s.event_time AND t.bucket = s.bucket AND {where}"
         )
 
-    def delete_matched(self, name: str, view: str, where: str, owner: str = "token") -> None:
-        """Remove the rows of a table that a view names by event_id, event_time and owner.
+    def delete_matched(
+        self,
+        name: str,
+        events: DataFrame,
+        extent: Extent | None = None,
+        shards: Iterable[int] | None = None,
+        *,
+        same: tuple[str, ...] = ("token",),
+        up_to: tuple[str, ...] = (),
+    ) -> int:
+        """Remove the rows of a table that some events name by event_id, event_time and the columns `same`; how many.
 
-        `where`: as in merge_insert_only.
+        `extent`, `shards`: where the events lie. `up_to`: columns of rows that may not be greater than the event's.
         """
-        sql = (
-            f"MERGE INTO delta.`{self.delta.path(name)}` t USING {view} s ON t.event_id = s.event_id "
-            f"AND t.event_time = s.event_time AND t.{owner} = s.{owner} AND {where} WHEN MATCHED THEN DELETE"
-        )
-        self.rerun(name, lambda: self.spark.sql(sql).collect())
+        names, kinds = (*EVENT_KEY, *same, *up_to), self.delta.columns(name)
+        schema = pa.schema([(column, arrow_type(kinds[column])) for column in names])
+        keys = events.select(*names).toArrow().cast(schema)
+        return rewrite_rows(self, name, near(keys, extent, shards), change(Events(keys, same, up_to)))
 
     def rewrite(self, name: str, place: str | None = None, order: str = "event_time") -> int | None:
         """Rewrite the small files of a table, of a bucket or of a date, into few; in the registry all, in their order.

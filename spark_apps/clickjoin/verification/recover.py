@@ -143,8 +143,7 @@ def again(ctx: Context, rows: DataFrame) -> dict[str, int]:
     own, _ = measured(rows)
     if not own.rows:
         return {}
-    with named(rows.where("token IS NOT NULL")) as view:
-        ctx.lake.delete_matched("registry", view, own.sql("t"))
+    ctx.lake.delete_matched("registry", rows.where("token IS NOT NULL"), own)
     failpoint.reach("released")
     ctx.lake.append("pending", _waiting(ctx, rows, own), ctx.plan.txn)
     failpoint.reach("dispatched")
