@@ -14,7 +14,7 @@ import pytest
 from clickjoin.kernel.arrays import Array
 from clickjoin.kernel.rewrite_task import Change, Events, change
 from clickjoin.lake import SparkTables, committer
-from clickjoin.lake.rewrite_rows import near, rewrite_rows
+from clickjoin.lake.rewrite_rows import count_rows, near, rewrite_rows
 from clickjoin.model.errors import CommitStateUnknown
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import FOREIGN, PENDING, REGISTRY
@@ -177,9 +177,9 @@ def test_values_that_rows_have_instead(tmp_path: Path) -> None:
     lake.delta.append("foreign", rows)
     lake.delta.add_columns("foreign", {"more": "INT"})
     keys = lake.delta.read("foreign", columns=["event_id", "event_time"]).slice(0, 3)
-    meant = change(Events(keys, with_record=True), {"payload": "{}", "primary_id": None})
-    assert rewrite_rows(lake, "foreign", near(keys), meant) == 2
-    assert rewrite_rows(lake, "foreign", near(keys.slice(2)), change(Events(keys.slice(2), with_record=True), {})) == 0
+    meant = change(Events(keys), {"payload": "{}", "primary_id": None}, with_record=True)
+    assert count_rows(lake, "foreign", near(keys), meant) == 2
+    assert [rewrite_rows(lake, "foreign", near(keys), meant) for _ in range(2)] == [2, 0]
     found = {row["event_id"]: row for row in lake.delta.read("foreign").to_pylist()}
     assert {name: row["payload"] for name, row in found.items()} == {"a": "{}", "b": "{}", "c": None}
     assert {(row["bucket"], row["offset"], row["event_time"]) for row in found.values()} == {

@@ -1,8 +1,8 @@
 """Joining events that are older than the registry's boundary: there uniqueness rests on the output itself.
 
 No batch claims below the boundary any more, so nothing but this writes output there. It waits for batches from before
-the boundary moved, leaves alone what has a claim or an output already, and inserts the rest by id in one MERGE: of
-two runs at once one is refused, runs again, and finds the other's rows.
+the boundary moved, leaves alone what has a claim or an output already, and adds the rest as the very next version after
+one whose ids it has read: of two runs at once one is refused, looks again, and finds the other's rows.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from clickjoin.event_store.lookup import primary_extent
 from clickjoin.joiner.publish import output
 from clickjoin.joiner.spark_join import adapt
 from clickjoin.kernel.data_skipping import rows_in
+from clickjoin.lake.insert_new import insert_new
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.boundary import expired_sql
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import BY_NAME
-from clickjoin.spark.views import named
 from clickjoin.verification.snapshot import part
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from clickjoin.model.span import Span
 
 PATIENCE = 60.0
+_ROWS_HERE = 50_000  # that this process holds at a time, with both records
 
 
 def context(engine: Engine, sequence: str, micros: int) -> Context:
@@ -77,10 +78,9 @@ def join_expired(engine: Engine, span: Span, micros: int, patience: float = PATI
 def _insert(ctx: Context, rows: DataFrame) -> int:
     held = rows.localCheckpoint(eager=False)
     where, _ = measured(held.withColumn("shard", F.lit(0)))
-    if not where.rows:
-        return 0
-    with named(held) as view:
-        return ctx.lake.merge_output(view, ctx.lake.terms("joined", where, "t"), held.columns)
+    parts = -(-where.rows // _ROWS_HERE)
+    some = [held.where(f"pmod(hash(event_id), {parts}) = {n}") for n in range(parts)] if parts > 1 else [held][:parts]
+    return sum(insert_new(ctx.lake, "joined", part_.toArrow(), where) for part_ in some)
 
 
 def _forget(engine: Engine, span: Span) -> int:

@@ -11,31 +11,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel import data_file
-from clickjoin.kernel.arrays import Array, bool_array, int64_array, mask, scalar, text_array, to_numpy, where
+from clickjoin.kernel.arrays import Array, bool_array, int64_array, mask, scalar, text_array, where
 from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.kernel.event_key import micros, same_key
 from clickjoin.kernel.forgotten import EMPTIED, digest
 from clickjoin.kernel.parquet_rows import read_file
 from clickjoin.model.ids import EVENT_KEY
 
+_RECORD = "payload"
+
 
 class Change(NamedTuple):
     """What becomes of some rows of a table.
 
     `meant`: which rows, by those columns of theirs that `looks_at` names; `values`: what they have instead, by column;
-    None: they go.
+    None: they go. `with_record`: only those that hold a record.
     """
 
     meant: Callable[[pa.Table], Array]
     looks_at: tuple[str, ...]
     values: Mapping[str, str | None] | None = None
+    with_record: bool = False
 
 
 class Job(NamedTuple):
-    """A change of a table; `target`: that table, with all of its columns."""
+    """A change of a table; `target`: that table, with all of its columns. Nothing is written unless it `writes`."""
 
     target: Target
     change: Change
+    writes: bool = True
 
 
 class Part(NamedTuple):
@@ -66,11 +70,12 @@ def work_of(job: Job, parts: Sequence[Part]) -> Any:
 
 def rewritten(job: Job, part: Part) -> Done:
     """What a file's rows become. Nothing is written where none of them is meant."""
-    looked_at = pa.schema([job.target.schema.field(name) for name in job.change.looks_at])
-    meant = job.change.meant(_read(job, part, looked_at))
-    if not meant.any():
-        return Done(0)
-    rows = _read(job, part, job.target.schema)
+    meant = job.change.meant(_read(job, part, *job.change.looks_at))
+    if job.change.with_record and meant.any():
+        meant = meant & holds_record(_read(job, part, _RECORD)[_RECORD])
+    if not (meant.any() and job.writes):
+        return Done(int(meant.sum()))
+    rows = _read(job, part, *job.target.schema.names)
     if job.change.values is None:
         rows = where(rows, ~meant)
     for name, text in (job.change.values or {}).items():
@@ -80,7 +85,8 @@ def rewritten(job: Job, part: Part) -> Done:
     return Done(int(meant.sum()), data_file.write(job.target, rows))
 
 
-def _read(job: Job, part: Part, schema: pa.Schema) -> pa.Table:
+def _read(job: Job, part: Part, *names: str) -> pa.Table:
+    schema = pa.schema([job.target.schema.field(name) for name in names])
     rows = read_file(job.target.root, part.path, schema)
     for name, value in part.values.items():  # lies in no file
         if (at := schema.get_field_index(name)) >= 0:
@@ -91,19 +97,17 @@ def _read(job: Job, part: Part, schema: pa.Schema) -> pa.Table:
 class Events(NamedTuple):
     """Rows of some events, for Change.meant. `keys`: event_id, event_time, and what `same` and `up_to` name.
 
-    `same`: columns that have to be equal, as a token has; `up_to`: those that may not be greater than the key's;
-    `with_record`: only rows that hold a record.
+    `same`: columns that have to be equal, as a token has; `up_to`: those that may not be greater than the key's.
     """
 
     keys: pa.Table
     same: tuple[str, ...] = ()
     up_to: tuple[str, ...] = ()
-    with_record: bool = False
 
     @property
     def looks_at(self) -> tuple[str, ...]:
         """The columns that it needs."""
-        return (*EVENT_KEY, *self.same, *self.up_to, *(("payload",) if self.with_record else ()))
+        return (*EVENT_KEY, *self.same, *self.up_to)
 
     def __call__(self, rows: pa.Table) -> Array:
         """Which rows they are."""
@@ -117,7 +121,7 @@ class Events(NamedTuple):
                 keep = mask(alike(*pair))
                 one, other = one[keep], other[keep]
         found[known[one]] = True
-        return found & holds_record(rows["payload"]) if self.with_record else found
+        return found
 
 
 class BadRecords(NamedTuple):
@@ -137,11 +141,13 @@ class BadRecords(NamedTuple):
         return np.array(found, np.bool_)
 
 
-def change(meant: Events | BadRecords, values: Mapping[str, str | None] | None = None) -> Change:
+def change(
+    meant: Events | BadRecords, values: Mapping[str, str | None] | None = None, *, with_record: bool = False
+) -> Change:
     """A change of the rows that are meant; see Change."""
-    return Change(meant, meant.looks_at, values)
+    return Change(meant.__call__, meant.looks_at, values, with_record)
 
 
 def holds_record(payloads: pa.ChunkedArray) -> Array:
     """Which of some records are there, and were not emptied."""
-    return mask(pc.not_equal(payloads, EMPTIED)) & to_numpy(pc.is_valid(payloads))
+    return mask(pc.not_equal(payloads, EMPTIED))  # of what is null, nothing is known to differ

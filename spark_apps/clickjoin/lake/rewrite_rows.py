@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel import data_skipping, rewrite_task
-from clickjoin.kernel.data_file import DataFile, Target
+from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.event_key import micros
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.rewrite_task import Change, Done, Job, Part
-from clickjoin.kernel.types import arrow_type
 from clickjoin.lake.replace_files import as_files
 from clickjoin.model.errors import CommitRefused
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 Files = Callable[[pa.Table], pa.Table]
 _ROWS_HERE, _BYTES_HERE = 200_000, 32 << 20  # of files that this process reads itself
 _FILES_A_TASK = 4
+_DONE = "number LONG, done STRING"
 
 
 def rewrite_rows(lake: SparkTables, name: str, files: Files, change: Change, txn: Txn | None = None) -> int:
@@ -42,6 +42,11 @@ def rewrite_rows(lake: SparkTables, name: str, files: Files, change: Change, txn
     """
     work = _Rewriting(lake, name, files, change, txn)
     return lake.rerun(name, work.attempt, by_spark=False)
+
+
+def count_rows(lake: SparkTables, name: str, files: Files, change: Change) -> int:
+    """How many rows of a table a change is of; nothing is changed. See rewrite_rows."""
+    return _Rewriting(lake, name, files, change, None, writes=False).count()
 
 
 def near(events: pa.Table, extent: Extent | None = None, shards: Iterable[int] | None = None) -> Files:
@@ -59,9 +64,11 @@ def near(events: pa.Table, extent: Extent | None = None, shards: Iterable[int] |
 class _Rewriting:
     """One change of a table, over all attempts to commit it: a file that was written again once need not be again."""
 
-    def __init__(self, lake: SparkTables, name: str, files: Files, change: Change, txn: Txn | None) -> None:
+    def __init__(
+        self, lake: SparkTables, name: str, files: Files, change: Change, txn: Txn | None, *, writes: bool = True
+    ) -> None:
         self._lake, self._name, self._near, self._txn = lake, name, files, txn
-        self._job = Job(_whole(lake, name), change)
+        self._job = Job(lake.target(lake.delta.table(name), lake.delta.schema(name)), change, writes)
         self._done: dict[str, Done] = {}
         self._tried: tuple[frozenset[str], int] = frozenset(), 0  # what the last commit added, and the rows it changed
 
@@ -84,6 +91,10 @@ class _Rewriting:
             delta.committed(self._name, newest.version + 1, self._txn)
         return self._tried[1]
 
+    def count(self) -> int:
+        """The rows that are meant, in the newest version."""
+        return sum(self._done[file.path].rows for file in self._looked_at(self._lake.delta.newest(self._name)))
+
     def _is_done(self, newest: TableVersion) -> bool:
         """Whether the txn is there, or a commit whose answer was lost."""
         if self._txn is not None:
@@ -94,7 +105,11 @@ class _Rewriting:
     def _looked_at(self, newest: TableVersion) -> list[DataFile]:
         """The files that can hold such rows, after each was looked at."""
         files = self._near(newest.files())
-        known = as_files(files, self._job.target.partitions)
+        known = [
+            file
+            for file in as_files(files, self._job.target.partitions)
+            if not self._lake.passes_over(self._name, file.path)
+        ]
         new = [Part(file.path, file.values) for file in known if file.path not in self._done]
         if new:
             some = files.filter(pc.is_in(files["path"], pa.array([part.path for part in new], files["path"].type)))
@@ -111,13 +126,3 @@ class _Rewriting:
         return [
             Done(rows, [DataFile(*file) for file in made]) for rows, made in map(found.__getitem__, range(len(parts)))
         ]
-
-
-_DONE = "number LONG, done STRING"
-
-
-def _whole(lake: SparkTables, name: str) -> Target:
-    """A table with all of its columns, those of an adapter among them. Errors: LakeError."""
-    table, known = lake.delta.table(name), lake.delta.columns(name)
-    schema = pa.schema([(column, arrow_type(kind)) for column, kind in known.items()])
-    return Target(lake.delta.path(name), schema, table.partitions, table.statistics or tuple(table.names))

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.kernel.rewrite_task import Events, change
-from clickjoin.kernel.types import arrow_type
 from clickjoin.lake.committer import Unwritable, committer
 from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
@@ -136,28 +135,6 @@ class SparkTables(SparkReader):
 
         return self.rerun("registry", merge)
 
-    def merge_output(self, view: str, where: str, columns: list[str]) -> int:
-        """Insert into `joined` the rows of a view whose id it does not hold. Returns rows.
-
-        `where`: as in merge_insert_only.
-        """
-        named = ", ".join(f"`{name}`" for name in columns)
-        values = ", ".join(f"s.`{name}`" for name in columns)
-        sql = f"{self._output(view, where)} WHEN NOT MATCHED THEN INSERT ({named}) VALUES ({values})"
-        return int(self.rerun("joined", lambda: self.spark.sql(sql).collect())[0]["num_inserted_rows"])
-
-    def update_output(self, view: str, where: str, columns: list[str]) -> None:
-        """Give rows of `joined` the values that a view has for their ids; `where` as in merge_insert_only."""
-        values = ", ".join(f"t.`{name}` = s.`{name}`" for name in columns)
-        sql = f"{self._output(view, where)} WHEN MATCHED THEN UPDATE SET {values}"
-        self.rerun("joined", lambda: self.spark.sql(sql).collect())
-
-    def _output(self, view: str, where: str) -> str:
-        return (
-            f"MERGE INTO delta.`{self.delta.path('joined')}` t USING {view} s ON t.event_id = s.event_id "
-            f"AND t.event_time = s.event_time AND t.bucket = s.bucket AND {where}"
-        )
-
     def delete_matched(
         self,
         name: str,
@@ -172,9 +149,8 @@ class SparkTables(SparkReader):
 
         `extent`, `shards`: where the events lie. `up_to`: columns of rows that may not be greater than the event's.
         """
-        names, kinds = (*EVENT_KEY, *same, *up_to), self.delta.columns(name)
-        schema = pa.schema([(column, arrow_type(kinds[column])) for column in names])
-        keys = events.select(*names).toArrow().cast(schema)
+        names, known = (*EVENT_KEY, *same, *up_to), self.delta.schema(name)
+        keys = events.select(*names).toArrow().cast(pa.schema([known.field(column) for column in names]))
         return rewrite_rows(self, name, near(keys, extent, shards), change(Events(keys, same, up_to)))
 
     def rewrite(self, name: str, place: str | None = None, order: str = "event_time") -> int | None:
