@@ -40,13 +40,13 @@ def rewrite_rows(lake: SparkTables, name: str, files: Files, change: Change, txn
     `files`: those that can hold such rows, of deltalake's flattened add actions (see `near`). Without a txn it can be
     repeated: nothing is committed where no row is left to change. Errors: as of SparkTables.rerun, and Unwritable.
     """
-    work = _Rewriting(lake, name, files, change, txn)
+    work = Rewriting(lake, name, files, change, txn)
     return lake.rerun(name, work.attempt, by_spark=False)
 
 
 def count_rows(lake: SparkTables, name: str, files: Files, change: Change) -> int:
     """How many rows of a table a change is of; nothing is changed. See rewrite_rows."""
-    return _Rewriting(lake, name, files, change, None, writes=False).count()
+    return Rewriting(lake, name, files, change, None, writes=False).count()
 
 
 def near(events: pa.Table, extent: Extent | None = None, shards: Iterable[int] | None = None) -> Files:
@@ -61,7 +61,7 @@ def near(events: pa.Table, extent: Extent | None = None, shards: Iterable[int] |
     return files
 
 
-class _Rewriting:
+class Rewriting:
     """One change of a table, over all attempts to commit it: a file that was written again once need not be again."""
 
     def __init__(
@@ -83,24 +83,31 @@ class _Rewriting:
         if not old and self._txn is None:
             delta.ensure_durable(self._name)  # it may be what a process has done that was killed before it could
             return 0
-        new = [made for file in old for made in self._done[file.path].files]
-        self._tried = frozenset(file.path for file in new), sum(self._done[file.path].rows for file in old)
+        rows = sum(self._done[file.path].rows for file in old)
+        new = [*(made for file in old for made in self._done[file.path].files), *self.beside(old, rows)]
+        self._tried = frozenset(file.path for file in new), rows
         if not newest.commit_next(new, self._txn, old):
             raise CommitRefused(f"{delta.path(self._name)}: another commit came first")
         if self._txn is not None:
             delta.committed(self._name, newest.version + 1, self._txn)
         return self._tried[1]
 
+    def beside(self, old: Sequence[DataFile], rows: int) -> Sequence[DataFile]:
+        """Files that come besides, in the place of so many rows of old ones."""
+        return ()
+
     def count(self) -> int:
         """The rows that are meant, in the newest version."""
         return sum(self._done[file.path].rows for file in self._looked_at(self._lake.delta.newest(self._name)))
 
     def _is_done(self, newest: TableVersion) -> bool:
-        """Whether the txn is there, or a commit whose answer was lost."""
-        if self._txn is not None:
-            return newest.holds(self._txn)
+        """Whether a commit is there whose answer was lost, or one of another under this txn."""
         added, _ = self._tried
-        return bool(added) and added <= set(newest.files()["path"].to_pylist())
+        there = bool(added) and added <= set(newest.files()["path"].to_pylist())
+        if there or self._txn is None or not newest.holds(self._txn):
+            return there
+        self._tried = frozenset(), 0
+        return True
 
     def _looked_at(self, newest: TableVersion) -> list[DataFile]:
         """The files that can hold such rows, after each was looked at."""
