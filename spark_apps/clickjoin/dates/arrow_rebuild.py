@@ -49,15 +49,22 @@ class Rebuilt:
     files: Sequence[DataFile]
 
 
+def arrow_adapter(ctx: Context) -> ArrowAdapter:
+    """The pipeline's adapter. Errors: ConfigError for one of whole DataFrames."""
+    adapter = ctx.adapter
+    if needs_spark(adapter) or not isinstance(adapter, ArrowAdapter):
+        raise ConfigError(
+            f"{ctx.pipeline.adapter}: works on whole DataFrames, and rows of a date are made some at a time",
+            remedy="Make it an ArrowAdapter, which has merge_table in the place of prepare and merge",
+        )
+    return adapter
+
+
 def rebuilt(ctx: Context, span: Span, *, writes: bool) -> Rebuilt:
     """The adapter's answer for every id of the output. Nothing is committed; `writes`: files are written, and not only
     counted. Errors: ConfigError for an adapter of whole DataFrames, AdapterError, LakeError.
     """
-    if needs_spark(ctx.adapter):
-        raise ConfigError(
-            f"{ctx.pipeline.adapter}: works on whole DataFrames, and the rows of a date are made again file by file",
-            remedy="Make it an ArrowAdapter, which has merge_table in the place of prepare and merge",
-        )
+    arrow_adapter(ctx)
     old = data_skipping.within(ctx.lake.delta.files("joined"), span.extent(ctx.bucket_seconds))
     if not old.num_rows:
         return Rebuilt(dict.fromkeys(_COUNTS, 0), old, ())
@@ -89,18 +96,18 @@ def _run(ctx: Context, job: Job, tasks: list[list[Part]], old: pa.Table) -> list
 
 def _job(ctx: Context, span: Span, *, writes: bool) -> Job:
     delta, lookback = ctx.lake.delta, ctx.pipeline.lookback
-    assert isinstance(ctx.adapter, ArrowAdapter)
-    made = made_of(ctx.adapter.columns, misfits=ctx.adapter.reports_misfits)
+    adapter = arrow_adapter(ctx)
+    made = made_of(adapter.columns, misfits=adapter.reports_misfits)
     joined = delta.table("joined")
     # What an earlier adapter made and today's does not is no answer of today's adapter: it is in no new file, so null.
-    columns = pa.schema([*arrow_schema(joined), *(made.field(name) for name in ctx.adapter.columns)])
+    columns = pa.schema([*arrow_schema(joined), *(made.field(name) for name in adapter.columns)])
     landed = data_skipping.within(delta.files("foreign"), span.extent(ctx.bucket_seconds))
     return Job(
         ctx.lake.target(joined, columns), delta.schema("joined"),
         dealing.as_files(delta.path("foreign"), landed),
         dealing.as_files(delta.path("primary"), delta.files("primary")),
         None if lookback is None else round(lookback * MICROS),
-        ctx.adapter, made, ctx.pipeline.stream is not None, writes,
+        adapter, made, ctx.pipeline.stream is not None, writes,
     )  # fmt: skip
 
 
