@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from clickjoin.kernel import page_index
 from clickjoin.kernel.byte_ranges import ByteRanges
 from clickjoin.lake import DeltaTables, SparkTables, rewrite_rows, row_groups
+from clickjoin.lake.lost_files import bad_files
 from clickjoin.model.errors import CommitConflict, LakeError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, bucket_of, moment
@@ -176,6 +177,16 @@ def test_delete_matched_by_tasks(lake: SparkTables, monkeypatch: pytest.MonkeyPa
     insert(lake, "a", ids)
     assert lake.delete_matched("registry", claims(lake.spark, "a", ids[:5]), extent_of(ids)) == 5
     assert owners(lake) == {"e5": "a"}
+
+
+def test_delete_matched_leaves_a_damaged_file_alone(lake: SparkTables) -> None:
+    ids = [(1, 0), (2, HOUR)]
+    insert(lake, "a", ids)
+    path = lake.delta.files("registry")["path"].to_pylist()[0]
+    Path(lake.delta.path("registry"), path).write_bytes(b"torn")
+    with lake.without(bad_files(lake.delta, "registry")):
+        assert lake.delete_matched("registry", claims(lake.spark, "a", ids), extent_of(ids)) == 1
+    assert lake.delta.files("registry")["path"].to_pylist() == [path]
 
 
 def test_read_extent_is_what_the_whole_table_says(lake: SparkTables) -> None:

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 
 from clickjoin.kernel.arrays import Array
-from clickjoin.kernel.rewrite_task import Change, Events, change
+from clickjoin.kernel.forgotten import digest
+from clickjoin.kernel.rewrite_task import BadRecords, Change, Events, change
 from clickjoin.lake import SparkTables, committer
 from clickjoin.lake.rewrite_rows import count_rows, near, rewrite_rows
 from clickjoin.model.errors import CommitStateUnknown
 from clickjoin.model.txn import Txn
-from clickjoin.schemas import FOREIGN, PENDING, REGISTRY
+from clickjoin.schemas import FOREIGN, PENDING, QUARANTINE, REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -203,3 +204,15 @@ def test_rows_up_to_a_round(tmp_path: Path) -> None:
 
 def assert_is(found: object, wanted: object) -> None:
     assert found == wanted
+
+
+def test_bad_records_lose_their_bytes(tmp_path: Path) -> None:
+    lake = another(tmp_path)
+    lake.delta.create(QUARANTINE)
+    rows = [{"stream": stream, "raw": raw} for stream in ("primary", "foreign") for raw in (b"{a", b"{b", None)]
+    lake.delta.append("quarantine", rows)
+    bad = change(BadRecords({"foreign": frozenset([digest(b"{a")])}), {"raw": None, "detail": "gone"})
+    assert [rewrite_rows(lake, "quarantine", lambda files: files, bad) for _ in range(2)] == [1, 0]
+    left = [(row["stream"], row["raw"], row["detail"]) for row in lake.delta.read("quarantine").to_pylist()]
+    wanted = [(row["stream"], row["raw"], None) for row in rows if (row["stream"], row["raw"]) != ("foreign", b"{a")]
+    assert sorted(left, key=str) == sorted([*wanted, ("foreign", None, "gone")], key=str)
