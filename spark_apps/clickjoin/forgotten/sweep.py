@@ -60,7 +60,8 @@ def sweep(lake: SparkTables, events: Events, bucket_seconds: int) -> dict[str, i
 
 def left(lake: SparkTables, events: Events, bucket_seconds: int) -> dict[str, int]:
     """How many rows hold a record of these events, by table."""
-    found = {name: count_rows(lake, name, *what) for name, *what in _changes(lake, events, bucket_seconds)}
+    changes = _changes(lake, events, bucket_seconds)
+    found = {name: count_rows(lake, name, files, change) for name, files, change in changes}
     return {name: count for name, count in found.items() if count}
 
 
