@@ -79,7 +79,8 @@ def replace() -> None:
     from clickjoin import batch, overlap
     from clickjoin.event_store import land_ahead, landing
     from clickjoin.joiner import arrow_join, spark_join
-    from clickjoin.kernel import data_file, join_task, land_task, lookup, resolving
+    from clickjoin.kernel import data_file, join_task, land_task, lookup, resolving, rewrite_task
+    from clickjoin.lake import insert_new
     from clickjoin.registry import commit
     from tests.simulator import backups, chain, clock, filters, hearing, ports, processing, workers
 
@@ -97,9 +98,10 @@ def replace() -> None:
     processing.install()
     backups.install()
     hearing.watch()
-    lookup.scan_by_key = commit.scan_by_key = workers.pick
+    lookup.scan_by_key = commit.scan_by_key = insert_new.scan_by_key = workers.pick
     filters.install()
     join_task.of_batch, commit.read_columns = workers.of_batch, workers.whole
+    rewrite_task.read_file = lambda root, file, schema: workers.whole(root, [file], schema)
     arrow_join.ship_adapter = spark_join.ship_adapter = lambda kind: None
     # Some batches by Spark's operators: an adapter may need them, and a copy of a batch may take the other way.
     can = arrow_join.can_join

@@ -93,8 +93,8 @@ def _next_version() -> None:
 
     commit_next = TableVersion.commit_next
 
-    def commit(self: TableVersion, files: Any, txn: Any) -> bool:
-        while not commit_next(self, files, txn):
+    def commit(self: TableVersion, files: Any, txn: Any, *removed: Any) -> bool:
+        while not commit_next(self, files, txn, *removed):
             self._table.update_incremental()
             if txn and self.holds(txn):
                 return False

@@ -62,7 +62,7 @@ def fix(app: str = "A", version: int = 1) -> Op:
 
 
 def remove(rows: str) -> Op:
-    """The product's MERGE that deletes what a view names."""
+    """The product's removal of what events name: files are written again without them."""
     return Op("remove", rows)
 
 
@@ -107,11 +107,13 @@ CASES = (
     Case("merge replayed", insert("a000"), None, (), None, "b", (insert("b000"),)),
     Case("merge older than its txn", insert("a000"), None, (), None, "", (fix(version=2),)),
     Case("merge that inserts nothing", insert("a000"), None, (), 0, "a", (insert("a000", "B"),), (("A", 1),)),
-    Case("removal, merge in its partition", remove("x000"), insert("a000"), ("append",), None, "ay", _OLD),
-    Case("removal, merge elsewhere", remove("x000"), insert("a100"), (), None, "ay", _OLD),
-    Case("removal, the same removal", remove("x000"), remove("x000"), ("delete-read",), None, "y", _OLD),
-    Case("removal, its partition packed", remove("x000"), pack(0), ("append",), None, "y", _OLD),
-    Case("removal, its partition dropped", remove("x000"), drop(1), ("delete-read",), None, "", _OLD),
+    Case("removal, merge in its partition", remove("x000"), insert("a000"), ("refused",), 1, "ay", _OLD),
+    Case("removal, what goes comes again", remove("x000"), light("x000", "old", 3), ("refused",), 2, "y", _OLD),
+    Case("merge, a removal in its partition", insert("a000"), remove("x000"), ("delete-read",), 1, "ay", _OLD),
+    Case("removal, merge elsewhere", remove("x000"), insert("a100"), ("refused",), 1, "ay", _OLD),
+    Case("removal, the same removal", remove("x000"), remove("x000"), ("refused",), 0, "y", _OLD),
+    Case("removal, its partition packed", remove("x000"), pack(0), ("refused",), 1, "y", _OLD),
+    Case("removal, its partition dropped", remove("x000"), drop(1), ("refused",), 0, "", _OLD),
     Case("append, append of the same txn", append("a000"), append("b000"), ("transaction",), None, "b"),
     Case("append, append of another", append("a000"), append("b000", "B"), (), None, "ab"),
     Case("append, merge", append("a000"), insert("a000", "B"), (), None, "aa"),
@@ -153,7 +155,7 @@ CASES = (
     Case("merge, claim of the same", insert("a000 b000"), claim("a000", "B"), ("append",), 1, "ab"),
     Case("merge, claim elsewhere", insert("a000"), claim("b110", "B"), (), 1, "ab"),
     Case("merge, same txn claimed", insert("a000"), claim("b000"), ("transaction",), None, "b"),
-    Case("removal, claim in its partition", remove("x000"), claim("a000"), ("append",), None, "ay", _OLD),
+    Case("removal, claim in its partition", remove("x000"), claim("a000"), ("refused",), 1, "ay", _OLD),
     Case("drop, claim into what goes", drop(1), claim("a000"), ("refused",), 3, "", _OLD),
     Case("written, nothing between", written("a000 b110"), None, (), 2, "abxy", _OLD, (("A", 1),)),
     Case("written, claimed by the same way", written("a000 b110"), written("a000", "B"), ("refused",), "taken", "a"),

@@ -62,10 +62,9 @@ def _insert(lake: SparkTables, op: Op, gate: Gate) -> int | None:
     return lake.merge_insert_only(view, _extent(rows).sql("t", {row["shard"] for row in rows}), Txn(*op.txn))
 
 
-def _remove(lake: SparkTables, op: Op, gate: Gate) -> None:
-    rows, frame = _framed(lake, op, gate)
-    frame.createOrReplaceTempView("removed")
-    lake.delete_matched("registry", "removed", _extent(rows).sql("t", {row["shard"] for row in rows}))
+def _remove(lake: SparkTables, op: Op) -> int:
+    rows, frame = _framed(lake, op, lambda frame: frame)
+    return lake.delete_matched("registry", frame, _extent(rows), {row["shard"] for row in rows})
 
 
 def _append(lake: SparkTables, op: Op, gate: Gate) -> None:
@@ -106,13 +105,14 @@ def _written(lake: SparkTables, op: Op) -> int | str | None:
         return "taken"
 
 
-_SPARK: dict[str, Callable[[SparkTables, Op, Gate], Any]] = {"insert": _insert, "remove": _remove, "append": _append}
+_SPARK: dict[str, Callable[[SparkTables, Op, Gate], Any]] = {"insert": _insert, "append": _append}
 _LIGHT: dict[str, Callable[[SparkTables, Op], Any]] = {
     "light": lambda lake, op: lake.delta.append("registry", _rows(op.rows, op.txn[0]), Txn(*op.txn)),
     "fix": lambda lake, op: lake.commit_txn_only("registry", Txn(*op.txn)),
     "drop": lambda lake, op: drop_buckets(lake.delta, "registry", _bucket(op.hour)).rows,
     "pack": lambda lake, op: lake.rewrite("registry", _bucket(op.hour)),
     "repack": lambda lake, op: _repack(lake, op),
+    "remove": _remove,
     "next": lambda lake, op: lake.delta.commit_next("registry", lake.delta.version("registry"), Txn(*op.txn)),
     "few": lambda lake, op: _few(lake, op),
     "written": lambda lake, op: _written(lake, op),

@@ -11,11 +11,13 @@ import pyarrow as pa
 from tests.simulator.model import Commit, File, Lake, Reading, Refused, Snapshot, Table, Unanswered
 from tests.simulator.rust_types import (
     ARROW,
+    AddAction,
     CommitFailedError,
     CommitProperties,
     DeltaError,
     Field,
     PrimitiveType,
+    RemoveAction,
     Rows,
     Schema,
     TableNotFoundError,
@@ -197,14 +199,17 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         **_: Any,
     ) -> None:
-        """Commit files, whether they lie there or not."""
+        """Commit files, whether they lie there or not, and the removal of others."""
         files = self._lake.gone | self._lake.files
-        self._commit(tuple(files[f"{self._table.path}/{action.path}"] for action in actions), commit_properties)
+        adds = tuple(files[f"{self._table.path}/{one.path}"] for one in actions if isinstance(one, AddAction))
+        self._commit(adds, commit_properties, frozenset(one.path for one in actions if isinstance(one, RemoveAction)))
 
-    def _commit(self, adds: tuple[File, ...], properties: CommitProperties | None) -> None:
+    def _commit(
+        self, adds: tuple[File, ...], properties: CommitProperties | None, removes: frozenset[str] = frozenset()
+    ) -> None:
         given = (properties.app_transactions if properties else None) or ()
         nonce = "".join((properties.custom_metadata or {}).values()) if properties else ""
-        commit = Commit(adds, txns={item.app_id: item.version for item in given}, nonce=nonce)
+        commit = Commit(adds, removes, {item.app_id: item.version for item in given}, nonce=nonce)
         only = properties is not None and properties.max_commit_retries == 0
         try:
             self._at = self._lake.commit_rust(self._table, self._at, commit, exactly=only)

@@ -1,4 +1,4 @@
-"""MERGE, DELETE and OPTIMIZE: what they read, what they change, and the partitions that they ask for."""
+"""MERGE and OPTIMIZE: what they read, what they change, and the partitions that they ask for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tests.simulator.columns import Column
 from tests.simulator.joins import index
 from tests.simulator.model import Commit, File, Reading, Table
-from tests.simulator.sql_statements import Delete, Merge, Optimize
+from tests.simulator.sql_statements import Merge, Optimize
 
 if TYPE_CHECKING:
     from tests.simulator.session import SparkSession
@@ -18,7 +18,7 @@ Counts = list[dict[str, Any]]
 _MERGED = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
 
 
-def run(spark: SparkSession, what: Merge | Delete | Optimize) -> Counts:
+def run(spark: SparkSession, what: Merge | Optimize) -> Counts:
     """Run a statement; its counts, and no row where its txn was a replay."""
     table = spark.table(what.path)
     read, txns = spark.begin(table, {})
@@ -26,8 +26,6 @@ def run(spark: SparkSession, what: Merge | Delete | Optimize) -> Counts:
         return []
     if isinstance(what, Merge):
         return _merge(spark, table, read, txns, what)
-    if isinstance(what, Delete):
-        return _delete(spark, table, read, txns, what.where)
     return _optimize(spark, table, read, what)
 
 
@@ -78,28 +76,15 @@ def _merge(spark: SparkSession, table: Table, read: Reading, txns: dict[str, int
     rest = [part.fn for part in what.on.parts if not (part.equal and part.equal[0][:2] != part.equal[1][:2])]
     keyed = index(source, [s for _, s in pairs])
     matched: set[int] = set()
-    removed, kept, deleted = [], [], 0
-    for file in files:
-        stay = []
-        for row in file.rows:
-            target = {f"t.{name}": value for name, value in row.items()}
-            hits = [
-                other
-                for other in keyed.get(tuple(target[t] for t, _ in pairs), ())
-                if all(fn(target | other) is True for fn in rest)  # type: ignore[misc]
-            ]
-            matched.update(map(id, hits))
-            stay += [] if hits else [row]
-        if what.deletes and len(stay) < len(file.rows):
-            deleted += len(file.rows) - len(stay)
-            removed.append(file.path)
-            kept += stay
-    new = [] if what.deletes else [_inserted(row, what) for row in source if id(row) not in matched]
-    counts = [dict(zip(_MERGED, (deleted + len(new), 0, deleted, len(new)), strict=True))]
-    if not (removed or new or txns):
-        return counts
-    adds = spark.lake.write(table, [*kept, *new])
-    spark.lake.commit_spark(table, read, Commit(adds, frozenset(removed), txns))
+    for row in (row for file in files for row in file.rows):
+        target = {f"t.{name}": value for name, value in row.items()}
+        for other in keyed.get(tuple(target[t] for t, _ in pairs), ()):
+            if all(fn(target | other) is True for fn in rest):  # type: ignore[misc]
+                matched.add(id(other))
+    new = [_inserted(row, what) for row in source if id(row) not in matched]
+    counts = [dict(zip(_MERGED, (len(new), 0, 0, len(new)), strict=True))]
+    if new or txns:
+        spark.lake.commit_spark(table, read, Commit(spark.lake.write(table, new), txns=txns))
     return counts
 
 
@@ -110,21 +95,6 @@ def _sides(part: Column) -> tuple[str, str]:
 
 def _inserted(row: dict[str, Any], what: Merge) -> dict[str, Any]:
     return {name: value.fn(row) for name, value in what.inserts}  # type: ignore[misc]
-
-
-def _delete(spark: SparkSession, table: Table, read: Reading, txns: dict[str, int], where: Column) -> Counts:
-    fn = where.fn
-    assert fn
-    removed, kept, deleted = [], [], 0
-    for file in ask(table, read, list(where.parts)):
-        stay = [row for row in file.rows if fn(row) is not True]
-        if len(stay) < len(file.rows):
-            removed.append(file.path)
-            kept += stay
-            deleted += len(file.rows) - len(stay)
-    if removed or txns:
-        spark.lake.commit_spark(table, read, Commit(spark.lake.write(table, kept), frozenset(removed), txns))
-    return [{"num_affected_rows": deleted}]
 
 
 def _optimize(spark: SparkSession, table: Table, read: Reading, what: Optimize) -> Counts:

@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F
 
-from clickjoin.kernel.adapter import Adapter, ArrowAdapter
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from clickjoin.kernel.adapter import ArrowAdapter
 
 
-class Louder(Adapter):
+class Louder(ArrowAdapter):
     """One column of its own, and none of the default's."""
 
     columns: ClassVar = {"louder": "STRING"}
 
-    def merge(self, joined: DataFrame) -> DataFrame:
+    def merge_table(self, joined: pa.Table) -> pa.Table:
         """The host, in capitals."""
-        host = F.upper(F.substring_index("event_id", ":", 2))
-        return joined.select("event_id", "event_time", host.alias("louder"))
+        hosts = [":".join(name.split(":")[:2]).upper() for name in joined["event_id"].to_pylist()]
+        return joined.select(["event_id", "event_time"]).append_column("louder", pa.array(hosts, pa.string()))
 
 
 class Nobody(Louder):
     """Leaves everything out."""
 
-    def prepare(self, foreign: DataFrame) -> DataFrame:
+    def merge_table(self, joined: pa.Table) -> pa.Table:
         """Nothing."""
-        return foreign.where("FALSE")
+        return super().merge_table(joined).slice(0, 0)
 
 
 class Falls(Louder):
     """Fails on a row."""
 
-    def merge(self, joined: DataFrame) -> DataFrame:
-        """A cast that cannot be."""
-        return joined.select("event_id", "event_time", F.expr("raise_error('half-way')").alias("louder"))
+    def merge_table(self, joined: pa.Table) -> pa.Table:
+        """It never comes to an end."""
+        raise ValueError("half-way")
 
 
 class Shown(ArrowAdapter):

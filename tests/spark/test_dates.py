@@ -109,7 +109,7 @@ def test_a_rebuild_changes_rows_and_not_ids(bench: Bench) -> None:
     ("adapter", "gone", "message"),
     [
         ("tests.spark.adapters_for_dates:Nobody", (), "1 that today's adapter leaves out"),
-        ("tests.spark.adapters_for_dates:Falls", (), "on some row"),
+        ("tests.spark.adapters_for_dates:Falls", (), "half-way"),
         ("clickjoin.joiner.adapter:BothRecords", ("foreign",), "1 whose own record was collected"),
         ("clickjoin.joiner.adapter:BothRecords", ("primary",), "1 whose primary event was collected"),
     ],

@@ -15,7 +15,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from clickjoin.kernel.parquet_rows import ends_of
-from clickjoin.lake import DeltaTables, SparkTables
+from clickjoin.lake import DeltaTables, SparkTables, rewrite_rows
+from clickjoin.lake.lost_files import bad_files
 from clickjoin.model.errors import CommitConflict, LakeError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, bucket_of, moment
@@ -161,10 +162,27 @@ def test_rewritten_events_lie_in_short_row_groups(
 def test_delete_matched(lake: SparkTables) -> None:
     ids = [(1, 0), (2, HOUR), (3, HOUR)]
     insert(lake, "a", ids)
-    claims(lake.spark, "a", ids[:2]).unionAll(claims(lake.spark, "b", ids[2:])).createOrReplaceTempView("gone")
-    for _ in range(2):
-        lake.delete_matched("registry", "gone", extent_of(ids).sql("t"))
+    gone = claims(lake.spark, "a", ids[:2]).unionAll(claims(lake.spark, "b", ids[2:]))
+    assert [lake.delete_matched("registry", gone, extent_of(ids)) for _ in range(2)] == [2, 0]
     assert owners(lake) == {"e3": "a"}  # named with the token of another
+
+
+def test_delete_matched_by_tasks(lake: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewrite_rows, "_ROWS_HERE", 0)
+    ids = [(n, n * HOUR) for n in range(6)]
+    insert(lake, "a", ids)
+    assert lake.delete_matched("registry", claims(lake.spark, "a", ids[:5]), extent_of(ids)) == 5
+    assert owners(lake) == {"e5": "a"}
+
+
+def test_delete_matched_leaves_a_damaged_file_alone(lake: SparkTables) -> None:
+    ids = [(1, 0), (2, HOUR)]
+    insert(lake, "a", ids)
+    path = lake.delta.files("registry")["path"].to_pylist()[0]
+    Path(lake.delta.path("registry"), path).write_bytes(b"torn")
+    with lake.without(bad_files(lake.delta, "registry")):
+        assert lake.delete_matched("registry", claims(lake.spark, "a", ids), extent_of(ids)) == 1
+    assert lake.delta.files("registry")["path"].to_pylist() == [path]
 
 
 def test_read_extent_is_what_the_whole_table_says(lake: SparkTables) -> None:

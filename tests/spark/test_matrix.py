@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
-_SPARKS = ("insert", "remove", "append")
+_SPARKS = ("insert", "append")
 _PATIENCE = 60.0
 
 

@@ -1,11 +1,10 @@
-"""A date that is rebuilt through the kernel and by Spark's operators is the same; what happens beside it is kept."""
+"""A date that is rebuilt has today's answers and all else as it was; what happens beside it is kept."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,8 @@ from clickjoin.dates.dry_run import outline
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.joiner import dealing
 from clickjoin.lake import committer
-from clickjoin.model.errors import CommitConflict, LakeError
+from clickjoin.lake.committer import Unwritable
+from clickjoin.model.errors import CommitConflict, ConfigError, LakeError
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.span import Day, Span
 from tests.sampled import crossed, in_full
@@ -67,40 +67,18 @@ def output(bench: Bench) -> list[dict[str, Any]]:
     return sorted(table.to_pylist(), key=lambda row: (row["event_id"], row["event_time"]))
 
 
-def both(bench: Bench, span: Span, copy: Path) -> list[dict[str, Any]]:
-    """The output after a rebuild by either way, from the same state; they are the same."""
-    with bench.kept(copy):
-        count = by_spark(bench, span)
-        spark = output(bench)
-    assert arrow_rebuild.can_rebuild(_context(bench))
-    assert rebuild(bench.engine, span, 1) == {"rebuilt": count}
-    assert output(bench) == spark
-    return spark
-
-
-def by_spark(bench: Bench, span: Span) -> int:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_rebuild, "can_rebuild", lambda ctx: False)
-        return rebuild(bench.engine, span, 1)["rebuilt"]
-
-
-def _context(bench: Bench) -> Any:
-    from clickjoin.dates.late_events import context
-
-    return context(bench.engine, "rebuild", 1)
-
-
 @pytest.mark.usefixtures("by_tasks")
 @pytest.mark.parametrize(
     ("partition", "primary_time"), crossed(["event_date", "bucket"], ["embedded", {"lookback": "3h"}])
 )
-def test_both_ways_make_the_same_rows(make: Make, tmp_path: Path, partition: str, primary_time: Any) -> None:
+def test_rows_are_made_again(make: Make, partition: str, primary_time: Any) -> None:
     """Of a range whose files hold rows of others too: these stay, with what an earlier adapter has made of them."""
     bench = joined(make, output={"partition": [partition]}, foreign={"primary_time": primary_time})
     before = {row["event_id"]: row for row in output(bench)}
     adapted(bench, "Shown")
     files = bench.engine.lake.delta.files("joined").num_rows
-    made = both(bench, PART, tmp_path / "copy")
+    assert rebuild(bench.engine, PART, 1) == {"rebuilt": 119}
+    made = output(bench)
     inside = [row for row in made if PART.low <= row["event_time"] < PART.high]
     assert (len(inside), len(made)) == (119, 180)
     for row in made:
@@ -133,16 +111,15 @@ def test_its_commit_is_an_update_to_every_reader(make: Make) -> None:
     assert bench.spark.read.format("delta").load(delta.path("joined")).where("shown IS NOT NULL").count() == 180
 
 
-def test_of_one_stream(make: Make, tmp_path: Path) -> None:
+def test_of_one_stream(make: Make) -> None:
     stream = {"source": {"kind": "files", "path": "foreign/*"}, "event_id": "event_id", "event_time": "embedded"}
     bench: Bench = make(stream=stream, first=[click("a", 2, Q), click("b", 3, Q), click("b", 3, Q)])
     bench.join()
     adapted(bench, "Shown")
-    made = both(bench, DAY.span, tmp_path / "copy")
-    assert [json.loads(row["shown"].removesuffix("||"))["event_id"][0] for row in made] == ["a", "b"]
+    assert rebuild(bench.engine, DAY.span, 1) == {"rebuilt": 2}
+    assert [json.loads(row["shown"].removesuffix("||"))["event_id"][0] for row in output(bench)] == ["a", "b"]
 
 
-@pytest.mark.parametrize("way", [by_spark, lambda bench, span: rebuild(bench.engine, span, 1)["rebuilt"]])
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -152,8 +129,8 @@ def test_of_one_stream(make: Make, tmp_path: Path) -> None:
         ("doubled", "of 3 ids in the output there are 1 that are there once more"),
     ],
 )
-def test_a_date_that_lacks_something_is_refused(make: Make, how: str, message: str, way: Any) -> None:
-    """By either way, in the same words and with the same counts in a dry run; nothing has changed."""
+def test_a_date_that_lacks_something_is_refused(make: Make, how: str, message: str) -> None:
+    """With the same counts in a dry run; nothing has changed."""
     bench: Bench = make()
     bench.queries(Q, query("s", 1))
     bench.clicks(click("a", 2, Q, note="left out" if how == "adapter" else ""), click("b", 3, Q))
@@ -169,7 +146,7 @@ def test_a_date_that_lacks_something_is_refused(make: Make, how: str, message: s
     seen = outline(bench.engine, DAY, Order("rebuild"))
     assert (seen["rebuilt"], seen["missing"]) == (3, {how: 1})
     with pytest.raises(LakeError, match=message):
-        way(bench, DAY.span)
+        rebuild(bench.engine, DAY.span, 1)
     assert bench.all_tables() == before
 
 
@@ -246,9 +223,20 @@ def test_a_table_that_only_spark_can_write(make: Make) -> None:
     adapted(bench, "Shown")
     path = bench.engine.lake.delta.path("joined")
     bench.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-    assert rebuild(bench.engine, DAY.span, 1) == {"rebuilt": 180}
-    assert all("|" in row["shown"] for row in output(bench))
-    assert "MERGE" in {entry.get("operation") for entry in bench.engine.lake.delta.open("joined").history(3)}
+    before = output(bench)
+    with pytest.raises(Unwritable, match="rowTracking"):
+        rebuild(bench.engine, DAY.span, 1)
+    assert output(bench) == before
+
+
+def test_an_adapter_of_whole_data_frames(make: Make) -> None:
+    bench = joined(make)
+    bench.file.write_text(f"{bench.file.read_text()}adapter: tests.spark.adapters_for_streams:BySpark\n")
+    bench.reload()
+    before = output(bench)
+    with pytest.raises(ConfigError, match="works on whole DataFrames"):
+        rebuild(bench.engine, DAY.span, 1)
+    assert output(bench) == before
 
 
 @pytest.mark.usefixtures("by_tasks")

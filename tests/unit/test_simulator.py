@@ -19,7 +19,7 @@ FOUND = {
     "token": "0,4,8",
     "txn": "6,20,22",
     "fix": "127",
-    "rerun": "6",
+    "rerun": "0",
     "journal": "0,1",
     "boundary-order": "66",
     "timeline-fence": "67",

@@ -1,7 +1,4 @@
-"""The output of a range made again through the kernel: tasks read, answer and write, and one commit swaps the files.
-
-Only with adapters that need no Spark; others by Spark's operators (rebuild.py).
-"""
+"""The output of a range made again through the kernel: tasks read, answer and write, and one commit swaps the files."""
 
 from __future__ import annotations
 
@@ -25,9 +22,8 @@ from clickjoin.kernel.arrays import to_numpy
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.rebuild_task import Done, Job, Part
-from clickjoin.kernel.types import arrow_type
 from clickjoin.lake.replace_files import partition_values
-from clickjoin.model.errors import LakeError
+from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import MICROS, micros_of
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.ship import ship_adapter
@@ -53,15 +49,22 @@ class Rebuilt:
     files: Sequence[DataFile]
 
 
-def can_rebuild(ctx: Context) -> bool:
-    """Whether a range can be rebuilt this way: with an adapter that needs no Spark, and columns of types of ours."""
-    return not needs_spark(ctx.adapter) and _whole(ctx) is not None
+def arrow_adapter(ctx: Context) -> ArrowAdapter:
+    """The pipeline's adapter. Errors: ConfigError for one of whole DataFrames."""
+    adapter = ctx.adapter
+    if needs_spark(adapter) or not isinstance(adapter, ArrowAdapter):
+        raise ConfigError(
+            f"{ctx.pipeline.adapter}: works on whole DataFrames, and rows of a date are made some at a time",
+            remedy="Make it an ArrowAdapter, which has merge_table in the place of prepare and merge",
+        )
+    return adapter
 
 
 def rebuilt(ctx: Context, span: Span, *, writes: bool) -> Rebuilt:
     """The adapter's answer for every id of the output. Nothing is committed; `writes`: files are written, and not only
-    counted. Errors: AdapterError, LakeError.
+    counted. Errors: ConfigError for an adapter of whole DataFrames, AdapterError, LakeError.
     """
+    arrow_adapter(ctx)
     old = data_skipping.within(ctx.lake.delta.files("joined"), span.extent(ctx.bucket_seconds))
     if not old.num_rows:
         return Rebuilt(dict.fromkeys(_COUNTS, 0), old, ())
@@ -92,29 +95,20 @@ def _run(ctx: Context, job: Job, tasks: list[list[Part]], old: pa.Table) -> list
 
 
 def _job(ctx: Context, span: Span, *, writes: bool) -> Job:
-    delta, lookback, whole = ctx.lake.delta, ctx.pipeline.lookback, _whole(ctx)
-    assert isinstance(ctx.adapter, ArrowAdapter)
-    assert whole is not None
-    made = made_of(ctx.adapter.columns, misfits=ctx.adapter.reports_misfits)
+    delta, lookback = ctx.lake.delta, ctx.pipeline.lookback
+    adapter = arrow_adapter(ctx)
+    made = made_of(adapter.columns, misfits=adapter.reports_misfits)
     joined = delta.table("joined")
     # What an earlier adapter made and today's does not is no answer of today's adapter: it is in no new file, so null.
-    columns = pa.schema([*arrow_schema(joined), *(made.field(name) for name in ctx.adapter.columns)])
+    columns = pa.schema([*arrow_schema(joined), *(made.field(name) for name in adapter.columns)])
     landed = data_skipping.within(delta.files("foreign"), span.extent(ctx.bucket_seconds))
     return Job(
-        ctx.lake.target(joined, columns), whole,
+        ctx.lake.target(joined, columns), delta.schema("joined"),
         dealing.as_files(delta.path("foreign"), landed),
         dealing.as_files(delta.path("primary"), delta.files("primary")),
         None if lookback is None else round(lookback * MICROS),
-        ctx.adapter, made, ctx.pipeline.stream is not None, writes,
+        adapter, made, ctx.pipeline.stream is not None, writes,
     )  # fmt: skip
-
-
-def _whole(ctx: Context) -> pa.Schema | None:
-    """All columns of the output; None where one is of a type that this program gives none."""
-    try:
-        return pa.schema([(name, arrow_type(kind)) for name, kind in ctx.lake.delta.columns("joined").items()])
-    except KeyError:
-        return None
 
 
 def _dealt(ctx: Context, span: Span, old: pa.Table) -> list[list[Part]]:

@@ -38,7 +38,7 @@ def outline(engine: Engine, day: Day, order: Order) -> dict[str, Any]:
     ctx = context(engine, "outline", int(datetime.now(UTC).timestamp() * MICROS))
     found["expired"] = expired(engine, span, ctx).count() if _rows(engine, "expired", day) else 0
     if order.action == "rebuild":
-        counts = counted(engine, span, ctx)
+        counts = counted(span, ctx)
         found["rebuilt"] = counts.pop("rows")
         found["missing"] = {name: count for name, count in counts.items() if count}
     return found

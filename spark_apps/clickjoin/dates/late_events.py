@@ -1,31 +1,38 @@
 """Joining events that are older than the registry's boundary: there uniqueness rests on the output itself.
 
 No batch claims below the boundary any more, so nothing but this writes output there. It waits for batches from before
-the boundary moved, leaves alone what has a claim or an output already, and inserts the rest by id in one MERGE: of
-two runs at once one is refused, runs again, and finds the other's rows.
+the boundary moved, leaves alone what has a claim or an output already, and adds the rest as the very next version after
+one whose ids it has read: of two runs at once one is refused, looks again, and finds the other's rows.
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from clickjoin.batch_context import Context
+from clickjoin.dates.arrow_rebuild import arrow_adapter
 from clickjoin.dispatcher import unsettled
-from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.landing import extents, measured
-from clickjoin.event_store.lookup import primary_extent
-from clickjoin.joiner.publish import output
-from clickjoin.joiner.spark_join import adapt
+from clickjoin.joiner.arrow_join import adapter_errors
+from clickjoin.joiner.dealing import as_files
+from clickjoin.kernel.adapter_output import made_of
+from clickjoin.kernel.arrays import rows_at
 from clickjoin.kernel.data_skipping import rows_in
+from clickjoin.kernel.event_key import dates_of
+from clickjoin.kernel.lookup import look_up, none_needed
+from clickjoin.kernel.resolving import adapted
+from clickjoin.lake.insert_new import insert_new
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.boundary import expired_sql
-from clickjoin.model.ids import EVENT_KEY
+from clickjoin.model.ids import EVENT_KEY, MICROS
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import BY_NAME
-from clickjoin.spark.views import named
 from clickjoin.verification.snapshot import part
 
 if TYPE_CHECKING:
@@ -35,6 +42,8 @@ if TYPE_CHECKING:
     from clickjoin.model.span import Span
 
 PATIENCE = 60.0
+_TIME = pa.timestamp("us", "UTC")
+_ROWS_HERE = 50_000  # that this process holds at a time, with both records
 
 
 def context(engine: Engine, sequence: str, micros: int) -> Context:
@@ -65,22 +74,39 @@ def join_expired(engine: Engine, span: Span, micros: int, patience: float = PATI
     # The boundary first: batches that may have read an older one than this are among those that are waited for.
     ctx = context(engine, "fill", micros)
     unsettled.handle(lake.delta, engine.pipeline, patience, engine.finish, lake.sleep)
-    rows = expired(engine, span, ctx).withColumn("standing", F.lit("new")).localCheckpoint(eager=False)
-    own, named = extents(rows, ctx.bucket_seconds)
-    if own.rows:
-        work = JoinInput(lambda: rows, own, primary_extent(ctx, own, named))
-        done["late"] = _insert(ctx, output(ctx, adapt(ctx, rows, work).where("merged")))
+    done["late"] = _join(ctx, expired(engine, span, ctx).localCheckpoint(eager=False))
     done["late_repeats"] = _forget(engine, span) - done["late"]
     return done
 
 
-def _insert(ctx: Context, rows: DataFrame) -> int:
-    held = rows.localCheckpoint(eager=False)
-    where, _ = measured(held.withColumn("shard", F.lit(0)))
-    if not where.rows:
-        return 0
-    with named(held) as view:
-        return ctx.lake.merge_output(view, ctx.lake.terms("joined", where, "t"), held.columns)
+def _join(ctx: Context, rows: DataFrame) -> int:
+    """Join some events, a part of them at a time; returns how many came into the output. Errors: AdapterError."""
+    own, _ = extents(rows, ctx.bucket_seconds)
+    parts = -(-own.rows // _ROWS_HERE)
+    some = [rows.where(f"pmod(hash(event_id), {parts}) = {n}") for n in range(parts)] if parts > 1 else [rows][:parts]
+    return sum(insert_new(ctx.lake, "joined", _output(ctx, part_.toArrow()), own) for part_ in some)
+
+
+def _output(ctx: Context, rows: pa.Table) -> pa.Table:
+    """Rows of the output, of the events whose primary event is there, and that the adapter keeps."""
+    adapter, delta, lookback = deepcopy(arrow_adapter(ctx)), ctx.lake.delta, ctx.pipeline.lookback
+    rows = rows.set_column(rows.schema.get_field_index("event_time"), "event_time", rows["event_time"].cast(_TIME))
+    if ctx.pipeline.stream:
+        at, found = none_needed(rows)
+    else:
+        primary = as_files(delta.path("primary"), delta.files("primary"))
+        rows = rows.filter(pc.is_valid(rows["primary_time" if lookback is None else "primary_id"]))
+        at, found = look_up(rows, primary, None if lookback is None else round(lookback * MICROS), None)
+    matched = rows_at(rows, at)
+    matched = matched.set_column(matched.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
+    with adapter_errors(ctx, "nothing was changed"):
+        out, made = adapted(adapter, made_of(adapter.columns, misfits=adapter.reports_misfits), matched, found)
+    kept = rows_at(matched, out)
+    own = {"token": ctx.plan.token, "replica": ctx.plan.replica, "published_at": datetime.now(UTC)}
+    columns = {name: pa.repeat(pa.scalar(value), kept.num_rows) for name, value in own.items()}
+    columns |= {"event_date": dates_of(kept)} | {name: made[name] for name in adapter.columns}
+    names = [*delta.table("joined").names, *adapter.columns]
+    return pa.table([columns[name] if name in columns else kept[name] for name in names], names=names)
 
 
 def _forget(engine: Engine, span: Span) -> int:
@@ -91,6 +117,5 @@ def _forget(engine: Engine, span: Span) -> int:
     gone = gone.dropDuplicates(list(EVENT_KEY)).localCheckpoint(eager=False)
     where, _ = measured(gone)
     if where.rows:
-        with named(gone) as view:
-            lake.delete_matched("expired", view, where.sql("t"), owner="bucket")
+        lake.delete_matched("expired", gone, where, same=())
     return where.rows

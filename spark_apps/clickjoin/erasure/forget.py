@@ -24,15 +24,14 @@ from clickjoin.erasure.wanted import Wanted
 from clickjoin.event_store.landing import bucket_sql, measured
 from clickjoin.forgotten.known import Events, add, as_arrow, forgotten
 from clickjoin.forgotten.sweep import left, sweep
+from clickjoin.lake.insert_new import insert_new
 from clickjoin.model import failpoint
 from clickjoin.model.boundary import expired_sql
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.reporter import Reporter
-from clickjoin.model.txn import Txn
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import REGISTRY
-from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
     from clickjoin.engine import Engine
@@ -128,11 +127,9 @@ class Erasure:
         )
         rows = rows.where(f"NOT {expired_sql(load_boundary(delta))}").select(*REGISTRY.names)
         rows = rows.localCheckpoint(eager=False)
-        own, shards = measured(rows)
+        own, _ = measured(rows)
         if own.rows:
-            version = delta.version(REGISTRY.name)  # each call has a number of its own: another's must not pass for it
-            with named(rows) as view:
-                lake.merge_insert_only(view, own.sql("t", shards), Txn(f"{token}/{version}", 1))
+            insert_new(lake, REGISTRY.name, rows.toArrow(), own)
 
     def _settle(self, sequences: tuple[str, ...] = ()) -> list[BatchPlan]:
         """Wait for batches under way; carry those through that anyone can. Returns those that are open still."""

@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 
 from clickjoin.model.extent import timestamp
 from clickjoin.retry import pending
-from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,7 +28,6 @@ def forget(lake: SparkTables, before: datetime, *, dry_run: bool) -> int:
     gone = settled_history(lake, before).localCheckpoint(eager=False)
     rows = int(gone.agg(F.sum("n").alias("n")).collect()[0]["n"] or 0)
     if rows and not dry_run:
-        with named(gone) as view:
-            # An event that was redriven since waits in a higher round.
-            lake.delete_matched("pending", view, "t.round <= s.round", owner="replica")
+        # An event that was redriven since waits in a higher round.
+        lake.delete_matched("pending", gone, same=("replica",), up_to=("round",))
     return rows

@@ -64,7 +64,12 @@ def holding(actions: pa.Table, claims: pa.Table) -> pa.Table:
         return actions.slice(0, 0)
     buckets = pc.is_in(actions["partition.bucket"], pc.unique(claims["bucket"]))
     files = actions.filter(pc.and_(buckets, _in_shards(actions, pc.unique(claims["shard"]))))
-    return files.filter(_near(files, np.sort(_micros(claims["event_time"]).to_numpy()), 0))
+    return at_times(files, np.sort(_micros(claims["event_time"]).to_numpy()))
+
+
+def at_times(actions: pa.Table, times: np.ndarray[Any, Any]) -> pa.Table:
+    """The files that can hold one of some sorted event times, in microseconds."""
+    return actions.filter(_near(actions, times, 0)) if len(times) and actions.num_rows else actions.slice(0, 0)
 
 
 def paths(files: pa.Table) -> list[str]:

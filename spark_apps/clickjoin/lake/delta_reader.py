@@ -16,6 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.parquet import filters_to_expression
 
 from clickjoin.kernel.filesystem import filesystem
+from clickjoin.kernel.types import arrow_type
 from clickjoin.lake import restored, rows_read
 from clickjoin.lake.ahead import Ahead
 from clickjoin.lake.kept_rows import KeptRows
@@ -252,6 +253,17 @@ class DeltaReader:
     def columns(self, name: str) -> dict[str, str]:
         """Column names and their Delta types."""
         return column_types(self.open(name))
+
+    def schema(self, name: str) -> pa.Schema:
+        """All columns of a table, for files of it. Errors: LakeError where one is of a type that is none of ours."""
+        kinds = self.columns(name)
+        try:
+            return pa.schema([(column, arrow_type(kind)) for column, kind in kinds.items()])
+        except KeyError as error:
+            raise LakeError(
+                f"{self.path(name)}: a column is of type {error.args[0]}, of which no file is written here",
+                remedy="Take the column away again, or give it another type",
+            ) from error
 
     def read(self, name: str, filters: list[Any] | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows of a table as Arrow; filters as pyarrow's `[(column, op, value)]`, pushed down to files."""

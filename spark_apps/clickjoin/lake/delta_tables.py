@@ -187,7 +187,7 @@ class DeltaTables(DeltaReader):
             # Where another writer of this txn came first, the next look will see it.
             if TableVersion(table).commit_next(files, txn):
                 if txn:
-                    self._committed(name, int(table.version()) + 1, txn)
+                    self.committed(name, int(table.version()) + 1, txn)
                 return True
             time.sleep(random.uniform(0, _PAUSE * min(race, 20)))
         raise LakeError(f"{self.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
@@ -206,7 +206,8 @@ class DeltaTables(DeltaReader):
         files: Sequence[DataFile] = together(write, table.check)[0]
         return files
 
-    def _committed(self, name: str, version: int, txn: Txn) -> None:
+    def committed(self, name: str, version: int, txn: Txn) -> None:
+        """Note that a version of a table, which this process has committed, holds a txn."""
         self.noted.saw(name, txn.app_id, txn.version)
         if name in self._txns:
             self._txns[name].committed(version, txn.app_id, txn.version)

@@ -30,7 +30,7 @@ def replace_files(lake: SparkTables, name: str, old: pa.Table, new: Sequence[Dat
 
 
 def _replaced(delta: DeltaTables, name: str, old: pa.Table, new: Sequence[DataFile]) -> bool:
-    going, coming = _as_files(old, delta.table(name).partitions), {file.path for file in new}
+    going, coming = as_files(old, delta.table(name).partitions), {file.path for file in new}
     for race in range(_RACES):
         newest = delta.newest(name)
         there = set(newest.files()["path"].to_pylist())
@@ -47,7 +47,8 @@ def _replaced(delta: DeltaTables, name: str, old: pa.Table, new: Sequence[DataFi
     raise LakeError(f"{delta.path(name)}: lost {_RACES} commits in a row", remedy="Look for a runaway writer")
 
 
-def _as_files(actions: pa.Table, partitions: Sequence[str]) -> list[DataFile]:
+def as_files(actions: pa.Table, partitions: Sequence[str]) -> list[DataFile]:
+    """Files of a table, without statistics. Columns in: those of flattened add actions."""
     return [
         DataFile(row["path"], row["size_bytes"], row["num_records"] or 0, partition_values(row, partitions), "")
         for row in actions.to_pylist()

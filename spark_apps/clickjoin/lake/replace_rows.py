@@ -2,33 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from deltalake.exceptions import CommitFailedError
 
+from clickjoin.kernel.rewrite_task import Events, change
 from clickjoin.lake.committer import committer
-from clickjoin.model.txn import Txn
+from clickjoin.lake.rewrite_rows import Rewriting, near
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from clickjoin.kernel.data_file import DataFile
     from clickjoin.lake.delta_tables import DeltaTables
     from clickjoin.lake.spark_tables import SparkTables
+    from clickjoin.model.txn import Txn
 
 
-def replace_rows(lake: SparkTables, name: str, where: str, rows: DataFrame, txn: Txn) -> None:
-    """Replace exactly the rows that `where` (literal terms) selects by these, all of which it must select too.
+def replace_rows(
+    lake: SparkTables, name: str, version: int, held: pa.Table, kept: pa.Table, same: Sequence[str], txn: Txn
+) -> bool:
+    """Replace rows of a table by those of them that are kept; False where they are no longer what they were.
 
-    Readers see the table before or after, nothing between. Nothing happens where the table holds the txn already.
+    `held`: all rows of a version that have these ids and times, and these values in the columns `same`. Readers see the
+    table before or after, nothing between. Nothing happens where the table holds the txn already.
     """
+    known = lake.delta.schema(name)
+    work = _Replacing(
+        lake,
+        name,
+        version,
+        held,
+        kept.select(known.names).cast(known),
+        Events(_keys(held, same, known), tuple(same)),
+        txn,
+    )
+    try:
+        lake.rerun(name, work.attempt, by_spark=False)
+    except _Moved:
+        return False
+    return True
 
-    def write() -> None:
-        writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", where)
-        writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(lake.delta.path(name))
 
-    lake.rerun(name, write)
-    lake.delta.noted.saw(name, txn.app_id, txn.version)
+def _keys(held: pa.Table, same: Sequence[str], known: pa.Schema) -> pa.Table:
+    names = ["event_id", "event_time", *same]
+    return held.select(names).cast(pa.schema([known.field(name) for name in names]))
+
+
+class _Moved(Exception):
+    """Rows that were read have been changed, moved or removed since."""
+
+
+class _Replacing(Rewriting):
+    def __init__(
+        self, lake: SparkTables, name: str, version: int, held: pa.Table, kept: pa.Table, meant: Events, txn: Txn
+    ) -> None:
+        super().__init__(lake, name, near(meant.keys), change(meant), txn)
+        self._delta, self._table, self._kept, self._count = lake.delta, name, kept, held.num_rows
+        self._read = frozenset(lake.delta.files_at(name, version)["path"].to_pylist())
+
+    def beside(self, old: Sequence[DataFile], rows: int) -> Sequence[DataFile]:
+        """The rows that are kept, as files. Errors: _Moved."""
+        if rows != self._count or not {file.path for file in old} <= self._read:
+            raise _Moved
+        return self._delta.write(self._table, self._kept)
 
 
 def drop_before(delta: DeltaTables, name: str, column: str, before: datetime) -> bool:

@@ -45,6 +45,10 @@ class SparkReader:
         finally:
             self._unread = frozenset()
 
+    def passes_over(self, name: str, path: str) -> bool:
+        """Whether a file of a table is one of those that cannot be read."""
+        return (name, path) in self._unread
+
     def read(self, name: str, version: int | None = None) -> DataFrame:
         """A table as a DataFrame, at its newest version or at the one given."""
         few = None if self._unread else self._few(name, version)
@@ -61,10 +65,6 @@ class SparkReader:
         except DeltaError:  # that version is gone: Spark says so by name
             return None
         return small_reads.rows_of_version(self.spark, self.delta.path(name), table, column_types(table))
-
-    def terms(self, name: str, extent: Extent, alias: str = "") -> str:
-        """An extent as terms over a table's columns, its partitions among them: they keep concurrent writers apart."""
-        return extent.sql(alias, dates="event_date" in self.delta.table(name).partitions)
 
     def read_extent(
         self, name: str, extent: Extent, batch: int | None = None, shards: Iterable[int] | None = None
@@ -101,7 +101,7 @@ class SparkReader:
 
     def _read(self, name: str, files: list[str], ddl: str = "") -> DataFrame:
         ddl, root = ddl or self.delta.table(name).ddl, self.delta.path(name)
-        files = [file for file in files if (name, file) not in self._unread]
+        files = [file for file in files if not self.passes_over(name, file)]
         if not files:
             return self.spark.createDataFrame([], ddl)
         reader = self.spark.read.schema(ddl).option("basePath", root)

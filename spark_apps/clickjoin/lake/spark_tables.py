@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,12 +12,16 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from clickjoin.kernel.data_file import DataFile, Target
+from clickjoin.kernel.rewrite_task import Events, change
 from clickjoin.lake.committer import Unwritable, committer
 from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
+from clickjoin.lake.rewrite_rows import near, rewrite_rows
 from clickjoin.lake.row_groups import for_look_ups
 from clickjoin.lake.spark_reader import SparkReader
 from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError, TableMissing
+from clickjoin.model.extent import Extent
+from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BY_NAME, REGISTRY, Table
@@ -128,38 +132,23 @@ class SparkTables(SparkReader):
 
         return self.rerun("registry", merge)
 
-    def merge_output(self, view: str, where: str, columns: list[str]) -> int:
-        """Insert into `joined` the rows of a view whose id it does not hold. Returns rows.
+    def delete_matched(
+        self,
+        name: str,
+        events: DataFrame,
+        extent: Extent | None = None,
+        shards: Iterable[int] | None = None,
+        *,
+        same: tuple[str, ...] = ("token",),
+        up_to: tuple[str, ...] = (),
+    ) -> int:
+        """Remove the rows of a table that some events name by event_id, event_time and the columns `same`; how many.
 
-        `where`: as in merge_insert_only.
+        `extent`, `shards`: where the events lie. `up_to`: columns of rows that may not be greater than the event's.
         """
-        named = ", ".join(f"`{name}`" for name in columns)
-        values = ", ".join(f"s.`{name}`" for name in columns)
-        sql = f"{self._output(view, where)} WHEN NOT MATCHED THEN INSERT ({named}) VALUES ({values})"
-        return int(self.rerun("joined", lambda: self.spark.sql(sql).collect())[0]["num_inserted_rows"])
-
-    def update_output(self, view: str, where: str, columns: list[str]) -> None:
-        """Give rows of `joined` the values that a view has for their ids; `where` as in merge_insert_only."""
-        values = ", ".join(f"t.`{name}` = s.`{name}`" for name in columns)
-        sql = f"{self._output(view, where)} WHEN MATCHED THEN UPDATE SET {values}"
-        self.rerun("joined", lambda: self.spark.sql(sql).collect())
-
-    def _output(self, view: str, where: str) -> str:
-        return (
-            f"MERGE INTO delta.`{self.delta.path('joined')}` t USING {view} s ON t.event_id = s.event_id "
-            f"AND t.event_time = s.event_time AND t.bucket = s.bucket AND {where}"
-        )
-
-    def delete_matched(self, name: str, view: str, where: str, owner: str = "token") -> None:
-        """Remove the rows of a table that a view names by event_id, event_time and owner.
-
-        `where`: as in merge_insert_only.
-        """
-        sql = (
-            f"MERGE INTO delta.`{self.delta.path(name)}` t USING {view} s ON t.event_id = s.event_id "
-            f"AND t.event_time = s.event_time AND t.{owner} = s.{owner} AND {where} WHEN MATCHED THEN DELETE"
-        )
-        self.rerun(name, lambda: self.spark.sql(sql).collect())
+        names, known = (*EVENT_KEY, *same, *up_to), self.delta.schema(name)
+        keys = events.select(*names).toArrow().cast(pa.schema([known.field(column) for column in names]))
+        return rewrite_rows(self, name, near(keys, extent, shards), change(Events(keys, same, up_to)))
 
     def rewrite(self, name: str, place: str | None = None, order: str = "event_time") -> int | None:
         """Rewrite the small files of a table, of a bucket or of a date, into few; in the registry all, in their order.

@@ -41,8 +41,8 @@ class Extent:
         """Dates (UTC) that the buckets lie in; the first and the last, where all between are meant."""
         return tuple(sorted({date.fromisoformat(name[:10]) for name in self.buckets}))
 
-    def sql(self, alias: str = "", shards: Iterable[int] | None = None, *, dates: bool = False) -> str:
-        """The extent as terms over columns `bucket`, `event_time` and, if asked for, `shard` and `event_date`."""
+    def sql(self, alias: str = "", shards: Iterable[int] | None = None) -> str:
+        """The extent as terms over columns `bucket`, `event_time` and, if asked for, `shard`."""
         if not self.rows or self.low is None or self.high is None:
             return "FALSE"
         dot = f"{alias}." if alias else ""
@@ -52,8 +52,6 @@ class Extent:
         else:
             where = f"{dot}bucket IN ({', '.join(repr(name) for name in names)})"
         where += f" AND {dot}event_time BETWEEN {timestamp(self.low)} AND {timestamp(self.high)}"
-        if dates:
-            where += f" AND {dot}event_date BETWEEN DATE '{self.dates[0]}' AND DATE '{self.dates[-1]}'"
         if shards is not None:
             where += f" AND {dot}shard IN ({', '.join(str(shard) for shard in sorted(shards))})"
         return where

@@ -17,7 +17,6 @@ from clickjoin.forgotten.known import as_arrow, forgotten
 from clickjoin.model.errors import BatchError
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.retry.vacuumed_version import given_up, is_gone, sent
-from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,16 +40,14 @@ def redrive(ctx: Context) -> int:
         rows = given_up(ctx, part).localCheckpoint(eager=False)
         own, shards = measured(rows)
     if own.rows:
-        with named(rows) as view:
-            ctx.lake.delete_matched("registry", view, own.sql("t", shards))
-            ctx.lake.commit_txn_only(
-                "registry", ctx.plan.txn
-            )  # a registry that still has the claims is known by its absence
-            ctx.lake.append("pending", _again(ctx, rows), ctx.plan.txn)
+        ctx.lake.delete_matched("registry", rows, own, shards)
+        ctx.lake.commit_txn_only(
+            "registry", ctx.plan.txn
+        )  # a registry that still has the claims is known by its absence
+        ctx.lake.append("pending", _again(ctx, rows), ctx.plan.txn)
         # Of two copies whose rows differ one alone has written what waits: nothing else may go.
-        with named(sent(ctx, rows) if gone else rows) as view:
-            ctx.lake.delete_matched("unjoinable", view, own.sql("t"))
-            ctx.lake.commit_txn_only("unjoinable", ctx.plan.txn)
+        ctx.lake.delete_matched("unjoinable", sent(ctx, rows) if gone else rows, own)
+        ctx.lake.commit_txn_only("unjoinable", ctx.plan.txn)
     return own.rows
 
 

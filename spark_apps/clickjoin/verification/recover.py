@@ -16,6 +16,7 @@ from clickjoin.batch_context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.event_store.landing import measured
 from clickjoin.joiner.adapter import adapter_of
+from clickjoin.lake.insert_new import insert_new
 from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.boundary import expired_sql
@@ -26,7 +27,6 @@ from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import REGISTRY
 from clickjoin.spark.rows import first_of_key
-from clickjoin.spark.views import named
 from clickjoin.verification.duplicates import remove
 from clickjoin.verification.journals import Journals, planned_now, settled_now, text
 from clickjoin.verification.reland import reland, seal
@@ -143,8 +143,7 @@ def again(ctx: Context, rows: DataFrame) -> dict[str, int]:
     own, _ = measured(rows)
     if not own.rows:
         return {}
-    with named(rows.where("token IS NOT NULL")) as view:
-        ctx.lake.delete_matched("registry", view, own.sql("t"))
+    ctx.lake.delete_matched("registry", rows.where("token IS NOT NULL"), own)
     failpoint.reach("released")
     ctx.lake.append("pending", _waiting(ctx, rows, own), ctx.plan.txn)
     failpoint.reach("dispatched")
@@ -173,12 +172,12 @@ def _waiting(ctx: Context, rows: DataFrame, own: Extent) -> DataFrame:
 def give_back(ctx: Context, rows: DataFrame) -> dict[str, int]:
     """Put claims back that were lost, as their rows name them; never below the boundary."""
     rows = rows.where(f"NOT {expired_sql(ctx.boundary)}").localCheckpoint(eager=False)
-    own, shards = measured(rows)
+    own, _ = measured(rows)
     if not own.rows:
         return {}
-    with named(rows.select(*REGISTRY.names)) as view:
-        ctx.lake.merge_insert_only(view, own.sql("t", shards), ctx.plan.txn)
-    ctx.lake.commit_txn_only("registry", ctx.plan.txn)  # so that a late copy of this batch inserts nothing any more
+    claims = first_of_key(rows.select(*REGISTRY.names), "outcome", "token")
+    # Under the batch's txn, so that a late copy of it inserts nothing any more.
+    insert_new(ctx.lake, "registry", claims.toArrow(), own, ctx.plan.txn)
     failpoint.reach("returned")
     there = part(ctx.lake, "registry", own).select(*EVENT_KEY)
     return _by_kind(rows.join(there, list(EVENT_KEY), "left_semi"))
