@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from deltalake.exceptions import CommitFailedError
 
-from clickjoin.lake.committer import committer
+from clickjoin.lake.committer import rewritten
 from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ def drop_before(delta: DeltaTables, name: str, column: str, before: datetime) ->
         return False
     try:
         table = delta.open(name)
-        table.delete(f"{column} < '{before.astimezone(UTC).isoformat()}'")
-        committer(table.table_uri).ensure_rewritten(table)
+        rewritten(table, methodcaller("delete", f"{column} < '{before.astimezone(UTC).isoformat()}'"))
     except CommitFailedError:
         return False  # the next call finds them
     return True

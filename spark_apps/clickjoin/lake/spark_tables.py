@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from clickjoin.lake.row_groups import for_look_ups
 from clickjoin.lake.spark_reader import SparkReader
 from clickjoin.lake.table_format import lake_format
 from clickjoin.lake.table_settings import settings
+from clickjoin.model import failpoint
 from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError, TableMissing
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
@@ -93,7 +95,7 @@ class SparkTables(SparkReader):
         spread = rows.repartition(*(F.col(column) for column in table.partitions))
         writer = spread.sortWithinPartitions(*table.partitions, order).write.format("delta")
         writer = writer.partitionBy(*table.partitions).options(**settings(table)).mode("error")
-        with for_look_ups(self.spark, table.name, order):
+        with for_look_ups(self.spark, table.name, order), failpoint.around_commit(name):
             writer.save(self.delta.path(name))
         if (number := lake_format(self.delta.root)) > FIRST:
             self.delta.set_format(name, number)
@@ -177,7 +179,7 @@ class SparkTables(SparkReader):
             self.spark.conf.set(setting, str(size))
         sql = f"OPTIMIZE delta.`{self.delta.path(name)}`{where}{z_order}"
         try:
-            with for_look_ups(self.spark, name, order):
+            with for_look_ups(self.spark, name, order), failpoint.around_commit(name):
                 metrics = self.spark.sql(sql).collect()[0]["metrics"]
         except Exception as error:
             if not isinstance(commit_error(error), CommitRefused):
@@ -197,7 +199,8 @@ class SparkTables(SparkReader):
         for attempt in range(_RERUNS):
             require_same()
             try:
-                done = commit()
+                with failpoint.around_commit(name) if by_spark else nullcontext():
+                    done = commit()
                 require_same()
                 if unknown:
                     table = self.delta.open(name)
