@@ -49,9 +49,8 @@ def faults(folder: Path, tables: Path, *, copies: int = 1) -> dict[str, object]:
     # Of what was forgotten the rows are gone as well, and a boundary that moved takes old rows of the streams with it.
     whole = copies == 1 and not gone and not rows(tables, "registry_boundary")
     kinds = {name: getattr(verdict, name) for name in oracle.FAULTS if whole or name != "unaccounted"}
-    return found | {
-        name: there for name, ids in kinds.items() if (there := ids if name == "unaccounted" else ids - gone)
-    }
+    left = {name: ids if name == "unaccounted" else ids - gone for name, ids in kinds.items()}
+    return found | {name: ids for name, ids in left.items() if ids}
 
 
 def _claims(tables: Path) -> dict[str, object]:

@@ -127,14 +127,8 @@ BY_ID = {
     "stream": {"source": {"kind": "files", "path": "foreign/*"}, "event_id": "messageId", "event_time": "landed"},
     "registry": {"identity": "id", "shards": 3},
 }
-TYPED = {
-    "output": {
-        "columns": {
-            "item": {"from": "foreign.item", "type": "BIGINT"},
-            "named": {"from": "primary.item", "type": "STRING"},
-        }
-    }
-}
+ITEM, NAMED = {"from": "foreign.item", "type": "BIGINT"}, {"from": "primary.item", "type": "STRING"}
+TYPED = {"output": {"columns": {"item": ITEM, "named": NAMED}}}
 KEPT = {"registry": {"retention": "3h", "bucket": "1h", "shards": 2}, "verify": {"window": "1h"}}
 TOP = {"adapter": "clickjoin.examples.adapters:TopPositions"}
 _JOINED = Step(_first), Step(_late), Step(partial(_later, seconds=11))

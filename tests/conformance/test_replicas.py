@@ -1,4 +1,4 @@
-"""A replica that stands still at a commit while another one, or a copy of its own batch, runs through; then it goes on."""
+"""A replica stands still at a commit while another, or a copy of its own batch, runs through; then it goes on."""
 
 from __future__ import annotations
 
