@@ -67,9 +67,11 @@ def _both(world: World) -> None:
 
 
 def _old(world: World) -> None:
-    """Nothing waits, so that nothing holds the boundary back."""
-    world.queries(Q)
-    world.clicks(click("a", 2, Q), click("b", 3, Q))
+    """Old ones, and one so much newer that the boundary may pass them; nothing waits, which would hold it back."""
+    world.now = BASE + 5.5 * HOUR
+    recent = query("r", 5 * HOUR)
+    world.queries(Q, recent)
+    world.clicks(click("a", 2, Q), click("b", 3, Q), click("new", 5 * HOUR + 1, recent))
 
 
 def _collect(world: World) -> None:
@@ -77,10 +79,8 @@ def _collect(world: World) -> None:
 
 
 def _after_gc(world: World) -> None:
-    """A repeat of what the registry has forgotten, one that comes too late, and a new one."""
-    world.now = BASE + 5.5 * HOUR
+    """Repeats, one of them of what the registry has forgotten, and one that comes too late."""
     recent = query("r", 5 * HOUR)
-    world.queries(recent)
     world.clicks(click("a", 2, Q), click("old", 4, Q), click("new", 5 * HOUR + 1, recent))
 
 
@@ -114,7 +114,7 @@ def _reshard(world: World) -> None:
     world.work()
 
 
-def _events(world: World, first: int, last: int) -> None:
+def events(world: World, first: int, last: int) -> None:
     world.now += HOUR if first else 0
     world.clicks(*({"messageId": f"{n:08x}-1111-4222-8333-444455556666", "n": n} for n in range(first, last)))
 
@@ -138,10 +138,10 @@ JOIN = Scenario("join", _JOINED, (*LANDED, "registry", "joined", *_SIDE), TOP)
 TYPES = Scenario("typed", (Step(_both), Step(_late)), (*LANDED, "registry", "joined", "pending"), TYPED)
 ONE_BY_ID = Scenario(
     "by id",
-    (Step(partial(_events, first=0, last=8)), Step(partial(_events, first=4, last=12))),
+    (Step(partial(events, first=0, last=8)), Step(partial(events, first=4, last=12))),
     ("journal", "foreign", "registry", "deduplicated", "metrics"),
     BY_ID,
-    partial(_events, first=0, last=1),
+    partial(events, first=0, last=1),
 )
 GC = Scenario(
     "gc",

@@ -31,7 +31,8 @@ def test_a_zombie_goes_on(make: Make, table: str, side: str, other: str) -> None
     points = Points(Stop(table, side), lambda: _through(world, other))
     with points.watching():
         world.work()
-    assert points.hit
+    if not points.hit:
+        pytest.fail("that commit was never reached")
     for step in JOIN.steps[1:]:
         step.arrive(world)
         world.work()
