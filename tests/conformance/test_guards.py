@@ -17,7 +17,7 @@ CASES: dict[str, Callable[[Make], None]] = {
     "transaction of landing": lambda make: test_kills.test_killed_at_each_commit(make, JOIN, "foreign", "after"),
     "transaction of output": lambda make: test_kills.test_killed_at_each_commit(make, JOIN, "joined", "after"),
     "very next version": lambda make: test_replicas.test_a_zombie_goes_on(make, "registry", "before", "west"),
-    "boundary": lambda make: test_kills.test_killed_at_each_commit(make, GC, "expired", "before"),
+    "boundary": lambda make: test_kills.test_killed_at_each_commit(make, GC, "metrics", "after"),
 }
 
 
