@@ -123,7 +123,7 @@ def _silent(_: object) -> None:
     pass
 
 
-BY_ID = {
+BY_ID: dict[str, Any] = {
     "stream": {"source": {"kind": "files", "path": "foreign/*"}, "event_id": "messageId", "event_time": "landed"},
     "registry": {"identity": "id", "shards": 3},
 }
