@@ -14,7 +14,7 @@ RUNS ?= 20
 export SPARK_PORT AIRFLOW_PORT DATABASE EXECUTOR SCHEDULERS WORKERS BROKER
 export GX_ANALYTICS_ENABLED := false
 
-.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test compose-test kafka-test k8s chaos chain-kills stream-kills process-kills slow-disk matrix simulate wheels wheels-test bench bench-quick demo demo-chain docs secrets clean
+.PHONY: help python setup doctor lock up down status check format test s3 s3-test cluster-test celery-test compose-test kafka-test k8s chaos chain-kills stream-kills process-kills slow-disk matrix conformance simulate wheels wheels-test bench bench-quick demo demo-chain docs secrets clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -82,6 +82,9 @@ MATRIX_OF_AIRFLOW = $(shell grep -lE 'from tests.sampled import' tests/airflow/r
 matrix: setup ## Force every named interleaving of two writers, every crash before a start, every damage, on real Delta
 	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q $(MATRIX)
 	$(BRIEF) CLICKJOIN_MATRIX=all AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest -q $(MATRIX_OF_AIRFLOW)
+
+conformance: setup ## Hold each engine to the promise: killed on either side of every commit of every table, then counted
+	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q tests/conformance
 
 # The part of the Spark and fault suites that runs with its lakes on the disk and on a real S3 server, which Go builds.
 ON_BOTH := $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc agreement compaction verify replicas lost quality dates) \

@@ -31,6 +31,7 @@ SERVERS: tuple[Suite, ...] = (
     ("tests/cluster",),
     ("tests/airflow/wheels",),
     ("tests/airflow/site",),
+    ("tests/conformance",),
 )
 # What only targets of their own run; see the Makefile.
 LEFT_OUT = ("tests/airflow/celery", "tests/compose", "tests/k8s")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
@@ -26,6 +26,7 @@ from clickjoin.kernel.fsync import flush_commit, flush_data, flush_recent, local
 from clickjoin.lake.location import absent, location
 from clickjoin.lake.s3_table import S3Table, carrying
 from clickjoin.lake.side_by_side import together
+from clickjoin.model import failpoint
 from clickjoin.model.errors import CommitStateUnknown, FilesGone, LakeError
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from clickjoin.kernel.data_file import DataFile
 
 _NAMED = 3
+T = TypeVar("T")
 
 
 class Unwritable(LakeError):
@@ -79,6 +81,17 @@ def committer(uri: str) -> Committer:
             remedy="Name a local folder, or s3://BUCKET/PREFIX, as `lake`",
         )
     return S3Committer()
+
+
+def rewritten(table: DeltaTable, change: Callable[[DeltaTable], T]) -> T:
+    """What delta-rs commits by itself, a deletion or a rewriting: returns once that is on disk.
+
+    Errors: CommitFailedError where another commit came first, CommitStateUnknown.
+    """
+    with failpoint.around_commit(table.table_uri):
+        done = change(table)
+    committer(table.table_uri).ensure_rewritten(table)
+    return done
 
 
 class LocalCommitter:

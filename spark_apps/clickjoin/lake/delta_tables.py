@@ -25,6 +25,7 @@ from clickjoin.lake.s3_table import S3Table
 from clickjoin.lake.side_by_side import together
 from clickjoin.lake.table_settings import STATISTICS, settings
 from clickjoin.lake.table_version import TableVersion
+from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import Table
@@ -44,18 +45,19 @@ class DeltaTables(DeltaReader):
             Field(c.name, PrimitiveType(delta_type(c.type)), metadata={"comment": c.meaning}) for c in table.columns
         ]
         try:
-            DeltaTable.create(
-                self.path(table.name),
-                schema=Schema(fields),
-                mode="error",
-                description=table.purpose,
-                partition_by=list(table.partitions),
-                configuration=settings(table) | {KEY: str(FORMAT)},
-                raise_if_key_not_exists=False,  # the format is no property of Delta's
-                storage_options=self._options,
-                # Another commit of its own would replace the schema and settings that the first one made.
-                commit_properties=CommitProperties(max_commit_retries=0),
-            )
+            with failpoint.around_commit(table.name):
+                DeltaTable.create(
+                    self.path(table.name),
+                    schema=Schema(fields),
+                    mode="error",
+                    description=table.purpose,
+                    partition_by=list(table.partitions),
+                    configuration=settings(table) | {KEY: str(FORMAT)},
+                    raise_if_key_not_exists=False,  # the format is no property of Delta's
+                    storage_options=self._options,
+                    # Another commit of its own would replace the schema and settings that the first one made.
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                )
         except DeltaError:
             if self.exists(table.name):
                 return False
@@ -97,7 +99,8 @@ class DeltaTables(DeltaReader):
         Either way the next look is a new one, also where the table was just looked at.
         """
         try:
-            change(self.open(name).alter)
+            with failpoint.around_commit(name):
+                change(self.open(name).alter)
         except DeltaError:
             if last:
                 raise

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import CommitFailedError
 
-from clickjoin.lake.committer import committer
+from clickjoin.lake.committer import rewritten
 from clickjoin.model.errors import LakeError
 
 if TYPE_CHECKING:
@@ -79,8 +80,7 @@ def drop_buckets(
         going = sum((size for bucket, size in _sizes(actions, "bucket").items() if bucket < first), Size())
         try:
             if going.files:
-                table.delete(f"bucket < '{first}'")
-                committer(table.table_uri).ensure_rewritten(table)
+                rewritten(table, methodcaller("delete", f"bucket < '{first}'"))
             return going
         except CommitFailedError:
             continue  # another writer came first: look again
@@ -108,8 +108,7 @@ def compact(delta: DeltaTables, name: str, fewest: int) -> int:
         return 0
     try:
         table = delta.open(name)
-        done = table.optimize.compact(target_size=LARGE)
-        committer(table.table_uri).ensure_rewritten(table)
+        done = rewritten(table, lambda small: small.optimize.compact(target_size=LARGE))
     except CommitFailedError:
         return 0
     return int(done["numFilesRemoved"])
@@ -131,9 +130,7 @@ def _delete(delta: DeltaTables, name: str, where: str) -> dict[str, Any]:
     for _ in range(_RACES):
         try:
             table = delta.open(name)
-            done = dict(table.delete(where))
-            committer(table.table_uri).ensure_rewritten(table)
-            return done
+            return dict(rewritten(table, methodcaller("delete", where)))
         except CommitFailedError:
             continue  # another writer came first: look again
     raise LakeError(f"{delta.path(name)}: lost {_RACES} commits in a row", remedy="Collect again, at a quieter time")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake.exceptions import CommitFailedError
 
 from clickjoin.kernel.rewrite_task import Events, change
-from clickjoin.lake.committer import committer
+from clickjoin.lake.committer import rewritten
 from clickjoin.lake.rewrite_rows import Rewriting, near
 
 if TYPE_CHECKING:
@@ -77,8 +78,7 @@ def drop_before(delta: DeltaTables, name: str, column: str, before: datetime) ->
         return False
     try:
         table = delta.open(name)
-        table.delete(f"{column} < '{before.astimezone(UTC).isoformat()}'")
-        committer(table.table_uri).ensure_rewritten(table)
+        rewritten(table, methodcaller("delete", f"{column} < '{before.astimezone(UTC).isoformat()}'"))
     except CommitFailedError:
         return False  # the next call finds them
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +20,7 @@ from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
 from clickjoin.lake.rewrite_rows import near, rewrite_rows
 from clickjoin.lake.row_groups import for_look_ups
 from clickjoin.lake.spark_reader import SparkReader
+from clickjoin.model import failpoint
 from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError, TableMissing
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY
@@ -96,7 +98,7 @@ class SparkTables(SparkReader):
             raise LakeError(f"{self.delta.path(name)}: is there already", remedy="Put it aside, and start again")
         spread = rows.repartition(*(F.col(column) for column in table.partitions))
         writer = spread.sortWithinPartitions(*table.partitions, order).write.format("delta").mode("append")
-        with for_look_ups(self.spark, table.name):
+        with for_look_ups(self.spark, table.name), failpoint.around_commit(name):
             writer.save(self.delta.path(name))
 
     def commit_txn_only(self, name: str, txn: Txn) -> bool:
@@ -163,7 +165,7 @@ class SparkTables(SparkReader):
             self.spark.conf.set(setting, str(size))
         sql = f"OPTIMIZE delta.`{self.delta.path(name)}`{where}{z_order}"
         try:
-            with for_look_ups(self.spark, name):
+            with for_look_ups(self.spark, name), failpoint.around_commit(name):
                 metrics = self.spark.sql(sql).collect()[0]["metrics"]
         except Exception as error:
             if not isinstance(commit_error(error), CommitRefused):
@@ -185,7 +187,8 @@ class SparkTables(SparkReader):
             if by_spark:
                 self.delta.open(name)  # whose features are checked: Spark keeps to some that nothing else here does
             try:
-                done = commit()
+                with failpoint.around_commit(name) if by_spark else nullcontext():
+                    done = commit()
                 require_same()
                 if unknown:
                     table = self.delta.open(name)

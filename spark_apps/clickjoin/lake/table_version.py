@@ -9,6 +9,7 @@ import pyarrow as pa
 from deltalake.exceptions import CommitFailedError
 
 from clickjoin.lake.committer import committer
+from clickjoin.model import failpoint
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -44,7 +45,8 @@ class TableVersion:
         `removed`: files of this version that they replace.
         """
         try:
-            committer(self._table.table_uri).commit_next(self._table, files, txn, removed)
+            with failpoint.around_commit(self._table.table_uri):
+                committer(self._table.table_uri).commit_next(self._table, files, txn, removed)
         except CommitFailedError:
             return False
         return True

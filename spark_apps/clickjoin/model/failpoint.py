@@ -3,6 +3,8 @@
 With CLICKJOIN_FAULT=<point> in its environment a process ends there by SIGKILL; with <point>:<file> it sleeps there
 until the file is gone, and so becomes a zombie of its own batch. In production the variable is not set, and this costs
 nothing.
+
+Every commit of every table is between two points, `before-commit:TABLE` and `after-commit:TABLE`.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 POINTS = ("planned", "landed", "looked-up", "claimed", "published", "set-aside", "settled")
@@ -25,9 +29,17 @@ def reach(point: str) -> None:
     wanted = os.environ.get("CLICKJOIN_FAULT")
     if not wanted:
         return
-    name, _, file = wanted.partition(":")
-    if name == point:
-        if not file:
-            os.kill(os.getpid(), signal.SIGKILL)
-        while Path(file).exists():
+    if wanted == point:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if wanted.startswith(f"{point}:"):
+        while Path(wanted.removeprefix(f"{point}:")).exists():
             time.sleep(0.05)
+
+
+@contextmanager
+def around_commit(place: str) -> Iterator[None]:
+    """Two points around a commit to a table, of which one that fails reaches the first. `place`: its name or URI."""
+    table = place.rstrip("/").rpartition("/")[2]
+    reach(f"before-commit:{table}")
+    yield
+    reach(f"after-commit:{table}")

@@ -33,9 +33,10 @@ def remove(ctx: Context, rows: DataFrame) -> dict[str, int]:
     found = names.collect()
     if not found:
         return {}
+    dates = "event_date" in ctx.lake.delta.table("joined").partitions
     for _ in range(_RUNS):
         version = ctx.lake.delta.version("joined")
-        held = ctx.lake.read("joined", version).where(_where(found)).localCheckpoint(eager=False)
+        held = ctx.lake.read("joined", version).where(_where(found, dates=dates)).localCheckpoint(eager=False)
         columns = held.columns
         copies = _ranked(ctx, _named(ctx, held))
         moved = copies.where("_nth > 1").select(*_NAME).distinct().count()

@@ -1,0 +1,45 @@
+"""One Spark session for all of this folder, and each engine that the promise is tried on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clickjoin.spark.session import in_process
+from tests.conformance.world import World
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Each engine: what a pipeline's file says to choose it.
+ENGINES: dict[str, dict[str, Any]] = {"arrow": {}}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session; the JVM's quick compiler is enough for minutes."""
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
+    session = in_process(cores="2", memory="1500m")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session", params=list(ENGINES))
+def engine(request: pytest.FixtureRequest) -> str:
+    """The engine that a case runs on."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def make(spark: SparkSession, engine: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., World]:
+    """Makes pipelines with logs and a lake of their own; arguments replace fields of the pipeline's file."""
+
+    def build(**fields: Any) -> World:
+        folder: Path = tmp_path_factory.mktemp("world")
+        return World(spark, folder, {**ENGINES[engine], **fields})
+
+    return build

@@ -1,0 +1,157 @@
+"""What happens to a pipeline: what arrives, and the work that is then done, which may be cut short and done again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from clickjoin.jobs.collecting import gc
+from clickjoin.jobs.erasing import forget
+from clickjoin.jobs.registry import reshard
+from tests.conformance.world import BASE, HOUR, World, click, query
+
+Work = Callable[[World], object]
+LANDED = ("journal", "primary", "foreign", "metrics")
+
+
+@dataclass(frozen=True)
+class Step:
+    """What arrives comes once; the work is carried through, however often that takes."""
+
+    arrive: Work
+    work: Work = World.work
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`tables`: those that it commits to at least once, whichever engine works; kills are tried at each of them.
+
+    `begin`: what is in the logs before any process begins.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    tables: tuple[str, ...]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    begin: Work = lambda _: None
+
+
+Q, LATE, OTHER = query("q"), query("late", 5, item="l"), query("other", 1)
+NEVER = query("never", 9)
+
+
+def _first(world: World) -> None:
+    """One that joins, its repeat, one filtered, one whose query is late, one whose query never comes; bad records."""
+    world.queries(Q, "{broken")
+    a = click("a", 2, Q, position=1, user="U")
+    world.clicks(a, a, click("b", 3, Q, position=9), click("c", 6, LATE, position=1), click("n", 10, NEVER, position=1))
+    world.clicks("{broken", '{"event_id": 1.5}')
+
+
+def _late(world: World) -> None:
+    world.now += 11
+    world.queries(LATE)
+    world.clicks(click("a", 2, Q, position=1, user="U"), click("d", 12, Q, position=1))
+
+
+def _later(world: World, seconds: float) -> None:
+    world.now += seconds
+
+
+def _both(world: World) -> None:
+    world.queries(Q, OTHER)
+    world.clicks(click("a", 2, Q, item="7"), click("b", 3, OTHER, item="x"), click("c", 6, LATE, item=3))
+
+
+def _old(world: World) -> None:
+    """Old ones, and one so much newer that the boundary may pass them; nothing waits, which would hold it back."""
+    world.now = BASE + 5.5 * HOUR
+    recent = query("r", 5 * HOUR)
+    world.queries(Q, recent)
+    world.clicks(click("a", 2, Q), click("b", 3, Q), click("new", 5 * HOUR + 1, recent))
+
+
+def _collect(world: World) -> None:
+    gc(world.spark, world.pipeline, "main", _silent, wait=0)
+
+
+def _after_gc(world: World) -> None:
+    """Repeats, one of them of what the registry has forgotten, and one that comes too late."""
+    recent = query("r", 5 * HOUR)
+    world.clicks(click("a", 2, Q), click("old", 4, Q), click("new", 5 * HOUR + 1, recent))
+
+
+def _redriven(world: World) -> None:
+    world.queries(NEVER)
+    world.work()
+
+
+def _redrive(world: World) -> None:
+    engine = world.engine()
+    engine.finish_redrive()
+    engine.redrive()
+    world.work()
+
+
+def _forget(world: World) -> None:
+    forget(world.spark, world.pipeline, "main", _silent, where="foreign.user=U", request="R1", apply=True, wait=0)
+
+
+SOON = datetime.fromtimestamp(BASE + 9 * HOUR, UTC)
+
+
+def _reshard(world: World) -> None:
+    """From a time that no clock can read yet; where it is in the timeline already, a killed one has put it there."""
+    from clickjoin.model.errors import ConfigError
+
+    try:
+        reshard(None, world.pipeline, "main", _silent, shards=7, since=SOON.isoformat())
+    except ConfigError as error:
+        assert "already" in str(error)  # noqa: PT017  (every other refusal is a failure)
+    world.work()
+
+
+def events(world: World, first: int, last: int) -> None:
+    world.now += HOUR if first else 0
+    world.clicks(*({"messageId": f"{n:08x}-1111-4222-8333-444455556666", "n": n} for n in range(first, last)))
+
+
+def _silent(_: object) -> None:
+    pass
+
+
+BY_ID: dict[str, Any] = {
+    "stream": {"source": {"kind": "files", "path": "foreign/*"}, "event_id": "messageId", "event_time": "landed"},
+    "registry": {"identity": "id", "shards": 3},
+}
+ITEM, NAMED = {"from": "foreign.item", "type": "BIGINT"}, {"from": "primary.item", "type": "STRING"}
+TYPED = {"output": {"columns": {"item": ITEM, "named": NAMED}}}
+KEPT = {"registry": {"retention": "3h", "bucket": "1h", "shards": 2}, "verify": {"window": "1h"}}
+TOP = {"adapter": "clickjoin.examples.adapters:TopPositions"}
+_JOINED = Step(_first), Step(_late), Step(partial(_later, seconds=11))
+_SIDE = ("quarantine", "pending", "filtered", "unjoinable")
+
+JOIN = Scenario("join", _JOINED, (*LANDED, "registry", "joined", *_SIDE), TOP)
+TYPES = Scenario("typed", (Step(_both), Step(_late)), (*LANDED, "registry", "joined", "pending"), TYPED)
+ONE_BY_ID = Scenario(
+    "by id",
+    (Step(partial(events, first=0, last=8)), Step(partial(events, first=4, last=12))),
+    ("journal", "foreign", "registry", "deduplicated", "metrics"),
+    BY_ID,
+    partial(events, first=0, last=1),
+)
+GC = Scenario(
+    "gc",
+    (Step(_old), Step(partial(_later, seconds=0), _collect), Step(_after_gc)),
+    (*LANDED, "registry", "joined", "registry_boundary", "expired"),
+    KEPT,
+)
+REDRIVE = Scenario(
+    "redrive", (*_JOINED, Step(_redriven, _redrive), Step(partial(_later, seconds=11))), ("unjoinable", "pending"), TOP
+)
+RESHARD = Scenario("reshard", (Step(_first), Step(_late, _reshard)), ("shard_timeline", "journal", "registry"), TOP)
+FORGET = Scenario("forget", (*_JOINED, Step(partial(_later, seconds=0), _forget)), ("forgotten", "joined"), TOP)
+ALL = (JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET)

@@ -1,0 +1,34 @@
+"""Each guard of the promise, taken out, makes a case of this suite fail: otherwise the case would test nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.conformance import test_kills, test_replicas
+from tests.conformance.breaks import BREAKS
+from tests.conformance.runs import Make, undisturbed
+from tests.conformance.scenarios import GC, JOIN
+from tests.conformance.test_kills import KNOWN
+
+# The guard, and the case that is to fail without it.
+CASES: dict[str, Callable[[Make], None]] = {
+    "transaction of landing": lambda make: test_kills.test_killed_at_each_commit(make, JOIN, "foreign", "after"),
+    "transaction of output": lambda make: test_kills.test_killed_at_each_commit(make, JOIN, "joined", "after"),
+    "very next version": lambda make: test_replicas.test_a_zombie_goes_on(make, "registry", "before", "west"),
+    "boundary": lambda make: test_kills.test_killed_at_each_commit(make, GC, "metrics", "after"),
+}
+
+
+def test_each_guard_has_its_case() -> None:
+    assert CASES.keys() == BREAKS.keys()
+
+
+@pytest.mark.parametrize("guard", CASES)
+def test_without_its_guard_a_case_fails(make: Make, monkeypatch: pytest.MonkeyPatch, guard: str) -> None:
+    for scenario in (JOIN, GC):
+        undisturbed(make, scenario, KNOWN)
+    BREAKS[guard](monkeypatch)
+    with pytest.raises(AssertionError):
+        CASES[guard](make)

@@ -1,0 +1,109 @@
+"""Other writers of the same tables, between two steps; and what is known to break the promise still."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clickjoin.jobs.collecting import gc
+from clickjoin.jobs.erasing import forget
+from clickjoin.model.errors import LakeError
+from tests.conformance import oracle
+from tests.conformance.runs import Make, Undisturbed, carried, compare, undisturbed
+from tests.conformance.scenarios import BY_ID, JOIN, Q, Scenario, Step, events
+from tests.conformance.world import BASE, HOUR, World, click
+from tests.sampled import some
+
+KNOWN: dict[str, Undisturbed] = {}
+SHORT = {**BY_ID, "registry": {**BY_ID["registry"], "retention": "3h", "bucket": "1h"}, "verify": {"window": "1h"}}
+
+
+def _silent(_: object) -> None:
+    pass
+
+
+def _sql(world: World, statement: str, table: str) -> None:
+    world.spark.sql(statement.format(f"delta.`{world.tables / table}`")).collect()
+
+
+@pytest.mark.parametrize("table", some(["registry", "pending", "joined", "foreign", "primary", "journal"], 3))
+def test_another_writer_compacts_between_steps(make: Make, table: str) -> None:
+    """Spark's OPTIMIZE, by hand."""
+    wanted = undisturbed(make, JOIN, KNOWN).state
+    steps: list[Step] = []
+    for step in JOIN.steps:
+        steps += [step, Step(lambda world: _sql(world, "OPTIMIZE {}", table))]
+    world, _ = carried(make, Scenario("compacted", tuple(steps), (), JOIN.fields))
+    compare(world, wanted, table)
+
+
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="RESTORE TABLE by Spark goes on with versions: no start sees it"
+)
+@pytest.mark.parametrize("table", ["registry"])
+def test_a_table_that_spark_has_put_back(make: Make, table: str) -> None:
+    """Claims that were put back are claimed once more by a replica that is behind."""
+    world = make()
+    world.queries(Q)
+    for name in ("a", "b", "c"):
+        world.clicks(click(name, 10, Q))
+        world.work()
+    last = world.spark.sql(f"DESCRIBE HISTORY delta.`{world.tables / table}`").first()
+    assert last
+    _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {last['version'] - 1}", table)
+    world.end()
+    world.work("west")
+    assert oracle.faults(world.folder, world.tables, copies=2) == {}
+
+
+@pytest.mark.xfail(
+    strict=True, raises=LakeError, reason="a feature that only Spark can write is not refused when a process begins"
+)
+def test_a_feature_that_is_set_while_it_runs(make: Make) -> None:
+    """Either no process begins on the table any more, and none stops half-way, or all goes on: here repeats alone."""
+    world = make()
+    world.queries(Q)
+    world.clicks(click("a", 10, Q))
+    world.work()
+    _sql(world, "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')", "registry")
+    world.end()
+    try:
+        world.engine()
+    except LakeError:
+        return
+    world.clicks(click("a", 10, Q))
+    world.work()
+    assert oracle.faults(world.folder, world.tables) == {}
+
+
+def _by_id(make: Make, fields: Any) -> World:
+    world = make(**fields)
+    events(world, 0, 10)
+    world.work()
+    return world
+
+
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="by id alone, a replica that reads after the window publishes again"
+)
+def test_a_second_replica_after_the_window(make: Make) -> None:
+    world = _by_id(make, SHORT)
+    world.now = BASE + 5.5 * HOUR
+    events(world, 100, 101)
+    world.work()
+    gc(world.spark, world.pipeline, "main", _silent, wait=0)
+    world.work("west")
+    assert oracle.faults(world.folder, world.tables, copies=2) == {}
+
+
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="by id alone, forget claims an id once for each time that it has landed"
+)
+def test_what_came_at_two_times_is_forgotten(make: Make) -> None:
+    world = _by_id(make, BY_ID)
+    world.now += 2 * HOUR
+    events(world, 0, 10)
+    world.work()
+    forget(world.spark, world.pipeline, "main", _silent, where="foreign.n=3", request="R1", apply=True, wait=0)
+    assert "doubled_claims" not in oracle.faults(world.folder, world.tables)
