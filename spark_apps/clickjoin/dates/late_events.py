@@ -16,8 +16,7 @@ from clickjoin.dispatcher import unsettled
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.landing import extents, measured
 from clickjoin.event_store.lookup import primary_extent
-from clickjoin.joiner.publish import output
-from clickjoin.joiner.spark_join import adapt
+from clickjoin.joiner.spark_join import adapt, output
 from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.boundary import expired_sql
@@ -68,7 +67,7 @@ def join_expired(engine: Engine, span: Span, micros: int, patience: float = PATI
     rows = expired(engine, span, ctx).withColumn("standing", F.lit("new")).localCheckpoint(eager=False)
     own, named = extents(rows, ctx.bucket_seconds)
     if own.rows:
-        work = JoinInput(lambda: rows, own, primary_extent(ctx, own, named))
+        work = JoinInput(own, primary_extent(ctx, own, named))
         done["late"] = _insert(ctx, output(ctx, adapt(ctx, rows, work).where("merged")))
     done["late_repeats"] = _forget(engine, span) - done["late"]
     return done

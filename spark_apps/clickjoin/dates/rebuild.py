@@ -135,7 +135,7 @@ def rebuilt_rows(engine: Engine, span: Span, ctx: Context) -> tuple[DataFrame, d
     rows = records(engine, span, ctx.bucket_seconds).localCheckpoint(eager=False)
     own, wanted = extents(rows, ctx.bucket_seconds)
     standing = F.when(F.col("payload").isNotNull(), "new").otherwise("gone")
-    work = JoinInput(lambda: rows, own, primary_extent(ctx, own, wanted))
+    work = JoinInput(own, primary_extent(ctx, own, wanted))
     adapted = adapt(ctx, rows.withColumn("standing", standing), work).localCheckpoint(eager=False)
     return adapted, missing(adapted)
 

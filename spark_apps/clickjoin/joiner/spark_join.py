@@ -13,14 +13,9 @@ from pyspark.sql import functions as F
 from clickjoin.batch_context import Context
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.lookup import look_up
-from clickjoin.joiner.port import MAX_DRIVER_ROWS, Outcome, Tally
 from clickjoin.kernel.adapter import MISFITS, Adapter, ArrowAdapter, BothRecords
-from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.errors import AdapterError, ConfigError, ServerLost, SourceMoved
-from clickjoin.model.extent import Extent
-from clickjoin.model.ids import EVENT_KEY, moment
-from clickjoin.registry.claim import screen
-from clickjoin.retry.giving_up import waits_since
+from clickjoin.model.ids import EVENT_KEY
 from clickjoin.spark.failures import translate
 from clickjoin.spark.ship import ship_adapter
 
@@ -30,39 +25,6 @@ if TYPE_CHECKING:
 OUT = "out_"  # before the names of the adapter's columns: those of the batch's own rows must stay apart
 _NO_FAULT = (ServerLost, ConfigError, SourceMoved)  # whatever the adapter did
 _PREPARED_IN = (*EVENT_KEY, "primary_id", "primary_time", "payload")
-
-
-class SparkJoin:
-    """Joins by Spark's operators: any adapter, any input, and what a batch has claimed already."""
-
-    def join(self, ctx: Context, work: JoinInput) -> Outcome:
-        """See port.Joiner."""
-        return self._outcome(ctx, adapted_rows(ctx, work, ctx.floor), _first_status(ctx), final=False)
-
-    def from_claims(self, ctx: Context, work: JoinInput) -> Outcome:
-        """The outcome of a batch whose claims are committed: they alone say what it may publish. Errors: AdapterError.
-
-        An event that it claimed as joined, and whose primary event is not to be found, has status `broken`; where one
-        of the two has been forgotten since, `repeat`: its claim stays, and no row is due.
-        """
-        # What a batch has claimed is there until it is settled, wherever the floor stands by then.
-        return self._outcome(ctx, adapted_rows(ctx, work, None), _claimed_status(), final=True)
-
-    def _outcome(self, ctx: Context, rows: DataFrame, status: Any, *, final: bool) -> Outcome:
-        # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
-        # plan would be looked up, and computed, again.
-        held = rows.withColumn("status", status).localCheckpoint(eager=False)
-        tallies, misfits = _tally(held, _texts(ctx), _reporting(ctx), _is_absent(ctx))
-        count = sum(tally.extent.rows for tally in tallies.values())
-        size = sum(tally.size for tally in tallies.values())
-        fits = count <= MAX_DRIVER_ROWS and size <= ctx.pipeline.batch.driver_bytes
-        absent = sum(tally.absent for status, tally in tallies.items() if status == "unjoinable")
-        return Outcome(lambda: held, tallies, fits, final=final, misfits=misfits, absent=absent)
-
-
-def adapted_rows(ctx: Context, work: JoinInput, floor: datetime | None) -> DataFrame:
-    """A batch's events, screened, looked up and adapted. Errors: AdapterError."""
-    return adapt(ctx, screen(ctx, work.events(), work.own), work, floor)
 
 
 def adapt(ctx: Context, screened: DataFrame, work: JoinInput, floor: datetime | None = None) -> DataFrame:
@@ -177,81 +139,17 @@ def _checked(ctx: Context, method: str, given: DataFrame, got: DataFrame) -> Dat
     return held
 
 
-def _first_status(ctx: Context) -> Any:
-    retry = ctx.pipeline.retry
-    oldest = waits_since(ctx)
-    given_up = (F.col("attempt") + 1 >= retry.max_attempts) & (F.col("first_seen") <= F.lit(oldest)) | _is_absent(ctx)
-    if ctx.plan.sequence == "join":
-        given_up = F.lit(False)
-    return (
-        F.when(F.col("standing").isin("repeat", "expired"), F.col("standing"))
-        .when(F.col("merged"), "joined")
-        .when(F.col("found") | ~F.col("kept"), "filtered")
-        .when(given_up, "unjoinable")
-        .otherwise("pending")
+def output(ctx: Context, rows: DataFrame) -> DataFrame:
+    """Adapted rows as rows of `joined`, by this batch and now."""
+    own = [F.col(f"`{OUT}{name}`").alias(name) for name in ctx.adapter.columns]
+    by_batch = rows.withColumns(
+        {
+            "token": F.lit(ctx.plan.token),
+            "replica": F.lit(ctx.plan.replica),
+            "sequence": F.lit(ctx.plan.sequence),
+            "batch": F.lit(ctx.plan.number).cast("bigint"),
+            "published_at": F.current_timestamp(),
+        }
     )
-
-
-def _is_absent(ctx: Context) -> Any:
-    """Whether the stream of an event's primary has passed that one's time: it lies at the event's own at the latest."""
-    passed = ctx.plan.table.passed if ctx.plan.table else None
-    if passed is None:
-        return F.lit(False)
-    return F.coalesce("primary_time", "event_time") < F.lit(moment(passed))
-
-
-def _claimed_status() -> Any:
-    forgotten = F.col("emptied") | (F.col("payload") == F.lit(EMPTIED))
-    return (
-        F.when((F.col("standing") == "mine") & ~F.col("merged") & forgotten, "repeat")
-        .when((F.col("standing") == "mine") & (F.col("claimed") == "joined") & ~F.col("merged"), "broken")
-        .when(F.col("standing") == "mine", F.col("claimed"))
-        .when(F.col("standing").isin("repeat", "expired"), F.col("standing"))
-        .otherwise("pending")
-    )
-
-
-def _texts(ctx: Context) -> list[str]:
-    """Columns that can be long."""
-    long = [name for name, kind in ctx.adapter.columns.items() if kind.upper() in ("STRING", "BINARY")]
-    return ["payload", *(f"`{OUT}{name}`" for name in long)]
-
-
-def _tally(
-    held: DataFrame, texts: list[str], reporting: list[str], absent: Any
-) -> tuple[dict[str, Tally], dict[str, int]]:
-    size = " + ".join(f"COALESCE(OCTET_LENGTH({name}), 0)" for name in texts)
-    micros = F.unix_micros("event_time")
-    rows = (
-        held.groupBy("status")
-        .agg(
-            F.count(F.lit(1)).alias("rows"),
-            F.collect_set("bucket").alias("buckets"),
-            F.collect_set("shard").alias("shards"),
-            F.min(micros).alias("low"),
-            F.max(micros).alias("high"),
-            F.percentile_approx(micros, [0.5, 0.1, 0.01]).alias("times"),
-            F.sum(F.expr(size)).alias("size"),
-            F.count(F.when(absent, 1)).alias("absent"),
-            *(
-                F.expr(f"count_if(array_contains({OUT}{MISFITS}, '{name}'))").alias(f"misfit_{name}")
-                for name in reporting
-            ),
-        )
-        .collect()
-    )
-    tallies = {
-        row["status"]: Tally(
-            Extent(row["rows"], tuple(row["buckets"]), moment(row["low"]), moment(row["high"])),
-            frozenset(row["shards"]),
-            tuple(row["times"] or ()),
-            row["size"],
-            row["absent"],
-        )
-        for row in rows
-    }
-    return tallies, _misfits([row for row in rows if row["status"] == "joined"], reporting)
-
-
-def _misfits(rows: list[Any], reporting: list[str]) -> dict[str, int]:
-    return {name: row[f"misfit_{name}"] for row in rows for name in reporting if row[f"misfit_{name}"]}
+    by_batch = by_batch.withColumn("event_date", F.substring("bucket", 1, 10).cast("date"))  # a bucket lies in one date
+    return by_batch.select(*ctx.lake.delta.table("joined").names, *own)
