@@ -15,17 +15,15 @@ from clickjoin.event_store.bad_input import floods
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.event_store.land_ahead import LandedAhead
 from clickjoin.event_store.landing import land, landed_events
-from clickjoin.joiner.arrow_join import ArrowJoin, can_join
-from clickjoin.joiner.claiming import claim_outcome
-from clickjoin.joiner.port import Joiner, Outcome
+from clickjoin.joiner.arrow_join import from_claims, join
+from clickjoin.joiner.port import Outcome
 from clickjoin.joiner.publish import publish, require_complete
 from clickjoin.joiner.side_outputs import write_side_outputs
-from clickjoin.joiner.spark_join import SparkJoin
 from clickjoin.model import failpoint
 from clickjoin.model.errors import DataFileGone, ExecutorLost, FilesGone, SourceMoved
 from clickjoin.model.ids import micros_of
 from clickjoin.model.split import Split
-from clickjoin.registry.claim import is_fixed
+from clickjoin.registry.claim import claim, is_fixed
 from clickjoin.retry.due import due_events
 from clickjoin.sources.port import Source
 from clickjoin.spark.failures import translate
@@ -75,7 +73,7 @@ def carry_through(
 
 def _taken_up(ctx: Context) -> JoinInput:
     with ctx.step("land"):
-        return due_events(ctx, here=can_join(ctx) and not is_fixed(ctx))
+        return due_events(ctx)
 
 
 def _land(
@@ -109,24 +107,23 @@ def _join(ctx: Context, work: JoinInput) -> None:
 
 
 def _look_up(ctx: Context, work: JoinInput) -> Outcome:
-    """What becomes of each event: by its registry's claims alone where they are committed, else by a joiner."""
+    """What becomes of each event: by the registry's claims alone where they are committed."""
     with ctx.step("lookup"), ctx.lake.delta.looked_at("registry", "journal", "primary", "foreign"):
         if is_fixed(ctx):
-            return SparkJoin().from_claims(ctx, work)
+            return from_claims(ctx, work)
         await_claims(ctx)
-        joiner: Joiner = ArrowJoin() if can_join(ctx) else SparkJoin()
-        return joiner.join(ctx, work)
+        return join(ctx, work)
 
 
 def _claim(ctx: Context, work: JoinInput, outcome: Outcome) -> Outcome:
     """Fix the batch's claims by one commit; where some are others', the registry decides what it may publish."""
     with ctx.step("claim"):
-        all_claimed = claim_outcome(ctx, outcome)
+        all_claimed = claim(ctx, outcome.files_of("registry"), outcome.checked_against)
     failpoint.reach("claimed")
     if all_claimed:
         return outcome
     with ctx.step("lookup"):
-        final = SparkJoin().from_claims(ctx, work)
+        final = from_claims(ctx, work)
     ctx.counts["wasted"] = max(outcome.count("joined") - final.count("joined"), 0)
     return final
 

@@ -125,7 +125,11 @@ class Engine:
             return known[1]
         some = self.lake.delta.rows("pending")
         most = self.pipeline.retry.max_attempts
-        found = look_ahead(self.lake, self.replica, version, now, self._far(now), most) if some else Waiting(0, 0, None)
+        found = (
+            look_ahead(self.lake.delta, self.replica, version, now, self._far(now), most)
+            if some
+            else Waiting(0, 0, None)
+        )
         self._looked = (version, found)
         return self._looked[1]
 

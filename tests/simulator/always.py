@@ -76,13 +76,13 @@ class _Ahead:
 
 def replace() -> None:
     """What no schedule can do without."""
-    from clickjoin import batch, overlap
+    from clickjoin import overlap
     from clickjoin.event_store import land_ahead, landing
-    from clickjoin.joiner import arrow_join, spark_join
+    from clickjoin.joiner import arrow_join
     from clickjoin.kernel import data_file, join_task, land_task, lookup, resolving, rewrite_task
     from clickjoin.lake import insert_new
-    from clickjoin.registry import commit
-    from tests.simulator import backups, chain, clock, filters, hearing, ports, processing, workers
+    from clickjoin.registry import claim
+    from tests.simulator import backups, chain, filters, hearing, ports, processing, workers
 
     landing.ThreadPoolExecutor = land_ahead.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
     overlap.ThreadPoolExecutor = _Ahead  # type: ignore[misc,assignment]
@@ -91,18 +91,15 @@ def replace() -> None:
     overlap.Overlap.begin = lambda self, ctx: (  # type: ignore[method-assign]
         begin(self, ctx) if ctx.pipeline.batch.catch_up_share == 1 else None
     )
-    data_file.write = land_task.write = workers.write
+    data_file.write = land_task.write = claim.write = workers.write
     resolving.write_each = lambda work: [workers.write(*each) for each in work]
     ports.install()
     chain.install()
     processing.install()
     backups.install()
     hearing.watch()
-    lookup.scan_by_key = commit.scan_by_key = insert_new.scan_by_key = workers.pick
+    lookup.scan_by_key = claim.scan_by_key = insert_new.scan_by_key = workers.pick
     filters.install()
-    join_task.of_batch, commit.read_columns = workers.of_batch, workers.whole
+    join_task.of_batch, claim.read_columns = workers.of_batch, workers.whole
     rewrite_task.read_file = lambda root, file, schema: workers.whole(root, [file], schema)
-    arrow_join.ship_adapter = spark_join.ship_adapter = lambda kind: None
-    # Some batches by Spark's operators: an adapter may need them, and a copy of a batch may take the other way.
-    can = arrow_join.can_join
-    batch.can_join = lambda ctx: can(ctx) and int(clock.now() * 10) % 3 > 0
+    arrow_join.ship_adapter = lambda kind: None

@@ -15,20 +15,15 @@ def apply(name: str) -> None:
 
 def _token() -> None:
     """A batch publishes every claimed id that it looked up, whoever owns the claim."""
-    from pyspark.sql import functions as F
+    from clickjoin.kernel import resolving
 
-    from clickjoin.joiner import spark_join
-    from clickjoin.registry.claim import is_fixed
+    def anyones(job: Any, claims: Any, rows: Any) -> Any:
+        found = claims.rows(
+            rows["event_id"], resolving.TimeRanges(resolving.distinct(resolving.micros(rows))), resolving._CLAIM
+        )
+        return resolving.values_of(rows, found.combine_chunks(), "outcome")
 
-    screen = spark_join.screen
-
-    def blind(ctx: Any, events: Any, own: Any) -> Any:
-        rows = screen(ctx, events, own)
-        if not is_fixed(ctx):
-            return rows
-        return rows.withColumn("standing", F.when(F.col("standing") == "repeat", "mine").otherwise(F.col("standing")))
-
-    spark_join.screen = blind
+    resolving._own_claims = anyones
 
 
 def _txn() -> None:
@@ -105,9 +100,9 @@ def _next_version() -> None:
 
 def _look_again() -> None:
     """What workers have written is claimed without a look at the claims that came since they looked."""
-    from clickjoin.registry import commit
+    from clickjoin.registry import claim
 
-    commit._require_free = lambda *_: None
+    claim._since = lambda *_: {}
 
 
 def _exclusive() -> None:

@@ -46,11 +46,6 @@ def light(rows: str, app: str = "A", version: int = 1) -> Op:
     return Op("light", rows, (app, version))
 
 
-def claim(rows: str, app: str = "A", version: int = 1) -> Op:
-    """The product's claim without a MERGE."""
-    return Op("few", rows, (app, version))
-
-
 def written(rows: str, app: str = "A", version: int = 1) -> Op:
     """The product's claim of what workers have written, checked against what it saw when it began."""
     return Op("written", rows, (app, version))
@@ -140,29 +135,15 @@ CASES = (
     Case("delta-rs pack, its partition dropped", repack(0), drop(1), ("refused",), None, "", _OLD),
     Case("delta-rs pack, packed by Spark", repack(0), pack(0), (), 2, "xxyy", _OLD),
     Case("delta-rs pack, the same: rows are doubled", repack(0), repack(0), (), 2, "xxyy", _OLD),
-    Case("claim, nothing between", claim("a000"), None, (), 1, "axy", _OLD, (("A", 1),)),
-    Case("claim of what is held", claim("a000 b000"), None, (), 1, "ab", (light("a000", "B"),), (("A", 1),)),
-    Case("claim of what is all held", claim("a000"), None, (), 0, "a", (light("a000", "B"),)),
-    Case("claim replayed", claim("a000"), None, (), None, "b", (claim("b000"),)),
-    Case("claim, claim of the same", claim("a000"), claim("a000", "B"), ("refused",), 0, "a"),
-    Case("claim, claim elsewhere", claim("a000"), claim("b110", "B"), ("refused",), 1, "ab"),
-    Case("claim, merge of the same", claim("a000 b000"), insert("a000", "B"), ("refused",), 1, "ab"),
-    Case("claim, same txn merged", claim("a000"), insert("b000"), ("refused",), None, "b"),
-    Case("claim, same txn fixed", claim("a000"), fix(), ("refused",), None, ""),
-    Case("claim, its partition packed", claim("a000"), pack(0), ("refused",), 1, "axy", _OLD),
-    Case("claim, its partition dropped", claim("a000"), drop(1), ("refused",), 1, "a", _OLD),
-    Case("claim, columns added", claim("a000"), Op("columns"), ("refused",), 1, "a"),
-    Case("merge, claim of the same", insert("a000 b000"), claim("a000", "B"), ("append",), 1, "ab"),
-    Case("merge, claim elsewhere", insert("a000"), claim("b110", "B"), (), 1, "ab"),
-    Case("merge, same txn claimed", insert("a000"), claim("b000"), ("transaction",), None, "b"),
-    Case("removal, claim in its partition", remove("x000"), claim("a000"), ("refused",), 1, "ay", _OLD),
-    Case("drop, claim into what goes", drop(1), claim("a000"), ("refused",), 3, "", _OLD),
+    Case("merge, written elsewhere", insert("a000"), written("b110", "B"), (), 1, "ab"),
+    Case("merge, same txn written", insert("a000"), written("b000"), ("transaction",), None, "b"),
+    Case("removal, written in its partition", remove("x000"), written("a000"), ("refused",), 1, "ay", _OLD),
     Case("written, nothing between", written("a000 b110"), None, (), 2, "abxy", _OLD, (("A", 1),)),
-    Case("written, claimed by the same way", written("a000 b110"), written("a000", "B"), ("refused",), "taken", "a"),
+    Case("written, one claimed by the same way", written("a000 b110"), written("a000", "B"), ("refused",), 1, "ab"),
     Case("written, written beside it", written("a000"), written("b000", "B"), ("refused",), 1, "ab"),
     Case("written, written elsewhere", written("a000"), written("a110", "B"), ("refused",), 1, "aa"),
-    Case("written, merge of the same", written("a000"), insert("a000", "B"), ("refused",), "taken", "a"),
-    Case("written, claim of the same", written("a000"), claim("a000 b000", "B"), ("refused",), "taken", "ab"),
+    Case("written, merge of the same", written("a000"), insert("a000", "B"), ("refused",), 0, "a"),
+    Case("written, all claimed by the same way", written("a000"), written("a000 b000", "B"), ("refused",), 0, "ab"),
     Case("written, same txn merged", written("a000"), insert("b000"), ("refused",), None, "b"),
     Case("written, same txn written", written("a000"), written("b000"), ("refused",), None, "b"),
     Case("written, same txn fixed", written("a000"), fix(), ("refused",), None, ""),
@@ -170,7 +151,6 @@ CASES = (
     Case("written, its partition dropped", written("a000"), drop(1), ("refused",), 1, "a", _OLD),
     Case("written, columns added", written("a000"), Op("columns"), ("refused",), 1, "a"),
     Case("merge, written of the same", insert("a000 b000"), written("a000", "B"), ("append",), 1, "ab"),
-    Case("claim, written of the same", claim("a000 b000"), written("a000", "B"), ("refused",), 1, "ab"),
     Case("drop, written into what goes", drop(1), written("a000"), ("refused",), 3, "", _OLD),
     Case("next version, nothing between", Op("next", txn=("A", 1)), None, (), True, "", (), (("A", 1),)),
     Case("next version, append between", Op("next", txn=("A", 1)), append("a000", "B"), ("refused",), False, "a"),

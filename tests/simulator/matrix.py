@@ -16,7 +16,7 @@ from clickjoin.lake.maintenance import drop_buckets
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, bucket_of, moment
 from clickjoin.model.txn import Txn
-from clickjoin.registry import commit
+from clickjoin.registry.claim import commit_claims
 from clickjoin.schemas import REGISTRY
 from tests.simulator.cases import Case, Op
 
@@ -85,24 +85,13 @@ def _repack(lake: SparkTables, op: Op) -> int | None:
     return int(done["numFilesRemoved"])
 
 
-def _few(lake: SparkTables, op: Op) -> int | None:
-    from clickjoin.schemas.arrow import arrow_schema
-
-    rows = _rows(op.rows, op.txn[0])
-    table = pa.Table.from_pylist(rows, schema=arrow_schema(REGISTRY))
-    return commit.commit_claim_rows(lake, table, Txn(*op.txn))
-
-
-def _written(lake: SparkTables, op: Op) -> int | str | None:
+def _written(lake: SparkTables, op: Op) -> int | None:
     from clickjoin.kernel import data_file
     from clickjoin.schemas.arrow import arrow_schema
 
     before = lake.delta.files("registry")["path"]
     rows = pa.Table.from_pylist(_rows(op.rows, op.txn[0]), schema=arrow_schema(REGISTRY))
-    try:
-        return commit.commit_claim_files(lake, data_file.write(lake.target(REGISTRY), rows), before, Txn(*op.txn))
-    except commit.Taken:
-        return "taken"
+    return commit_claims(lake, data_file.write(lake.target(REGISTRY), rows), before, Txn(*op.txn))
 
 
 _SPARK: dict[str, Callable[[SparkTables, Op, Gate], Any]] = {"insert": _insert, "append": _append}
@@ -114,7 +103,6 @@ _LIGHT: dict[str, Callable[[SparkTables, Op], Any]] = {
     "repack": lambda lake, op: _repack(lake, op),
     "remove": _remove,
     "next": lambda lake, op: lake.delta.commit_next("registry", lake.delta.version("registry"), Txn(*op.txn)),
-    "few": lambda lake, op: _few(lake, op),
     "written": lambda lake, op: _written(lake, op),
     "columns": lambda lake, op: lake.delta.add_columns("registry", {"more": "INT"}),
 }

@@ -116,17 +116,11 @@ def _few(ctx: Context, stream: str, source: Source) -> pa.Table | None:
 
 def _measure(ctx: Context, stream: str) -> dict[str, Any]:
     """The same facts from the table, for a batch that had landed before. Bad records are then unknown: -1."""
-    rows = ctx.lake.read(stream)
-    rows = rows.where((F.col("batch") == ctx.plan.number) & (F.col("replica") == ctx.plan.replica))
-    wanted = [F.count(F.lit(1)).alias("good"), *_extent_facts()]
-    if stream == "foreign":
-        wanted += _extent_facts("primary_time", bucket_sql("primary_time", ctx.bucket_seconds), "named_")
-    return rows.agg(*wanted).collect()[0].asDict() | {"bad": -1}
-
-
-def own_rows(ctx: Context, stream: str, own: Extent) -> DataFrame:
-    """Rows of a stream's table that this batch has landed, within the extent that they are known to lie in."""
-    return ctx.lake.read_extent(stream, own, ctx.plan.number).where(F.col("replica") == ctx.plan.replica)
+    key = [("batch", "=", ctx.plan.number), ("replica", "=", ctx.plan.replica)]
+    named = ["primary_time"] if stream == "foreign" else []
+    rows = ctx.lake.delta.read(stream, key, ["event_time", "bucket", *named])
+    facts = {"good": rows.num_rows, "bad": -1} | span_of(ctx.bucket_seconds, rows, "event_time", "")
+    return facts | (span_of(ctx.bucket_seconds, rows, "primary_time", "named_") if named else {})
 
 
 def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, Any]) -> int:
@@ -147,12 +141,8 @@ def _put_aside(ctx: Context, stream: str, source: Source, few: pa.Table | None, 
     """Where the records are not known any more, after a crash between the two commits, the splits are read again."""
     if few is not None:
         land_arrow.append_bad(ctx, stream, few, txn)
-    elif (few := _few(ctx, stream, source)) is not None:
-        put_aside.append_few(ctx, stream, few, txn)
     else:
-        spec = ctx.pipeline.spec(stream, ctx.plan.planned)
-        records = source.read(ctx.lake.spark, ctx.plan.splits[stream], spec)
-        put_aside.append_many(ctx, stream, records, txn)
+        put_aside.append_bad_again(ctx, stream, source, _few(ctx, stream, source), txn)
 
 
 def _landed(facts: Mapping[str, Any], lost: tuple[Split, ...], bad: int) -> Landed:
@@ -207,9 +197,4 @@ def landed_events(ctx: Context, landed: Mapping[str, Landed]) -> JoinInput | Non
     if "foreign" not in landed:
         return None
     part = landed["foreign"]
-
-    def rows() -> DataFrame:
-        tried = {"round": F.lit(0), "attempt": F.lit(0), "first_seen": F.col("landed_at")}
-        return own_rows(ctx, "foreign", part.own).withColumns(tried)
-
-    return JoinInput(rows, part.own, primary_extent(ctx, part.own, part.named))
+    return JoinInput(part.own, primary_extent(ctx, part.own, part.named))

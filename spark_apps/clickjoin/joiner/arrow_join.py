@@ -1,6 +1,7 @@
-"""The joiner that works by Arrow: a batch's buckets are dealt out to tasks, which screen, look up, adapt and write.
+"""Joining by Arrow: a batch's buckets are dealt out to tasks, which screen, look up, adapt and write.
 
-Only with adapters that need no Spark. What a batch has claimed already goes by spark_join alone.
+What one task would do in a moment this process does itself. Nothing is committed: what was written becomes real with
+the claim.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ import pyarrow as pa
 
 from clickjoin.event_store.join_input import JoinInput
 from clickjoin.joiner import dealing
-from clickjoin.joiner.port import MAX_DRIVER_ROWS, DataFiles, Outcome, Tally
+from clickjoin.joiner.port import Outcome, Tally
 from clickjoin.kernel import adapter_output, data_skipping, join_task, retry_task
 from clickjoin.kernel.adapter import Adapter, ArrowAdapter, is_users, needs_spark
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked
-from clickjoin.kernel.resolving import Job
+from clickjoin.kernel.resolving import Job, left_schema
 from clickjoin.kernel.waiting import TRIED, Tries
 from clickjoin.model.errors import AdapterError
 from clickjoin.model.extent import Extent
@@ -51,64 +52,65 @@ _RESULT = f"{_LANDED.ddl}, {_TRIED}, status STRING, done STRING"
 _RESULT_OF_RETRY = f"{_WAITING.ddl}, status STRING, done STRING"
 
 
-# What parts have reported, and what makes a DataFrame of the events that wait or are expired.
-_Done = tuple[list[dict[str, Any]], Callable[[], "DataFrame"]]
+# What parts have reported, and what reads the events that wait or are expired.
+_Done = tuple[list[dict[str, Any]], Callable[[], pa.Table]]
 
 
-def can_join(ctx: Context) -> bool:
-    """Whether a batch can be joined this way: with an adapter that needs no Spark."""
-    return not needs_spark(ctx.adapter)
+def join(ctx: Context, work: JoinInput) -> Outcome:
+    """The outcome of a batch that has claimed nothing yet. Errors: AdapterError."""
+    return _outcome(ctx, work, fixed=False)
 
 
-class ArrowJoin:
-    """Joins by Arrow tables, and writes what becomes of events to files: several times as fast as Spark's operators.
+def from_claims(ctx: Context, work: JoinInput) -> Outcome:
+    """The outcome of a batch whose claims are committed: they alone say what it may publish. Errors: AdapterError.
 
-    By tasks; what one task would do in a moment this process does itself.
+    An event that it claimed as joined, and whose primary event is not to be found, has status `broken`; where one of
+    the two has been forgotten since, `repeat`: its claim stays, and no row is due.
     """
-
-    def join(self, ctx: Context, work: JoinInput) -> Outcome:
-        """See port.Joiner. Nothing is committed: what has been written becomes real with the claim."""
-        claims = ctx.lake.delta.files("registry")
-        with adapter_errors(ctx):
-            done, left = (_new_records if ctx.plan.table is None else _retried)(ctx, work, claims)
-        tallies = _tallies(done)
-        ctx.counts["false_positives"] = sum(part["false_positives"] for part in done)
-        files = DataFiles(_files(done), claims["path"])
-        absent = tallies["unjoinable"].absent if "unjoinable" in tallies else 0
-        return Outcome(left, tallies, _fits_driver(ctx, tallies), files, misfits=_misfits(done), absent=absent)
+    return _outcome(ctx, work, fixed=True)
 
 
-def _new_records(ctx: Context, work: JoinInput, claims: pa.Table) -> _Done:
-    files, job = dealing.landed(ctx, work.own), _job(ctx, work)
+def _outcome(ctx: Context, work: JoinInput, *, fixed: bool) -> Outcome:
+    claims = ctx.lake.delta.files("registry")
+    job = _job(ctx, work, fixed=fixed)
+    with adapter_errors(ctx):
+        done, left = (_new_records if ctx.plan.table is None else _retried)(ctx, work, job, claims)
+    tallies = _tallies(done)
+    ctx.counts["false_positives"] = sum(part["false_positives"] for part in done)
+    dropped = sum(part.get("dropped", 0) for part in done)
+    absent = tallies["unjoinable"].absent if "unjoinable" in tallies else 0
+    return Outcome(tallies, _files(done), claims["path"], left, fixed, dropped, _misfits(done), absent)
+
+
+def _new_records(ctx: Context, work: JoinInput, job: Job, claims: pa.Table) -> _Done:
+    files = dealing.landed(ctx, work.own)
     tasks = dealing.new_records(ctx, work.own, files, claims)
     if len(tasks) == 1 and dealing.is_little(ctx, work.own.rows, files):
-        return _here(ctx, job, lambda own: [some for part in tasks[0] for some in join_task.resolve_part(own, part)])
+        return _here(job, lambda own: [some for part in tasks[0] for some in join_task.resolve_part(own, part)])
     numbers = ctx.lake.spark.range(0, len(tasks), 1, len(tasks))
-    return _by_tasks(ctx, numbers, join_task.work_of(job, tasks), _RESULT)
+    return _by_tasks(ctx, numbers, join_task.work_of(job, tasks), job, _RESULT)
 
 
-def _retried(ctx: Context, work: JoinInput, claims: pa.Table) -> _Done:
+def _retried(ctx: Context, work: JoinInput, job: Job, claims: pa.Table) -> _Done:
+    if work.due is None or work.records is None:
+        raise ValueError("a retry batch without the events that it takes up")
     # In any shard: the lake may have been resharded since an event first came.
     claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, work.own)
-    job, held = _job(ctx, work), dealing.as_files(ctx.lake.delta.path("registry"), claims)
-    if work.due is None or work.records is None:
-        rows, records = work.events().select(*_WAITING.names), None
-    else:
-        bare = pa.nulls(work.due.num_rows, pa.string())
-        due = work.due.append_column("payload", bare).select(_WAITING.names).cast(job.columns)
-        records = dealing.as_files(ctx.lake.delta.path("pending"), work.records)
-        if dealing.is_little(ctx, work.own.rows, work.records):
-            return _here(ctx, job, lambda own: retry_task.resolve_waiting(own, held, records, due))
-        rows = ctx.lake.spark.createDataFrame(due)
-    rows = dealing.waiting(ctx, rows, work.own.rows)
-    return _by_tasks(ctx, rows, retry_task.work_of(job, held, records), _RESULT_OF_RETRY)
+    held = dealing.as_files(ctx.lake.delta.path("registry"), claims)
+    bare = pa.nulls(work.due.num_rows, pa.string())
+    due = work.due.append_column("payload", bare).select(job.columns.names).cast(job.columns)
+    records = dealing.as_files(ctx.lake.delta.path("pending"), work.records)
+    if dealing.is_little(ctx, work.own.rows, work.records):
+        return _here(job, lambda own: retry_task.resolve_waiting(own, held, records, due))
+    rows = dealing.waiting(ctx, ctx.lake.spark.createDataFrame(due), work.own.rows)
+    return _by_tasks(ctx, rows, retry_task.work_of(job, held, records), job, _RESULT_OF_RETRY)
 
 
-def _here(ctx: Context, job: Job, resolve: Callable[[Job], Sequence[tuple[dict[str, Any], pa.Table]]]) -> _Done:
+def _here(job: Job, resolve: Callable[[Job], Sequence[tuple[dict[str, Any], pa.Table]]]) -> _Done:
     """With an adapter of its own for each batch, as a task has it."""
     found = resolve(job._replace(adapter=own_copy(job.adapter)))
     left = pa.concat_tables([rows for _, rows in found])
-    return [done for done, _ in found], lambda: ctx.lake.spark.createDataFrame(left)
+    return [done for done, _ in found], lambda: left
 
 
 def own_copy(adapter: ArrowAdapter) -> ArrowAdapter:
@@ -122,11 +124,16 @@ def own_copy(adapter: ArrowAdapter) -> ArrowAdapter:
         return copy
 
 
-def _by_tasks(ctx: Context, rows: DataFrame, work: RecordFn, ddl: str) -> _Done:
+def _by_tasks(ctx: Context, rows: DataFrame, work: RecordFn, job: Job, ddl: str) -> _Done:
     ship_adapter(type(ctx.adapter))
     found = rows.mapInArrow(checked(work, fresh=is_users(ctx.adapter)), ddl).localCheckpoint(eager=False)
     done = [json.loads(row["done"]) for row in found.where("done IS NOT NULL").select("done").collect()]
-    return done, lambda: found.where("done IS NULL").drop("done")
+
+    def left() -> pa.Table:
+        held: Any = found.where("done IS NULL").drop("done").toArrow()
+        return held.cast(left_schema(job.columns))
+
+    return done, left
 
 
 def warm_up(spark: SparkSession, adapter: Adapter) -> None:
@@ -178,13 +185,7 @@ def adapter_errors(ctx: Context, unchanged: str = "nothing of this batch was cla
         ) from error
 
 
-def _fits_driver(ctx: Context, tallies: dict[str, Tally]) -> bool:
-    left = [tallies[name] for name in ("pending", "expired") if name in tallies]
-    rows, size = sum(tally.extent.rows for tally in left), sum(tally.size for tally in left)
-    return rows <= MAX_DRIVER_ROWS and size <= ctx.pipeline.batch.driver_bytes
-
-
-def _job(ctx: Context, work: JoinInput) -> Job:
+def _job(ctx: Context, work: JoinInput, *, fixed: bool) -> Job:
     plan, lake, lookback = ctx.plan, ctx.lake, ctx.pipeline.lookback
     primaries = data_skipping.within(lake.delta.files("primary"), work.named)
     assert isinstance(ctx.adapter, ArrowAdapter)
@@ -202,7 +203,7 @@ def _job(ctx: Context, work: JoinInput) -> Job:
         None if lookback is None else round(lookback * MICROS),
         lake.delta.path("foreign"), arrow_schema(_WAITING if plan.table else _LANDED),
         dealing.as_files(lake.delta.path("primary"), primaries), targets, ctx.adapter, made,
-        _tries(ctx), ctx.pipeline.stream is not None, ctx.pipeline.by_id,
+        _tries(ctx), ctx.pipeline.stream is not None, ctx.pipeline.by_id, fixed,
     )  # fmt: skip
 
 
@@ -217,14 +218,12 @@ def _tries(ctx: Context) -> Tries:
 def _tally(parts: Iterable[dict[str, Any]]) -> Tally:
     held = [part for part in parts if part["rows"]]
     if not held:
-        return Tally(Extent(0), frozenset(), (), 0)
+        return Tally(Extent(0), ())
     extent = Extent(
         sum(part["rows"] for part in held), tuple(sorted({name for part in held for name in part["buckets"]})),
         moment(min(part["low"] for part in held)), moment(max(part["high"] for part in held)),
     )  # fmt: skip
-    shards = frozenset(shard for part in held for shard in part["shards"])
-    absent = sum(part.get("absent", 0) for part in held)
-    return Tally(extent, shards, _exceeded(held), sum(part["size"] for part in held), absent)
+    return Tally(extent, _exceeded(held), sum(part.get("absent", 0) for part in held))
 
 
 def _exceeded(held: Sequence[dict[str, Any]]) -> tuple[int, ...]:

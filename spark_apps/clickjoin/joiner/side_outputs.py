@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from clickjoin.batch_context import Context
 from clickjoin.joiner.port import Outcome
-from clickjoin.joiner.publish import append_rows, stamped
-from clickjoin.model.boundary import expired_sql
-from clickjoin.model.ids import EVENT_KEY
+from clickjoin.kernel.arrays import where
+from clickjoin.kernel.event_key import found_among, lie_before
+from clickjoin.kernel.resolving import rows_of_batch
+from clickjoin.model.ids import EVENT_KEY, micros_of
 from clickjoin.registry.boundary import load_boundary
-from clickjoin.retry.backoff import due_sql
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from clickjoin.schemas import EXPIRED
+from clickjoin.schemas.arrow import arrow_schema
 
 
 def write_side_outputs(ctx: Context, outcome: Outcome) -> Mapping[str, int]:
@@ -32,62 +31,30 @@ def write_side_outputs(ctx: Context, outcome: Outcome) -> Mapping[str, int]:
         _append(ctx, outcome, status)
     if ctx.plan.table is None and not outcome.count("pending", "expired"):
         return {}
-    if _append_pending(ctx, outcome):
+    if ctx.lake.delta.add("pending", outcome.files_of("pending"), ctx.plan.txn):
         _append(ctx, outcome, "expired")
         return {}
-    expired = _expired_as_committed(ctx, stamped(ctx, outcome.rows()))
-    count = expired.count()
-    if count:
-        append_rows(ctx, outcome, "expired", _tried(expired))
-    return {"expired": count, "pending": outcome.count("pending", "expired") - count}
+    expired = _expired_as_committed(ctx, outcome.left())
+    if expired.num_rows:
+        schema = arrow_schema(EXPIRED)
+        ctx.lake.delta.append_table("expired", rows_of_batch(schema, expired, ctx.plan).cast(schema), ctx.plan.txn)
+    return {"expired": expired.num_rows, "pending": outcome.count("pending", "expired") - expired.num_rows}
 
 
 def _append(ctx: Context, outcome: Outcome, status: str) -> None:
     if files := outcome.files_of(status):
-        ctx.lake.add(status, files, ctx.plan.txn)
-    elif outcome.count(status):
-        rows = stamped(ctx, outcome.rows().where(F.col("status") == status))
-        append_rows(ctx, outcome, status, _tried(rows))
+        ctx.lake.delta.add(status, files, ctx.plan.txn)
 
 
-def _append_pending(ctx: Context, outcome: Outcome) -> bool:
-    """Append the states of events that wait, or were tried; whether it is known that no other run had."""
-    if files := outcome.files_of("pending"):
-        return ctx.lake.add("pending", files, ctx.plan.txn)
-    if ctx.plan.table is not None or outcome.count("pending"):
-        rows = stamped(ctx, outcome.rows())
-        some = rows if ctx.plan.table else rows.where("status = 'pending'")
-        return append_rows(ctx, outcome, "pending", _pending(ctx, some))
-    return ctx.lake.commit_txn_only("pending", ctx.plan.txn)
-
-
-def _expired_as_committed(ctx: Context, rows: DataFrame) -> DataFrame:
+def _expired_as_committed(ctx: Context, left: pa.Table) -> pa.Table:
     """Events that neither joined nor wait by the batch's own commit to `pending`, and expired.
 
     The boundary is read again: whoever has committed may have seen a newer one than this run.
     """
     plan = ctx.plan
-    own = ctx.lake.read("pending").where((F.col("replica") == plan.replica) & (F.col("sequence") == plan.sequence))
-    waits = own.where((F.col("batch") == plan.number) & (F.col("state") == "waiting")).select(*EVENT_KEY)
-    left = rows.where(F.col("status").isin("pending", "expired")).where(expired_sql(load_boundary(ctx.lake.delta)))
-    return left.join(waits, list(EVENT_KEY), "left_anti").localCheckpoint(eager=False)
-
-
-def _tried(rows: DataFrame) -> DataFrame:
-    return rows.withColumn("attempt", F.col("attempt") + 1)
-
-
-def _pending(ctx: Context, rows: DataFrame) -> DataFrame:
-    """New states: an event that waits on, and, in a retry, one that needs no further try."""
-    waits = F.col("status") == "pending"
-    outcome = F.when(F.col("status") == "repeat", "claimed_elsewhere").otherwise(F.col("status"))
-    # The record itself is kept once, in the row that was written when the event first had to wait.
-    payload = F.col("payload") if ctx.plan.table is None else F.lit(None).cast("string")
-    return _tried(rows).withColumns(
-        {
-            "state": F.when(waits, "waiting").otherwise("resolved"),
-            "outcome": F.when(~waits, outcome),
-            "due_at": F.when(waits, F.expr(due_sql(ctx.pipeline.retry, ctx.plan.planned_at))),
-            "payload": payload,
-        }
-    )
+    own = {"replica": plan.replica, "sequence": plan.sequence, "batch": plan.number}
+    keys = [*EVENT_KEY, "state"]
+    states = ctx.lake.delta.read("pending", [(name, "=", value) for name, value in own.items()], keys)
+    waits = states.filter(pc.equal(states["state"], "waiting"))
+    boundary = {shard: micros_of(at) for shard, at in load_boundary(ctx.lake.delta).items()}
+    return where(left, lie_before(left, boundary) & ~found_among(left, waits))

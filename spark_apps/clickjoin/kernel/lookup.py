@@ -1,6 +1,6 @@
 """The EventStore's look-up by Arrow (paper, 3.4): the primary events of some events, out of data files.
 
-Runs on executors; event_store/lookup.py is the same by Spark's own operators.
+Runs on executors, which need no clickjoin.
 """
 
 from __future__ import annotations
@@ -82,6 +82,16 @@ def paired(new: pa.Table, held: pa.Table, lookback: int | None) -> tuple[np.ndar
         first = np.flatnonzero(np.diff(one, prepend=-1))  # each row stands where it stood, its pairs in order now
         one, other = one[first], other[to_numpy(order.cast(pa.int64()))[first]]
     return one, rows_at(held, other)
+
+
+def names_forgotten(rows: pa.Table, primary: Files, lookback: int | None) -> np.ndarray[Any, Any]:
+    """Which of some events name a primary event whose record was forgotten. `lookback` as in `look_up`."""
+    found = np.zeros(rows.num_rows, np.bool_)
+    if rows.num_rows:
+        named = micros(rows) - lookback if lookback is not None else micros(rows, "primary_time")
+        held = primary.rows(rows["primary_id"], TimeRanges(distinct(named), lookback or 0), _HELD)
+        found[paired(rows, held.filter(pc.equal(held["payload"], scalar(EMPTIED))), lookback)[0]] = True
+    return found
 
 
 def none_needed(new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:

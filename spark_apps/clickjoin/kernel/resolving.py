@@ -1,7 +1,7 @@
 """What becomes of some foreign events: screened, looked up, adapted, and what is claimed written to files.
 
-Arrow reads only what is named, so no record passes through Java; runs on executors, which need no clickjoin. It gives
-each event the status that joiner/spark_join.py, which works with Spark's own operators, gives it.
+Arrow reads only what is named, so no record passes through Java; runs on executors, which need no clickjoin. Where a
+batch's claims are committed (`Job.fixed`) they alone say what it may publish (Photon, sections 2.2 and 3.3.2).
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.adapter_output import GIVEN, merged, misfits_of
-from clickjoin.kernel.arrays import distinct, int64_array, rows_at, scalar, text_array, to_numpy, where
+from clickjoin.kernel.arrays import distinct, int64_array, mask, rows_at, scalar, text_array, to_numpy, where
 from clickjoin.kernel.data_file import DataFile, Target, write_each
-from clickjoin.kernel.event_key import dates_of, found_among, lie_before, micros
+from clickjoin.kernel.event_key import dates_of, found_among, lie_before, micros, values_of
+from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.kernel.id_lookup import ids_among
-from clickjoin.kernel.lookup import Files, look_up, none_needed
+from clickjoin.kernel.lookup import Files, look_up, names_forgotten, none_needed
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges
-from clickjoin.kernel.waiting import Tries, moment_scalar, tried
+from clickjoin.kernel.waiting import TRIED, Tries, moment_scalar, tried
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import claims_order
 
 _TIME = pa.timestamp("us", "UTC")
 _POINTS = 200
 _CLAIMED = ("joined", "filtered", "unjoinable")
+_CLAIM = pa.schema([*KEYS, ("token", pa.string()), ("outcome", pa.string())])
 
 
 class Job(NamedTuple):
@@ -37,7 +40,8 @@ class Job(NamedTuple):
     `boundary`: oldest time that the registry answers for, by shard; `floor`: no primary event from before it counts;
     `lookback`: how long before its event a primary event can lie, where its time is not known; `targets`: tables, by
     name; `made`: what the adapter gives; `tries`: when an event is tried again, and when it is given up; `alone`: one
-    stream, whose events need no primary event; `by_id`: an id names one event, whatever its time.
+    stream, whose events need no primary event; `by_id`: an id names one event, whatever its time; `fixed`: the batch's
+    claims are committed, and nothing else is claimed.
     """
 
     batch: int
@@ -56,6 +60,15 @@ class Job(NamedTuple):
     tries: Tries
     alone: bool = False
     by_id: bool = False
+    fixed: bool = False
+
+
+class _Decided(NamedTuple):
+    """Events by status, and what the adapter made of those that joined, in order; `counts` of what else was noticed."""
+
+    by_status: dict[str, pa.Table]
+    made: pa.Table
+    counts: dict[str, int]
 
 
 def resolve(job: Job, claims: Files, rows: pa.Table) -> tuple[dict[str, Any], pa.Table]:
@@ -63,6 +76,15 @@ def resolve(job: Job, claims: Files, rows: pa.Table) -> tuple[dict[str, Any], pa
 
     Columns in: the job's, and those of TRIED. Columns out: the same, and status (pending | expired).
     """
+    by_status, made, counts = (_by_claims if job.fixed else _decide)(job, claims, rows)
+    tallies = {name: _tally(held, _POINTS if name in _CLAIMED else 0) for name, held in by_status.items()}
+    tallies["unjoinable"]["absent"] = int(job.tries.absent(by_status["unjoinable"]).sum())
+    done = {"tallies": tallies, "files": _written(job, by_status, made), "misfits": misfits_of(made)}
+    return done | counts, _left(by_status)
+
+
+def _decide(job: Job, claims: Files, rows: pa.Table) -> _Decided:
+    """The status of events of a batch that has claimed nothing yet."""
     taken, false_positives = _taken(job, claims, rows)
     expired = ~taken & lie_before(rows, job.boundary)
     new = where(rows, ~taken & ~expired)
@@ -70,17 +92,60 @@ def resolve(job: Job, claims: Files, rows: pa.Table) -> tuple[dict[str, Any], pa
     waits = np.ones(new.num_rows, np.bool_)
     waits[at] = False
     over = waits & job.tries.over(new)
-    matched = rows_at(new, at)
-    matched = matched.set_column(matched.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
+    matched = _at_time_of(rows_at(new, at), found)
     out, made = adapted(job.adapter, job.made, matched, found)
     by_status = {
         "repeat": where(rows, taken), "expired": where(rows, expired), "pending": where(new, waits & ~over),
         "unjoinable": where(new, over), "joined": rows_at(matched, out), "filtered": _without(matched, out),
     }  # fmt: skip
-    tallies = {name: _tally(held, _POINTS if name in _CLAIMED else 0) for name, held in by_status.items()}
-    tallies["unjoinable"]["absent"] = int(job.tries.absent(by_status["unjoinable"]).sum())
-    done = {"tallies": tallies, "files": _written(job, by_status, made), "misfits": misfits_of(made)}
-    return done | {"false_positives": false_positives}, _left(by_status)
+    return _Decided(by_status, made, {"false_positives": false_positives})
+
+
+def _by_claims(job: Job, claims: Files, rows: pa.Table) -> _Decided:
+    """The status of events of a batch whose claims are committed: what it has claimed is its own, and nothing else is.
+
+    An event that it claimed as joined, and that cannot be joined now, is `broken` (dropped: its primary event is there,
+    and the adapter drops it); where one of the two records was forgotten since it is a `repeat`: no row is due.
+    """
+    taken, _ = _taken(job, claims, rows)
+    outcome = _own_claims(job, claims, rows)
+    mine = to_numpy(pc.is_valid(outcome))
+    expired = ~taken & lie_before(rows, job.boundary)
+    held = where(rows.append_column("outcome", outcome), mine)
+    # What a batch has claimed is there until it is settled, wherever the floor stands by then.
+    at, found = none_needed(held) if job.alone else look_up(held, job.primary, job.lookback, None)
+    matched, alone = _at_time_of(rows_at(held, at), found), _without(held, at)
+    due = mask(pc.equal(matched["outcome"], scalar("joined")))
+    out, made = adapted(job.adapter, job.made, where(matched, due), where(found, due))
+    lost = _without(where(matched, due), out)
+    lost = pa.concat_tables([lost, alone.filter(pc.equal(alone["outcome"], scalar("joined")))])
+    gone = _forgotten(job, lost)
+    settled = pa.concat_tables([where(matched, ~due), alone])
+    by_status = {
+        "repeat": pa.concat_tables([where(rows, taken & ~mine), where(lost, gone).select(rows.column_names)]),
+        "expired": where(rows, expired), "pending": where(rows, ~taken & ~expired), "broken": where(lost, ~gone),
+        "joined": rows_at(where(matched, due), out),
+        **{name: settled.filter(pc.equal(settled["outcome"], scalar(name))) for name in ("filtered", "unjoinable")},
+    }  # fmt: skip
+    dropped = int((~gone[: int(due.sum()) - len(out)]).sum())
+    return _Decided(by_status, made, {"false_positives": 0, "dropped": dropped})
+
+
+def _at_time_of(rows: pa.Table, found: pa.Table) -> pa.Table:
+    """Events with the time of the primary event that was found for each."""
+    return rows.set_column(rows.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
+
+
+def _own_claims(job: Job, claims: Files, rows: pa.Table) -> pa.ChunkedArray:
+    """What the batch has claimed each event as; null where it has not. A claim lies at its event's own time."""
+    found = claims.rows(rows["event_id"], TimeRanges(distinct(micros(rows))), _CLAIM)
+    return values_of(rows, found.filter(pc.equal(found["token"], scalar(job.token))).combine_chunks(), "outcome")
+
+
+def _forgotten(job: Job, rows: pa.Table) -> np.ndarray[Any, Any]:
+    """Which events had their own record, or their primary event's, forgotten."""
+    own = mask(pc.equal(rows["payload"], scalar(EMPTIED)))
+    return own if job.alone or own.all() else own | names_forgotten(rows, job.primary, job.lookback)
 
 
 def reported(done: dict[str, Any], left: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -125,10 +190,7 @@ def _written(job: Job, by_status: Mapping[str, pa.Table], made: pa.Table) -> dic
 
 
 def _rows_by_table(job: Job, by_status: Mapping[str, pa.Table], made: pa.Table) -> dict[str, pa.Table]:
-    now = moment_scalar(time.time_ns() // 1000)
-    stamps = {"token": job.token, "replica": job.replica, "sequence": job.sequence}
-    by_batch = {name: scalar(text) for name, text in stamps.items()}
-    by_batch |= {"published_at": now, "at": now, "batch": int64_array([job.batch])[0]}
+    by_batch = _by_batch(job.token, job.replica, job.sequence, job.batch)
     claims, rows = [], {}
     for status, some in by_status.items():
         more: dict[str, Any] = by_batch
@@ -137,11 +199,11 @@ def _rows_by_table(job: Job, by_status: Mapping[str, pa.Table], made: pa.Table) 
         if status == "unjoinable":
             more = more | {"attempt": tried(some)}
         if some.num_rows and status in ("joined", "filtered", "unjoinable", "expired"):
-            rows[status] = _columns(job.targets[status], some, more)
-        if some.num_rows and status in _CLAIMED:
-            claims.append(_columns(job.targets["registry"], some, more | {"outcome": scalar(status)}))
+            rows[status] = _columns(job.targets[status].schema, some, more)
+        if some.num_rows and status in _CLAIMED and not job.fixed:
+            claims.append(_columns(job.targets["registry"].schema, some, more | {"outcome": scalar(status)}))
     states = [
-        _columns(job.targets["pending"], some, by_batch | job.tries.states(some, status))
+        _columns(job.targets["pending"].schema, some, by_batch | job.tries.states(some, status))
         for status, some in by_status.items()
         if some.num_rows and (status == "pending" or job.tries.again)
     ]
@@ -149,13 +211,35 @@ def _rows_by_table(job: Job, by_status: Mapping[str, pa.Table], made: pa.Table) 
     return rows | {name: pa.concat_tables(parts) for name, parts in tables.items() if parts}
 
 
-def _columns(target: Target, rows: pa.Table, more: Mapping[str, Any]) -> pa.Table:
-    """The columns of a target: of the rows, or given, as a column or as one value for all."""
+def _by_batch(token: str, replica: str, sequence: str, batch: int) -> dict[str, Any]:
+    """Columns that say which batch a row is of, and when it was written."""
+    now = moment_scalar(time.time_ns() // 1000)
+    stamps = {"token": scalar(token), "replica": scalar(replica), "sequence": scalar(sequence)}
+    return stamps | {"published_at": now, "at": now, "batch": int64_array([batch])[0]}
+
+
+def rows_of_batch(schema: pa.Schema, rows: pa.Table, plan: BatchPlan) -> pa.Table:
+    """Events that are left of a batch as rows of a side output.
+
+    Columns in: those of `left_schema`. Columns out: the schema's.
+    """
+    return _columns(schema, rows, _by_batch(plan.token, plan.replica, plan.sequence, plan.number))
+
+
+def _columns(schema: pa.Schema, rows: pa.Table, more: Mapping[str, Any]) -> pa.Table:
+    """The columns of a table: of the rows, or given, as a column or as one value for all."""
     columns = []
-    for name in target.schema.names:
+    for name in schema.names:
         found = more.get(name, rows[name] if name in rows.column_names else None)
         columns.append(pa.repeat(found, rows.num_rows) if isinstance(found, pa.Scalar) else found)
-    return pa.table(columns, names=target.schema.names)
+    return pa.table(columns, names=schema.names)
+
+
+def left_schema(columns: pa.Schema) -> pa.Schema:
+    """Columns of the events that are not claimed; `columns`: the job's."""
+    names = dict.fromkeys([*columns.names, *TRIED.names])
+    fields = [columns.field(name) if name in columns.names else TRIED.field(name) for name in names]
+    return pa.schema([*fields, ("status", pa.string())])
 
 
 def _left(by_status: Mapping[str, pa.Table]) -> pa.Table:
@@ -168,9 +252,8 @@ def _left(by_status: Mapping[str, pa.Table]) -> pa.Table:
 def _tally(rows: pa.Table, points: int = 0) -> dict[str, Any]:
     times = np.sort(micros(rows))
     some = times[np.linspace(0, len(times) - 1, min(points, len(times))).astype(np.int64)] if len(times) else times
-    size = pc.sum(pc.binary_length(rows["payload"])).as_py() or 0
     return {
-        "rows": rows.num_rows, "size": size, "shards": distinct(to_numpy(rows["shard"])).tolist(),
+        "rows": rows.num_rows,
         "low": int(times[0]) if len(times) else None, "high": int(times[-1]) if len(times) else None,
         "buckets": pc.unique(rows["bucket"]).to_pylist(), "times": some.tolist(),
     }  # fmt: skip

@@ -105,23 +105,7 @@ class SparkTables(SparkReader):
         """Commit a txn without rows (see DeltaTables.commit_txn_only)."""
         return self.delta.commit_txn_only(name, txn)
 
-    def merge_insert_only(self, view: str, where: str, txn: Txn, *, by_id: bool = False) -> int | None:
-        """Insert into the registry the rows of a view whose id it does not hold; one commit, once a txn.
-
-        `where`: literal terms on the target `t`, which prune files and keep concurrent claims apart. Returns rows
-        inserted, or None where the registry holds the txn already (then a copy of this batch has claimed). `by_id`: an
-        id is one event's, whatever its time and bucket.
-        """
-        columns = ", ".join(f"`{name}`" for name in REGISTRY.names)
-        values = ", ".join(f"s.`{name}`" for name in REGISTRY.names)
-        place = "" if by_id else "AND t.event_time = s.event_time AND t.bucket = s.bucket AND t.shard = s.shard "
-        sql = (
-            f"MERGE INTO delta.`{self.delta.path('registry')}` t USING {view} s ON t.event_id = s.event_id "
-            f"{place}AND {where} "
-            f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
-        )
-
-        def merge() -> int | None:
+    def merge() -> int | None:
             # Session-wide settings: they must be gone before anything else writes.
             self.spark.conf.set(_TXN_APP, txn.app_id)
             self.spark.conf.set(_TXN_VERSION, str(txn.version))

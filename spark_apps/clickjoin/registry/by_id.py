@@ -8,11 +8,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from clickjoin.batch_context import Context
 
 
@@ -29,13 +25,3 @@ def one_shard_each(ctx: Context) -> bool:
 def shards_of(ctx: Context, shards: Set[int]) -> Set[int] | None:
     """The shards that claims of some ids lie in, of a registry that was read before, by those of now; None: any."""
     return shards if one_shard_each(ctx) else None
-
-
-def claims_of(ctx: Context, events: DataFrame) -> DataFrame:
-    """The claims of some events' ids, in all buckets."""
-    claims = ctx.lake.read("registry", ctx.lake.delta.version("registry"))
-    ids = events.select("event_id").distinct()
-    if one_shard_each(ctx):
-        shards = [row["shard"] for row in events.select("shard").distinct().collect()]
-        claims = claims.where(F.col("shard").isin(shards))
-    return claims.join(ids.hint("broadcast"), ["event_id"], "left_semi")

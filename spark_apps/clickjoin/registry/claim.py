@@ -1,107 +1,124 @@
-"""Screening against the registry and claiming from it: who owns an id, for ever (Photon, sections 2 and 3.3.2)."""
+"""Claiming from the registry: who owns an id, for ever (Photon, sections 2 and 3.3.2).
+
+A batch's claims are one commit of files that were checked against the registry: as the very next version after one
+that was looked at, so that two can never claim the same id.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from clickjoin.batch_context import Context
-from clickjoin.lake import small_append
-from clickjoin.lake.committer import Unwritable
-from clickjoin.model.boundary import expired_sql
-from clickjoin.model.extent import Extent
-from clickjoin.model.ids import EVENT_KEY
-from clickjoin.registry import by_id, commit
+from clickjoin.kernel.arrays import Array, distinct, mask, to_numpy, where
+from clickjoin.kernel.data_file import write
+from clickjoin.kernel.event_key import found_among
+from clickjoin.kernel.id_lookup import ids_among
+from clickjoin.kernel.parquet_rows import read_columns
+from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
+from clickjoin.model.errors import CommitRefused
+from clickjoin.model.ids import claims_order
 from clickjoin.schemas import REGISTRY
-from clickjoin.spark.rows import first_of_key
-from clickjoin.spark.views import named
+from clickjoin.schemas.arrow import arrow_schema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
-
+    from clickjoin.batch_context import Context
     from clickjoin.kernel.data_file import DataFile
+    from clickjoin.lake import SparkTables
+    from clickjoin.model.txn import Txn
 
-
-def screen(ctx: Context, events: DataFrame, own: Extent) -> DataFrame:
-    """Keep the first record of each id and say where it stands: column `standing`, and `claimed` (its claim's outcome).
-
-    standing: new | mine (claimed by this very batch, before a crash) | repeat (claimed by another) | expired.
-    """
-    key = ("event_id",) if ctx.pipeline.by_id else EVENT_KEY
-    unique = first_of_key(events, "source_partition", "offset", key=key)
-    if ctx.pipeline.by_id:
-        claims = by_id.claims_of(ctx, unique)
-    else:
-        claims = ctx.lake.read_named("registry", own, events.select("event_id", "event_time"))
-    claims = claims.select(
-        F.col("event_id").alias("c_id"),
-        F.col("event_time").alias("c_time"),
-        F.col("token").alias("c_token"),
-        F.col("outcome").alias("claimed"),
-    )
-    same = F.col("c_id") == F.col("event_id")
-    if not ctx.pipeline.by_id:
-        same &= F.col("c_time") == F.col("event_time")
-    seen = unique.join(claims, same, "left")
-    standing = (
-        F.when(F.col("c_token") == ctx.plan.token, "mine")
-        .when(F.col("c_token").isNotNull(), "repeat")
-        .when(F.expr(expired_sql(ctx.boundary)), "expired")
-        .otherwise("new")
-    )
-    return seen.withColumn("standing", standing).drop("c_id", "c_time", "c_token")
+_READERS = 8
+_CLAIM = arrow_schema(REGISTRY)
 
 
 def is_fixed(ctx: Context) -> bool:
     """Whether this batch's claims have been committed already, by whichever copy of it."""
-    return ctx.lake.delta.latest_txn_version("registry", ctx.plan.txn.app_id) >= ctx.plan.number
+    return ctx.lake.delta.latest_txn_version(REGISTRY.name, ctx.plan.txn.app_id) >= ctx.plan.number
 
 
-def claim(ctx: Context, candidates: DataFrame, extent: Extent, shards: set[int], little: bool = False) -> bool:
-    """Claim the ids of a batch with its token, in one commit that fixes its claims for ever.
+def claim(ctx: Context, files: Sequence[DataFile], seen: pa.ChunkedArray) -> bool:
+    """Claim what was written for the registry, in one commit that fixes the batch's claims for ever.
 
-    Columns in: those of the registry but for the token. True if this call claimed every one of them: then no other
-    look at the registry is needed to know what to publish. `little`: they are few enough for this process.
+    `seen`: paths of the registry's files that it was checked against; files committed since are read here, and what
+    they hold is left out. Whether this call claimed every one of them: then no other look at the registry is needed to
+    know what to publish.
     """
-    if not extent.rows:
-        return ctx.lake.commit_txn_only("registry", ctx.plan.txn)
-    rows = candidates.withColumn("token", F.lit(ctx.plan.token)).select(*REGISTRY.names)
-    try:
-        inserted = _here(ctx, rows, shards) if little else _merged(ctx, rows, extent, shards)
-    except (commit.TooMany, Unwritable):
-        inserted = _merged(ctx, rows, extent, shards)
+    wanted = sum(file.rows for file in files)
+    txn, by_id = ctx.plan.txn, ctx.pipeline.by_id
+    claimed = commit_claims(ctx.lake, files, seen, txn, by_id=by_id) if wanted else 0
     # Whatever was committed: without a commit of this number a late copy of the batch could still claim.
-    ctx.lake.commit_txn_only("registry", ctx.plan.txn)
-    return inserted == extent.rows
+    committed = ctx.lake.commit_txn_only(REGISTRY.name, txn)
+    return claimed == wanted if wanted else committed
 
 
-def claim_written(
-    ctx: Context, files: Sequence[DataFile], seen: pa.ChunkedArray, extent: Extent, shards: set[int]
-) -> bool:
-    """Claim what tasks have written, as `claim` does; `seen`: paths of the files that it was checked against."""
-    if not files:
-        return ctx.lake.commit_txn_only("registry", ctx.plan.txn)
-    try:
-        inserted = commit.commit_claim_files(ctx.lake, files, seen, ctx.plan.txn, by_id=ctx.pipeline.by_id)
-    except (commit.Taken, Unwritable):  # a MERGE finds out which of them are free
-        inserted = _merged(ctx, ctx.lake.written("registry", files), extent, shards)
-    ctx.lake.commit_txn_only("registry", ctx.plan.txn)
-    return inserted == extent.rows
+def commit_claims(
+    lake: SparkTables, files: Sequence[DataFile], seen: pa.ChunkedArray, txn: Txn, *, by_id: bool = False
+) -> int | None:
+    """Add those of some claims to the registry whose ids are free; returns how many.
+
+    None where the registry holds the txn already: a copy of this batch has claimed. `files`, `seen`: as of `claim`;
+    `by_id`: an id is one event's, whatever its time and bucket. Errors: as of SparkTables.rerun.
+    """
+    return lake.rerun(REGISTRY.name, lambda: _commit(lake, files, seen, txn, by_id=by_id), by_spark=False)
 
 
-def _here(ctx: Context, rows: DataFrame, shards: set[int]) -> int | None:
-    few = small_append.collected(ctx.lake.delta, "registry", rows)
-    if ctx.pipeline.by_id:
-        return commit.commit_ids(ctx.lake, few, lambda: by_id.shards_of(ctx, shards), ctx.plan.txn)
-    return commit.commit_claim_rows(ctx.lake, few, ctx.plan.txn)
+def _commit(
+    lake: SparkTables, files: Sequence[DataFile], seen: pa.ChunkedArray, txn: Txn, *, by_id: bool
+) -> int | None:
+    newest = lake.delta.known(REGISTRY.name)
+    if newest.holds(txn):
+        return None
+    root = lake.delta.path(REGISTRY.name)
+    since = _since(newest.files(), seen, None if by_id else {file.values["bucket"] for file in files})
+    every = [path for others in since.values() for path in others]
+    free: list[DataFile] = []
+    for file in files:
+        others = every if by_id else since.get((file.values["bucket"], file.values["shard"]), [])
+        free += _free(lake, file, others, by_id=by_id) if others else [file]
+    if free and not newest.commit_next(free, txn):
+        raise CommitRefused(f"{root}: another commit came first")
+    return sum(file.rows for file in free)
 
 
-def _merged(ctx: Context, rows: DataFrame, extent: Extent, shards: set[int]) -> int | None:
-    with named(rows) as view:
-        if not ctx.pipeline.by_id:
-            return ctx.lake.merge_insert_only(view, extent.sql("t", shards), ctx.plan.txn)
-        # In any shard: the lake may be resharded meanwhile, and every claim that is made then has to be a conflict.
-        return ctx.lake.merge_insert_only(view, "TRUE", ctx.plan.txn, by_id=True)
+def _since(actions: pa.Table, seen: pa.ChunkedArray, buckets: Set[str] | None) -> dict[tuple[str, str], list[str]]:
+    """Paths of the registry's files, in some buckets or in all, that are not among those seen; by bucket and shard.
+
+    By Arrow, and only of the buckets that matter: a registry may have a million files.
+    """
+    if buckets is not None:
+        mine = pa.array(sorted(buckets), actions["partition.bucket"].type)
+        actions = actions.filter(pc.is_in(actions["partition.bucket"], mine))
+    known = seen.filter(pc.is_in(seen, actions["path"].combine_chunks())).combine_chunks()
+    new = actions.filter(pc.invert(pc.is_in(actions["path"], known)))
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    places = (new[name].to_pylist() for name in ("partition.bucket", "partition.shard", "path"))
+    for bucket, shard, path in zip(*places, strict=True):
+        found[bucket, str(shard)].append(path)
+    return found
+
+
+def _free(lake: SparkTables, file: DataFile, others: list[str], *, by_id: bool) -> list[DataFile]:
+    """A file of claims, written again without those that some other files of the registry hold, if there are any."""
+    root = lake.delta.path(REGISTRY.name)
+    mine = read_columns(root, [file.path], _CLAIM)
+    taken = _taken_ids(root, mine, others) if by_id else _taken(root, mine, others)
+    if not taken.any():
+        return [file]
+    rows = where(mine, ~taken)
+    for name, value in file.values.items():  # a file does not hold its partition's values
+        column = pa.repeat(pa.scalar(value).cast(_CLAIM.field(name).type), rows.num_rows)
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return write(lake.target(REGISTRY), rows, claims_order(by_id=by_id))
+
+
+def _taken(root: str, mine: pa.Table, others: list[str]) -> Array:
+    when = TimeRanges(distinct(to_numpy(mine["event_time"].cast(pa.int64()))))
+    return found_among(mine, scan_by_key(root, others, pc.unique(mine["event_id"]), when, KEYS, _READERS))
+
+
+def _taken_ids(root: str, mine: pa.Table, others: list[str]) -> Array:
+    found = ids_among(root, others, pc.unique(mine["event_id"]), _READERS)
+    return mask(pc.is_in(mine["event_id"], value_set=found.ids))

@@ -7,13 +7,18 @@ has its events chosen again, by either, and they have to be the same ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from clickjoin.model.ids import EVENT_KEY
+from clickjoin.kernel import data_skipping
+from clickjoin.kernel.arrays import distinct, to_numpy
+from clickjoin.model.ids import EVENT_KEY, moment
+from clickjoin.schemas import PENDING
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from clickjoin.lake.spark_reader import SparkReader
 
 OWNED = ("replica", *EVENT_KEY)
+_ROWS_AT_ONCE = 1_000_000  # of some hundred bytes each, without records
 
 
 def newest() -> Column:
@@ -58,6 +64,40 @@ def newest_rows(rows: pa.Table) -> pa.Table:
     ordered = rows.take(order).append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
     first = ordered.group_by(list(OWNED)).aggregate([("_row", "min")])["_row_min"]
     return ordered.take(first).drop_columns("_row")
+
+
+def waiting_rows(delta: DeltaReader, version: int, replica: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Events of a replica that wait as of a version, a stretch of event time after the other.
+
+    Columns: those of newest_rows and those asked for. Errors: DeltaError where the version is gone.
+    """
+    names = list(dict.fromkeys((*OWNED, "round", "attempt", "state", "batch", *columns)))
+    for stretch in _stretches(delta.files_at(PENDING.name, version)):
+        rows = newest_rows(delta.read_at(PENDING.name, version, [("replica", "=", replica), *stretch], names))
+        rows = rows.filter(pc.equal(rows["state"], "waiting"))
+        if rows.num_rows:
+            yield rows
+
+
+def _stretches(files: pa.Table) -> list[list[Any]]:
+    """Stretches of event time, as filters, that each hold about as many rows as this process reads at once.
+
+    All states of an event have its time, so they lie in one stretch.
+    """
+    parts = -(-data_skipping.rows(files) // _ROWS_AT_ONCE)
+    if parts <= 1:
+        return [[]] if files.num_rows else []
+    ends = data_skipping.ends(files)
+    middles = ends.least // 2 + ends.most // 2
+    order = np.argsort(middles)
+    held = np.cumsum(to_numpy(pc.fill_null(files["num_records"].cast(pa.int64()), 0))[order])
+    at = np.searchsorted(held, held[-1] * np.arange(1, parts) // parts)
+    cuts = [moment(int(cut)) for cut in distinct(middles[order][at])]
+    low, high = [None, *cuts], [*cuts, None]
+    return [
+        ([("event_time", ">=", begin)] if begin else []) + ([("event_time", "<", end)] if end else [])
+        for begin, end in zip(low, high, strict=True)
+    ]
 
 
 def open_pending(delta: DeltaReader, *columns: str) -> pa.Table:

@@ -7,14 +7,27 @@ not matter which rows the lost version held.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from clickjoin.event_store.landing import extents
+from clickjoin.event_store.landing import extents_of
+from clickjoin.kernel import data_skipping
+from clickjoin.kernel.arrays import distinct, where
+from clickjoin.kernel.data_skipping import EVER
+from clickjoin.kernel.event_key import found_among, micros
+from clickjoin.kernel.lookup import Files
+from clickjoin.kernel.parquet_scan import KEYS, TimeRanges
 from clickjoin.lake.vacuum import is_whole
 from clickjoin.model.errors import VersionGone
 from clickjoin.model.ids import EVENT_KEY
+from clickjoin.retry.pending import waiting_rows
+from clickjoin.schemas import PENDING
+from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.failures import translate
 
 if TYPE_CHECKING:
@@ -22,6 +35,16 @@ if TYPE_CHECKING:
 
     from clickjoin.batch_context import Context
     from clickjoin.model.batch_plan import TableSplit
+
+_CLAIM = pa.schema([*KEYS, ("token", pa.string())])
+
+
+def in_range(rows: pa.Table, part: TableSplit) -> np.ndarray[Any, Any]:
+    """Which events lie in the range of event time that a plan names."""
+    at = micros(rows)
+    low, high = (-EVER if part.since is None else part.since, EVER if part.until is None else part.until)
+    found: np.ndarray[Any, Any] = (at >= low) & (at < high)
+    return found
 
 
 def is_gone(ctx: Context, part: TableSplit, error: Exception) -> bool:
@@ -32,19 +55,28 @@ def is_gone(ctx: Context, part: TableSplit, error: Exception) -> bool:
     return not all(is_whole(delta, *named) for named in part.versions.items())
 
 
-def claimed_before(ctx: Context, waiting: DataFrame) -> DataFrame:
+def claimed_before(ctx: Context, part: TableSplit, columns: Sequence[str]) -> pa.Table:
     """Of a retry batch: those of the events that wait which it has claimed. It claims no more.
 
     Its other events are due as before: the next batch takes them up. Of one whose states are written nothing is left.
     """
     # First, so that no copy that still holds the lost rows claims one of them after this look.
     ctx.lake.commit_txn_only("registry", ctx.plan.txn)
+    delta = ctx.lake.delta
+    there = waiting_rows(delta, delta.version("pending"), ctx.plan.replica, columns)
+    none = arrow_schema(PENDING).empty_table().select(list(columns))
     if _has_states(ctx):
-        return waiting.limit(0)
-    rows = waiting.localCheckpoint(eager=False)
-    own, _ = extents(rows, ctx.bucket_seconds)
-    claims = ctx.lake.read_named("registry", own, rows.select(*EVENT_KEY)).where(F.col("token") == ctx.plan.token)
-    return rows.join(claims.select(*EVENT_KEY), list(EVENT_KEY), "left_semi")
+        return none
+    found = [where(rows, in_range(rows, part) & _is_own(ctx, rows)) for rows in there]
+    return pa.concat_tables([none, *(rows.select(none.column_names).cast(none.schema) for rows in found)])
+
+
+def _is_own(ctx: Context, rows: pa.Table) -> np.ndarray[Any, Any]:
+    """Which events this batch has claimed: a claim lies at its event's own time."""
+    files = data_skipping.within(ctx.lake.delta.files("registry"), extents_of(rows, ctx.bucket_seconds)[0])
+    held = Files(ctx.lake.delta.path("registry"), tuple(data_skipping.paths(files)), data_skipping.ends(files))
+    claims = held.rows(rows["event_id"], TimeRanges(distinct(micros(rows))), _CLAIM)
+    return found_among(rows, claims.filter(pc.equal(claims["token"], ctx.plan.token)))
 
 
 def given_up(ctx: Context, part: TableSplit) -> DataFrame:
