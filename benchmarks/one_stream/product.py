@@ -21,7 +21,7 @@ from clickjoin.kernel.id_filter import FOLDER
 from clickjoin.kernel.id_lookup import ids_among
 from clickjoin.model.ids import claims_order
 from clickjoin.model.txn import Txn
-from clickjoin.registry import commit
+from clickjoin.registry.claim import commit_claims
 from clickjoin.schemas import REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 
@@ -58,7 +58,7 @@ class Window:
             values[name] = pa.repeat(pa.scalar(value, schema.field(name).type), len(ids))
         lake = self.engine.lake
         files = data_file.write(lake.target(REGISTRY), pa.table(values), claims_order(by_id=True))
-        assert commit.commit_claim_files(lake, files, set(), Txn("fill", day), by_id=True) == len(ids)
+        assert commit_claims(lake, files, pa.chunked_array([], pa.string()), Txn("fill", day), by_id=True) == len(ids)
 
     def batch(self, turn: int) -> float:
         """Seconds of one batch, landed to settled. Errors: SystemExit where not each id is published once."""

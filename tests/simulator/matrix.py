@@ -18,6 +18,7 @@ from clickjoin.model.ids import MICROS, bucket_of, moment
 from clickjoin.model.txn import Txn
 from clickjoin.registry.claim import commit_claims
 from clickjoin.schemas import REGISTRY
+from tests.claims import merge_rows
 from tests.simulator.cases import Case, Op
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _insert(lake: SparkTables, op: Op, gate: Gate) -> int | None:
     rows, frame = _framed(lake, op, gate)
     view = f"v{op.txn[0]}{op.rows.replace(' ', '')}"
     frame.createOrReplaceTempView(view)
-    return lake.merge_insert_only(view, _extent(rows).sql("t", {row["shard"] for row in rows}), Txn(*op.txn))
+    return merge_rows(lake, view, _extent(rows).sql("t", {row["shard"] for row in rows}), Txn(*op.txn))
 
 
 def _remove(lake: SparkTables, op: Op) -> int:

@@ -23,6 +23,7 @@ from clickjoin.model.ids import MICROS, bucket_of, moment
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import ALL, BY_NAME, REGISTRY
 from clickjoin.spark.session import configured
+from tests.claims import merge_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +59,7 @@ def extent_of(ids: list[tuple[int, int]]) -> Extent:
 def insert(lake: SparkTables, token: str, ids: list[tuple[int, int]], version: int = 1) -> int | None:
     view = f"v_{token}"
     claims(lake.spark, token, ids).createOrReplaceTempView(view)
-    return lake.merge_insert_only(view, extent_of(ids).sql("t", {number % 2 for number, _ in ids}), Txn(token, version))
+    return merge_rows(lake, view, extent_of(ids).sql("t", {number % 2 for number, _ in ids}), Txn(token, version))
 
 
 def owners(lake: SparkTables) -> dict[str, str]:
@@ -81,7 +82,7 @@ def test_insert_new(lake: SparkTables) -> None:
 
 def test_settings_are_gone_after_an_error(lake: SparkTables) -> None:
     with pytest.raises(Exception, match="no_such_view"):
-        lake.merge_insert_only("no_such_view", "TRUE", Txn("a", 1))
+        merge_rows(lake, "no_such_view", "TRUE", Txn("a", 1))
     assert lake.spark.conf.get(_TXN, "gone") == "gone"
 
 

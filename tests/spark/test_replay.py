@@ -15,6 +15,7 @@ from clickjoin.model.txn import Txn
 from clickjoin.registry.boundary import advance
 from clickjoin.registry.claim import is_fixed
 from clickjoin.schemas import REGISTRY
+from tests.claims import claim_rows
 from tests.sampled import crossed, in_full, some
 from tests.spark.bench import Bench, click, crash_at, event_id, query
 from tests.spark.count import agrees
@@ -44,8 +45,7 @@ def claim(bench: Bench, token: str, *hosts: tuple[str, float], txn: Txn | None =
     rows = bench.spark.createDataFrame([(name, token) for name in names], "event_id STRING, token STRING")
     wanted = bench.engine.lake.read("foreign").join(rows, "event_id").dropDuplicates(["event_id"])
     rows = wanted.selectExpr(*REGISTRY.names[:-1], "'joined' AS outcome")
-    rows.createOrReplaceTempView("by_hand")
-    assert bench.engine.lake.merge_insert_only("by_hand", "TRUE", txn or Txn(token, 1)) == len(hosts)
+    assert claim_rows(bench.engine.lake, rows.toArrow(), txn or Txn(token, 1)) == len(hosts)
 
 
 @pytest.mark.parametrize("local", some(["0B", "4MB"], 2))
@@ -200,8 +200,7 @@ def test_a_batch_without_claims_is_fixed_too(make: Any) -> None:
     claims = bench.engine.lake.read("foreign").selectExpr(
         *REGISTRY.names[:4], f"'{plan.token}' token", "'joined' outcome"
     )
-    claims.createOrReplaceTempView("too_late")
-    assert bench.engine.lake.merge_insert_only("too_late", "TRUE", plan.txn) is None
+    assert claim_rows(bench.engine.lake, claims.toArrow(), plan.txn) is None
     assert bench.claims() == {}
 
 

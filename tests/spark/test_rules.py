@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from clickjoin.config import Retry
 from clickjoin.event_store.landing import bucket_sql
 from clickjoin.kernel.land_task import buckets_of
 from clickjoin.model.boundary import expired_sql
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import MICROS, bucket_of, moment
 from clickjoin.model.timeline import Timeline
-from clickjoin.retry.backoff import delay, due_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,27 +79,3 @@ def test_expired(spark: SparkSession, moments: dict[int, datetime]) -> None:
     assert found
     for shard, micros, _, expired in found:
         assert expired is (shard in moments and moment(micros) < moments[shard])
-
-
-@pytest.mark.parametrize(
-    "retry",
-    [
-        {"first_delay": "10s", "backoff": 2, "max_delay": "1h"},
-        {"first_delay": "250ms", "backoff": 1, "max_delay": "1d"},
-        {"first_delay": "1ms", "backoff": 1.37, "max_delay": "365d"},
-        {"first_delay": "0s", "backoff": 1000, "max_delay": "1m"},
-    ],
-    ids=str,
-)
-def test_backoff(spark: SparkSession, retry: dict[str, Any]) -> None:
-    rule = Retry.model_validate(retry)
-    attempts = [*range(1, 60), 100, 1000, 5000]
-    rows = [(attempt, 0) for attempt in attempts]
-    for attempt, _, _, due in rows_of(spark, rows, "attempt INT, micros BIGINT", f"unix_micros({due_sql(rule, T2)})"):
-        assert abs(due - CHANGES[2] - delay(rule, attempt) * MICROS) <= 1, attempt
-
-
-def test_backoff_of_the_far_future(spark: SparkSession) -> None:
-    rule = Retry.model_validate({"first_delay": "1s", "backoff": 10, "max_delay": "3650d"})
-    found = rows_of(spark, [(400, 0)], "attempt INT, micros BIGINT", f"unix_micros({due_sql(rule, T2)})")
-    assert found[0][-1] == CHANGES[2] + int(timedelta(days=3650).total_seconds()) * MICROS

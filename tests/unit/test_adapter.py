@@ -10,7 +10,6 @@ import pytest
 
 from clickjoin.examples.adapters import TopPositions, TypedClick
 from clickjoin.joiner.adapter import load_adapter
-from clickjoin.joiner.spark_join import is_plain
 from clickjoin.kernel.adapter import Adapter, BothRecords, needs_spark
 from clickjoin.model.errors import ConfigError
 
@@ -82,21 +81,6 @@ def test_own() -> None:
 def test_errors(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=f"adapter {name}: {message}"):
         load_adapter(name)
-
-
-@pytest.mark.parametrize(
-    ("name", "plain"),
-    [
-        ("clickjoin.joiner.adapter:BothRecords", True),
-        ("own_adapters:Renamed", True),
-        ("own_adapters:Filtering", False),
-        ("own_adapters:Wider", False),
-        ("own_adapters:Mine", False),
-        ("clickjoin.examples.adapters:TypedClick", False),
-    ],
-)
-def test_only_what_cannot_go_wrong_goes_unchecked(name: str, plain: bool) -> None:
-    assert is_plain(load_adapter(name)) is plain
 
 
 def test_base_has_no_merge() -> None:

@@ -152,7 +152,7 @@ def fingerprint(engine: Engine, day: Day) -> str:
     """Of the ids and rows of a date's output, wherever and whenever they were written: `rows:sum of hashes`."""
     lake = engine.lake
     own = [name for name in lake.delta.columns("joined") if name not in ("token", "replica", "published_at")]
-    rows = lake.read("joined").where(lake.terms("joined", day.span.extent(int(engine.pipeline.registry.bucket))))
+    rows = lake.read("joined").where(day.span.extent(int(engine.pipeline.registry.bucket)).sql())
     hashed = F.xxhash64(*[F.col(f"`{name}`").cast("string") for name in sorted(own)]).cast("decimal(38, 0)")
     found = rows.agg(F.count(F.lit(1)).alias("rows"), F.sum(hashed).alias("sum")).collect()[0]
     return f"{found['rows']}:{found['sum'] or 0}"

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.kernel.rewrite_task import Events, change
-from clickjoin.lake.committer import Unwritable, committer
+from clickjoin.lake.committer import committer
 from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
 from clickjoin.lake.rewrite_rows import near, rewrite_rows
@@ -26,7 +26,7 @@ from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
-from clickjoin.schemas import BY_NAME, REGISTRY, Table
+from clickjoin.schemas import BY_NAME, Table
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark import object_store
 from clickjoin.spark.commit_errors import commit_error
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_TXN_APP = "spark.databricks.delta.write.txnAppId"
-_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
 _MIN_FILE_SIZE = "spark.databricks.delta.optimize.minFileSize"
 _MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
@@ -61,29 +59,18 @@ class SparkTables(SparkReader):
     def append(self, name: str, rows: DataFrame | pa.Table, txn: Txn) -> bool:
         """Append rows in one commit, once a txn: where the table holds it already, nothing is written.
 
-        Whether it is these rows that the table holds under the txn; False also where that is not known, as of what
-        Spark appends. Rows of an Arrow table are written by this process. Errors: CommitConflict after many refusals.
+        Whether it is these rows that the table holds under the txn. Rows of a DataFrame are written by this process too.
         """
         if isinstance(rows, pa.Table):
             return self.delta.append_table(name, rows, txn)
-        table = self.delta.table(name)
-        extra = [column for column in rows.columns if column not in table.names] if name == "joined" else []
-        ordered = rows.select(*table.names, *extra)
-
-        def write() -> None:
-            writer = ordered.write.format("delta").mode("append")
-            writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(self.delta.path(name))
-
-        self.rerun(name, write)
-        self.delta.noted.saw(name, txn.app_id, txn.version)
-        return False
+        known = self.delta.schema(name)
+        columns = [column for column in known.names if column in rows.columns]
+        held = rows.select(*(f"`{column}`" for column in columns)).toArrow()
+        return self.delta.append_table(name, held.cast(pa.schema([known.field(column) for column in columns])), txn)
 
     def add(self, name: str, files: Sequence[DataFile], txn: Txn) -> bool:
         """Add files that tasks have written to a table, in one commit, once a txn; returns as `append` does."""
-        try:
-            return self.delta.add(name, files, txn)
-        except Unwritable:
-            return self.append(name, self.written(name, files), txn)
+        return self.delta.add(name, files, txn)
 
     def target(self, table: Table, schema: pa.Schema | None = None) -> Target:
         """A table for tasks to write files of: all of its columns, or those of a schema."""
@@ -104,19 +91,6 @@ class SparkTables(SparkReader):
     def commit_txn_only(self, name: str, txn: Txn) -> bool:
         """Commit a txn without rows (see DeltaTables.commit_txn_only)."""
         return self.delta.commit_txn_only(name, txn)
-
-    def merge() -> int | None:
-            # Session-wide settings: they must be gone before anything else writes.
-            self.spark.conf.set(_TXN_APP, txn.app_id)
-            self.spark.conf.set(_TXN_VERSION, str(txn.version))
-            try:
-                done = self.spark.sql(sql).collect()
-            finally:
-                self.spark.conf.unset(_TXN_APP)
-                self.spark.conf.unset(_TXN_VERSION)
-            return int(done[0]["num_inserted_rows"]) if done else None
-
-        return self.rerun("registry", merge)
 
     def delete_matched(
         self,

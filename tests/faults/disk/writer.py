@@ -9,20 +9,21 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from clickjoin.lake import DeltaTables, SparkTables
-from clickjoin.model.errors import CommitRefused
 from clickjoin.model.extent import Extent
 from clickjoin.model.txn import Txn
-from clickjoin.registry import commit
 from clickjoin.schemas import REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
+from tests.claims import claim_rows, merge_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 AT = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
 BUCKET = "2026-01-01T0000Z"
@@ -50,9 +51,7 @@ class DeltaRs:
 
     def claim(self, ids: str, txn: Txn) -> int | None:
         """An insert of what is not claimed yet; where another commit came first, again, as SparkTables.rerun has it."""
-        while True:
-            with suppress(CommitRefused):
-                return commit._insert(self.delta, _table(ids, txn.app_id), txn)
+        return claim_rows(SparkTables(cast("SparkSession", None), self.delta.root), _table(ids, txn.app_id), txn)
 
     def plain(self, ids: str, txn: Txn) -> bool:
         """An append without a txn."""
@@ -77,7 +76,7 @@ class OnSpark:
     def claim(self, ids: str, txn: Txn) -> int | None:
         """An insert-only MERGE."""
         self._frame(ids, txn).createOrReplaceTempView("claims")
-        return self.lake.merge_insert_only("claims", Extent(len(ids), (BUCKET,), AT, AT).sql("t", {0}), txn)
+        return merge_rows(self.lake, "claims", Extent(len(ids), (BUCKET,), AT, AT).sql("t", {0}), txn)
 
     def pack(self, ids: str, txn: Txn) -> int | None:
         """OPTIMIZE; the files that went, None where another writer was in them."""
