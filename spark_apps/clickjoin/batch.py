@@ -49,7 +49,7 @@ def run_batch(
     landed(ctx)
     if work and work.own.rows:
         ctx.counts["events_in"] = work.own.rows
-        tune_codegen(ctx.lake.spark, work.own.rows)
+        tune_codegen(ctx.lake.started, work.own.rows)
         _join(ctx, work)
     return lost
 

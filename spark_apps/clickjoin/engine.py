@@ -37,19 +37,18 @@ from clickjoin.sources.reach import driver_reads
 from clickjoin.spark.session import make_active, tune_codegen
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from clickjoin.config import Pipeline
+    from clickjoin.spark.lazy import Session
 
 SETTLING_SECONDS = 15.0
 
 
 class Engine:
-    """One replica of one pipeline on one Spark session. Not for use from several threads."""
+    """One replica of one pipeline on one Spark session, which is started when it is needed. For one thread."""
 
     def __init__(
         self,
-        spark: SparkSession,
+        spark: Session,
         pipeline: Pipeline,
         replica: str = "main",
         *,
@@ -60,7 +59,7 @@ class Engine:
         """`agreeing`: refuse tables that do not fit together, as whoever repairs them must not."""
         self.replica = replica_name(replica)
         self.lake = SparkTables(spark, pipeline.root)
-        here = frozenset[str]() if sources else driver_reads(spark, pipeline)
+        here = frozenset[str]() if sources else driver_reads(self.lake.started, pipeline)
         initialise(pipeline, self.lake.delta, agreeing=agreeing)
         self.pipeline = pipeline = with_types(pipeline, self.lake.delta)  # by now those of the table
         self.adapter = adapter_of(pipeline)
@@ -84,17 +83,15 @@ class Engine:
         self.rounds = Rounds(self)
         self._floods: dict[str, Problem | None] = {}
 
-    def copy(
-        self, replica: str, spark: SparkSession | None = None, sources: Mapping[str, Source] | None = None
-    ) -> Engine:
+    def copy(self, replica: str, spark: Session | None = None, sources: Mapping[str, Source] | None = None) -> Engine:
         """An engine like this one for another replica, on a session of its own, or with other sources."""
-        spark = spark or self.lake.spark
+        spark = spark or self.lake.session
         return Engine(spark, self.pipeline, replica, clock=self.clock, sources=sources or self.sources)
 
     def warm_up(self, *, spark: bool = True) -> None:
         """Open what a batch of new records needs, so that the first takes no longer than those after it.
 
-        `spark`: have Spark's workers load what they need, too.
+        `spark`: have Spark's workers load what they need, too, if it has been started.
         """
         delta = self.lake.delta
         for name in ("primary", "foreign", "registry", "joined", "metrics"):
@@ -102,8 +99,8 @@ class Engine:
         load_timeline(delta)
         load_bounds(delta)
         self.join.known()
-        if spark:
-            warm_up(self.lake.spark, self.adapter)
+        if spark and (session := self.lake.started):
+            warm_up(session, self.adapter)
 
     def join_once(self) -> Settled | None:
         """Run the next batch of new records; None where there is none."""
@@ -227,13 +224,13 @@ class Engine:
 
     def _run(self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float, ahead: Ahead = NOTHING) -> Settled:
         delta = self.lake.delta
-        make_active(self.lake.spark)
+        make_active(self.lake.started)
         # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
         with delta.looked_at("shard_timeline", "registry_boundary", "journal"):
             ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(delta), *load_bounds(delta))
         ctx.seconds |= {"plan": plan_seconds, "land": ahead.waited}
         before = self.lake.conflict_reruns
-        tune_codegen(self.lake.spark, sum(split.events for splits in plan.splits.values() for split in splits))
+        tune_codegen(self.lake.started, sum(split.events for splits in plan.splits.values() for split in splits))
         follow = self._overlap.begin if dispatcher is self.join else lambda _: None
         lost = carry_through(ctx, self.sources, ahead.landed, follow)
         self._floods |= ctx.floods

@@ -70,7 +70,7 @@ class Overlap:
         return replace(job.result(), waited=time.perf_counter() - begun)
 
     def _work(self, ctx: Context, state: JournalState) -> Ahead:
-        make_active(ctx.lake.spark)
+        make_active(ctx.lake.started)
         proposal = self._dispatcher.propose(state, newer(state.newest, ctx.newest))
         if proposal.plan is None:
             return Ahead(proposal)

@@ -57,13 +57,17 @@ Master = Annotated[
 
 
 def connected(spark: tuple[str, str], pipeline: Pipeline) -> Any:
-    """A Spark session for a pipeline: on a server, or in this process, which may be the driver of a cluster.
+    """Where a pipeline's Spark session comes from: on a server, or in this process, which may drive a cluster.
+
+    A server or a cluster is asked for its session at once, since what it sees of disks decides what is planned; Spark
+    in this process is started by whoever first needs it.
 
     `spark`: the options --spark-connect and --master.
 
     Errors: ConfigError where both are given, or the address cannot be read.
     """
     from clickjoin.spark import session
+    from clickjoin.spark.lazy import LazySession
 
     spark_connect, master = _one_of(*spark)
     if spark_connect and not spark_connect.startswith("sc://"):
@@ -73,10 +77,15 @@ def connected(spark: tuple[str, str], pipeline: Pipeline) -> Any:
             raise ConfigError(
                 f"{spark_connect}: cannot be read ({error})", remedy="Give sc://… or a file that holds it"
             ) from error
-    with console.starting("starting Spark" if not spark_connect else "connecting to Spark"):
-        if spark_connect:
+    if spark_connect:
+        with console.starting("connecting to Spark"):
             return session.connect(spark_connect)
-        return session.in_process(s3=pipeline.needs_s3, master=master)
+
+    def start() -> Any:
+        with console.starting("starting Spark"):
+            return session.in_process(s3=pipeline.needs_s3, master=master)
+
+    return start() if master else LazySession(start)
 
 
 def _one_of(spark_connect: str, master: str) -> tuple[str, str]:
@@ -105,7 +114,7 @@ def run_job(
     as_json: bool,
     **arguments: Any,
 ) -> dict[str, Any]:
-    """Run a job of the table, on a session of its own if it needs one; returns its summary."""
+    """Run a job of the table; returns its summary."""
     job = JOBS[name]
     session = connected(spark, pipeline) if job.needs_spark else None
     return job.run(session, pipeline, replica, console.batch_line(as_json), **arguments)

@@ -21,6 +21,7 @@ from clickjoin.sources.open import in_files, open_source
 from clickjoin.sources.port import Nothing, Source
 from clickjoin.sources.reach import driver_reads
 from clickjoin.spark.failures import translate
+from clickjoin.spark.lazy import LazySession
 from clickjoin.spark.session import another, release
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def land(engine: Engine, logs: RawLogs, done: Callable[[Settled], None]) -> int:
 
     Read to their end once; run again, it takes up what is new. Errors: ConfigError where nothing matches.
     """
-    here = driver_reads(engine.lake.spark, engine.pipeline, logs.globs)
+    here = driver_reads(engine.lake.started, engine.pipeline, logs.globs)
     reader, records = engine.copy(logs.replica, sources=logs.sources(engine.pipeline, here)), 0
     first = reader.join_once()
     missing = [problem for problem in reader.problems() if problem.kind == "missing"]
@@ -141,11 +142,12 @@ def backfill(engine: Engine, days: Sequence[Day], order: Order, jobs: int, repor
 
 
 def _one(engine: Engine, day: Day, order: Order, report_line: Reporter) -> dict[str, Any]:
-    session = another(engine.lake.spark)
+    session = LazySession(lambda: another(engine.lake.spark))
     try:
         return close(engine.copy(engine.replica, session), day, order, report_line)
     finally:
-        release(session)
+        if session.started:
+            release(session.started)
 
 
 def _text(error: Exception) -> str:

@@ -17,11 +17,10 @@ from clickjoin.report.summary import Summary
 from clickjoin.rounds import Round
 from clickjoin.spark.executor_failures import gist
 from clickjoin.spark.failures import translate
+from clickjoin.spark.lazy import LazySession
 from clickjoin.spark.session import another, interrupt, make_active, release
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from clickjoin.config import Pipeline
 
 _MOST_FAILURES = 8  # in a row
@@ -41,7 +40,7 @@ class Member:
     """Not for use from several threads at once."""
 
     def __init__(
-        self, spark: SparkSession, pipeline: Pipeline, turn: Turn, report: Reporter, *, lake_exists: bool
+        self, spark: LazySession, pipeline: Pipeline, turn: Turn, report: Reporter, *, lake_exists: bool
     ) -> None:
         """`lake_exists`: a lake without tables is an error."""
         self.pipeline = pipeline
@@ -49,8 +48,8 @@ class Member:
         self.summary = Summary(self.report)
         self.opened = False
         self.failed = ""  # why it works no more
-        self._shared, self._turn, self._lake_exists = spark, turn, lake_exists
-        self._spark: SparkSession | None = None
+        self._turn, self._lake_exists = turn, lake_exists
+        self._spark = LazySession(lambda: another(spark()))
         self._engine: Engine | None = None
         self._handover: HandOver | None = None
         self._end = time.monotonic() + turn.seconds
@@ -63,8 +62,7 @@ class Member:
         try:
             if self._is_over():
                 return None
-            if self._spark is not None:
-                make_active(self._spark)  # each round has a thread of its own
+            make_active(self._spark.started)  # each round has a thread of its own
             done = self._open().rounds.once(retries=self._retries, done=self.summary.add, problems=self.summary.note)
             self._failures = 0
             return done
@@ -73,8 +71,8 @@ class Member:
 
     def close(self, *, interrupted: bool = False) -> None:
         """Free what it holds on the Spark server. `interrupted`: and end what it has under way there."""
-        if self._spark is not None:
-            (interrupt if interrupted else release)(self._spark)
+        if self._spark.started:
+            (interrupt if interrupted else release)(self._spark.started)
 
     def _is_over(self) -> bool:
         """Whether its turn is. Where it is to be opened again the clock says so: what it had open may be gone."""
@@ -100,8 +98,6 @@ class Member:
             return self._engine
         if self._lake_exists or self.opened:
             require_lake(self.pipeline.root)
-        if self._spark is None:
-            self._spark = another(self._shared)
         engine = Engine(self._spark, self.pipeline, joining_name(self._turn.replica))
         self.opened = True
         if self._turn.hands_over:

@@ -15,13 +15,12 @@ from clickjoin.processing.tables import folder
 from clickjoin.verification.verify import Verifier, Wanted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from clickjoin.config import Pipeline
+    from clickjoin.spark.lazy import Session
 
 
 def verify(
-    spark: SparkSession,
+    spark: Session,
     pipeline: Pipeline,
     replica: str,
     report: Reporter,
@@ -62,7 +61,7 @@ def _of_processing(pipeline: Pipeline, found: dict[str, Any], report: Reporter) 
 
 
 def quality(
-    spark: SparkSession, pipeline: Pipeline, replica: str, report: Reporter, *, date: str | None = None
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, *, date: str | None = None
 ) -> dict[str, Any]:
     """Run the quality suites on a date of event time (YYYY-MM-DD, UTC; default: yesterday)."""
     suites.require_store(pipeline.root)

@@ -21,16 +21,15 @@ from clickjoin.model.span import Day, days
 from clickjoin.report.status import batch_text
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from clickjoin.config import Pipeline
+    from clickjoin.spark.lazy import Session
 
 _ACTIONS = get_args(Action)
 _MODES = ("fill", "rebuild")
 
 
 def close_day(
-    spark: SparkSession,
+    spark: Session,
     pipeline: Pipeline,
     replica: str,
     report: Reporter,
@@ -47,7 +46,7 @@ def close_day(
 
 
 def backfill(
-    spark: SparkSession,
+    spark: Session,
     pipeline: Pipeline,
     replica: str,
     report: Reporter,
@@ -74,7 +73,7 @@ def backfill(
 
 
 def plan_backfill(
-    spark: SparkSession,
+    spark: Session,
     pipeline: Pipeline,
     replica: str,
     report: Reporter,
@@ -104,7 +103,7 @@ def reclose_changed(spark: None, pipeline: Pipeline, replica: str, report: Repor
     return {"days": found}
 
 
-def _engine(spark: SparkSession, pipeline: Pipeline, replica: str) -> Engine:
+def _engine(spark: Session, pipeline: Pipeline, replica: str) -> Engine:
     """An engine on a lake that is there, with a quality store that is sound. Errors, before any work: LakeError."""
     require_lake(pipeline.root)
     quality.require_store(pipeline.root)

@@ -12,13 +12,12 @@ from clickjoin.model.ids import MICROS
 from clickjoin.model.reporter import Reporter
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from clickjoin.config import Pipeline
+    from clickjoin.spark.lazy import Session
 
 
 def forget(
-    spark: SparkSession,
+    spark: Session,
     pipeline: Pipeline,
     replica: str,
     report: Reporter,

@@ -9,17 +9,17 @@ from clickjoin.group.member import Member, Turn
 from clickjoin.group.work import work
 from clickjoin.model.counts import COUNTS
 from clickjoin.model.reporter import Reporter
+from clickjoin.spark.lazy import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
-
     from clickjoin.config import Several
+    from clickjoin.spark.lazy import Session
 
 
 def join_group(
-    spark: SparkSession,
+    spark: Session,
     several: Several,
     replica: str,
     report: Reporter,
@@ -45,8 +45,9 @@ def join_group(
     longest = max((pipeline.batch.lease for pipeline in several.good), default=0.0)
     turn = Turn(replica, longest if lease is None else lease, hands_over)
     before = set((known or "").split())
+    shared = lazy(spark)
     members = [
-        Member(spark, pipeline, turn, said, lake_exists=pipeline.pipeline in before) for pipeline in several.good
+        Member(shared, pipeline, turn, said, lake_exists=pipeline.pipeline in before) for pipeline in several.good
     ]
     work(members)
     return _summary(members, several.broken, before)

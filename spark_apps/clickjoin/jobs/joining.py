@@ -18,13 +18,12 @@ from clickjoin.report.summary import Summary
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
-
     from clickjoin.config import Pipeline
+    from clickjoin.spark.lazy import Session
 
 
 def join(
-    spark: SparkSession,
+    spark: Session,
     pipeline: Pipeline,
     replica: str,
     report: Reporter,
@@ -56,7 +55,7 @@ def join(
 
 
 def retry(
-    spark: SparkSession,
+    spark: Session,
     pipeline: Pipeline,
     replica: str,
     report: Reporter,
@@ -84,7 +83,7 @@ def retry(
     return summary.to_dict() | {"waiting": engine.waiting().all}
 
 
-def redrive(spark: SparkSession, pipeline: Pipeline, replica: str, report: Reporter) -> dict[str, Any]:
+def redrive(spark: Session, pipeline: Pipeline, replica: str, report: Reporter) -> dict[str, Any]:
     """Send all unjoinable events of this replica round again.
 
     Errors: ConfigError for one that has never joined, and for a pipeline of one stream.

@@ -18,9 +18,8 @@ from clickjoin.registry.reshard import reshard as add_entry
 from clickjoin.report.shards import shards as shards_report
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from clickjoin.config import Pipeline
+    from clickjoin.spark.lazy import Session
 
 
 def reshard(
@@ -47,7 +46,7 @@ def reshard(
 
 
 def rebuild(
-    spark: SparkSession,
+    spark: Session,
     pipeline: Pipeline,
     replica: str,
     report: Reporter,

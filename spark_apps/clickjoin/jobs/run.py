@@ -23,9 +23,8 @@ from clickjoin.spark.executor_failures import gist
 from clickjoin.spark.failures import lost_jvm, translate
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from clickjoin.config import Pipeline
+    from clickjoin.spark.lazy import Session
 
 _MAX_PAUSE = 30.0
 PATIENCE, _LOOK_SECONDS = 120.0, 0.5
@@ -41,7 +40,7 @@ _BLOCKING = ("missing", "unreadable", "lost-tail", "source-lost", FLOOD, BROKEN)
 
 
 def forever(
-    spark: SparkSession, pipeline: Pipeline, replica: str, report: Reporter, seconds: float | None
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, seconds: float | None
 ) -> dict[str, Any]:
     """Join and retry until a signal or the end of `seconds`. A batch that failed is run again after a growing pause.
 
@@ -80,7 +79,7 @@ def forever(
     return summary.to_dict()
 
 
-def drained(spark: SparkSession, pipeline: Pipeline, replica: str, report: Reporter, check: bool) -> dict[str, Any]:
+def drained(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, check: bool) -> dict[str, Any]:
     """Drain a pipeline; `ok` is False where the sums do not agree or a source has a problem.
 
     `events_in` and `pending` are distinct events of this run, by id and time, however often each was tried. `waiting`,

@@ -15,6 +15,7 @@ from clickjoin.lake import small_reads
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.lost_files import BadFile, passing_over
 from clickjoin.lake.table_format import column_types
+from clickjoin.spark.lazy import lazy
 from clickjoin.spark.session import compile_code
 
 if TYPE_CHECKING:
@@ -22,18 +23,32 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from clickjoin.model.extent import Extent
+    from clickjoin.spark.lazy import Session
 
 _MAX_KEYS, _MIN_ROWS, _ROWS_PER_KEY = 200_000, 100_000, 4
 _WORTH_COMPILING = 500_000  # rows that are passed over, or joined to; of rows to join, a tenth (spark.session)
 
 
 class SparkReader:
-    """The tables of one pipeline, to read with Spark; `delta`: the same through their logs."""
+    """The tables of one pipeline, to read with Spark; `delta`: the same through their logs.
 
-    def __init__(self, spark: SparkSession, delta: DeltaReader) -> None:
-        self.spark = spark
+    `session`: where the session comes from; others that are given it share that one.
+    """
+
+    def __init__(self, spark: Session, delta: DeltaReader) -> None:
+        self.session = lazy(spark)
         self.delta = delta
         self._unread: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session; it is started by the first who asks. Errors: those of its start."""
+        return self.session()
+
+    @property
+    def started(self) -> SparkSession | None:
+        """The session if it has been started: for what is worth doing only where there is one."""
+        return self.session.started
 
     @contextmanager
     def without(self, bad: Iterable[BadFile]) -> Iterator[None]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from threading import RLock
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -37,6 +38,8 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from clickjoin.spark.lazy import Session
+
 
 _SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
 _MIN_FILE_SIZE = "spark.databricks.delta.optimize.minFileSize"
@@ -47,19 +50,30 @@ _RERUNS = 30
 class SparkTables(SparkReader):
     """The tables of one pipeline. `conflict_reruns` counts commits run again because another writer came first."""
 
-    def __init__(self, spark: SparkSession, root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        if is_on_s3(root):
-            require_log_stores(spark, object_store.REQUIRED)
-            object_store.reach(spark, root)
+    def __init__(self, spark: Session, root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
         super().__init__(spark, DeltaTables(root))
         self.delta: DeltaTables
+        self._reaches, self._reaching = not is_on_s3(root), RLock()
         self.conflict_reruns = 0
         self.sleep = sleep
+        if self.started:
+            _ = self.spark  # what it cannot do is said now
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session; it is started by the first who asks. Errors: also where it cannot commit to S3 as it must."""
+        session = super().spark
+        with self._reaching:
+            if not self._reaches:
+                require_log_stores(session, object_store.REQUIRED)
+                object_store.reach(session, self.delta.root)
+                self._reaches = True
+        return session
 
     def append(self, name: str, rows: DataFrame | pa.Table, txn: Txn) -> bool:
         """Append rows in one commit, once a txn: where the table holds it already, nothing is written.
 
-        Whether it is these rows that the table holds under the txn. Rows of a DataFrame are written by this process too.
+        Whether it is these rows that the table holds under the txn. This process writes rows of a DataFrame, too.
         """
         if isinstance(rows, pa.Table):
             return self.delta.append_table(name, rows, txn)

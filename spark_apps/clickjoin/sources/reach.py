@@ -28,14 +28,15 @@ _SAMPLES = 3
 _LAKE = ""
 
 
-def driver_reads(spark: SparkSession, pipeline: Pipeline, patterns: Sequence[str] = ()) -> frozenset[str]:
+def driver_reads(spark: SparkSession | None, pipeline: Pipeline, patterns: Sequence[str] = ()) -> frozenset[str]:
     """Globs whose files this process has to read, since no executor sees them: of the pipeline's logs, or those given.
 
-    Nothing is asked where Spark is one process, or all lies on S3. Errors: ConfigError where executors do not see the
-    lake, or do not see logs of which a batch may be more than this process reads (`batch.driver_bytes`).
+    Nothing is asked where Spark is one process, or has not been started (a cluster's is, at once), or all lies on S3.
+    Errors: ConfigError where executors do not see the lake, or do not see logs of which a batch may be more than this
+    process reads (`batch.driver_bytes`).
     """
-    master = cluster_of(spark)
-    if not master:
+    master = cluster_of(spark) if spark else ""
+    if spark is None or not master:
         return frozenset()
     patterns = patterns or [place for item in pipeline.inputs for place in _files_of(item.source)]
     with _marked(pipeline.root) as of_lake:

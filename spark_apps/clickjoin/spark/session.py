@@ -103,12 +103,13 @@ def another(session: SparkSession) -> SparkSession:
     return configured(made)
 
 
-def make_active(session: SparkSession) -> None:
+def make_active(session: SparkSession | None) -> None:
     """Have what this thread does go to a session of a Connect server: PySpark looks for checkpoints in the active one.
 
-    Each thread has its own; where none is set it is the session that was made last, whoever made it.
+    Each thread has its own; where none is set it is the session that was made last, whoever made it. None: there is no
+    session yet.
     """
-    if is_remote(session):
+    if session is not None and is_remote(session):
         type(session)._active_session.session = session  # type: ignore[attr-defined]
 
 
@@ -139,13 +140,14 @@ def be_patient(session: Any, tries: int) -> None:
     client.set_retry_policies([type(policy)(max_retries=tries) for policy in client.get_retry_policies()])
 
 
-def tune_codegen(session: SparkSession, events: int) -> None:
+def tune_codegen(session: SparkSession | None, events: int) -> None:
     """Set a session up for a batch of this size.
 
     A small batch is evaluated as it stands: to generate, compile and warm up code for it costs more than to run it. In
-    a loop of batches of 300 clicks and 3,000 queries this took a fifth off each.
+    a loop of batches of 300 clicks and 3,000 queries this took a fifth off each. None: there is no session yet.
     """
-    compile_code(session, events > _WORTH_COMPILING)
+    if session is not None:
+        compile_code(session, events > _WORTH_COMPILING)
 
 
 def compile_code(session: SparkSession, worth_it: bool) -> None:
