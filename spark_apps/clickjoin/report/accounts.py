@@ -12,6 +12,7 @@ from clickjoin.lake.maintenance import newest
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EPOCH, EVENT_KEY
 from clickjoin.registry.boundary import load_boundary
+from clickjoin.report import local_accounts
 from clickjoin.retry.pending import waiting
 
 if TYPE_CHECKING:
@@ -69,31 +70,48 @@ def kept_since(pipeline: Pipeline, lake: SparkReader, now: datetime) -> datetime
 
 
 def account(lake: SparkReader, replicas: list[str], since: datetime, *, by_id: bool = False) -> Accounts:
-    """Count everything, id by id, in two jobs. Reads ids only. `since`: see kept_since.
+    """Count everything, id by id, reading ids only: a small lake in this process, a large one by two Spark jobs.
 
-    `by_id`: an id alone names an event, whatever its time; once its claim was collected, it may be there again.
+    `since`: see kept_since. `by_id`: an id alone names an event, whatever its time; once its claim was collected, it
+    may be there again.
     """
-    quarantined = {
-        row["stream"]: row["n"]
-        for row in lake.read("quarantine")
-        .where("COALESCE(part, 0) = 0")
-        .groupBy("stream")
-        .agg(F.count("*").alias("n"))
-        .collect()
-    }
-    primary = (
-        lake.read("primary")
-        .groupBy(*EVENT_KEY)
-        .count()
-        .agg(F.count("*").alias("ids"), F.sum("count").alias("n"))
-        .collect()[0]
+    if local_accounts.is_small(lake.delta, ("primary", "foreign", *OUTCOMES, "quarantine")):
+        bad, (ids, rows) = local_accounts.quarantined(lake.delta), local_accounts.primary_events(lake.delta)
+        counts = local_accounts.foreign_events(lake.delta, replicas, OUTCOMES, since, by_id=by_id)
+    else:
+        bad, (ids, rows) = _quarantined(lake), _primary_events(lake)
+        counts = _foreign_events(lake, replicas, since, by_id)
+    records = counts.pop("records")
+    return Accounts(
+        primary_records=rows + bad.get("primary", 0),
+        primary_events=ids,
+        primary_repeats=rows - ids,
+        primary_quarantined=bad.get("primary", 0),
+        foreign_records=records + bad.get("foreign", 0),
+        repeats=records - counts["accepted"],
+        foreign_quarantined=bad.get("foreign", 0),
+        **counts,
     )
+
+
+def _quarantined(lake: SparkReader) -> dict[str, int]:
+    whole = lake.read("quarantine").where("COALESCE(part, 0) = 0")
+    return {row["stream"]: row["n"] for row in whole.groupBy("stream").agg(F.count("*").alias("n")).collect()}
+
+
+def _primary_events(lake: SparkReader) -> tuple[int, int]:
+    ids = lake.read("primary").groupBy(*EVENT_KEY).count()
+    row = ids.agg(F.count("*").alias("ids"), F.sum("count").alias("n")).collect()[0]
+    return row["ids"], row["n"] or 0
+
+
+def _foreign_events(lake: SparkReader, replicas: list[str], since: datetime, by_id: bool) -> dict[str, int]:
     kept = f"event_time >= {timestamp(since)}"
     row = (
         _events(lake, replicas, by_id)
         .agg(
             F.count_if("landed").alias("accepted"),
-            F.sum("records").alias("records"),
+            F.coalesce(F.sum("records"), F.lit(0)).alias("records"),
             *[F.count_if(F.expr(f"landed AND outcome = '{name}'")).alias(name) for name in OUTCOMES],
             F.count_if(F.expr("landed AND outcome IS NULL")).alias("lost"),
             F.count_if(F.expr(f"outputs > 1 OR (outputs > 0 AND NOT landed AND {kept})")).alias("doubled"),
@@ -101,22 +119,7 @@ def account(lake: SparkReader, replicas: list[str], since: datetime, *, by_id: b
         )
         .collect()[0]
     )
-    bad = {stream: quarantined.get(stream, 0) for stream in ("primary", "foreign")}
-    records = row["records"] or 0
-    return Accounts(
-        primary_records=(primary["n"] or 0) + bad["primary"],
-        primary_events=primary["ids"],
-        primary_repeats=(primary["n"] or 0) - primary["ids"],
-        primary_quarantined=bad["primary"],
-        foreign_records=records + bad["foreign"],
-        accepted=row["accepted"],
-        repeats=records - row["accepted"],
-        foreign_quarantined=bad["foreign"],
-        **{name: row[name] for name in OUTCOMES},
-        lost=row["lost"],
-        doubled=row["doubled"],
-        collected=row["collected"],
-    )
+    return dict(row.asDict())
 
 
 def _events(lake: SparkReader, replicas: list[str], by_id: bool) -> DataFrame:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from clickjoin.model.ids import EVENT_KEY
-from clickjoin.retry.pending import waiting
+from clickjoin.report import local_accounts
+from clickjoin.retry.pending import waiting, waiting_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.lake.spark_reader import SparkReader
     from clickjoin.model.batch_plan import BatchPlan
 
@@ -41,15 +44,29 @@ class Distinct:
 
 
 def distinct(lake: SparkReader, batches: Batches) -> Distinct:
-    """Count the events of some batches, in one job that reads ids only."""
-    parts = [_taken_up(lake, batches, sequence) for sequence in batches.spans if sequence in _TABLES]
-    if not parts:
+    """Count the events of some batches, reading ids only: by this process where the tables are small, else by Spark."""
+    sequences = [sequence for sequence in batches.spans if sequence in _TABLES]
+    if not sequences:
         return Distinct(0, 0)
+    if local_accounts.is_small(lake.delta, sorted(set(_TABLES.values()))):
+        return _here(lake.delta, batches, sequences)
+    parts = [_taken_up(lake, batches, sequence) for sequence in sequences]
     whole = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
     waits = waiting(lake, batches.replica).select(*EVENT_KEY, F.lit(True).alias("waits"))
     events = whole.distinct().join(waits, list(EVENT_KEY), "left")
     row = events.agg(F.count(F.lit(1)).alias("n"), F.count("waits").alias("waits")).collect()[0]
     return Distinct(row["n"], row["waits"])
+
+
+def _here(delta: DeltaReader, batches: Batches, sequences: Sequence[str]) -> Distinct:
+    keys, parts = list(EVENT_KEY), []
+    for sequence in sequences:
+        first, last = batches.spans[sequence]
+        filters = [("replica", "=", batches.replica), ("batch", ">=", first), ("batch", "<=", last)]
+        filters += [("sequence", "=", sequence)] if sequence == "retry" else []
+        parts.append(delta.read(_TABLES[sequence], filters, keys))
+    waits = list(waiting_rows(delta, delta.version("pending"), batches.replica, keys))
+    return Distinct(*local_accounts.taken_up(parts, waits))
 
 
 def _taken_up(lake: SparkReader, batches: Batches, sequence: str) -> DataFrame:
