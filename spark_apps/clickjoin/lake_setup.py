@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -24,6 +25,8 @@ from clickjoin.schemas import ALL, BY_NAME, JOINED, Table
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
+
+_log = logging.getLogger(__name__)
 
 
 def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing: bool = True) -> list[str]:
@@ -66,7 +69,15 @@ def _initialise(pipeline: Pipeline, delta: DeltaTables, fresh: DeltaTables | Non
     require_as_made(delta, pipeline)  # of two that begin a lake at once, by other files, one has made it
     start_timeline(delta, pipeline, datetime.now(UTC))
     _add_output_columns(delta, with_types(pipeline, delta))
+    _keep_engine(delta, pipeline)
     return made
+
+
+def _keep_engine(delta: DeltaTables, pipeline: Pipeline) -> None:
+    """Have the lake say which engine works on it; a change is announced."""
+    if (before := delta.engine) != pipeline.engine:
+        delta.set_engine(pipeline.engine)
+        _log.warning("%s: engine %s was at work here, engine %s is from now on", delta.root, before, pipeline.engine)
 
 
 def _wanted(pipeline: Pipeline, table: Table) -> Table:

@@ -16,8 +16,7 @@ _SIDE = {"source": {"kind": "files", "path": "/nowhere/*"}, "event_id": "event_i
 _PLAIN = "clickjoin.joiner.adapter:BothRecords"
 ADAPTERS = {
     _PLAIN: 0.6,
-    "tests.simulator.dropping:Dropping": 0.2,
-    "tests.simulator.dropping:DroppingTables": 0.2,
+    "tests.simulator.dropping:Dropping": 0.4,
 }
 
 

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from pyspark.sql import functions as F
+import pyarrow as pa
 
-from clickjoin.kernel.adapter import Adapter
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from clickjoin.kernel.adapter import BothRecords
 
 
-class Marked(Adapter):
+class Marked(BothRecords):
     """Both records, and a mark."""
 
-    columns: ClassVar = {"foreign_record": "STRING", "primary_record": "STRING", "mark": "STRING"}
+    columns: ClassVar = {**BothRecords.columns, "mark": "STRING"}
 
-    def merge(self, joined: DataFrame) -> DataFrame:
+    def merge_table(self, joined: pa.Table) -> pa.Table:
         """The mark says that it was at work."""
-        return joined.select(
-            "event_id",
-            "event_time",
-            F.col("payload").alias("foreign_record"),
-            F.col("primary").alias("primary_record"),
-            F.lit("x").alias("mark"),
-        )
+        rows = super().merge_table(joined)
+        return rows.append_column("mark", pa.array(["x"] * rows.num_rows, pa.string()))

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from clickjoin.config.output import Output
 from clickjoin.examples.adapters import TopPositions, TypedClick
-from clickjoin.joiner.adapter import load_adapter
+from clickjoin.joiner.adapter import adapter_of, load_adapter
 from clickjoin.kernel.adapter import Adapter, BothRecords, needs_spark
 from clickjoin.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
 
 MODULE = """\
 from clickjoin.joiner.adapter import Adapter, BothRecords
@@ -121,8 +126,14 @@ class Prepares(OwnTable):
 @pytest.mark.parametrize(
     ("adapter", "spark"),
     [(BothRecords, False), (OwnTable, False), (TableBelowFrame, False), (OwnFrame, True), (FrameBelowTable, True),
-     (Prepares, True), (Adapter, True), (TypedClick, True)],
+     (Prepares, True), (Adapter, True), (TypedClick, False)],
 )  # fmt: skip
 def test_the_last_word_is_the_most_special(adapter: type[Adapter], spark: bool) -> None:
     """A method of DataFrames that is overridden must not be passed over for the tables' of its base."""
     assert needs_spark(adapter()) is spark
+
+
+def test_an_adapter_of_dataframes_is_refused_with_the_line_to_change() -> None:
+    name = f"{Prepares.__module__}:Prepares"
+    with pytest.raises(ConfigError, match=rf"adapter {name}: works on DataFrames .* class Prepares\(ArrowAdapter\)"):
+        adapter_of(cast("Pipeline", SimpleNamespace(adapter=name, output=Output())))

@@ -15,7 +15,7 @@ import pytest
 
 from clickjoin.config import Pipeline
 from clickjoin.config.pipeline import Limits
-from clickjoin.kernel.adapter import Adapter
+from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError, LakeError
@@ -28,15 +28,15 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
 
 
-class Wide(Adapter):
+class Wide(ArrowAdapter):
     columns: ClassVar[Mapping[str, str]] = {"foreign_record": "STRING", "price": "DECIMAL(10, 2)", "shown": "timestamp"}
 
 
-class Clash(Adapter):
+class Clash(ArrowAdapter):
     columns: ClassVar[Mapping[str, str]] = {"price": "BIGINT"}
 
 
-class Odd(Adapter):
+class Odd(ArrowAdapter):
     columns: ClassVar[Mapping[str, str]] = {"parts": "ARRAY<INT>"}
 
 
@@ -197,3 +197,19 @@ def test_adapter_column_of_another_type(tmp_path: Path) -> None:
 def test_adapter_column_of_no_type(tmp_path: Path) -> None:
     with pytest.raises(LakeError, match=r"type ARRAY<INT> is not supported for a column\. Use one of STRING"):
         initialise(pipeline(tmp_path, "Odd"))
+
+
+def test_the_engine_that_ran_last_is_kept_and_a_change_announced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = pipeline(tmp_path)
+    initialise(made)
+    delta = DeltaTables(made.root)
+    version = delta.version("journal")
+    initialise(made)
+    assert (delta.engine, DeltaTables(made.root).version("journal"), caplog.text) == ("arrow", version, "")
+    delta.set_engine("another")
+    assert DeltaTables(made.root).engine == "another"
+    initialise(made)
+    assert DeltaTables(made.root).engine == "arrow"
+    assert "engine another was at work here, engine arrow is from now on" in caplog.text

@@ -157,6 +157,7 @@ def status(name: str, data: dict[str, Any], as_json: bool) -> None:
     if as_json:
         return print_json(data)
     pairs(f"{name}: rows", {**data["rows"], "pending now": data["pending"]})
+    report_line(f"engine: {data['engine']}")
     for replica, part in data["replicas"].items():
         misfits = {f"misfits of {column}": count for column, count in part.get("misfits", {}).items()}
         pairs(f"replica {replica}", short(part) | part["totals"] | misfits)

@@ -140,6 +140,10 @@ class Pipeline(_Strict):
     lake: Place = Field(
         description="folder that holds the tables, relative to the pipeline's file, or s3://BUCKET/PREFIX"
     )
+    engine: Literal["arrow"] = Field(
+        "arrow",
+        description="what a batch's steps run on: arrow, in this process or on executors",
+    )
     s3: S3 = S3()
     stream: Primary | None = Field(None, description="one stream to deduplicate, in place of primary and foreign")
     primary: Primary | None = Field(None, validate_default=True)

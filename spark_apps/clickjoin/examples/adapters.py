@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from clickjoin.joiner.adapter import Adapter
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from clickjoin.kernel.adapter import ArrowAdapter
 
 
-class TypedClick(Adapter):
+def fields(records: pa.ChunkedArray, name: str, kind: type) -> list[Any]:
+    """A field of each record (JSON text); None where it is missing or of another type."""
+    found = (json.loads(record).get(name) for record in records.to_pylist())
+    return [value if isinstance(value, kind) and not isinstance(value, bool) else None for value in found]
+
+
+class TypedClick(ArrowAdapter):
     """Fields of both ZOZO records as typed columns, and how long after the impression the click came (seconds)."""
 
     columns: ClassVar[Mapping[str, str]] = {
@@ -24,23 +29,24 @@ class TypedClick(Adapter):
         "delay_seconds": "DOUBLE",
     }
 
-    def merge(self, joined: DataFrame) -> DataFrame:
+    def merge_table(self, joined: pa.Table) -> pa.Table:
         """Columns out: event_id, event_time, item_id, position, campaign, propensity, delay_seconds."""
-        click = F.from_json("payload", "item_id BIGINT, position INT")
-        shown = F.from_json("primary", "campaign STRING, propensity_score DOUBLE")
-        micros = F.unix_micros("event_time") - F.unix_micros("primary_time")
-        return joined.select(
-            "event_id",
-            "event_time",
-            click["item_id"].alias("item_id"),
-            click["position"].alias("position"),
-            shown["campaign"].alias("campaign"),
-            shown["propensity_score"].alias("propensity"),
-            (micros / 1e6).alias("delay_seconds"),
+        click, shown = joined["payload"], joined["primary"]
+        clicked, seen = (joined[name].cast(pa.int64()) for name in ("event_time", "primary_time"))
+        return pa.table(
+            {
+                "event_id": joined["event_id"],
+                "event_time": joined["event_time"],
+                "item_id": pa.array(fields(click, "item_id", int), pa.int64()),
+                "position": pa.array(fields(click, "position", int), pa.int32()),
+                "campaign": pa.array(fields(shown, "campaign", str), pa.string()),
+                "propensity": pa.array(fields(shown, "propensity_score", float), pa.float64()),
+                "delay_seconds": pc.divide(pc.subtract(clicked, seen).cast(pa.float64()), 1e6),
+            }
         )
 
 
-class TopPositions(Adapter):
+class TopPositions(ArrowAdapter):
     """Clicks on the first two positions only, each with the price of its position; the rest go to `filtered`."""
 
     columns: ClassVar[Mapping[str, str]] = {
@@ -49,13 +55,10 @@ class TopPositions(Adapter):
         "price": "DOUBLE",
     }
 
-    def prepare(self, foreign: DataFrame) -> DataFrame:
-        """Columns out: those that came in, and position."""
-        position = F.get_json_object("payload", "$.position").cast("int")
-        return foreign.withColumn("position", position).where(F.col("position") <= 2)
-
-    def merge(self, joined: DataFrame) -> DataFrame:
+    def merge_table(self, joined: pa.Table) -> pa.Table:
         """Columns out: event_id, event_time, foreign_record, primary_record, price."""
-        price = F.when(F.col("position") == 1, 0.25).otherwise(0.1)
-        clicked, shown = F.col("payload").alias("foreign_record"), F.col("primary").alias("primary_record")
-        return joined.select("event_id", "event_time", clicked, shown, price.alias("price"))
+        positions = pa.array(fields(joined["payload"], "position", int), pa.int64())
+        rows = joined.select(["event_id", "event_time", "payload", "primary"])
+        rows = rows.rename_columns(["event_id", "event_time", "foreign_record", "primary_record"])
+        price = pc.if_else(pc.equal(positions, 1), 0.25, 0.1)
+        return rows.append_column("price", price).filter(pc.less_equal(positions, 2))

@@ -21,10 +21,21 @@ def adapter_of(pipeline: Pipeline) -> Adapter:
     """The adapter of a pipeline whose output columns all have types (see with_types). Errors: ConfigError."""
     output = pipeline.output
     if output.is_default:
-        return load_adapter(pipeline.adapter)
+        return _without_spark(pipeline.adapter, load_adapter(pipeline.adapter))
     columns = [column.typed(name) for name, column in output.columns.items()]
     require_sound(columns)
     return TypedOutput(columns, output.kept)
+
+
+def _without_spark(name: str, adapter: Adapter) -> Adapter:
+    """Check that an adapter works on Arrow tables, as `engine: arrow` does. Errors: ConfigError."""
+    if needs_spark(adapter):
+        raise ConfigError(
+            f"adapter {name}: works on DataFrames (`prepare` or `merge`), and `engine: arrow` has Arrow tables alone",
+            remedy=f"Derive it: class {type(adapter).__name__}(ArrowAdapter), and in place of `merge` write "
+            "def merge_table(self, joined: pa.Table) -> pa.Table (docs/adapters.md)",
+        )
+    return adapter
 
 
 def load_adapter(name: str) -> Adapter:

@@ -33,6 +33,7 @@ from clickjoin.model.outputs import JOINED, folder_of, output_of
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.seen_commits import SeenCommits, Shown
 from clickjoin.schemas import BY_NAME, DEDUPLICATED, Table
+from clickjoin.schemas.format import ENGINE, FIRST_ENGINE
 
 
 class DeltaReader:
@@ -188,6 +189,11 @@ class DeltaReader:
         if name not in self._made:
             self._made[name] = as_made(own, self._open.get(name) or self.open(name))
         return self._made[name]
+
+    @property
+    def engine(self) -> str:
+        """The engine that ran last on this lake. Errors: as of `open`."""
+        return (self.open("journal").metadata().configuration or {}).get(ENGINE, FIRST_ENGINE)
 
     def version(self, name: str) -> int:
         """Newest version of a table."""

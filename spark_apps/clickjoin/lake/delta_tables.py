@@ -30,7 +30,7 @@ from clickjoin.model.errors import LakeError
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import Table
 from clickjoin.schemas.arrow import arrow_schema
-from clickjoin.schemas.format import FORMAT, KEY
+from clickjoin.schemas.format import ENGINE, FORMAT, KEY
 
 _RACES = 100
 _PAUSE = 0.02  # seconds, at most, times the number of lost races
@@ -108,6 +108,13 @@ class DeltaTables(DeltaReader):
         finally:
             self.forget(name)
         return True
+
+    def set_engine(self, engine: str) -> None:
+        """Keep the engine that works on this lake from now on. Errors: DeltaError after other commits in a row."""
+        change = methodcaller("set_table_properties", {ENGINE: engine}, raise_if_not_exists=False)
+        for last in (False, False, True):
+            if self.engine == engine or self._altered("journal", change, last):
+                return
 
     def add_statistics(self, name: str, columns: Sequence[str]) -> None:
         """Keep statistics of some more columns in the files that are written from now on."""

@@ -23,6 +23,8 @@ _PARTS = {
     "stream": "each event of it is published once",
 }
 
+_ENGINE = "engine: arrow  # what a batch's steps run on"
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -48,6 +50,7 @@ def propose(primary: str, foreign: str, folder: Path) -> Proposal:
         "# Proposed from the logs by `clickjoin init --from-logs`. Check what is not sure, then `clickjoin validate`.",
         "pipeline: clicks",
         f"lake: {_quoted(str(folder / 'lake'))}",
+        _ENGINE,
         *(line for name, log in logs.items() for line in _stream(name, log, streams[name])),
         *_output(logs, streams),
     ]
@@ -67,6 +70,7 @@ def propose_one(stream: str, folder: Path) -> Proposal:
         "# Proposed from the logs by `clickjoin init --stream`. Check what is not sure, then `clickjoin validate`.",
         "pipeline: events",
         f"lake: {_quoted(str(folder / 'lake'))}",
+        _ENGINE,
         *_stream("stream", log, fields),
         *([f"registry: {{identity: {identity.value}}}  # {identity.sure}: {identity.why}"] if identity else []),
     ]

@@ -54,6 +54,7 @@ def status(delta: DeltaReader, last: int = 10, now: datetime | None = None) -> d
     metrics = delta.read("metrics")
     waits = open_rows(delta, "first_seen")
     return {
+        "engine": delta.engine,
         "rows": _rows(delta),
         "pending": len(waits),
         "oldest_pending_seconds": max(((now - row["first_seen"]).total_seconds() for row in waits), default=None),

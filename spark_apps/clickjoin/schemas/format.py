@@ -6,4 +6,6 @@ A program works on tables of its own format alone. The number is raised by whate
 from __future__ import annotations
 
 KEY = "clickjoin.format"
+ENGINE = "clickjoin.engine"  # of the journal: the engine that ran last
+FIRST_ENGINE = "arrow"  # of a lake that does not say
 FORMAT = 3
