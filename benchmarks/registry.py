@@ -18,19 +18,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import emptied, line, watched
-from clickjoin.event_store.landing import bucket_sql, measured
-from clickjoin.lake import SparkTables, small_append
+from clickjoin.event_store.landing import bucket_sql
+from clickjoin.kernel import data_skipping
+from clickjoin.lake import SparkTables
 from clickjoin.lake.maintenance import drop_buckets, sizes
 from clickjoin.model.ids import MICROS
 from clickjoin.model.timeline import Timeline
 from clickjoin.model.txn import Txn
-from clickjoin.registry import commit
+from clickjoin.registry.claim import commit_claims
 from clickjoin.schemas import REGISTRY
+from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.session import in_process
 
 if TYPE_CHECKING:
@@ -75,24 +78,15 @@ def fresh(lake: SparkTables, turn: int, server: int) -> DataFrame:
 
 
 def claim(lake: SparkTables, turn: int) -> float:
-    """Seconds of one claim of 10,000 fresh ids, as a batch makes it that is no larger."""
-    rows = fresh(lake, turn, 2)
+    """Seconds of one claim of 10,000 fresh ids, as a batch makes it: checked against the registry, and committed."""
+    made: Any = fresh(lake, turn, 2).toArrow()
+    rows = made.select(REGISTRY.names).cast(arrow_schema(REGISTRY))
     start = time.perf_counter()
-    here = small_append.collected(lake.delta, "registry", rows)
-    inserted = commit.commit_claim_rows(lake, here, Txn("bench/main/join", turn + 1))
-    seconds = time.perf_counter() - start
-    assert inserted == BATCH, inserted
-    return seconds
-
-
-def merge(lake: SparkTables, turn: int) -> float:
-    """The same by a MERGE, as a larger batch makes it."""
-    rows = fresh(lake, turn, 3)
-    rows.createOrReplaceTempView("fresh")
-    own, shards = measured(rows)
-    where = own.sql("t", shards)
-    start = time.perf_counter()
-    inserted = lake.merge_insert_only("fresh", where, Txn("bench/main/retry", turn + 1))
+    near = data_skipping.holding(lake.delta.files(REGISTRY.name), rows)
+    files = lake.delta.write(REGISTRY.name, rows)
+    others = lake.delta.files(REGISTRY.name)["path"]
+    seen = others.filter(pc.invert(pc.is_in(others, near["path"].combine_chunks())))
+    inserted = commit_claims(lake, files, seen, Txn("bench/main/join", turn + 1))
     seconds = time.perf_counter() - start
     assert inserted == BATCH, inserted
     return seconds
@@ -127,9 +121,8 @@ def compared(spark: SparkSession, folder: Path, counts: dict[str, int], turns: i
     found: dict[str, Any] = {"ids": counts, "bytes_an_id": bytes_}
     emptied(spark)
     with watched() as memory:
-        for way in (claim, merge):
-            in_turns(lakes, range(2), way)  # warm
-            found |= _medians(way.__name__, in_turns(lakes, range(2, 2 + turns), way))
+        in_turns(lakes, range(2), claim)  # warm
+        found |= _medians("claim", in_turns(lakes, range(2, 2 + turns), claim))
         found |= _medians("gc", in_turns(lakes, range(1, DAYS), collect))
     return found | {"memory_mb": memory.peaks}
 
@@ -145,7 +138,7 @@ def _medians(name: str, seconds: dict[str, list[float]]) -> dict[str, Any]:
 
 def table(found: dict[str, Any]) -> str:
     """As Markdown."""
-    rows = {"claim": f"claim of {BATCH:,} ids, seconds", "merge": "… by a MERGE", "gc": "GC of a day, seconds"}
+    rows = {"claim": f"claim of {BATCH:,} ids, seconds", "gc": "GC of a day, seconds"}
     lines = [
         f"| | {found['ids']['small']:,} ids | {found['ids']['large']:,} ids | ratio |",
         "| --- | --- | --- | --- |",

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin import batch
 from clickjoin.forgotten.known import forgotten
 from clickjoin.jobs.erasing import forget
+from clickjoin.joiner import dealing
 from clickjoin.lake.vacuum import Needed, vacuum
 from clickjoin.registry.boundary import advance
 from clickjoin.report.explain import explain
@@ -105,12 +105,12 @@ def test_what_expired_is_forgotten_too(bench: Bench) -> None:
     assert (bench.accounts()["agree"], bench.accounts()["forgotten"]) == (True, 5)
 
 
-@pytest.mark.parametrize(("how", "primary_time"), crossed(["arrow", "spark"], ["asked", {"lookback": "1h"}]))
+@pytest.mark.parametrize(("how", "primary_time"), crossed(["here", "tasks"], ["asked", {"lookback": "1h"}]))
 def test_of_two_events_with_one_id_only_one_is_forgotten(
     make: Any, monkeypatch: pytest.MonkeyPatch, how: str, primary_time: Any
 ) -> None:
     """Whoever names the other finds it still, although it is read later."""
-    monkeypatch.setattr(batch, "can_join", lambda ctx: how == "arrow")
+    monkeypatch.setattr(dealing, "_ROWS_HERE", 20_000 if how == "here" else -1)
     made: Bench = make(primary={"event_time": "at"}, foreign={"primary_time": primary_time})
     at = [datetime.fromtimestamp(NOON + seconds, UTC).isoformat() for seconds in (0, 20)]
     mine, others = ({"event_id": "Q", "at": moment, "user": {"id": n}} for moment, n in zip(at, (17, 4), strict=True))

@@ -7,23 +7,20 @@ import gzip
 import json
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from clickjoin import batch
-from clickjoin.kernel.adapter import Adapter, ArrowAdapter
+from clickjoin.joiner import dealing
+from clickjoin.kernel.adapter import ArrowAdapter
+from clickjoin.kernel.types import arrow_type, delta_type
 from clickjoin.model.errors import AdapterError, LakeError
-from clickjoin.registry import commit
 from clickjoin.sources.files.source import FilesSource
 from tests.sampled import some
 from tests.spark.bench import Bench, click, event_id, query
 from tests.spark.count import agrees
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Q, LATE, OLD = query("q"), query("late", 1), query("old", -40_000)
 DISTANT = [click(f"far{n}", 60 - 7 * n * 3600, Q) for n in range(12)]
@@ -95,7 +92,7 @@ def test_too_many_for_one_process(make: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert bench.join() == {"events_in": 1, "pending": 1}
 
 
-class OfEveryType(Adapter):
+class OfEveryType(ArrowAdapter):
     """A column of each type that an output may have, null for every other row."""
 
     columns: ClassVar[Mapping[str, str]] = {
@@ -103,11 +100,19 @@ class OfEveryType(Adapter):
         "score": "DOUBLE", "weight": "FLOAT", "good": "BOOLEAN", "raw": "BINARY", "day": "DATE",
     }  # fmt: skip
 
-    def merge(self, joined: DataFrame) -> DataFrame:
-        values = ["'é'", "event_time", "-7", "1e15", "-12.3456", "0.1", "0.1", "TRUE", "X'00FF'", "event_time"]
-        made = zip(self.columns.items(), values, strict=True)
-        rows = [f"IF(event_id LIKE 'a%', CAST({value} AS {kind}), NULL) AS `{name}`" for (name, kind), value in made]
-        return joined.selectExpr("event_id", "event_time", *rows)
+    def merge_table(self, joined: pa.Table) -> pa.Table:
+        at = joined["event_time"]
+        values = {
+            "a text": "é", "moment": at, "small": -7, "large": 10**15, "price": Decimal("-12.3456"), "score": 0.1,
+            "weight": 0.1, "good": True, "raw": b"\x00\xff", "day": at,
+        }  # fmt: skip
+        mine = pc.starts_with(joined["event_id"], "a")
+        rows = joined.select(["event_id", "event_time"])
+        for name, kind in self.columns.items():
+            held = arrow_type(delta_type(kind))
+            value = values[name].cast(held) if values[name] is at else pa.scalar(values[name], held)
+            rows = rows.append_column(name, pc.if_else(mine, value, pa.scalar(None, held)))
+        return rows
 
 
 @pytest.mark.parametrize("local", ["0B", "4MB"])
@@ -131,18 +136,6 @@ def test_columns_of_every_type(make: Any, local: str) -> None:
     assert rows[1:] == [(None,) * len(OfEveryType.columns)] * 2
     records = bench.rows("joined", "event_id", "foreign_record")
     assert [record is None for _, record in records] == [True, True, False]
-
-
-def test_a_feature_that_only_spark_can_write(make: Any) -> None:
-    bench = make()
-    path = bench.engine.lake.delta.path("joined")
-    bench.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-    bench.queries(Q)
-    bench.clicks(click("a", 2, Q), click("b", 3, LATE))
-    assert bench.join() == {"primary_in": 1, "events_in": 2, "joined": 1, "pending": 1}
-    assert bench.places() == {"joined": ["a"], "pending": ["b"]}
-    ((foreign, primary),) = bench.rows("joined", "foreign_record", "primary_record")
-    assert (json.loads(foreign)["query_id"], json.loads(primary)["event_id"]) == (Q["event_id"], Q["event_id"])
 
 
 @pytest.mark.parametrize("table", some(["registry", "joined", "foreign"], 2))
@@ -172,14 +165,14 @@ class Near(ArrowAdapter):
 
 
 @pytest.mark.parametrize("adapter", some([f"{__name__}:Near", "clickjoin.joiner.adapter:BothRecords"], 2))
-def test_joined_by_arrow_or_by_spark(make: Any, monkeypatch: pytest.MonkeyPatch, adapter: str) -> None:
+def test_joined_here_or_by_tasks(make: Any, monkeypatch: pytest.MonkeyPatch, adapter: str) -> None:
     """All tables are the same, row by row: repeats, late queries, and what an adapter leaves out."""
-    arrow = filled(make, "0B", adapter=adapter)
-    assert agrees(arrow)
-    monkeypatch.setattr(batch, "can_join", lambda ctx: False)
-    spark = filled(make, "0B", adapter=adapter)
-    assert tables(arrow) == tables(spark)
-    assert {place: len(hosts) for place, hosts in arrow.places().items()} == (
+    here = filled(make, "20MB", adapter=adapter)
+    assert agrees(here)
+    monkeypatch.setattr(dealing, "_ROWS_HERE", -1)
+    tasks = filled(make, "20MB", adapter=adapter)
+    assert tables(here) == tables(tasks)
+    assert {place: len(hosts) for place, hosts in here.places().items()} == (
         {"joined": 16} if adapter.endswith("BothRecords") else {"joined": 10, "filtered": 6}
     )
 
@@ -198,17 +191,3 @@ class Doubles(Near):
         """Each row twice."""
         rows = super().merge_table(joined)
         return pa.concat_tables([rows, rows])
-
-
-@pytest.mark.parametrize("limit", ["_MAX_FILES", "_MAX_CLAIMS"])
-def test_too_many_claims_to_look_through(make: Any, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    """Then Spark claims, by a MERGE; an id that was claimed is a repeat."""
-    bench = make()
-    bench.queries(Q)
-    bench.clicks(click("a", 2, Q))
-    bench.join()
-    monkeypatch.setattr(commit, limit, -1)  # another shard than that of "a" may have no file at all
-    monkeypatch.setattr(commit, "claims_of", None)
-    bench.clicks(click("a", 2, Q), click("b", 2, Q))
-    assert bench.join() == {"events_in": 2, "joined": 1, "repeats": 1}
-    assert bench.claims() == {"a": ("main/join/1", "joined"), "b": ("main/join/2", "joined")}

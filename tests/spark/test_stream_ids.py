@@ -25,7 +25,6 @@ from clickjoin.joiner import dealing
 from clickjoin.kernel import id_filter, id_lookup
 from clickjoin.lake.vacuum import remove_filters
 from clickjoin.model import failpoint
-from clickjoin.registry import commit
 from clickjoin.registry.reshard import reshard
 from clickjoin.spark.session import another, release
 from tests.sampled import in_full, some
@@ -94,23 +93,17 @@ def test_a_crash_and_a_repeat_by_another(make: Make, monkeypatch: pytest.MonkeyP
     assert found(verify(bench)) == {}
 
 
-@pytest.mark.parametrize(
-    ("way", "point"),
-    [("files", "looked-up"), ("rows", "looked-up"), ("merge", "looked-up"), ("files", "landed")],
-)
+@pytest.mark.parametrize("point", ["looked-up", "landed"])
 @pytest.mark.parametrize("shards", some([3, 7], 2))
 def test_the_same_id_between_look_up_and_claim(
-    make: Make, monkeypatch: pytest.MonkeyPatch, way: str, point: str, shards: int
+    make: Make, monkeypatch: pytest.MonkeyPatch, point: str, shards: int
 ) -> None:
-    """Another claims it in another bucket meanwhile, and each way of committing claims finds out.
+    """Another claims it in another bucket meanwhile, and the commit of claims finds out.
 
     So it does where the lake is resharded (to 7) after the batch has begun, and the other claims in another shard.
     """
-    if way == "merge":
-        monkeypatch.setattr(commit, "_MAX_FILES", -1)
     monkeypatch.setattr(dealing, "_ROWS_A_PART", 2)  # shards apart
-    adapter = {"adapter": "tests.spark.adapters_for_streams:BySpark"} if way != "files" else {}
-    bench = new(make, *(event(number) for number in range(6)), **adapter)
+    bench = new(make, *(event(number) for number in range(6)))
 
     def reach(name: str) -> None:
         if name == point:

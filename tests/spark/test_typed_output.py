@@ -14,8 +14,6 @@ from deltalake import DeltaTable
 
 from clickjoin.dates import rebuild
 from clickjoin.joiner import dealing
-from clickjoin.joiner.arrow_join import ArrowJoin, can_join
-from clickjoin.joiner.spark_join import SparkJoin
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import MICROS
 from clickjoin.model.span import Day
@@ -23,7 +21,6 @@ from clickjoin.schemas import JOINED
 from tests.sampled import in_full, some
 from tests.spark.bench import Bench, click, crash_at, query
 from tests.spark.count import agrees
-from tests.spark.test_joiners import planned, rows, tallies
 
 COLUMNS = {
     "item": "foreign.item_id",
@@ -79,16 +76,6 @@ def test_output_and_retry(make: Any) -> None:
     assert found(bench) == [*WANTED, WANTED_LATE]
     assert misfits(bench) == [{"day": 1, "item": 1, "shown": 1}, {}, {"price": 1}]
     assert agrees(bench)
-
-
-def test_both_joiners_agree(make: Any) -> None:
-    bench = typed(make)
-    ctx, work = planned(bench)
-    assert can_join(ctx)
-    one, other = ArrowJoin().join(ctx, work), SparkJoin().join(ctx, work)
-    assert tallies(one) == tallies(other)
-    assert rows(ctx, one) == rows(ctx, other)
-    assert one.misfits == other.misfits == {"day": 1, "item": 1, "shown": 1}
 
 
 @pytest.mark.parametrize("after", some([False, True], 2))
