@@ -170,9 +170,9 @@ def _trust_filter() -> None:
 
 def _own_shards() -> None:
     """Where an id has no time, its claim is looked for in the shard that the batch's own timeline says."""
-    from clickjoin.registry import by_id
+    from clickjoin.joiner import dealing
 
-    by_id.one_shard_each = lambda ctx: not ctx.pipeline.by_id or len(ctx.timeline.entries) == 1
+    dealing.one_shard_each = lambda ctx: not ctx.pipeline.by_id or len(ctx.timeline.entries) == 1
 
 
 def _same_past() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from clickjoin.joiner.arrow_join import own_copy
 from clickjoin.kernel.adapter import ArrowAdapter, BothRecords, is_users
-from clickjoin.kernel.adapter_output import GIVEN, as_frame
+from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.typed_columns.adapter import TypedOutput
+from clickjoin.kernel.types import RecordFn
 
 
 class Counting(ArrowAdapter):
@@ -35,18 +37,6 @@ def test_what_it_keeps_is_of_one_batch() -> None:
     assert copy.held[0] is json  # type: ignore[attr-defined]
 
 
-class Frame:
-    """Takes what is to be mapped, in a DataFrame's place."""
-
-    def select(self, *_: str) -> Frame:
-        """The columns do not matter."""
-        return self
-
-    def mapInArrow(self, each: Any, _: str) -> Any:
-        """What would travel to each task."""
-        return each
-
-
 class Running(ArrowAdapter):
     """Says how many rows it has seen so far."""
 
@@ -60,14 +50,22 @@ class Running(ArrowAdapter):
         return joined.append_column("n", pa.array([self.seen] * joined.num_rows))
 
 
+def counted(adapter: ArrowAdapter) -> RecordFn:
+    """What a task does: the adapter's rows of each batch."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from adapter.merge_table(pa.Table.from_batches([batch])).to_batches()
+
+    return run
+
+
 def test_what_it_keeps_is_of_one_task() -> None:
-    frame: Any = Frame()
-    one = dict.fromkeys(("event_id", "primary_id", "payload", "primary"), "a")
-    given = pa.Table.from_pylist([one | {"event_time": 1, "primary_time": 1}])
+    rows = pa.table({"event_id": ["a"]})
     for _ in range(2):  # two batches, whose tasks have the same code
-        task = as_frame(Running(), frame)
+        task = checked(counted(Running()), fresh=is_users(Running()))
         for _ in range(2):
-            assert next(task(iter(given.select(GIVEN.names).cast(GIVEN).to_batches())))["n"].to_pylist() == [1]
+            assert next(task(iter(rows.to_batches())))["n"].to_pylist() == [1]
 
 
 def test_only_a_users_own_may_keep_something() -> None:

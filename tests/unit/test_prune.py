@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.kernel.data_skipping import holding, matching, paths
+from clickjoin.kernel.data_skipping import matching
 from clickjoin.lake import DeltaTables
 from clickjoin.model.extent import MINUTE, Extent, merge, minutes_of, spanning
 from clickjoin.model.ids import MICROS, bucket_of, moment
@@ -93,36 +92,6 @@ def test_never_drops_a_match(files: list[list[Row]], bare: set[int], wanted: lis
             if inside and row[1] in shards and row[2] == batch:
                 assert path in kept
     assert kept <= set(matching(actions, extent)) <= set(held)
-
-
-def claims_of(rows: list[Row]) -> pa.Table:
-    made = [{"bucket": name_of(row), "shard": row[1], "event_time": moment(START + row[0])} for row in rows]
-    return pa.Table.from_pylist(
-        made, pa.schema([("bucket", pa.string()), ("shard", pa.int32()), ("event_time", STAMP)])
-    )
-
-
-@given(FILES, st.sets(st.integers(0, 5)), st.lists(ROW, min_size=1, max_size=4))
-def test_never_drops_a_claim(files: list[list[Row]], bare: set[int], wanted: list[Row]) -> None:
-    actions, held = actions_of(files, bare)
-    kept = set(paths(holding(actions, claims_of(wanted))))
-    keys = {row[:2] for row in wanted}
-    for path, rows in held.items():
-        assert path in kept or not any(row[:2] in keys for row in rows)
-    assert kept <= set(matching(actions, extent_of(wanted), shards={row[1] for row in wanted}))
-
-
-def test_a_late_event_opens_its_own_files_alone() -> None:
-    minutes = [[(minute * 60 * MICROS, 0, 1)] for minute in range(60)]
-    actions, _ = actions_of(minutes, set())
-    late = claims_of([minutes[3][0], minutes[58][0], minutes[59][0]])
-    bucket = name_of(minutes[0][0])
-    assert sorted(paths(holding(actions, late))) == [f"3/{bucket}/0", f"58/{bucket}/0", f"59/{bucket}/0"]
-    extent = extent_of([minutes[3][0], minutes[58][0], minutes[59][0]])
-    touched = {int(path.partition("/")[0]) for path in matching(actions, extent)}
-    assert {3, 58, 59} <= touched <= {2, 3, 4, 57, 58, 59}  # a file that ends as a minute begins may be of that minute
-    assert len(matching(actions, replace(extent, minutes=()))) == 57
-    assert holding(actions, late.slice(0, 0)).num_rows == holding(actions.slice(0, 0), late).num_rows == 0
 
 
 def test_drops_what_cannot_match() -> None:

@@ -12,8 +12,6 @@ from clickjoin.model.extent import Extent
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CLAIMED = ("joined", "filtered", "unjoinable")  # the statuses that a claim is made for
-
 
 @dataclass(frozen=True)
 class Tally:

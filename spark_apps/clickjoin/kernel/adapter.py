@@ -59,12 +59,6 @@ class ArrowAdapter(Adapter):
         """
         raise NotImplementedError
 
-    def merge(self, joined: DataFrame) -> DataFrame:
-        """The same for Spark's operators, which join what a batch has claimed before a crash."""
-        from clickjoin.kernel.adapter_output import as_frame
-
-        return as_frame(self, joined)
-
 
 class BothRecords(ArrowAdapter):
     """Both records side by side as JSON text, nothing left out."""
@@ -75,13 +69,6 @@ class BothRecords(ArrowAdapter):
         """Columns out: event_id, event_time, foreign_record, primary_record."""
         names = ["event_id", "event_time", "payload", "primary"]
         return joined.select(names).rename_columns([*names[:2], *self.columns])
-
-    def merge(self, joined: DataFrame) -> DataFrame:
-        """Columns out: event_id, event_time, foreign_record, primary_record."""
-        if type(self).merge_table is not BothRecords.merge_table:
-            return super().merge(joined)
-        texts = (joined[name].alias(column) for name, column in zip(("payload", "primary"), self.columns, strict=True))
-        return joined.select("event_id", "event_time", *texts)
 
 
 def is_users(adapter: Adapter) -> bool:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.adapter import MISFITS, ArrowAdapter, is_users
+from clickjoin.kernel.adapter import MISFITS, ArrowAdapter
 from clickjoin.kernel.arrays import equi_join, to_numpy
-from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.types import arrow_type, delta_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from pyspark.sql import DataFrame
 
 _TIME = pa.timestamp("us", "UTC")
 GIVEN = pa.schema([
@@ -78,21 +74,3 @@ def _origins(rows: pa.Table, given: pa.Table) -> np.ndarray[Any, Any]:
 def _refuse(rows: pa.Table, wrong: np.ndarray[Any, Any], text: str) -> None:
     if wrong.any():
         raise AdapterFault(f"{text} {rows['event_id'][int(np.argmax(wrong))].as_py()}")
-
-
-def as_frame(adapter: ArrowAdapter, joined: DataFrame) -> DataFrame:
-    """An adapter's rows of a whole DataFrame. Columns in: those of GIVEN, and others."""
-    own = "".join(f", `{name}` {kind}" for name, kind in adapter.columns.items())
-    own += f", `{MISFITS}` ARRAY<STRING>" if adapter.reports_misfits else ""
-    rows, made = joined.select(*GIVEN.names), made_of(adapter.columns, misfits=adapter.reports_misfits)
-    each = checked(_each(adapter, made), fresh=is_users(adapter))
-    return rows.mapInArrow(each, f"event_id STRING, event_time TIMESTAMP{own}")
-
-
-def _each(adapter: ArrowAdapter, made: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = adapter.merge_table(pa.Table.from_batches([batch]).cast(GIVEN))
-            yield from rows.select(made.names).cast(made).to_batches()
-
-    return each

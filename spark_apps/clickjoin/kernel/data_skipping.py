@@ -54,24 +54,6 @@ def within(
     return actions if keep is None else actions.filter(keep)
 
 
-def holding(actions: pa.Table, claims: pa.Table) -> pa.Table:
-    """The registry's files that can hold one of these ids: by bucket, shard, and each event's own time.
-
-    Nearer than `within`, for who has the rows: one late event has the few files opened that its moment lies in.
-    Columns in: actions as for `within`; bucket, shard, event_time.
-    """
-    if not actions.num_rows or not claims.num_rows:
-        return actions.slice(0, 0)
-    buckets = pc.is_in(actions["partition.bucket"], pc.unique(claims["bucket"]))
-    files = actions.filter(pc.and_(buckets, _in_shards(actions, pc.unique(claims["shard"]))))
-    return at_times(files, np.sort(_micros(claims["event_time"]).to_numpy()))
-
-
-def at_times(actions: pa.Table, times: np.ndarray[Any, Any]) -> pa.Table:
-    """The files that can hold one of some sorted event times, in microseconds."""
-    return actions.filter(_near(actions, times, 0)) if len(times) and actions.num_rows else actions.slice(0, 0)
-
-
 def paths(files: pa.Table) -> list[str]:
     """Where files lie, below their table's folder."""
     return [str(path) for path in files["path"].to_pylist()]

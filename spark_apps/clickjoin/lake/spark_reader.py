@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
 from clickjoin.kernel import data_skipping
-from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake import small_reads
 from clickjoin.lake.delta_reader import DeltaReader
@@ -121,8 +120,3 @@ class SparkReader:
             return self.spark.createDataFrame([], ddl)
         reader = self.spark.read.schema(ddl).option("basePath", root)
         return reader.parquet(*(f"{root}/{file}" for file in files))
-
-    def written(self, name: str, files: Sequence[DataFile]) -> DataFrame:
-        """Rows of files that workers have written, committed or not: with all columns that the table has."""
-        columns = ", ".join(f"`{column}` {kind}" for column, kind in self.delta.columns(name).items())
-        return self._read(name, [file.path for file in files], columns)
