@@ -54,6 +54,11 @@ def within(
     return actions if keep is None else actions.filter(keep)
 
 
+def at_times(actions: pa.Table, times: np.ndarray[Any, Any]) -> pa.Table:
+    """The files that can hold one of some sorted event times, in microseconds."""
+    return actions.filter(_near(actions, times, 0)) if len(times) and actions.num_rows else actions.slice(0, 0)
+
+
 def paths(files: pa.Table) -> list[str]:
     """Where files lie, below their table's folder."""
     return [str(path) for path in files["path"].to_pylist()]
