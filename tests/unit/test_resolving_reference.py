@@ -302,7 +302,8 @@ def tuples(rows: pa.Table, names: tuple[str, ...]) -> list[tuple[Any, ...]]:
 
 ids, times = st.sampled_from("abcdef"), st.integers(0, 9)
 keys = st.tuples(st.sampled_from("QR"), times)
-own_claims = st.none() | st.tuples(st.booleans(), st.sampled_from(CLAIMED))
+own = st.tuples(st.just(True), st.sampled_from(CLAIMED))
+own_claims = st.none() | own | own | st.just((False, "joined"))
 rarely = st.sampled_from([False] * 4 + [True])
 
 
@@ -317,7 +318,7 @@ def cases(draw: st.DrawFn, *, fixed: bool) -> Case:
     taken = {event.id if by_id else event[:2] for event in some if event.claim}
     others = draw(st.lists(st.tuples(ids, times), max_size=3, unique_by=(lambda k: k[0]) if by_id else None))
     others = list(dict.fromkeys(key for key in others if (key[0] if by_id else key) not in taken))
-    queries = draw(st.lists(keys, max_size=8))
+    queries = draw(st.lists(st.sampled_from([(one.query, one.named) for one in some]) | keys, max_size=8))
     lookback = draw(st.none() | st.integers(0, 5))
     gone = set(draw(st.lists(st.sampled_from(queries), max_size=2))) if queries and not alone else set()
     boundary = draw(st.dictionaries(st.integers(0, SHARDS - 1), times, max_size=2))
