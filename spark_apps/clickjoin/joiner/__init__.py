@@ -1,4 +1,4 @@
 """The joiner (Photon, section 3.3): looks up, adapts, claims the outcome, publishes it, writes side outputs.
 
-Two joiners stand behind `port.Joiner`, one on Arrow and one on Spark's operators; another one enters here.
+What becomes of an event is `kernel.resolving`; here a batch's work is dealt out to tasks, and its outcome put together.
 """
