@@ -300,11 +300,11 @@ def tuples(rows: pa.Table, names: tuple[str, ...]) -> list[tuple[Any, ...]]:
 
 # The batches.
 
-ids, times = st.sampled_from("abcdef"), st.integers(0, 9)
+ids, times, floors = st.sampled_from("abcdef"), st.integers(0, 9), st.integers(3, 10)
 keys = st.tuples(st.sampled_from("QR"), times)
-own = st.tuples(st.just(True), st.sampled_from(CLAIMED))
-own_claims = st.none() | own | own | st.just((False, "joined"))
-rarely = st.sampled_from([False] * 4 + [True])
+own = st.tuples(st.just(True), st.sampled_from(("joined", "joined", *CLAIMED)))
+own_claims = st.none() | own | own | own | st.just((False, "joined"))
+rarely, often = st.sampled_from([False] * 4 + [True]), st.sampled_from([True] * 3 + [False])
 
 
 @st.composite
@@ -318,12 +318,13 @@ def cases(draw: st.DrawFn, *, fixed: bool) -> Case:
     taken = {event.id if by_id else event[:2] for event in some if event.claim}
     others = draw(st.lists(st.tuples(ids, times), max_size=3, unique_by=(lambda k: k[0]) if by_id else None))
     others = list(dict.fromkeys(key for key in others if (key[0] if by_id else key) not in taken))
-    queries = draw(st.lists(st.sampled_from([(one.query, one.named) for one in some]) | keys, max_size=8))
     lookback = draw(st.none() | st.integers(0, 5))
-    gone = set(draw(st.lists(st.sampled_from(queries), max_size=2))) if queries and not alone else set()
+    there = [(one.query, one.named if lookback is None else one.at) for one in some if draw(often)]
+    queries = draw(st.permutations(there + draw(st.lists(keys, max_size=4))))
+    gone = {key for key in queries if draw(rarely)}
     boundary = draw(st.dictionaries(st.integers(0, SHARDS - 1), times, max_size=2))
     return Case(
-        some, queries, gone, others, boundary, draw(st.none() | times), lookback, draw(times),
+        some, queries, gone, others, boundary, draw(st.none() | floors), lookback, draw(times),
         draw(st.none() | times), draw(st.booleans()), alone, by_id, fixed,
     )  # fmt: skip
 
