@@ -1,3 +1,3 @@
-"""clickjoin: joins a click stream to a query stream exactly once, on Spark and Delta."""
+"""clickjoin: joins a click stream to a query stream exactly once, on Delta tables."""
 
 __version__ = "0.1.0"

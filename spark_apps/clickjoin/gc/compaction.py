@@ -40,8 +40,8 @@ def maintain(
 ) -> Maintained:
     """Rewrite the tables of a pipeline where that is worth it. Safe beside joins.
 
-    `crowd`: files of a partition from which on a bucket that is still open is rewritten. A claim that a rewriting came
-    before looks once more; a MERGE is run once more.
+    `crowd`: files of a partition from which on a bucket that is still open is rewritten. Claims, and changes of
+    rows, that a rewriting came before look once more.
     """
     done = Maintained()
     order = claims_order(by_id=pipeline.by_id)

@@ -1,8 +1,8 @@
 """Adapters: what a pipeline's owner writes to filter, reshape and enrich (Photon, section 3.3.1).
 
-An adapter works on whole DataFrames, or on Arrow tables of some of a batch's events. It must keep `event_id` and
-`event_time` as they are, and give one row at most for each event: what it leaves out is kept in table `filtered`. It
-may not depend on the clock or on chance, since a batch that crashed is run again.
+An adapter works on Arrow tables of some of a batch's events; one of whole DataFrames is known, and refused by name. It
+must keep `event_id` and `event_time` as they are, and give one row at most for each event: what it leaves out is kept
+in table `filtered`. It may not depend on the clock or on chance, since a batch that crashed is run again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of a table that go, get other values, or come, in one commit: a MERGE of its own, without Spark's.
+"""Rows of a table that go, get other values, or come, in one commit, without Spark's MERGE.
 
 The files that hold such rows are written again, and one commit takes them away and adds the new ones. It is the very
 next version after one whose every file was looked at: whatever another has committed meanwhile is looked at first.

@@ -14,7 +14,7 @@ _MAX_LITERALS = 500  # a longer list of buckets costs more to analyse than a ran
 
 
 def timestamp(moment: datetime) -> str:
-    """A moment as a Spark SQL literal: a literal, unlike a function call, prunes files in a MERGE too."""
+    """A moment as a Spark SQL literal: a literal, unlike a function call, prunes files."""
     return f"TIMESTAMP '{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
 
 
