@@ -215,8 +215,8 @@ def crash_at(lake: SparkTables, table: str, *, after: bool) -> Iterator[None]:
         return done
 
     with pytest.MonkeyPatch.context() as patch:
-        for way in ("append", "add"):
-            patch.setattr(lake, way, partial(stop, getattr(lake, way)))
+        for way in ("append_table", "add"):
+            patch.setattr(lake.delta, way, partial(stop, getattr(lake.delta, way)))
         with pytest.raises(KeyboardInterrupt):
             yield
 

@@ -285,7 +285,7 @@ def test_the_sums_agree_after_records_were_collected(make: Callable[..., Bench])
 
 
 def test_closed_buckets_are_rewritten_and_no_row_changes(make: Callable[..., Bench]) -> None:
-    bench = make(**SMALL)
+    bench = make(**SMALL, output={"partition": ["bucket"]})
     for n in range(5):
         joined(bench, f"c{n}", 0)
         bench.join()

@@ -146,6 +146,7 @@ def test_rewritten_events_lie_in_short_row_groups(
     columns = {column.name: F.lit(None).cast(column.type) for column in BY_NAME[name].columns}
     known = {"event_id": F.concat(F.lit("e"), F.col("id")), "event_time": F.timestamp_micros(F.col("id") + START)}
     known |= {"bucket": F.lit(bucket_of(START, 3600)), "batch": F.lit(1).cast("bigint"), "shard": F.lit(0)}
+    known |= {"event_date": F.timestamp_micros(F.col("id") + START).cast("date")}
     known = {column: value for column, value in known.items() if column in columns}
     rows = spark.range(0, 2500, 1, 1).withColumns(columns | known).select(*BY_NAME[name].names)
     for version in (1, 2):

@@ -13,9 +13,18 @@ from clickjoin.kernel.adapter import ArrowAdapter
 
 
 def fields(records: pa.ChunkedArray, name: str, kind: type) -> list[Any]:
-    """A field of each record (JSON text); None where it is missing or of another type."""
-    found = (json.loads(record).get(name) for record in records.to_pylist())
-    return [value if isinstance(value, kind) and not isinstance(value, bool) else None for value in found]
+    """A field of each record (JSON text), also where it is written as text, as in CSV; None where it does not fit."""
+    return [_as(kind, json.loads(record).get(name)) for record in records.to_pylist()]
+
+
+def _as(kind: type, value: object) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        made = kind(value)
+    except ValueError:
+        return None
+    return made if kind is float or str(made) == str(value) else None
 
 
 class TypedClick(ArrowAdapter):
