@@ -12,7 +12,7 @@ from tests.simulator import rust
 from tests.simulator.world import Violation
 
 _SMALL = ("append_table", "add", "commit_next")  # answer False where another came first
-_LARGE = ("merge_insert_only", "rewrite")  # answer None
+_LARGE = ("rewrite",)  # answer None
 
 
 def watch() -> None:

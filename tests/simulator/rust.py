@@ -46,6 +46,8 @@ class Protocol(NamedTuple):
     """What a reader has to know."""
 
     reader_features: tuple[str, ...] | None = None
+    writer_features: tuple[str, ...] | None = None
+    min_writer_version: int = 2
 
 
 class Metadata(NamedTuple):

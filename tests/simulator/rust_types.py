@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,6 +55,10 @@ class Schema:
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self.fields = list(fields)
+
+    def to_json(self) -> str:
+        """As the log has it, without what no column of the model has."""
+        return json.dumps({"fields": [{"name": field.name, "nullable": True, "metadata": {}} for field in self.fields]})
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,10 @@ from tests.sampled import some
 from tests.spark.bench import NOON, Bench
 from tests.spark.test_gc import HOUR, SMALL, joined
 
+# Hours after noon at which what was joined then is of a closed bucket, or date.
+CLOSED = {"bucket": 5, "event_date": 37}
+BOTH = pytest.mark.parametrize("partition", some(["event_date", "bucket"], 2))
+
 
 def outputs(bench: Bench, files: int, size: int, number: int) -> None:
     """So many files of one row each in the open bucket of `joined`, of so many bytes: batches' output."""
@@ -45,17 +49,18 @@ def test_the_open_hour_never_has_more_than_its_bound(make: Callable[..., Bench],
     assert delta.rows("joined") == 1 + 2 * between + FEWEST_IN_OPEN - 2
 
 
+@BOTH
 def test_closed_output_is_made_of_few_files_of_a_size(
-    make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, partition: str
 ) -> None:
     """Of 64 to 128 MB, but for one: here a thousandth of that. Then nothing is due, however often GC comes."""
-    bench = make(**SMALL)
+    bench = make(**SMALL, output={"partition": partition})
     joined(bench, "a", 0)
     bench.join()
     monkeypatch.setattr(maintenance, "LARGE_OUTPUT", 64_000)
     monkeypatch.setattr(maintenance, "OUTPUT_FILE", 128_000)
     outputs(bench, 30, 20_000, 1)
-    delta, now = bench.engine.lake.delta, datetime.fromtimestamp(NOON + 5 * HOUR, UTC)
+    delta, now = bench.engine.lake.delta, datetime.fromtimestamp(NOON + CLOSED[partition] * HOUR, UTC)
     for _ in range(3):
         maintain(bench.pipeline, bench.engine.lake, now, print)
     sizes = sorted(delta.files("joined")["size_bytes"].to_pylist())
@@ -66,13 +71,14 @@ def test_closed_output_is_made_of_few_files_of_a_size(
     assert delta.version("joined") == version
 
 
-def test_a_reader_sees_no_change_where_files_are_rewritten(make: Callable[..., Bench]) -> None:
+@BOTH
+def test_a_reader_sees_no_change_where_files_are_rewritten(make: Callable[..., Bench], partition: str) -> None:
     """dataChange is false in each entry: a stream of the table passes over the commit."""
-    bench = make(**SMALL)
+    bench = make(**SMALL, output={"partition": partition})
     for n in range(4):
         joined(bench, f"c{n}", 0)
         bench.join()
-    maintain(bench.pipeline, bench.engine.lake, datetime.fromtimestamp(NOON + 5 * HOUR, UTC), print)
+    maintain(bench.pipeline, bench.engine.lake, datetime.fromtimestamp(NOON + CLOSED[partition] * HOUR, UTC), print)
     log = bench.disk / f"joined/_delta_log/{bench.engine.lake.delta.version('joined'):020d}.json"
     entries = [json.loads(line) for line in log.read_text().splitlines()]
     files = [entry[kind] for entry in entries for kind in ("add", "remove") if kind in entry]

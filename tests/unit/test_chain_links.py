@@ -72,7 +72,7 @@ def test_another_lake_and_where_reading_starts(tmp_path: Path) -> None:
     source = load(write(tmp_path, "a", of("b", lake="../other", **{"from": "latest"}))).primary.source
     assert isinstance(source, OfPipeline)
     assert (source.path, source.start) == (f"{tmp_path}/../other/b/joined", "latest")
-    assert source.json_columns == ("primary", "foreign")
+    assert source.json_columns == ("foreign_record", "primary_record")
     source = load(write(tmp_path, "c", of("b", lake="s3://bucket/x"))).primary.source
     assert source.path == "s3://bucket/x/b/joined"
     source = load(write(tmp_path, "d", {"kind": "delta", "path": "t/x", "from": 7})).primary.source

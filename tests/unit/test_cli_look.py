@@ -37,7 +37,7 @@ def test_status_and_explain(run, file: Path) -> None:
 @pytest.mark.parametrize("known", [None, datetime(2026, 3, 1, tzinfo=UTC)])
 def test_status_says_why_there_is_no_watermark(known: datetime | None, capsys: pytest.CaptureFixture[str]) -> None:
     part = {"watermark": known, "totals": {}, "problems": [], "last": []}
-    console.status("shop", {"rows": {}, "pending": 0, "replicas": {"main": part}}, as_json=False)
+    console.status("shop", {"engine": "arrow", "rows": {}, "pending": 0, "replicas": {"main": part}}, as_json=False)
     assert ("no watermark yet: each stream" in capsys.readouterr().out) == (known is None)
 
 

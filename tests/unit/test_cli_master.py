@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from clickjoin.cli.base import connected
+from clickjoin.config import load
 from clickjoin.spark import session
 
 MASTER, SERVER = "spark://head:7077", "sc://localhost:15002"
@@ -54,7 +56,6 @@ def test_so_are_both_of_the_environment(run: Callable[..., Any], file: Path, mon
         (("CLICKJOIN_SPARK_MASTER", MASTER), (), MASTER),
         (("CLICKJOIN_SPARK_CONNECT", SERVER), (), SERVER),
         (("HOME", "/"), ("--master", MASTER), MASTER),
-        (("HOME", "/"), (), ""),
     ],
 )
 def test_the_command_line_goes_before_the_environment(
@@ -64,4 +65,11 @@ def test_the_command_line_goes_before_the_environment(
     monkeypatch.setenv(*variable)
     code, _, err = run("drain", "-c", file, *given)
     assert code == 1
-    assert err.rstrip().endswith(f"Asked: {found}" if found else "Asked")
+    assert err.rstrip().endswith(f"Asked: {found}")
+
+
+def test_in_this_process_it_is_started_when_it_is_needed(file: Path) -> None:
+    found = connected(("", ""), load(file))
+    assert found.started is None
+    with pytest.raises(Asked):
+        found()

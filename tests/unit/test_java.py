@@ -14,10 +14,11 @@ BROKEN = "#!/bin/sh\necho 'Error: no main class' >&2\nexit 1\n"
 
 
 def drain(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `clickjoin drain` on a pipeline of one click."""
+    """Run `clickjoin drain` on a pipeline of one click, which Spark reads."""
     (folder / "logs").mkdir()
     (folder / "logs/a.jsonl").write_text('{"event_id": "10.0.0.1:1:1574562822638561"}\n')
-    (folder / "one.yaml").write_text((ROOT / "docs/one-stream.yaml").read_text())
+    # Of no bytes this process reads any: Spark has to.
+    (folder / "one.yaml").write_text((ROOT / "docs/one-stream.yaml").read_text() + "\nbatch: {driver_bytes: 0B}\n")
     return subprocess.run(
         [sys.executable, "-m", "clickjoin.cli", "drain", "--config", folder / "one.yaml"],
         env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False,

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clickjoin.config import load
 from clickjoin.lake import DeltaTables, table_format
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.lake.snapshot_files import data_files
 from clickjoin.lake.table_features import FeatureRefused
+from clickjoin.lake_setup import initialise
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY
 
@@ -198,8 +199,9 @@ def test_it_is_asked_again_only_where_protocol_or_metadata_changed(
     "command", [("status",), ("explain", "U1:1:1700000000000000"), ("init",), ("backup", "--to", "x")]
 )
 def test_commands_say_it_in_a_sentence(tmp_path: Path, command: tuple[str, ...]) -> None:
-    with tarfile.open(ROOT / "tests/lakes/format-1.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    stream = (ROOT / "docs/one-stream.yaml").read_text()
+    (tmp_path / "clicks.yaml").write_text(stream + "output: {columns: {n: {from: stream.n, type: BIGINT}}}\n")
+    initialise(load(tmp_path / "clicks.yaml"))
     place = tmp_path / "lake/clicks/registry"
     last = max(int(entry.stem) for entry in (place / "_delta_log").glob("*.json"))
     protocol = json.dumps({"protocol": named("rowTracking", "domainMetadata")})

@@ -12,16 +12,16 @@ from typing import Any, ClassVar
 import pytest
 
 from clickjoin.config import Pipeline
-from clickjoin.kernel.adapter import Adapter
+from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.lake_setup import initialise
 from clickjoin.report.validate import validate
 
 
-class Taken(Adapter):
+class Taken(ArrowAdapter):
     columns: ClassVar[Mapping[str, str]] = {"Token": "STRING", "bucket": "STRING", "fine": "STRING"}
 
 
-class Odd(Adapter):
+class Odd(ArrowAdapter):
     columns: ClassVar[Mapping[str, str]] = {"parts": "MAP<STRING, INT>"}
 
 

@@ -105,7 +105,8 @@ def _by_claims(job: Job, claims: Files, rows: pa.Table) -> _Decided:
     """The status of events of a batch whose claims are committed: what it has claimed is its own, and nothing else is.
 
     An event that it claimed as joined, and that cannot be joined now, is `broken` (dropped: its primary event is there,
-    and the adapter drops it); where one of the two records was forgotten since it is a `repeat`: no row is due.
+    and the adapter drops it); where one of the two records was forgotten since it is a `repeat`: no row is due. Nor is
+    one of an event that was left out or given up, and forgotten since.
     """
     taken, _ = _taken(job, claims, rows)
     outcome = _own_claims(job, claims, rows)
@@ -117,12 +118,15 @@ def _by_claims(job: Job, claims: Files, rows: pa.Table) -> _Decided:
     matched, alone = _at_time_of(rows_at(held, at), found), _without(held, at)
     due = mask(pc.equal(matched["outcome"], scalar("joined")))
     out, made = adapted(job.adapter, job.made, where(matched, due), where(found, due))
-    lost = _without(where(matched, due), out)
-    lost = pa.concat_tables([lost, alone.filter(pc.equal(alone["outcome"], scalar("joined")))])
+    unfound = mask(pc.equal(alone["outcome"], scalar("joined")))
+    lost = pa.concat_tables([_without(where(matched, due), out), where(alone, unfound)])
     gone = _forgotten(job, lost)
-    settled = pa.concat_tables([where(matched, ~due), alone])
+    settled = pa.concat_tables([where(matched, ~due), where(alone, ~unfound)])
+    empty = mask(pc.equal(settled["payload"], scalar(EMPTIED)))
+    forgotten = pa.concat_tables([where(lost, gone), where(settled, empty)]).select(rows.column_names)
+    settled = where(settled, ~empty)
     by_status = {
-        "repeat": pa.concat_tables([where(rows, taken & ~mine), where(lost, gone).select(rows.column_names)]),
+        "repeat": pa.concat_tables([where(rows, taken & ~mine), forgotten]),
         "expired": where(rows, expired), "pending": where(rows, ~taken & ~expired), "broken": where(lost, ~gone),
         "joined": rows_at(where(matched, due), out),
         **{name: settled.filter(pc.equal(settled["outcome"], scalar(name))) for name in ("filtered", "unjoinable")},
