@@ -1,4 +1,4 @@
-"""Claims by hand: as the product makes them, and as an insert-only MERGE of another program does."""
+"""Claims by hand: as the product makes them, and as Spark's writers of another program do."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from clickjoin.schemas import REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from clickjoin.lake import SparkTables
     from clickjoin.model.txn import Txn
 
@@ -22,6 +24,16 @@ def claim_rows(lake: SparkTables, rows: pa.Table, txn: Txn, *, by_id: bool = Fal
     """Claim rows as a batch that was checked against nothing yet. Columns in: the registry's."""
     files = lake.delta.write(REGISTRY.name, rows.select(REGISTRY.names).cast(arrow_schema(REGISTRY)))
     return commit_claims(lake, files, pa.chunked_array([], pa.string()), txn, by_id=by_id)
+
+
+def append_by_spark(lake: SparkTables, rows: DataFrame, txn: Txn) -> None:
+    """Rows of the registry appended by Spark, under a txn of Delta's."""
+
+    def write() -> None:
+        writer = rows.select(*REGISTRY.names).write.format("delta").mode("append")
+        writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version).save(lake.delta.path(REGISTRY.name))
+
+    lake.rerun(REGISTRY.name, write)
 
 
 def merge_rows(lake: SparkTables, view: str, where: str, txn: Txn) -> int | None:

@@ -18,7 +18,7 @@ from clickjoin.model.ids import MICROS, bucket_of, moment
 from clickjoin.model.txn import Txn
 from clickjoin.registry.claim import commit_claims
 from clickjoin.schemas import REGISTRY
-from tests.claims import merge_rows
+from tests.claims import append_by_spark, merge_rows
 from tests.simulator.cases import Case, Op
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _remove(lake: SparkTables, op: Op) -> int:
 
 
 def _append(lake: SparkTables, op: Op, gate: Gate) -> None:
-    lake.append("registry", _framed(lake, op, gate)[1], Txn(*op.txn))
+    append_by_spark(lake, _framed(lake, op, gate)[1], Txn(*op.txn))
 
 
 def _bucket(hour: int) -> str:

@@ -140,7 +140,7 @@ def test_what_the_upstream_rewrites_is_nothing_new(make: Any) -> None:
     clicks = make(close={"idle_timeout": "15m"})
     again = make(
         pipeline="again", lake=clicks.pipeline.lake,
-        foreign={"source": {"kind": "pipeline", "name": "bench"}, "primary_id": ["foreign.query_id"]},
+        foreign={"source": {"kind": "pipeline", "name": "bench"}, "primary_id": ["foreign_record.query_id"]},
     )  # fmt: skip
     clicks.queries(Q)
     again.queries(Q)

@@ -346,7 +346,7 @@ def test_landed_rows_are_rewritten_before_they_are_looked_up(
 @in_full
 def test_two_that_rewrite_the_same_files_double_nothing(make: Callable[..., Bench]) -> None:
     """By hand beside the one on schedule: one of them is refused, or finds nothing to do."""
-    bench = make(**SMALL)
+    bench = make(**SMALL, output={"partition": ["bucket"]})
     for n in range(4):
         joined(bench, f"c{n}", 0)
         bench.join()

@@ -75,7 +75,8 @@ class _Inserting:
     def _held(self, newest: TableVersion) -> np.ndarray[Any, Any]:
         """Which rows are of an event that the table holds."""
         root, ids, times = self._lake.delta.path(self._name), pc.unique(self._rows["event_id"]), micros(self._rows)
-        files = paths(self._near(newest.files()))
+        named = paths(self._near(newest.files()))
+        files = [path for path in named if not self._lake.passes_over(self._name, path)]  # what a repair makes up for
         if not files:
             return np.zeros(self._rows.num_rows, np.bool_)
         return found_among(self._rows, scan_by_key(root, files, ids, TimeRanges(distinct(times)), KEYS, _READERS))

@@ -20,7 +20,7 @@ from clickjoin.model.extent import Extent
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
-from tests.claims import claim_rows, merge_rows
+from tests.claims import append_by_spark, claim_rows, merge_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +71,7 @@ class OnSpark:
 
     def append(self, ids: str, txn: Txn) -> None:
         """An append, once a txn."""
-        self.lake.append("registry", self._frame(ids, txn), txn)
+        append_by_spark(self.lake, self._frame(ids, txn), txn)
 
     def claim(self, ids: str, txn: Txn) -> int | None:
         """An insert-only MERGE."""
