@@ -102,7 +102,8 @@ def _explained(clicks: Bench, sales: Bench) -> None:
 def test_nested_fields_of_the_upstream_name_the_events(make: Any) -> None:
     """An output as the stream that looks up; its ids are those of the queries, inside of its columns."""
     clicks = make()
-    more = {"event_id": "event_id", "primary_id": "primary.event_id", "source": {"kind": "pipeline", "name": "bench"}}
+    bench = {"kind": "pipeline", "name": "bench"}
+    more = {"event_id": "event_id", "primary_id": "primary_record.event_id", "source": bench}
     pages = make(pipeline="pages", lake=clicks.pipeline.lake, foreign=more)
     clicks.queries(Q)
     clicks.clicks(A, B)

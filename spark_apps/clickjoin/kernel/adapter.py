@@ -68,7 +68,7 @@ class BothRecords(ArrowAdapter):
     def merge_table(self, joined: pa.Table) -> pa.Table:
         """Columns out: event_id, event_time, foreign_record, primary_record."""
         names = ["event_id", "event_time", "payload", "primary"]
-        return joined.select(names).rename_columns([*names[:2], *self.columns])
+        return joined.select(names).rename_columns([*names[:2], *RECORDS.values()])
 
 
 def is_users(adapter: Adapter) -> bool:
