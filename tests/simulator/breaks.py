@@ -26,14 +26,6 @@ def _token() -> None:
     resolving._own_claims = anyones
 
 
-def _txn() -> None:
-    """Spark's commits carry no txn."""
-    from tests.simulator.model import Reading
-    from tests.simulator.session import SparkSession
-
-    SparkSession.begin = lambda self, table, options: (Reading(self.lake.look(table)), {})  # type: ignore[method-assign]
-
-
 def _fix() -> None:
     """A batch that claims nothing fixes nothing."""
     from clickjoin.lake import SparkTables
@@ -218,7 +210,6 @@ def _ahead() -> None:
 
 BREAKS: Mapping[str, Callable[[], None]] = {
     "token": _token,
-    "txn": _txn,
     "fix": _fix,
     "rerun": _rerun,
     "journal": _journal,

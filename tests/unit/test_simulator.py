@@ -17,28 +17,27 @@ ROOT = Path(__file__).parents[2]
 # Seeds that showed it when this was written; should none of them any more, it must be found among the first thousand.
 FOUND = {
     "token": "0,4,8",
-    "txn": "6,20,22",
-    "fix": "127",
-    "rerun": "0",
+    "fix": "37",
+    "rerun": "2",
     "journal": "0,1",
-    "boundary-order": "66",
+    "boundary-order": "22",
     "timeline-fence": "67",
-    "next-version": "40,56",
+    "next-version": "57",
     "look-again": "5,8",
-    "exclusive": "21",
+    "exclusive": "2",
     "own-commit": "0,2,4",
     "flush": "3,7,8,31",
-    "agreement": "7",
+    "agreement": "21",
     "named": "1468",
     "lake-clock": "269",
-    "files-there": "13",
+    "files-there": "71",
     "trust-filter": "0",
     "own-shards": "51791",
     "same-past": "1149",
-    "in-order": "442",
-    "publish-first": "75",
+    "in-order": "31",
+    "publish-first": "5",
     "blind": "3",
-    "own-beat": "31",
+    "own-beat": "19",
     "ahead": "26",
 }
 
@@ -164,7 +163,8 @@ def test_a_chain_goes_well(kind: str) -> None:
 
 
 # Hardly any seed shows that it is gone; the guard has tests of its own in test_sources_delta.py.
-RARE = () if FULL else ("same-past",)
+# Of those that are rarely missed `make matrix` looks for a seed.
+RARE = () if FULL else ("same-past", "ahead", "lake-clock", "named", "own-shards")
 
 
 @pytest.mark.parametrize("protection", [name for name in FOUND if name not in RARE])
