@@ -162,10 +162,7 @@ def test_a_chain_goes_well(kind: str) -> None:
     assert (found.get("restored", 0) > 3) == (kind == "chain-restore")
 
 
-# Hardly any seed shows that it is gone; the guard has tests of its own in test_sources_delta.py.
-# Of those that are rarely missed `make matrix` looks for a seed.
-# No batch of the simulator reaches `own-shards`: joiner/dealing.py deals a bucket out by shard from 200,000 events on.
-RARE = () if FULL else ("same-past", "ahead", "lake-clock", "named", "own-shards")
+RARE = () if FULL else ("same-past",)
 
 
 @pytest.mark.parametrize("protection", [name for name in FOUND if name not in RARE])
