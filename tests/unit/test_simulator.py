@@ -162,6 +162,7 @@ def test_a_chain_goes_well(kind: str) -> None:
     assert (found.get("restored", 0) > 3) == (kind == "chain-restore")
 
 
+# Hardly any seed shows that it is gone; the guard has tests of its own in test_sources_delta.py.
 RARE = () if FULL else ("same-past",)
 
 
