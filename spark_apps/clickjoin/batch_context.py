@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from clickjoin.kernel.adapter import Adapter
+from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.boundary import Boundary
 from clickjoin.model.timeline import Timeline
@@ -29,7 +29,7 @@ class Context:
     pipeline: Pipeline
     lake: SparkTables
     plan: BatchPlan
-    adapter: Adapter
+    adapter: ArrowAdapter
     timeline: Timeline
     boundary: Boundary
     floor: datetime | None = None  # no primary event from before it is joined to

@@ -120,15 +120,10 @@ class Engine:
         known = self._looked
         if known and known[0] == version and not (known[1].next_due and known[1].next_due <= now):
             return known[1]
-        some = self.lake.delta.rows("pending")
         most = self.pipeline.retry.max_attempts
-        found = (
-            look_ahead(self.lake.delta, self.replica, version, now, self._far(now), most)
-            if some
-            else Waiting(0, 0, None)
-        )
+        found = look_ahead(self.lake.delta, self.replica, version, now, self._far(now), most)
         self._looked = (version, found)
-        return self._looked[1]
+        return found
 
     def retry_once(self) -> Settled | None:
         """Try again what is due; None where nothing is."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from clickjoin.lake_setup import initialise
-from tests.simulator import backups, clock, heartbeats, logs, processing, rust
+from tests.simulator import backups, clock, heartbeats, logs, processing, rust, workers
 from tests.simulator.actors import Cast
 from tests.simulator.bent import POINTS, Bent
 from tests.simulator.bents import bent_of
@@ -64,6 +64,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     world.grow = lambda: streams.grow(world.random, world.now, all_of_it=not world.live)
     most = rng.randint(1, bent.most)
     whole = pipeline_of(bent, adapter, most)
+    workers.deal(apart=whole.by_id)
     cast = Cast(world, whole, streams)
     oracle = Oracle(lake, whole.root, streams, alone=bool(bent.alone), by_id=whole.by_id, absent=bent.absent)
     oracles = [oracle]

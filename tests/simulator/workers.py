@@ -7,8 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from clickjoin.joiner import dealing
 from clickjoin.kernel.data_file import DataFile, Target
 from tests.simulator import rust
+
+_split = dealing._split
+
+
+def deal(*, apart: bool) -> None:
+    """Deal the events of each shard out by themselves, as those of a bucket of many are; else as they are few."""
+    dealing._split = (lambda shards, rows: [(shard,) for shard in shards]) if apart else _split
 
 
 def write(target: Target, rows: Any, order: str = "") -> list[DataFile]:

@@ -14,10 +14,9 @@ from clickjoin.dates.closing import Order
 from clickjoin.dates.dry_run import outline
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.joiner import dealing
-from clickjoin.kernel.adapter import Adapter
 from clickjoin.lake import committer
 from clickjoin.lake.table_features import FeatureRefused
-from clickjoin.model.errors import CommitConflict, ConfigError, LakeError
+from clickjoin.model.errors import CommitConflict, LakeError
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.span import Day, Span
 from tests.sampled import crossed, in_full
@@ -228,15 +227,6 @@ def test_a_table_that_only_spark_can_write(make: Make) -> None:
     bench.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
     before = output(bench)
     with pytest.raises(FeatureRefused, match="rowTracking"):
-        rebuild(bench.engine, DAY.span, 1)
-    assert output(bench) == before
-
-
-def test_an_adapter_of_whole_data_frames(make: Make) -> None:
-    bench = joined(make)
-    before = output(bench)
-    bench.engine.adapter = Adapter()
-    with pytest.raises(ConfigError, match="works on whole DataFrames"):
         rebuild(bench.engine, DAY.span, 1)
     assert output(bench) == before
 

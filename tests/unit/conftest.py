@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clickjoin.cli import main
 from clickjoin.config.starter import STARTER
+from clickjoin.lake import committer
+from clickjoin.model.errors import CommitStateUnknown
 from tests.unit.sources_bench import Feed
 
 LINE = '{"event_id": "a:1:1600000000000000", "query_id": "a:1:1600000000000000"}\n'
@@ -49,3 +52,18 @@ def file(tmp_path: Path) -> Path:
     file = tmp_path / "p.yaml"
     file.write_text(STARTER)
     return file
+
+
+@pytest.fixture
+def lost_answer(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The first commit from now on lands, and its writer gets no answer: its version."""
+    flush, failed = committer._flush, []
+
+    def fails(uri: str, version: int, *more: Any) -> None:
+        flush(uri, version, *more)
+        if not failed:
+            failed.append(version)
+            raise CommitStateUnknown(f"{uri}: version {version}", remedy="Check the disk")
+
+    monkeypatch.setattr(committer, "_flush", fails)
+    return failed

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from clickjoin.kernel.data_file import DataFile
-from clickjoin.lake import DeltaTables, SparkTables, committer
+from clickjoin.lake import DeltaTables, SparkTables
 from clickjoin.lake.insert_new import insert_new
-from clickjoin.model.errors import CommitStateUnknown
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY
 from tests.unit.test_rewrite_rows import another, claims, ids_of, packed
@@ -87,18 +85,9 @@ def test_a_late_copy_under_the_same_txn_adds_nothing(lake: SparkTables) -> None:
     assert (ids_of(lake), lake.delta.latest_txn_version("registry", txn.app_id)) == (["b"], 4)
 
 
-def test_the_answer_is_lost(lake: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
-    flush, failed = committer._flush, []
-
-    def fails(uri: str, version: int, *more: Any) -> None:
-        flush(uri, version, *more)
-        if not failed:
-            failed.append(version)
-            raise CommitStateUnknown(f"{uri}: version {version}", remedy="Check the disk")
-
-    monkeypatch.setattr(committer, "_flush", fails)
+def test_the_answer_is_lost(lake: SparkTables, lost_answer: list[int]) -> None:
     assert insert(lake, "abc") == 2
-    assert (ids_of(lake), lake.delta.version("registry")) == (["a", "b", "c"], failed[0])
+    assert (ids_of(lake), lake.delta.version("registry")) == (["a", "b", "c"], lost_answer[0])
 
 
 def test_few_columns_of_many(lake: SparkTables) -> None:

@@ -14,9 +14,8 @@ import pytest
 from clickjoin.kernel.arrays import Array
 from clickjoin.kernel.forgotten import digest
 from clickjoin.kernel.rewrite_task import BadRecords, Change, Events, change
-from clickjoin.lake import SparkTables, committer
+from clickjoin.lake import SparkTables
 from clickjoin.lake.rewrite_rows import count_rows, near, rewrite_rows
-from clickjoin.model.errors import CommitStateUnknown
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import FOREIGN, PENDING, QUARANTINE, REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
@@ -153,18 +152,9 @@ def test_a_txn_is_kept_where_no_row_is_meant(lake: SparkTables) -> None:
     assert lake.delta.latest_txn_version("registry", "one") == 1
 
 
-def test_the_answer_is_lost(lake: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
-    flush, failed = committer._flush, []
-
-    def fails(uri: str, version: int, *more: Any) -> None:
-        flush(uri, version, *more)
-        if not failed:
-            failed.append(version)
-            raise CommitStateUnknown(f"{uri}: version {version}", remedy="Check the disk")
-
-    monkeypatch.setattr(committer, "_flush", fails)
+def test_the_answer_is_lost(lake: SparkTables, lost_answer: list[int]) -> None:
     assert remove(lake, "a") == 1
-    assert (ids_of(lake), lake.delta.version("registry"), len(failed)) == (["b", "c", "d"], failed[0], 1)
+    assert (ids_of(lake), lake.delta.version("registry"), len(lost_answer)) == (["b", "c", "d"], lost_answer[0], 1)
 
 
 def test_values_that_rows_have_instead(tmp_path: Path) -> None:

@@ -133,6 +133,13 @@ def test_long_texts_are_cut(tmp_path: Path) -> None:
     assert (stats["minValues"]["event_id"], "event_id" in stats["maxValues"]) == ("a" * 64, False)
 
 
+def test_a_partition_of_no_value_is_refused(tmp_path: Path) -> None:
+    """Delta's readers would take the text None for it."""
+    rows = pa.table({"event_id": ["a", "b"], "bucket": pa.array(["2026-03-01T1200Z", None])})
+    with pytest.raises(ValueError, match="bucket: 1 rows have none"):
+        write(Target(str(tmp_path), rows.schema, ("bucket",)), rows)
+
+
 def test_nulls_and_no_partitions(tmp_path: Path) -> None:
     schema = arrow_schema(PENDING)
     row = dict.fromkeys(schema.names) | {"event_id": "a", "event_time": moment(1)}

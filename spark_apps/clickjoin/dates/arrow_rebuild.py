@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,16 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.joiner import dealing
-from clickjoin.joiner.arrow_join import adapter_errors
+from clickjoin.joiner.arrow_join import adapter_errors, own_copy
 from clickjoin.kernel import data_skipping, rebuild_task
-from clickjoin.kernel.adapter import ArrowAdapter, is_users, needs_spark
+from clickjoin.kernel.adapter import is_users
 from clickjoin.kernel.adapter_output import made_of
 from clickjoin.kernel.arrays import to_numpy
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.rebuild_task import Done, Job, Part
 from clickjoin.lake.replace_files import partition_values
-from clickjoin.model.errors import ConfigError, LakeError
+from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS, micros_of
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.ship import ship_adapter
@@ -49,22 +48,10 @@ class Rebuilt:
     files: Sequence[DataFile]
 
 
-def arrow_adapter(ctx: Context) -> ArrowAdapter:
-    """The pipeline's adapter. Errors: ConfigError for one of whole DataFrames."""
-    adapter = ctx.adapter
-    if needs_spark(adapter) or not isinstance(adapter, ArrowAdapter):
-        raise ConfigError(
-            f"{ctx.pipeline.adapter}: works on whole DataFrames, and rows of a date are made some at a time",
-            remedy="Make it an ArrowAdapter, which has merge_table in the place of prepare and merge",
-        )
-    return adapter
-
-
 def rebuilt(ctx: Context, span: Span, *, writes: bool) -> Rebuilt:
     """The adapter's answer for every id of the output. Nothing is committed; `writes`: files are written, and not only
-    counted. Errors: ConfigError for an adapter of whole DataFrames, AdapterError, LakeError.
+    counted. Errors: AdapterError, LakeError.
     """
-    arrow_adapter(ctx)
     old = data_skipping.within(ctx.lake.delta.files("joined"), span.extent(ctx.bucket_seconds))
     if not old.num_rows:
         return Rebuilt(dict.fromkeys(_COUNTS, 0), old, ())
@@ -84,7 +71,7 @@ def rebuilt(ctx: Context, span: Span, *, writes: bool) -> Rebuilt:
 
 def _run(ctx: Context, job: Job, tasks: list[list[Part]], old: pa.Table) -> list[Done]:
     if len(tasks) == 1 and dealing.is_little(ctx, data_skipping.rows(old), old):
-        job = job._replace(adapter=deepcopy(job.adapter))
+        job = job._replace(adapter=own_copy(job.adapter))
         return [rebuild_task.rebuilt(job, part) for part in tasks[0]]
     ship_adapter(type(ctx.adapter))
     numbers = ctx.lake.spark.range(0, len(tasks), 1, len(tasks))
@@ -96,7 +83,7 @@ def _run(ctx: Context, job: Job, tasks: list[list[Part]], old: pa.Table) -> list
 
 def _job(ctx: Context, span: Span, *, writes: bool) -> Job:
     delta, lookback = ctx.lake.delta, ctx.pipeline.lookback
-    adapter = arrow_adapter(ctx)
+    adapter = ctx.adapter
     made = made_of(adapter.columns, misfits=adapter.reports_misfits)
     joined = delta.table("joined")
     # What an earlier adapter made and today's does not is no answer of today's adapter: it is in no new file, so null.

@@ -7,7 +7,6 @@ one whose ids it has read: of two runs at once one is refused, looks again, and 
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.batch_context import Context
-from clickjoin.dates.arrow_rebuild import arrow_adapter
 from clickjoin.dispatcher import unsettled
 from clickjoin.event_store.landing import extents, measured
-from clickjoin.joiner.arrow_join import adapter_errors
+from clickjoin.joiner.arrow_join import adapter_errors, own_copy
 from clickjoin.joiner.dealing import as_files
 from clickjoin.kernel.adapter_output import made_of
 from clickjoin.kernel.arrays import rows_at
@@ -89,7 +87,7 @@ def _join(ctx: Context, rows: DataFrame) -> int:
 
 def _output(ctx: Context, rows: pa.Table) -> pa.Table:
     """Rows of the output, of the events whose primary event is there, and that the adapter keeps."""
-    adapter, delta, lookback = deepcopy(arrow_adapter(ctx)), ctx.lake.delta, ctx.pipeline.lookback
+    adapter, delta, lookback = own_copy(ctx.adapter), ctx.lake.delta, ctx.pipeline.lookback
     rows = rows.set_column(rows.schema.get_field_index("event_time"), "event_time", rows["event_time"].cast(_TIME))
     if ctx.pipeline.stream:
         at, found = none_needed(rows)

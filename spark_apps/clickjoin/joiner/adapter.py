@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Adapter", "ArrowAdapter", "BothRecords", "adapter_of", "load_adapter", "needs_spark"]
 
 
-def adapter_of(pipeline: Pipeline) -> Adapter:
+def adapter_of(pipeline: Pipeline) -> ArrowAdapter:
     """The adapter of a pipeline whose output columns all have types (see with_types). Errors: ConfigError."""
     output = pipeline.output
     if output.is_default:
@@ -27,9 +27,9 @@ def adapter_of(pipeline: Pipeline) -> Adapter:
     return TypedOutput(columns, output.kept)
 
 
-def _without_spark(name: str, adapter: Adapter) -> Adapter:
+def _without_spark(name: str, adapter: Adapter) -> ArrowAdapter:
     """Check that an adapter works on Arrow tables, as `engine: arrow` does. Errors: ConfigError."""
-    if needs_spark(adapter):
+    if needs_spark(adapter) or not isinstance(adapter, ArrowAdapter):
         raise ConfigError(
             f"adapter {name}: works on DataFrames (`prepare` or `merge`), and `engine: arrow` has Arrow tables alone",
             remedy=f"Derive it: class {type(adapter).__name__}(ArrowAdapter), and in place of `merge` write "

@@ -21,7 +21,7 @@ from clickjoin.event_store.join_input import JoinInput
 from clickjoin.joiner import dealing
 from clickjoin.joiner.port import Outcome, Tally
 from clickjoin.kernel import adapter_output, data_skipping, join_task, retry_task
-from clickjoin.kernel.adapter import Adapter, ArrowAdapter, is_users, needs_spark
+from clickjoin.kernel.adapter import ArrowAdapter, is_users
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.resolving import Job, left_schema
@@ -136,13 +136,11 @@ def _by_tasks(ctx: Context, rows: DataFrame, work: RecordFn, job: Job, ddl: str)
     return done, left
 
 
-def warm_up(spark: SparkSession, adapter: Adapter) -> None:
+def warm_up(spark: SparkSession, adapter: ArrowAdapter) -> None:
     """Run a task of no events, so that a new session and its Python worker have loaded what those of a batch need.
 
     One task: on two cores another process's batch has the other core meanwhile.
     """
-    if needs_spark(adapter):
-        return
     ship_adapter(type(adapter))
     no_job = cast("Job", None)  # no part asks for it
     each = checked(join_task.work_of(no_job, [[]]))
@@ -188,7 +186,6 @@ def adapter_errors(ctx: Context, unchanged: str = "nothing of this batch was cla
 def _job(ctx: Context, work: JoinInput, *, fixed: bool) -> Job:
     plan, lake, lookback = ctx.plan, ctx.lake, ctx.pipeline.lookback
     primaries = data_skipping.within(lake.delta.files("primary"), work.named)
-    assert isinstance(ctx.adapter, ArrowAdapter)
     made = adapter_output.made_of(ctx.adapter.columns, misfits=ctx.adapter.reports_misfits)
     joined = lake.delta.table("joined")
     output = pa.schema([*arrow_schema(joined), *(made.field(name) for name in ctx.adapter.columns)])

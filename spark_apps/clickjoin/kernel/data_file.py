@@ -21,13 +21,15 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.arrays import int64_array, to_numpy
+from clickjoin.kernel.arrays import int64_array, text_array, to_numpy
 from clickjoin.kernel.filesystem import filesystem, make_folder
 from clickjoin.kernel.fsync import flush_data
+from clickjoin.kernel.types import RecordFn
 from clickjoin.model.ids import moment
 
 Piece = range | np.ndarray[Any, Any]
 ROWS_A_GROUP = 2_048  # who looks for few rows reads little beside them
+_FLUSH = 64 << 20  # bytes that a task holds before it writes
 _AT_ONCE = 16  # files, where each is a request
 _LONG_RUN = 1_000  # rows
 _LONGEST = 64  # characters of a text in a file's statistics
@@ -62,6 +64,31 @@ def write(target: Target, rows: pa.Table, order: str = "") -> list[DataFile]:
     return write_each([(target, rows, order)])[0]
 
 
+def write_batches(target: Target) -> RecordFn:
+    """What a task does with its rows: writes them as files, and says which. Column out: done (JSON)."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for held in gathered(batches):
+            files = write(target, pa.Table.from_batches(held))
+            yield pa.RecordBatch.from_arrays([text_array([json.dumps(files)], pa.string())], ["done"])
+
+    return run
+
+
+def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches of a task, as many at a time as it holds before it writes a file for each partition."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size > _FLUSH:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
+
+
 def write_each(work: Sequence[tuple[Target, pa.Table, str]]) -> list[list[DataFile]]:
     """Write rows of several tables of one lake, as `write` does; the files of each."""
     made, sent = [], []
@@ -92,6 +119,10 @@ def _parts(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[dict[str, str
         return
     codes = np.zeros(rows.num_rows, np.int64)
     for name in names:
+        if rows[name].null_count:
+            raise ValueError(
+                f"{name}: {rows[name].null_count} rows have no value of what their table is partitioned by"
+            )
         found = _whole(rows[name]).dictionary_encode()
         codes = codes * max(len(found.dictionary), 1) + to_numpy(found.indices)
     by_code = list(pieces_by_code(codes))

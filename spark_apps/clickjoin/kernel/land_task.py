@@ -12,13 +12,12 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import distinct, int64_array, number_array, scalar, text_array, to_numpy
 from clickjoin.kernel.crc import crcs_of
-from clickjoin.kernel.data_file import Target, write
+from clickjoin.kernel.data_file import Target, gathered, write
 from clickjoin.kernel.forgotten import NOTHING, Forgotten, without_bytes, without_records
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.extent import MINUTE
 from clickjoin.model.ids import MICROS, bucket_of
 
-_FLUSH = 64 << 20  # bytes of records that a task holds before it writes a file for each bucket
 _TIME = pa.timestamp("us", "UTC")
 
 
@@ -139,7 +138,7 @@ def land_batches(target: Target, quarantine: Target, place: Place) -> RecordFn:
     """
 
     def land(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for held in _gathered(batches):
+        for held in gathered(batches):
             records = pa.Table.from_batches(held)
             good, facts = placed(records, place)
             files = {"good": write(target, good), "bad": write(quarantine, aside(records, place))}
@@ -147,16 +146,3 @@ def land_batches(target: Target, quarantine: Target, place: Place) -> RecordFn:
             yield pa.RecordBatch.from_arrays([text_array([done], pa.string())], ["done"])
 
     return land
-
-
-def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        held.append(batch)
-        size += batch.nbytes
-        if size > _FLUSH:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from clickjoin.kernel.data_file import DataFile, Target
+from clickjoin.kernel.data_file import DataFile, Target, write_batches
+from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.rewrite_task import Events, change
 from clickjoin.lake.committer import committer
 from clickjoin.lake.delta_tables import DeltaTables
@@ -73,14 +75,18 @@ class SparkTables(SparkReader):
     def append(self, name: str, rows: DataFrame | pa.Table, txn: Txn) -> bool:
         """Append rows in one commit, once a txn: where the table holds it already, nothing is written.
 
-        Whether it is these rows that the table holds under the txn. This process writes rows of a DataFrame, too.
+        Whether it is these rows that the table holds under the txn. Rows of a DataFrame are written by tasks.
         """
         if isinstance(rows, pa.Table):
             return self.delta.append_table(name, rows, txn)
         known = self.delta.schema(name)
         columns = [column for column in known.names if column in rows.columns]
-        held = rows.select(*(f"`{column}`" for column in columns)).toArrow()
-        return self.delta.append_table(name, held.cast(pa.schema([known.field(column) for column in columns])), txn)
+        target = self.target(self.delta.table(name), pa.schema([known.field(column) for column in columns]))
+        parts = rows.select(*(f"`{column}`" for column in columns)).mapInArrow(
+            checked(write_batches(target)), "done STRING"
+        )
+        files = [DataFile(*file) for row in parts.collect() for file in json.loads(row["done"])]
+        return self.add(name, files, txn)
 
     def add(self, name: str, files: Sequence[DataFile], txn: Txn) -> bool:
         """Add files that tasks have written to a table, in one commit, once a txn; returns as `append` does."""

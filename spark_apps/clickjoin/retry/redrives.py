@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clickjoin.batch_context import Context
-from clickjoin.kernel.adapter import Adapter
+from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.ids import MICROS
 from clickjoin.registry.shards import load_timeline
@@ -26,7 +26,7 @@ class Redrives:
         self,
         pipeline: Pipeline,
         lake: SparkTables,
-        adapter: Adapter,
+        adapter: ArrowAdapter,
         dispatcher: Dispatcher,
         clock: Callable[[], float],
     ) -> None:
