@@ -18,6 +18,19 @@ ALONE = (
         fill=0,
         points=(200, 500),
     ),
+    # A batch lies still from its landing on, while shards are added and the other replica claims in them.
+    Bent(
+        name="ids-resharded",
+        alone="id",
+        weak={("commit", "foreign"): (0.3, 60, 400)},
+        reshard=1,
+        gc=0,
+        replicas=1,
+        fill=0,
+        verify=0,
+        points=(200, 500),
+        span=(-60, 60),
+    ),
     Bent(name="ids-unheard", alone="id", unheard=0.1, gaps=True, gc=1, replicas=1, points=(200, 500), fill=0),
 )
 

@@ -120,9 +120,7 @@ def _parts(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[dict[str, str
     codes = np.zeros(rows.num_rows, np.int64)
     for name in names:
         if rows[name].null_count:
-            raise ValueError(
-                f"{name}: {rows[name].null_count} rows have no value of what their table is partitioned by"
-            )
+            raise ValueError(f"{name}: {rows[name].null_count} rows have none, and their table is partitioned by it")
         found = _whole(rows[name]).dictionary_encode()
         codes = codes * max(len(found.dictionary), 1) + to_numpy(found.indices)
     by_code = list(pieces_by_code(codes))
