@@ -207,7 +207,8 @@ def test_a_torn_entry_is_named_as_ever(gateway: Gateway, pipeline: Pipeline) -> 
 
 def test_a_missing_checkpoint_is_named_as_ever(gateway: Gateway, pipeline: Pipeline) -> None:
     delta = DeltaTables(pipeline.root)
-    assert delta.append("metrics", [dict.fromkeys(BY_NAME["metrics"].names)], Txn("somebody", 1))
+    row = dict.fromkeys(BY_NAME["metrics"].names) | {"replica": "somebody", "sequence": "join"}
+    assert delta.append("metrics", [row], Txn("somebody", 1))
     delta.open("metrics").create_checkpoint()
     for file in files(gateway, pipeline, "metrics").glob("*.checkpoint.parquet"):
         file.unlink()
