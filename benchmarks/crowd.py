@@ -25,6 +25,7 @@ from benchmarks.registry import NOON
 from bootstrap import ROOT
 from clickjoin.config import load
 from clickjoin.engine import Engine
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.model.ids import MICROS
 from clickjoin.model.txn import Txn
@@ -82,7 +83,7 @@ class Live:
                 place = Path(self.engine.lake.delta.path(name), file.path)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(bytes(file.size))
-            self.engine.lake.delta.add(name, added, Txn("crowd", batches))
+            ArrowTables(self.engine.lake.delta.root).add(name, added, Txn("crowd", batches))
         self.held = batches
 
 

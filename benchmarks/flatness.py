@@ -31,7 +31,7 @@ from benchmarks.store import Place, lake_at
 from bootstrap import ROOT
 from clickjoin.config import load
 from clickjoin.engine import Engine
-from clickjoin.lake import SparkTables
+from clickjoin.engines.arrow import ArrowLake
 from clickjoin.model.ids import MICROS
 from clickjoin.schemas import PRIMARY, REGISTRY
 from clickjoin.spark.session import in_process
@@ -103,7 +103,7 @@ class CommittedTxns:
 
 
 def _fill(spark: SparkSession, root: str, count: int, span: int) -> None:
-    lake, low = SparkTables(spark, root), NOON - timedelta(microseconds=span)
+    lake, low = ArrowLake(spark, root), NOON - timedelta(microseconds=span)
     lake.create_filled(REGISTRY, ids(spark, count, low, NOON, CLAIMS), "registry")
     text = F.concat(F.lit('{"event_id":"'), "event_id", F.lit('","text":"'), F.md5("event_id"), F.lit('"}'))
     made = {"payload": text, "path": F.lit("log"), "source_partition": F.lit("g"), "replica": F.lit("main"),

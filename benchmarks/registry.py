@@ -23,13 +23,13 @@ from pyspark.sql import functions as F
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine
 from benchmarks.memory import emptied, line, watched
+from clickjoin.engines.arrow import ArrowLake
+from clickjoin.engines.arrow.claims import commit_claims
 from clickjoin.event_store.landing import bucket_sql
-from clickjoin.lake import SparkTables
-from clickjoin.lake.maintenance import drop_buckets, sizes
+from clickjoin.lake.maintenance import sizes
 from clickjoin.model.ids import MICROS
 from clickjoin.model.timeline import Timeline
 from clickjoin.model.txn import Txn
-from clickjoin.registry.claim import commit_claims
 from clickjoin.schemas import REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.session import in_process
@@ -62,20 +62,20 @@ def ids(spark: SparkSession, count: int, low: datetime, high: datetime, server: 
     )
 
 
-def build(spark: SparkSession, root: Path, count: int) -> SparkTables:
+def build(spark: SparkSession, root: Path, count: int) -> ArrowLake:
     """A registry of so many claims over the days before noon."""
-    lake = SparkTables(spark, str(root))
+    lake = ArrowLake(spark, str(root))
     lake.create_filled(REGISTRY, ids(spark, count, NOON - timedelta(days=DAYS), NOON, 1), "registry")
     return lake
 
 
-def fresh(lake: SparkTables, turn: int, server: int) -> DataFrame:
+def fresh(lake: ArrowLake, turn: int, server: int) -> DataFrame:
     """10,000 ids that nobody has claimed."""
     low = NOON + timedelta(seconds=10 * turn)
     return ids(lake.spark, BATCH, low, low + timedelta(seconds=5), server).localCheckpoint()
 
 
-def claim(lake: SparkTables, turn: int) -> float:
+def claim(lake: ArrowLake, turn: int) -> float:
     """Seconds of one claim of 10,000 fresh ids, as a batch makes it that has looked them up."""
     made: Any = fresh(lake, turn, 2).toArrow()
     rows = made.select(REGISTRY.names).cast(arrow_schema(REGISTRY))
@@ -88,18 +88,18 @@ def claim(lake: SparkTables, turn: int) -> float:
     return seconds
 
 
-def collect(lake: SparkTables, day: int) -> float:
+def collect(lake: ArrowLake, day: int) -> float:
     """Seconds to drop the oldest day that is left."""
     before = (NOON - timedelta(days=DAYS - day)).strftime("%Y-%m-%dT%H%MZ")
     start = time.perf_counter()
-    gone = drop_buckets(lake.delta, "registry", before)
+    gone = lake.delta.drop_buckets("registry", before)
     seconds = time.perf_counter() - start
     assert gone.rows, before
     return seconds
 
 
 def in_turns(
-    lakes: dict[str, SparkTables], turns: range, measure: Callable[[SparkTables, int], float]
+    lakes: dict[str, ArrowLake], turns: range, measure: Callable[[ArrowLake, int], float]
 ) -> dict[str, list[float]]:
     """The same measurement on each lake in turns, so that what else the machine does falls on all alike."""
     found: dict[str, list[float]] = {name: [] for name in lakes}

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from stack import Stack
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,7 +56,7 @@ def one(remote: str, count: int, seconds: int, rate: int) -> dict[str, Any]:
                      str(rate * seconds // 2), "--delay", "0.5", "--files", "1")  # fmt: skip
     subprocess.run(feed, cwd=env_folder, capture_output=True, timeout=seconds * 3)
     codes = [process.wait(timeout=seconds + 120) for process in processes]
-    rows = DeltaTables(str(folder / "lake/p")).read("metrics").to_pylist()
+    rows = ArrowTables(str(folder / "lake/p")).read("metrics").to_pylist()
     sums = {name: sum(row[name] or 0 for row in rows) for name in SUMS}
     batches = {f"r{n}": sum(row["replica"] == f"r{n}" and row["joined"] > 0 for row in rows) for n in range(count)}
     return {

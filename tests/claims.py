@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clickjoin.registry.claim import commit_claims
+from clickjoin.engines.arrow.claims import commit_claims
 from clickjoin.schemas import REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from clickjoin.lake import SparkTables
+    from clickjoin.engines.arrow import ArrowLake
     from clickjoin.model.txn import Txn
 
 _TXN_APP = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
-def claim_rows(lake: SparkTables, rows: pa.Table, txn: Txn, *, by_id: bool = False) -> int | None:
+def claim_rows(lake: ArrowLake, rows: pa.Table, txn: Txn, *, by_id: bool = False) -> int | None:
     """Claim rows as a batch that was checked against nothing yet. Columns in: the registry's."""
     files = lake.delta.write(REGISTRY.name, rows.select(REGISTRY.names).cast(arrow_schema(REGISTRY)))
     return commit_claims(lake, files, pa.chunked_array([], pa.string()), txn, by_id=by_id)
 
 
-def append_by_spark(lake: SparkTables, rows: DataFrame, txn: Txn) -> None:
+def append_by_spark(lake: ArrowLake, rows: DataFrame, txn: Txn) -> None:
     """Rows of the registry appended by Spark, under a txn of Delta's."""
 
     def write() -> None:
@@ -36,7 +36,7 @@ def append_by_spark(lake: SparkTables, rows: DataFrame, txn: Txn) -> None:
     lake.rerun(REGISTRY.name, write)
 
 
-def merge_rows(lake: SparkTables, view: str, where: str, txn: Txn) -> int | None:
+def merge_rows(lake: ArrowLake, view: str, where: str, txn: Txn) -> int | None:
     """The rows of a view inserted by Spark where their key is free; None where the registry holds the txn."""
     columns = ", ".join(REGISTRY.names)
     values = ", ".join(f"s.{name}" for name in REGISTRY.names)

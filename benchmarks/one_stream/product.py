@@ -16,12 +16,13 @@ import yaml
 from benchmarks.one_stream.batches import BATCH, DAYS, REPEATS, Batches, days, shards_of, uuids, write_log
 from clickjoin.config import load
 from clickjoin.engine import Engine
+from clickjoin.engines.arrow import ArrowLake
+from clickjoin.engines.arrow.claims import commit_claims
 from clickjoin.kernel import data_file, data_skipping
 from clickjoin.kernel.id_filter import FOLDER
 from clickjoin.kernel.id_lookup import ids_among
 from clickjoin.model.ids import claims_order
 from clickjoin.model.txn import Txn
-from clickjoin.registry.claim import commit_claims
 from clickjoin.schemas import REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 
@@ -56,7 +57,7 @@ class Window:
         schema = arrow_schema(REGISTRY)
         for name, value in {**same, "outcome": "joined"}.items():
             values[name] = pa.repeat(pa.scalar(value, schema.field(name).type), len(ids))
-        lake = self.engine.lake
+        lake = ArrowLake(self.engine.lake.session, self.engine.lake.delta.root)
         files = data_file.write(lake.target(REGISTRY), pa.table(values), claims_order(by_id=True))
         assert commit_claims(lake, files, pa.chunked_array([], pa.string()), Txn("fill", day), by_id=True) == len(ids)
 

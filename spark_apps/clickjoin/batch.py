@@ -7,23 +7,20 @@ what is claimed is fixed by one commit, and what is published is exactly what wa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from clickjoin.batch_context import Context
 from clickjoin.dispatcher.journal import is_settled
 from clickjoin.dispatcher.peers import await_claims
+from clickjoin.engines.context import Context
+from clickjoin.engines.port import Ahead, JoinInput, Outcome
 from clickjoin.event_store.bad_input import floods
-from clickjoin.event_store.join_input import JoinInput
-from clickjoin.event_store.land_ahead import LandedAhead
 from clickjoin.event_store.landing import land, landed_events
-from clickjoin.joiner.arrow_join import from_claims, join
-from clickjoin.joiner.port import Outcome
-from clickjoin.joiner.publish import publish, require_complete
-from clickjoin.joiner.side_outputs import write_side_outputs
+from clickjoin.joiner.publish import require_complete
 from clickjoin.model import failpoint
 from clickjoin.model.errors import DataFileGone, ExecutorLost, FilesGone, SourceMoved
 from clickjoin.model.ids import micros_of
 from clickjoin.model.split import Split
-from clickjoin.registry.claim import claim, is_fixed
+from clickjoin.registry.boundary import load_boundary
 from clickjoin.retry.due import due_events
 from clickjoin.sources.port import Source
 from clickjoin.spark.failures import translate
@@ -36,7 +33,7 @@ _PASSING = (FilesGone, SourceMoved, DataFileGone, ExecutorLost)
 def run_batch(
     ctx: Context,
     sources: Mapping[str, Source],
-    ahead: LandedAhead | None = None,
+    ahead: Ahead | None = None,
     landed: Callable[[Context], None] = lambda _: None,
 ) -> dict[str, tuple[Split, ...]]:
     """Carry a planned batch through to where only the journal's last word is missing. Returns splits that were lost.
@@ -57,7 +54,7 @@ def run_batch(
 def carry_through(
     ctx: Context,
     sources: Mapping[str, Source],
-    ahead: LandedAhead | None = None,
+    ahead: Ahead | None = None,
     landed: Callable[[Context], None] = lambda _: None,
 ) -> dict[str, tuple[Split, ...]]:
     """Run the batch; again at once where a log was renamed, packed or cut, or files or an executor went."""
@@ -77,7 +74,7 @@ def _taken_up(ctx: Context) -> JoinInput:
 
 
 def _land(
-    ctx: Context, sources: Mapping[str, Source], ahead: LandedAhead | None = None
+    ctx: Context, sources: Mapping[str, Source], ahead: Ahead | None = None
 ) -> tuple[JoinInput | None, dict[str, tuple[Split, ...]]]:
     with ctx.step("land"):
         landed = land(ctx, sources, ahead)
@@ -94,13 +91,13 @@ def _join(ctx: Context, work: JoinInput) -> None:
         outcome = _claim(ctx, work, outcome)
     require_complete(ctx, outcome)
     with ctx.step("publish"):
-        publish(ctx, outcome)
+        ctx.lake.publish(ctx, outcome)
     failpoint.reach("published")
     corrected: Mapping[str, int] = {}
     # Of a batch that another copy has settled, claims may have been collected since: their events are in their places.
     if not (outcome.final and is_settled(ctx.lake.delta, ctx.plan)):
         with ctx.step("settle"):
-            corrected = write_side_outputs(ctx, outcome)
+            corrected = ctx.lake.write_side_outputs(ctx, outcome, partial(load_boundary, ctx.lake.delta))
     failpoint.reach("set-aside")
     _count(ctx, work, outcome)
     ctx.counts |= corrected
@@ -109,21 +106,21 @@ def _join(ctx: Context, work: JoinInput) -> None:
 def _look_up(ctx: Context, work: JoinInput) -> Outcome:
     """What becomes of each event: by the registry's claims alone where they are committed."""
     with ctx.step("lookup"), ctx.lake.delta.looked_at("registry", "journal", "primary", "foreign"):
-        if is_fixed(ctx):
-            return from_claims(ctx, work)
-        await_claims(ctx)
-        return join(ctx, work)
+        fixed = ctx.is_fixed
+        if not fixed:
+            await_claims(ctx)
+        return ctx.lake.resolve(ctx, work, fixed=fixed)
 
 
 def _claim(ctx: Context, work: JoinInput, outcome: Outcome) -> Outcome:
     """Fix the batch's claims by one commit; where some are others', the registry decides what it may publish."""
     with ctx.step("claim"):
-        all_claimed = claim(ctx, outcome.files_of("registry"), outcome.checked_against)
+        all_claimed = ctx.lake.claim(ctx, outcome)
     failpoint.reach("claimed")
     if all_claimed:
         return outcome
     with ctx.step("lookup"):
-        final = from_claims(ctx, work)
+        final = ctx.lake.resolve(ctx, work, fixed=True)
     ctx.counts["wasted"] = max(outcome.count("joined") - final.count("joined"), 0)
     return final
 

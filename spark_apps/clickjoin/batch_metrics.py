@@ -8,8 +8,8 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from clickjoin.batch_context import Context
 from clickjoin.dispatcher.watermarks import least
+from clickjoin.engines.context import Context
 from clickjoin.model.counts import COUNTS, STEPS
 from clickjoin.model.ids import MICROS, moment
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from clickjoin import batch_metrics
 from clickjoin.batch import carry_through
-from clickjoin.batch_context import Context
 from clickjoin.chain.source import open_input
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.dispatcher.pacing import IDLE_SECONDS, Passes, wait
 from clickjoin.dispatcher.unread import ReadUntil, primary_passed
+from clickjoin.engines.choose import open_lake
+from clickjoin.engines.context import Context
 from clickjoin.joiner.adapter import adapter_of
-from clickjoin.joiner.arrow_join import warm_up
 from clickjoin.joiner.typed_output import with_types
-from clickjoin.lake import SparkTables
 from clickjoin.lake.clock import LakeClock
 from clickjoin.lake_setup import initialise
 from clickjoin.model import failpoint
@@ -58,7 +57,7 @@ class Engine:
     ) -> None:
         """`agreeing`: refuse tables that do not fit together, as whoever repairs them must not."""
         self.replica = replica_name(replica)
-        self.lake = SparkTables(spark, pipeline.root)
+        self.lake = open_lake(spark, pipeline)
         here = frozenset[str]() if sources else driver_reads(self.lake.started, pipeline)
         initialise(pipeline, self.lake.delta, agreeing=agreeing)
         self.pipeline = pipeline = with_types(pipeline, self.lake.delta)  # by now those of the table
@@ -99,8 +98,8 @@ class Engine:
         load_timeline(delta)
         load_bounds(delta)
         self.join.known()
-        if spark and (session := self.lake.started):
-            warm_up(session, self.adapter)
+        if spark:
+            self.lake.warm_up(self.adapter)
 
     def join_once(self) -> Settled | None:
         """Run the next batch of new records; None where there is none."""

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from clickjoin.agreement.check import require_agreement
 from clickjoin.config.pipeline import DEFAULT_ADAPTER
+from clickjoin.engines.choose import open_tables
+from clickjoin.engines.port import Tables
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import output_table, require_as_made, skipping_columns
 from clickjoin.joiner.typed_output import with_types
-from clickjoin.lake import DeltaTables
 from clickjoin.lake.readable import UnreadableLog
 from clickjoin.lake.requirements import require_writable
 from clickjoin.lake.restored import cut_short, half_restored
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing: bool = True) -> list[str]:
+def initialise(pipeline: Pipeline, delta: Tables | None = None, *, agreeing: bool = True) -> list[str]:
     """Create the tables that are not there yet; returns their names. `agreeing`: check that they fit together.
 
     Errors: LakeError where a table is gone from a lake that has been worked in (an empty one would let events through
@@ -37,7 +38,7 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
     cut short, where a table is of another format, or where the adapter's columns do not fit `joined`;
     ConfigError where a column's type is not known, or where the lake was begun with another partition of the output.
     """
-    delta = delta or DeltaTables(pipeline.root)
+    delta = delta or open_tables(pipeline)
     fresh = delta if pipeline.needs_s3 and delta.is_blank else None
     with ExitStack() as looked:
         if pipeline.needs_s3:  # many looks take as long as one, and the probe is made beside them
@@ -51,7 +52,7 @@ def initialise(pipeline: Pipeline, delta: DeltaTables | None = None, *, agreeing
             return []  # a torn log: verification says which, or repairs it
 
 
-def _initialise(pipeline: Pipeline, delta: DeltaTables, fresh: DeltaTables | None, *, agreeing: bool) -> list[str]:
+def _initialise(pipeline: Pipeline, delta: Tables, fresh: Tables | None, *, agreeing: bool) -> list[str]:
     there = tables_of_format(pipeline.root, fresh)
     gone = [table.name for table in ALL if table.name not in there]
     if half := half_restored(pipeline.root):
@@ -73,7 +74,7 @@ def _initialise(pipeline: Pipeline, delta: DeltaTables, fresh: DeltaTables | Non
     return made
 
 
-def _keep_engine(delta: DeltaTables, pipeline: Pipeline) -> None:
+def _keep_engine(delta: Tables, pipeline: Pipeline) -> None:
     """Have the lake say which engine works on it; a change is announced."""
     if (before := delta.engine) != pipeline.engine:
         delta.set_engine(pipeline.engine)
@@ -84,7 +85,7 @@ def _wanted(pipeline: Pipeline, table: Table) -> Table:
     return output_table(pipeline) if table is JOINED else table
 
 
-def _add_output_columns(delta: DeltaTables, pipeline: Pipeline) -> None:
+def _add_output_columns(delta: Tables, pipeline: Pipeline) -> None:
     """Columns that the output gets from this pipeline."""
     columns, output = dict(adapter_of(pipeline).columns), pipeline.output
     comments = dict.fromkeys(columns, f"made by adapter {pipeline.adapter}")
@@ -106,7 +107,7 @@ def _remedy(gone: list[str]) -> str:
     return "Restore it; an empty one is never begun by mistake"
 
 
-def _worked_in(delta: DeltaTables, there: list[str]) -> bool:
+def _worked_in(delta: Tables, there: list[str]) -> bool:
     return any(delta.version(name) > 0 for name in there if name in ("journal", "registry")) or (
         "joined" in there and delta.rows("joined") > 0
     )

@@ -1,7 +1,7 @@
 """Two batches at once: while a backlog's batch is looked up, claimed and published, the next one is read and written.
 
 Only what may be done over again is done ahead. The journal still plans one batch after the other, and every commit has
-its place in that order (see event_store/land_ahead.py).
+its place in that order (see engines/arrow/land_ahead.py).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from clickjoin.dispatcher.peers import gives_way
 from clickjoin.dispatcher.planner import Proposal
 from clickjoin.dispatcher.watermarks import newer
-from clickjoin.event_store.land_ahead import LandedAhead, land_ahead
+from clickjoin.engines.port import Ahead as LandedAhead
 from clickjoin.spark.session import make_active
 
 if TYPE_CHECKING:
-    from clickjoin.batch_context import Context
     from clickjoin.dispatcher.dispatcher import Dispatcher
     from clickjoin.dispatcher.journal import JournalState
+    from clickjoin.engines.context import Context
     from clickjoin.sources.port import Source
 
 _log = logging.getLogger(__name__)
@@ -75,4 +75,4 @@ class Overlap:
         if proposal.plan is None:
             return Ahead(proposal)
         following = replace(ctx, plan=proposal.plan)
-        return Ahead(proposal, land_ahead(following, self._sources))
+        return Ahead(proposal, following.lake.land_ahead(following, self._sources))

@@ -13,7 +13,7 @@ from clickjoin.dispatcher.peers import gives_way
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import SparkTables
+    from clickjoin.engines.port import Lake
     from clickjoin.model.batch_plan import BatchPlan
     from clickjoin.model.split import Problem
 
@@ -43,7 +43,7 @@ class Worker(Protocol):
     """Who carries the batches out: an engine."""
 
     replica: str
-    lake: SparkTables
+    lake: Lake
     pipeline: Pipeline
 
     def join_once(self) -> Settled | None:

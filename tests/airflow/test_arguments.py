@@ -17,8 +17,8 @@ from jinja2.sandbox import SandboxedEnvironment
 from structlog.testing import capture_logs
 
 from clickjoin.config import load
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.jobs.all_jobs import JOBS
-from clickjoin.lake import DeltaTables
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import EPOCH
 from clickjoin.registry.shards import fixed
@@ -129,7 +129,7 @@ def test_a_task_says_in_its_log_what_its_job_did(
     """Of a job that runs without Spark, on real tables."""
     monkeypatch.setenv("AIRFLOW_CONN_CLICKJOIN_SPARK", '{"conn_type": "generic", "extra": {"url": "sc://nowhere"}}')
     file = write_pipeline(tmp_path, "shop")
-    delta = DeltaTables(f"{tmp_path}/lake/shop")
+    delta = ArrowTables(f"{tmp_path}/lake/shop")
     for table in ALL:
         delta.create(table)
     entry = {"from_time": EPOCH, "shards": 4, "added_at": datetime(2026, 3, 1, tzinfo=UTC), **fixed(load(file))}

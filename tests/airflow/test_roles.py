@@ -24,8 +24,9 @@ from fastapi import FastAPI, Request
 
 from bootstrap import INFRA, ROOT
 from bootstrap.once import fingerprint
-from clickjoin.lake import DeltaTables
-from clickjoin.processing.tables import ProcessTables
+from clickjoin.config import load
+from clickjoin.engines.arrow import ArrowTables
+from clickjoin.processing.tables import open_tables
 from clickjoin.processors import TumblingCounts
 from clickjoin.schemas import ALL
 from clickjoin_airflow.status.access import allowed
@@ -47,12 +48,12 @@ def app(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., 
     folder = tmp_path_factory.mktemp("roles")
     for name in ("shop", "hung"):
         write_pipeline(folder, name)
-        delta = DeltaTables(f"{folder}/lake/{name}")
+        delta = ArrowTables(f"{folder}/lake/{name}")
         for kind in ALL:
             delta.create(kind)
     with next(folder.glob("**/shop.yaml")).open("a") as file:
         file.write('process: {key: event_id, processor: "clickjoin.processors:TumblingCounts"}\n')
-    ProcessTables(f"{folder}/lake/shop/process", TumblingCounts.state, "{}").make()
+    open_tables(load(next(folder.glob("**/shop.yaml"))), TumblingCounts.state, "{}")
     (folder / f"lake/shop/_quality/{REPORT}").mkdir(parents=True)
     (folder / f"lake/shop/_quality/{REPORT}/index.html").write_text("<p>report</p>")
     pipes = [log / "_last_checkpoint" for log in (folder / "lake/hung").glob("*/_delta_log")]

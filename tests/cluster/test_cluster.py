@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 
 from clickjoin.config import load
 from clickjoin.engine import Engine
-from clickjoin.joiner import dealing
+from clickjoin.engines.arrow import dealing
 from clickjoin.model.errors import ConfigError
 from clickjoin.spark.failures import translate
 from clickjoin.spark.session import in_process

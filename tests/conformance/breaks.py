@@ -12,26 +12,26 @@ Patch = pytest.MonkeyPatch
 
 def _transaction_of_landing(patch: Patch) -> None:
     """Rows are appended under no transaction: a batch that is run again lands them again."""
-    from clickjoin.lake.delta_tables import DeltaTables
+    from clickjoin.engines.arrow.tables import ArrowTables
 
-    once = DeltaTables._once
+    once = ArrowTables._once
 
     def without(self: Any, name: str, write: Any, txn: Any, files: Any = None) -> bool:
         return once(self, name, write, None if name in ("primary", "foreign") else txn, files)
 
-    patch.setattr(DeltaTables, "_once", without)
+    patch.setattr(ArrowTables, "_once", without)
 
 
 def _transaction_of_output(patch: Patch) -> None:
     """Output is published under no transaction."""
-    from clickjoin.lake.delta_tables import DeltaTables
+    from clickjoin.engines.arrow.tables import ArrowTables
 
-    once = DeltaTables._once
+    once = ArrowTables._once
 
     def without(self: Any, name: str, write: Any, txn: Any, files: Any = None) -> bool:
         return once(self, name, write, None if name in ("joined", "deduplicated") else txn, files)
 
-    patch.setattr(DeltaTables, "_once", without)
+    patch.setattr(ArrowTables, "_once", without)
 
 
 def _very_next_version(patch: Patch) -> None:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel.data_file import Target, write
-from clickjoin.lake import DeltaTables
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BATCHES, REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
@@ -40,13 +40,13 @@ COLLECT = """
 import sys, datetime
 from clickjoin.config import load
 from clickjoin.model.errors import ClockError
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.gc.compaction import clean
 from tests.sampled import some
 pipeline = load(sys.argv[1])
 print(datetime.datetime.now(), flush=True)
 try:
-    print(clean(pipeline, DeltaTables(pipeline.root), print))
+    print(clean(pipeline, ArrowTables(pipeline.root), print))
 except ClockError as error:
     sys.exit(f"refused: {error}")
 """
@@ -57,7 +57,7 @@ def test_a_collector_whose_clock_is_off(tmp_path: Path, off: str) -> None:
     """Between writing and committing: what a batch has written is there, and what it commits can be read."""
     config = tmp_path / "p.yaml"
     config.write_text(CONFIG % "4MB")
-    delta, schema = DeltaTables(str(tmp_path / "lake/p")), arrow_schema(REGISTRY)
+    delta, schema = ArrowTables(str(tmp_path / "lake/p")), arrow_schema(REGISTRY)
     delta.create(REGISTRY)
     delta.create(BATCHES)
     row = dict.fromkeys(schema.names) | {"event_id": "x", "bucket": "2026-11-22T2000Z", "shard": 0, "token": "t"}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.schemas import REGISTRY
 from tests.faults.disk import LOG, Disk, preloaded
 from tests.sampled import crossed, some
@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def writers(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Writer]]:
-    DeltaTables(str(root)).create(REGISTRY)
+    ArrowTables(str(root)).create(REGISTRY)
     folder = tmp_path_factory.mktemp("writers")
     made = {kind: Writer(kind, folder / kind, root) for kind in KINDS}
     assert [writer.answer() for writer in made.values()] == ["ready"] * len(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clickjoin.config import Pipeline, load
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake.probe import fault_on_s3
 from clickjoin.lake.snapshot_files import PinnedTables, look
 from clickjoin.lake_setup import initialise
@@ -24,7 +24,7 @@ def work_on(files: list[Path]) -> None:
         initialise(pipeline)
         _log(pipeline)
     for pipeline in pipelines:
-        assert DeltaTables(pipeline.root).read("forgotten")["event_id"].to_pylist() == [pipeline.pipeline]
+        assert ArrowTables(pipeline.root).read("forgotten")["event_id"].to_pylist() == [pipeline.pipeline]
         seen = look(pipeline.root, "forgotten")
         assert seen
         assert PinnedTables(pipeline.root, {"forgotten": seen.version - 1}).read("forgotten").num_rows == 0
@@ -41,6 +41,6 @@ def read_pages(files: list[Path]) -> None:
 
 
 def _log(pipeline: Pipeline) -> None:
-    delta = DeltaTables(pipeline.root)
+    delta = ArrowTables(pipeline.root)
     columns = dict.fromkeys(arrow_schema(delta.table("forgotten")).names)
     delta.append("forgotten", [columns | {"event_id": pipeline.pipeline, "event_time": moment(0), "at": moment(0)}])

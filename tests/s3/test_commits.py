@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.schemas import REGISTRY
 from stack.gateway import Gateway
 from tests.s3.proxy import Proxy
@@ -51,7 +51,7 @@ def environment(gateway: Gateway) -> Iterator[Mapping[str, str]]:
 def writers(
     environment: Mapping[str, str], gateway: Gateway, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Writer]]:
-    DeltaTables(ROOT).create(REGISTRY)
+    ArrowTables(ROOT).create(REGISTRY)
     made = {kind: Writer(kind, gateway, tmp_path_factory) for kind in KINDS}
     assert [writer.answer() for writer in made.values()] == ["ready"] * len(made)
     yield made

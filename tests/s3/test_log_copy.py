@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.lake import DeltaTables, log_copy, log_load, s3_table
+from clickjoin.engines.arrow import ArrowTables
+from clickjoin.lake import log_copy, log_load, s3_table
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.objects import Objects
 from clickjoin.lake.s3_table import S3Table
@@ -44,7 +45,7 @@ def bucket(gateway: Gateway) -> Iterator[None]:
 def root(request: pytest.FixtureRequest) -> str:
     """A lake of each test's own, with an empty registry."""
     place = own_place("copies", request)
-    DeltaTables(place).create(REGISTRY)
+    ArrowTables(place).create(REGISTRY)
     return place
 
 
@@ -89,7 +90,7 @@ def same(table: DeltaTable, uri: str) -> bool:
 
 def test_a_copy_is_the_table(root: str) -> None:
     """Beside another writer, over a checkpoint, a delete and a change of settings; from the start and kept abreast."""
-    one, other = DeltaTables(root), DeltaTables(root)
+    one, other = ArrowTables(root), ArrowTables(root)
     for number in range(1, 60):
         writer, app = (one, APP) if number % 3 else (other, "other")
         assert writer.append("registry", claims(f"e{number}", shard=number % 4), Txn(app, number))
@@ -97,7 +98,7 @@ def test_a_copy_is_the_table(root: str) -> None:
     other.open("registry").alter.set_table_properties({"delta.checkpointInterval": "40"})
     s3_table._checkpoints.submit(int).result()
     assert (DeltaTable(f"{root}/registry").version(), len(there(root))) == (61, 44)
-    for delta in (one, other, DeltaTables(root), DeltaReader(root)):
+    for delta in (one, other, ArrowTables(root), DeltaReader(root)):
         assert same(delta.open("registry"), f"{root}/registry")
     fresh = DeltaReader(root).open("registry")
     assert isinstance(fresh, S3Table)
@@ -105,7 +106,7 @@ def test_a_copy_is_the_table(root: str) -> None:
 
 
 def test_a_commit_is_three_requests_and_a_look_two(root: str, proxy: Proxy) -> None:
-    delta = DeltaTables(root)
+    delta = ArrowTables(root)
     delta.append("registry", claims("a"), Txn(APP, 1))
     with counted(proxy) as sent:
         assert delta.append("registry", claims("b"), Txn(APP, 2))
@@ -123,7 +124,7 @@ def test_a_commit_is_three_requests_and_a_look_two(root: str, proxy: Proxy) -> N
 
 
 def test_who_is_behind_is_refused_looks_and_commits_once(root: str) -> None:
-    one, two = DeltaTables(root), DeltaTables(root)
+    one, two = ArrowTables(root), ArrowTables(root)
     for delta in (one, two):
         delta.open("registry")
     for number in range(1, 12):
@@ -136,7 +137,7 @@ def test_who_is_behind_is_refused_looks_and_commits_once(root: str) -> None:
 
 def test_four_threads_with_a_copy_each(root: str) -> None:
     def write(name: str) -> list[bool]:
-        delta = DeltaTables(root)
+        delta = ArrowTables(root)
         return [delta.append("registry", claims(f"{name}{number}"), Txn(name, number)) for number in range(8)]
 
     with ThreadPoolExecutor(4) as pool:
@@ -146,7 +147,7 @@ def test_four_threads_with_a_copy_each(root: str) -> None:
 
 def test_a_feature_that_came_meanwhile_is_found(root: str) -> None:
     """Known to this process is the table without it; its commit is refused, and its next look sees it."""
-    one, other = DeltaTables(root), DeltaTables(root)
+    one, other = ArrowTables(root), ArrowTables(root)
     one.open("registry")
     feature = '{"protocol":{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["clickjoinNobodys"]}}\n'
     table = other.open("registry")
@@ -158,7 +159,7 @@ def test_a_feature_that_came_meanwhile_is_found(root: str) -> None:
 
 
 def test_a_file_that_has_gone_is_never_added(root: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    delta = DeltaTables(root)
+    delta = ArrowTables(root)
     rows = pa.Table.from_pylist(claims("a"), schema=arrow_schema(REGISTRY))
     kept, gone = delta.write("registry", rows)[0], delta.write("registry", rows)[0]
     (gateway.folder / "data" / root.removeprefix("s3://") / "registry" / gone.path).unlink()
@@ -176,9 +177,9 @@ def test_a_file_that_has_gone_is_never_added(root: str, gateway: Gateway, monkey
 
 @pytest.mark.parametrize("way", ["append", "add", "known"])
 def test_nothing_is_committed_to_a_lake_that_was_replaced(root: str, way: str) -> None:
-    delta = DeltaTables(root)
+    delta = ArrowTables(root)
     assert delta.append("registry", claims("a"), Txn(APP, 1))
-    DeltaTables(root).replaces("a rebuild", AT)
+    ArrowTables(root).replaces("a rebuild", AT)
     ways: dict[str, Callable[[], object]] = {
         "append": lambda: delta.append("registry", claims("b"), Txn(APP, 2)),
         "add": lambda: delta.commit_txn_only("registry", Txn(APP, 2)),
@@ -192,7 +193,7 @@ def test_nothing_is_committed_to_a_lake_that_was_replaced(root: str, way: str) -
 def test_a_checkpoint_is_made_of_the_copy(root: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two requests, and what delta-rs reads there is the table; of a copy that has gone none is sent."""
     monkeypatch.setattr(s3_table, "_EVERY", 4)
-    delta = DeltaTables(root)
+    delta = ArrowTables(root)
     for number in range(1, 3):
         assert delta.append("registry", claims(f"e{number}"), Txn(APP, number))
     with counted(proxy) as sent:
@@ -213,7 +214,7 @@ def test_a_checkpoint_is_made_of_the_copy(root: str, proxy: Proxy, monkeypatch: 
 
 def test_whoever_slept_commits_into_no_hole(root: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """The entries that came while it slept have been cleaned up by now: the next one of its own is not there."""
-    one, two = DeltaTables(root), DeltaTables(root)
+    one, two = ArrowTables(root), ArrowTables(root)
     assert one.append("registry", claims("a"), Txn(APP, 1))
     for number in range(2, 6):
         assert two.append("registry", claims(f"b{number}"), Txn("other", number))
@@ -231,7 +232,7 @@ def test_whoever_slept_commits_into_no_hole(root: str, gateway: Gateway, monkeyp
 def test_an_answer_that_nobody_hears(root: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """All tries are lost, and then so is the question what is there: the next run finds its transaction."""
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
-    delta = DeltaTables(root)
+    delta = ArrowTables(root)
     assert delta.append("registry", claims("a"), Txn(APP, 1))
     with proxy.rule("lose", "PUT", entry(2)) as lost:
         assert delta.append("registry", claims("b"), Txn(APP, 2))  # it is read, and is its own
@@ -250,7 +251,7 @@ def test_an_answer_that_nobody_hears(root: str, proxy: Proxy, monkeypatch: pytes
 
 
 def test_what_changes_a_table_is_done_on_s3(root: str) -> None:
-    delta = DeltaTables(root)
+    delta = ArrowTables(root)
     delta.append("registry", claims("a", "b"), Txn(APP, 1))
     table = delta.open("registry")
     assert table.table_uri == f"{root}/registry"
@@ -263,7 +264,7 @@ def test_what_changes_a_table_is_done_on_s3(root: str) -> None:
 
 
 def test_copies_go_with_their_handles_and_processes(root: str) -> None:
-    delta = DeltaTables(root)
+    delta = ArrowTables(root)
     table = delta.open("registry")
     assert isinstance(table, S3Table)
     folder = table.log.folder

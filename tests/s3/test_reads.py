@@ -12,7 +12,8 @@ from deltalake import Field
 from deltalake.schema import ArrayType
 from pyspark.sql import DataFrame, SparkSession
 
-from clickjoin.lake import DeltaTables, SparkTables, small_reads
+from clickjoin.engines.arrow import ArrowLake, ArrowTables
+from clickjoin.lake import small_reads
 from clickjoin.model.extent import Extent, spanning
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import PENDING, REGISTRY, UNJOINABLE
@@ -34,9 +35,9 @@ def bucket(gateway: Gateway) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def delta(bucket: None) -> DeltaTables:
+def delta(bucket: None) -> ArrowTables:
     """A registry of six commits, each with a claim in either of two shards; and waiting events."""
-    made = DeltaTables(ROOT)
+    made = ArrowTables(ROOT)
     for table in (REGISTRY, PENDING):
         made.create(table)
     for number in range(1, FILES + 1):
@@ -46,9 +47,9 @@ def delta(bucket: None) -> DeltaTables:
 
 
 @pytest.fixture(scope="module")
-def lake(delta: DeltaTables) -> Iterator[SparkTables]:
+def lake(delta: ArrowTables) -> Iterator[ArrowLake]:
     spark = in_process("1", "1g", s3=True)
-    yield SparkTables(spark, ROOT)
+    yield ArrowLake(spark, ROOT)
     spark.stop()
 
 
@@ -78,7 +79,7 @@ def by_spark(spark: SparkSession, name: str, version: int) -> DataFrame:
 
 
 @pytest.mark.parametrize(("name", "back"), [("registry", 0), ("registry", 3), ("pending", 0)])
-def test_a_table_reads_as_spark_reads_it(lake: SparkTables, name: str, back: int) -> None:
+def test_a_table_reads_as_spark_reads_it(lake: ArrowLake, name: str, back: int) -> None:
     version = lake.delta.version(name) - back
     few, whole = lake.read(name, version if back else None), by_spark(lake.spark, name, version)
     assert not few.inputFiles()  # it was read here
@@ -86,7 +87,7 @@ def test_a_table_reads_as_spark_reads_it(lake: SparkTables, name: str, back: int
     assert sorted_rows(few.select(whole.columns)) == sorted_rows(whole)
 
 
-def test_an_extent_reads_as_spark_reads_it(lake: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_extent_reads_as_spark_reads_it(lake: ArrowLake, monkeypatch: pytest.MonkeyPatch) -> None:
     extent: Extent = spanning(4, NOON + timedelta(minutes=2), NOON + timedelta(minutes=3), 3600)
     few = lake.read_extent("registry", extent, shards=[1])
     assert not few.inputFiles()
@@ -98,7 +99,7 @@ def test_an_extent_reads_as_spark_reads_it(lake: SparkTables, monkeypatch: pytes
     assert sorted_rows(few) == sorted_rows(whole)
 
 
-def test_a_column_that_this_process_has_no_type_for_is_left_to_spark(lake: SparkTables) -> None:
+def test_a_column_that_this_process_has_no_type_for_is_left_to_spark(lake: ArrowLake) -> None:
     lake.delta.create(UNJOINABLE)
     lake.delta.append("unjoinable", [row(UNJOINABLE, event_id="u1", event_time=NOON, replica="main")], Txn("p", 1))
     lake.delta.open("unjoinable").alter.add_columns([Field("tags", ArrayType("string", contains_null=True))])
@@ -107,8 +108,8 @@ def test_a_column_that_this_process_has_no_type_for_is_left_to_spark(lake: Spark
     assert [(one["event_id"], one["tags"]) for one in found.collect()] == [("u1", None)]
 
 
-def test_of_a_file_that_is_gone_spark_says_so(lake: SparkTables, gateway: Gateway) -> None:
-    other = DeltaTables(ROOT)
+def test_of_a_file_that_is_gone_spark_says_so(lake: ArrowLake, gateway: Gateway) -> None:
+    other = ArrowTables(ROOT)
     data = pa.Table.from_pylist([claim(90, 0)], schema=arrow_schema(REGISTRY))
     files = other.write("registry", data)
     assert other.add("registry", files, Txn("p/main/join", 90))
@@ -117,8 +118,8 @@ def test_of_a_file_that_is_gone_spark_says_so(lake: SparkTables, gateway: Gatewa
         lake.read("registry").collect()
 
 
-def test_what_another_has_committed_is_not_committed_again(delta: DeltaTables) -> None:
-    one, two = DeltaTables(ROOT), DeltaTables(ROOT)
+def test_what_another_has_committed_is_not_committed_again(delta: ArrowTables) -> None:
+    one, two = ArrowTables(ROOT), ArrowTables(ROOT)
     before = one.rows("pending")
     assert one.latest_txn_version("pending", "q") == -1
     for number in range(1, 5):

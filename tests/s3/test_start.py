@@ -15,7 +15,7 @@ from clickjoin.agreement import facts
 from clickjoin.agreement.check import require_agreement
 from clickjoin.config import Pipeline
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake.log_looks import logs
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError, LakeError
@@ -90,7 +90,7 @@ def files(gateway: Gateway, pipeline: Pipeline, table: str) -> Path:
 
 def test_a_start_waits_a_few_times(pipeline: Pipeline, proxy: Proxy) -> None:
     with slow(proxy) as came:
-        delta = DeltaTables(pipeline.root)
+        delta = ArrowTables(pipeline.root)
         assert initialise(pipeline, delta) == []
         assert Journal(delta, "p", "main", "join").load().last == 3
     assert len(came) > 2 * len(ALL)  # all were looked at, and by requests that were counted
@@ -99,7 +99,7 @@ def test_a_start_waits_a_few_times(pipeline: Pipeline, proxy: Proxy) -> None:
 
 def test_a_table_that_was_looked_at_ahead_is_none_that_was_opened(pipeline: Pipeline) -> None:
     """What a batch says it has seen is of what it has opened: of a table looked at ahead it has seen nothing."""
-    delta = DeltaTables(pipeline.root)
+    delta = ArrowTables(pipeline.root)
     with delta.looked_at(*NAMES):
         assert delta.is_ahead("joined")
         assert delta.exists("joined")
@@ -113,7 +113,7 @@ def test_a_table_that_was_looked_at_ahead_is_none_that_was_opened(pipeline: Pipe
 
 
 def test_a_copy_from_ahead_is_looked_at_when_it_is_opened(pipeline: Pipeline) -> None:
-    delta, other = DeltaTables(pipeline.root), Batches(pipeline)
+    delta, other = ArrowTables(pipeline.root), Batches(pipeline)
     delta.look_at(NAMES)
     other.run(4, 4)
     assert logs(delta, ["foreign", "registry"])["registry"].txns["p/main/join"] == 4
@@ -126,39 +126,39 @@ def test_a_copy_from_ahead_is_looked_at_when_it_is_opened(pipeline: Pipeline) ->
 
 def test_a_copy_from_ahead_commits_nothing_twice(pipeline: Pipeline) -> None:
     """Another process settles the batch meanwhile: the store refuses the next version, and the next look finds it."""
-    delta, other = DeltaTables(pipeline.root), Batches(pipeline)
+    delta, other = ArrowTables(pipeline.root), Batches(pipeline)
     delta.look_at(NAMES)
     other.run(4, 4)
     assert not delta.commit_txn_only("registry", Txn("p/main/join", 4))
     assert delta.commit_txn_only("joined", Txn("somebody", 1))
-    assert DeltaTables(pipeline.root).version("joined") == 6
+    assert ArrowTables(pipeline.root).version("joined") == 6
 
 
 @pytest.mark.parametrize("same", [True, False])
 def test_columns_that_another_adds_meanwhile(pipeline: Pipeline, same: bool) -> None:
     """The same, or others: what was looked at ahead cannot be changed, and is looked at again."""
-    delta = DeltaTables(pipeline.root)
+    delta = ArrowTables(pipeline.root)
     with delta.looked_at(*NAMES):
         assert "price" not in delta.columns("joined")
-        DeltaTables(pipeline.root).add_columns("joined", {"price" if same else "height": "BIGINT"})
+        ArrowTables(pipeline.root).add_columns("joined", {"price" if same else "height": "BIGINT"})
         delta.add_columns("joined", {"price": "BIGINT"})
         assert delta.columns("joined")["price"] == "long"
-    assert ("height" in DeltaTables(pipeline.root).columns("joined")) is not same
+    assert ("height" in ArrowTables(pipeline.root).columns("joined")) is not same
 
 
 def test_statistics_that_another_has_kept_meanwhile(pipeline: Pipeline) -> None:
-    delta = DeltaTables(pipeline.root)
+    delta = ArrowTables(pipeline.root)
     delta.add_columns("joined", {"price": "BIGINT", "height": "BIGINT"})
     with delta.looked_at(*NAMES):
         delta.open("joined")
-        DeltaTables(pipeline.root).add_statistics("joined", ["height"])
+        ArrowTables(pipeline.root).add_statistics("joined", ["height"])
         delta.add_statistics("joined", ["price"])
-    said = (DeltaTables(pipeline.root).open("joined").metadata().configuration or {})["delta.dataSkippingStatsColumns"]
+    said = (ArrowTables(pipeline.root).open("joined").metadata().configuration or {})["delta.dataSkippingStatsColumns"]
     assert {"price", "height"} <= set(said.split(","))
 
 
 def test_two_formats_and_a_newer_one(pipeline: Pipeline) -> None:
-    DeltaTables(pipeline.root).open("metrics").alter.set_table_properties({KEY: "99"}, raise_if_not_exists=False)
+    ArrowTables(pipeline.root).open("metrics").alter.set_table_properties({KEY: "99"}, raise_if_not_exists=False)
     with pytest.raises(LakeError, match="metrics: is of format 99"):
         initialise(pipeline)
 
@@ -168,7 +168,7 @@ def test_joins_go_on_while_the_facts_are_taken(pipeline: Pipeline, monkeypatch: 
     other, number = Batches(pipeline), iter(range(4, 99))
     taken = list[tuple[str, ...]]()
 
-    def joining(delta: DeltaTables, names: tuple[str, ...]) -> object:
+    def joining(delta: ArrowTables, names: tuple[str, ...]) -> object:
         at = next(number)
         other.run(at, at)
         taken.append(tuple(names))
@@ -181,7 +181,7 @@ def test_joins_go_on_while_the_facts_are_taken(pipeline: Pipeline, monkeypatch: 
 
 def test_the_order_of_looks_is_what_keeps_them_quiet(pipeline: Pipeline) -> None:
     """The test above can fail: with the journal of before the joins, it is the tables that are ahead."""
-    stale = DeltaTables(pipeline.root)
+    stale = ArrowTables(pipeline.root)
     stale.look_at(NAMES)
     before = logs(stale, ["journal"])["journal"]
     Batches(pipeline).run(4, 4)
@@ -206,7 +206,7 @@ def test_a_torn_entry_is_named_as_ever(gateway: Gateway, pipeline: Pipeline) -> 
 
 
 def test_a_missing_checkpoint_is_named_as_ever(gateway: Gateway, pipeline: Pipeline) -> None:
-    delta = DeltaTables(pipeline.root)
+    delta = ArrowTables(pipeline.root)
     row = dict.fromkeys(BY_NAME["metrics"].names) | {"replica": "somebody", "sequence": "join"}
     assert delta.append("metrics", [row], Txn("somebody", 1))
     delta.open("metrics").create_checkpoint()
@@ -225,7 +225,7 @@ def test_a_pointer_past_the_end_of_a_log_is_named(gateway: Gateway, pipeline: Pi
 
 
 def test_an_older_copy_tells_of_no_log_that_got_shorter(gateway: Gateway, pipeline: Pipeline) -> None:
-    delta = DeltaTables(pipeline.root)
+    delta = ArrowTables(pipeline.root)
     assert initialise(pipeline, delta) == []
     newest = max(files(gateway, pipeline, "registry").glob("*.json"))
     newest.unlink()
@@ -264,13 +264,13 @@ def test_a_journal_is_read_from_its_last_snapshot(
         batches.journal.plan(plan, NOON)
         batches.journal.settle(number, {}, NOON)
     asked = list[int]()
-    read = DeltaTables.read
+    read = ArrowTables.read
 
-    def reading(self: DeltaTables, name: str, filters: list[tuple[str, str, int]], *more: object) -> object:
+    def reading(self: ArrowTables, name: str, filters: list[tuple[str, str, int]], *more: object) -> object:
         rows = read(self, name, filters, *more)  # type: ignore[arg-type]
         asked.extend(rows["batch"].to_pylist())
         return rows
 
-    monkeypatch.setattr(DeltaTables, "read", reading)
-    assert Journal(DeltaTables(pipeline.root), "p", "main", "join").load().last == 11
+    monkeypatch.setattr(ArrowTables, "read", reading)
+    assert Journal(ArrowTables(pipeline.root), "p", "main", "join").load().last == 11
     assert min(asked) == 9

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.lake import DeltaTables, object_lock, objects
+from clickjoin.engines.arrow import ArrowTables
+from clickjoin.lake import object_lock, objects
 from clickjoin.lake.folders import moving_tables
 from clickjoin.lake.log_entries import read_log
 from clickjoin.lake.probe import fault_on_s3
@@ -97,16 +98,16 @@ def test_one_that_is_busy_or_away_passes(
 
 
 def test_readers_hear_of_it_by_name(proxy: Proxy, root: str) -> None:
-    DeltaTables(f"{root}-read").create(REGISTRY)
+    ArrowTables(f"{root}-read").create(REGISTRY)
     with proxy.rule("deny", "GET", "*"), pytest.raises(LakeError, match=r"p-read/registry: access is denied \(403\)"):
         ReadableTables(f"{root}-read").read("registry")
 
 
 @pytest.fixture
-def grown(gateway: Gateway, root: str) -> Iterator[DeltaTables]:
+def grown(gateway: Gateway, root: str) -> Iterator[ArrowTables]:
     """A registry with a checkpoint and commits after it."""
     with asking(gateway):
-        delta = DeltaTables(root)
+        delta = ArrowTables(root)
         delta.create(REGISTRY)
         for number in range(1, 5):
             delta.commit_txn_only("registry", Txn("a", number))
@@ -115,12 +116,12 @@ def grown(gateway: Gateway, root: str) -> Iterator[DeltaTables]:
         yield delta
 
 
-def names(gateway: Gateway, delta: DeltaTables, table: str) -> list[str]:
+def names(gateway: Gateway, delta: ArrowTables, table: str) -> list[str]:
     folder = gateway.folder / "data" / delta.path(table).removeprefix("s3://")
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_table_moves_whole(grown: DeltaTables, gateway: Gateway) -> None:
+def test_a_table_moves_whole(grown: ArrowTables, gateway: Gateway) -> None:
     held = names(gateway, grown, "registry")
     with moving_tables(grown, "a test") as folders:
         aside = folders.put_aside("registry", moment(0))
@@ -135,7 +136,7 @@ def test_a_table_moves_whole(grown: DeltaTables, gateway: Gateway) -> None:
 
 
 def test_who_was_paused_while_moving_moves_nothing_more(
-    grown: DeltaTables, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    grown: ArrowTables, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another has taken its place, and put a registry there: it stays."""
     monkeypatch.setattr(object_lock, "TRUSTED", 0.0)
@@ -149,7 +150,7 @@ def test_who_was_paused_while_moving_moves_nothing_more(
 
 
 @pytest.mark.parametrize("making", [False, True], ids=["removed", "made"])
-def test_half_of_a_table_is_never_an_older_one(grown: DeltaTables, gateway: Gateway, making: bool) -> None:
+def test_half_of_a_table_is_never_an_older_one(grown: ArrowTables, gateway: Gateway, making: bool) -> None:
     """Cut short after whatever file, it is the newest version or none: for delta-rs, and for the look at logs."""
     place = grown.path("registry")
     folder = gateway.folder / "data" / place.removeprefix("s3://")

@@ -77,11 +77,11 @@ class _Ahead:
 def replace() -> None:
     """What no schedule can do without."""
     from clickjoin import overlap
-    from clickjoin.event_store import land_ahead, landing
-    from clickjoin.joiner import arrow_join
+    from clickjoin.engines.arrow import claims as claim
+    from clickjoin.engines.arrow import insert_new, land_ahead
+    from clickjoin.engines.arrow import joining as arrow_join
+    from clickjoin.event_store import landing
     from clickjoin.kernel import data_file, join_task, land_task, lookup, resolving, rewrite_task
-    from clickjoin.lake import insert_new
-    from clickjoin.registry import claim
     from tests.simulator import backups, chain, filters, hearing, ports, processing, workers
 
     landing.ThreadPoolExecutor = land_ahead.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]

@@ -28,9 +28,12 @@ def _token() -> None:
 
 def _fix() -> None:
     """A batch that claims nothing fixes nothing."""
-    from clickjoin.lake import SparkTables
+    from clickjoin.engines.arrow import ArrowTables
 
-    SparkTables.commit_txn_only = lambda self, name, txn: True  # type: ignore[method-assign]
+    commit = ArrowTables.commit_txn_only
+    ArrowTables.commit_txn_only = lambda self, name, txn: (  # type: ignore[method-assign]
+        name == "registry" or commit(self, name, txn)
+    )
 
 
 def _rerun() -> None:
@@ -92,7 +95,7 @@ def _next_version() -> None:
 
 def _look_again() -> None:
     """What workers have written is claimed without a look at the claims that came since they looked."""
-    from clickjoin.registry import claim
+    from clickjoin.engines.arrow import claims as claim
 
     claim._since = lambda *_: {}
 
@@ -162,7 +165,7 @@ def _trust_filter() -> None:
 
 def _own_shards() -> None:
     """Where an id has no time, its claim is looked for in the shard that the batch's own timeline says."""
-    from clickjoin.joiner import dealing
+    from clickjoin.engines.arrow import dealing
 
     dealing.one_shard_each = lambda ctx: not ctx.pipeline.by_id or len(ctx.timeline.entries) == 1
 
@@ -203,7 +206,7 @@ def _publish_first() -> None:
 
 def _ahead() -> None:
     """What was written ahead counts as the batch's own, whatever that is to read by now."""
-    from clickjoin.event_store.land_ahead import LandedAhead
+    from clickjoin.engines.arrow.land_ahead import LandedAhead
 
     LandedAhead.of = lambda self, ctx: self.files  # type: ignore[method-assign]
 

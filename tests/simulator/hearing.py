@@ -17,13 +17,13 @@ _LARGE = ("rewrite",)  # answer None
 
 def watch() -> None:
     """Check what the product's writers answer."""
-    from clickjoin.lake import DeltaTables, SparkTables
+    from clickjoin.engines.arrow import ArrowLake, ArrowTables
     from clickjoin.lake.table_version import TableVersion
 
     for kind, names, no in (
-        (DeltaTables, _SMALL, False),
+        (ArrowTables, _SMALL, False),
         (TableVersion, ("commit_next",), False),
-        (SparkTables, _LARGE, None),
+        (ArrowLake, _LARGE, None),
     ):
         for name in names:
             setattr(kind, name, _checked(getattr(kind, name), no))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clickjoin.lake import DeltaTables, SparkTables
+from clickjoin.engines.arrow import ArrowLake, ArrowTables
 from clickjoin.schemas import REGISTRY
 from tests.simulator import model, rust
 from tests.simulator.cases import CASES, Case
@@ -51,8 +51,8 @@ def run(case: Case) -> tuple[tuple[str, ...], Any, str]:
     """One case: why `first` was refused, what it answered, and what the table holds."""
     lake = _Stopped()
     rust.install(lake)
-    DeltaTables("/matrix").create(REGISTRY)
-    first, other = (SparkTables(SparkSession(lake), "/matrix", sleep=lambda _: None) for _ in range(2))  # type: ignore[arg-type]
+    ArrowTables("/matrix").create(REGISTRY)
+    first, other = (ArrowLake(SparkSession(lake), "/matrix", sleep=lambda _: None) for _ in range(2))  # type: ignore[arg-type]
     for op in case.before:
         perform(other, op)
     second = case.second

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from clickjoin.joiner import dealing
+from clickjoin.engines.arrow import dealing
 from clickjoin.kernel.data_file import DataFile, Target
 from tests.simulator import rust
 

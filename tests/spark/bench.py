@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from clickjoin.batch import run_batch
-from clickjoin.batch_context import Context
 from clickjoin.config import load
 from clickjoin.engine import Engine
+from clickjoin.engines.context import Context
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
 from clickjoin.registry.boundary import load_bounds
@@ -32,7 +32,7 @@ from clickjoin.schemas import ALL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from clickjoin.lake import SparkTables
+    from clickjoin.engines.arrow import ArrowLake
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 # Read from the machine's clock, or measured: no two runs agree on them.
@@ -205,7 +205,7 @@ class Bench:
 
 
 @contextmanager
-def crash_at(lake: SparkTables, table: str, *, after: bool) -> Iterator[None]:
+def crash_at(lake: ArrowLake, table: str, *, after: bool) -> Iterator[None]:
     """What is done inside ends, as if killed, just before or just after the table is appended to."""
 
     def stop(commit: Any, name: str, *more: Any) -> Any:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.gc.compaction import FEWEST_IN_OPEN, maintain
 from clickjoin.lake import maintenance
 from clickjoin.model.txn import Txn
@@ -26,12 +27,12 @@ def outputs(bench: Bench, files: int, size: int, number: int) -> None:
     """So many files of one row each in the open bucket of `joined`, of so many bytes: batches' output."""
     row = bench.engine.lake.delta.read("joined").to_pylist()[0]
     schema = bench.engine.lake.delta.read("joined").schema
-    written = []
+    tables, written = ArrowTables(bench.engine.lake.delta.root), []
     for n in range(files):
         text = random.Random(f"{number}/{n}").randbytes(size // 2).hex()  # no codec makes it much shorter
         data = pa.Table.from_pylist([row | {"event_id": f"{number}/{n}", "foreign_record": text}], schema=schema)
-        written += bench.engine.lake.delta.write("joined", data)
-    assert bench.engine.lake.delta.add("joined", written, Txn("by/hand", number))
+        written += tables.write("joined", data)
+    assert tables.add("joined", written, Txn("by/hand", number))
 
 
 @pytest.mark.parametrize("partition", some(["bucket", "event_date"], 2))

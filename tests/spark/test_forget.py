@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from clickjoin.engines.arrow import dealing
 from clickjoin.forgotten.known import forgotten
 from clickjoin.jobs.erasing import forget
-from clickjoin.joiner import dealing
 from clickjoin.lake.vacuum import Needed, vacuum
 from clickjoin.registry.boundary import advance
 from clickjoin.report.explain import explain

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
+from clickjoin.engines.arrow import ArrowLake, ArrowTables, rewrite_rows
 from clickjoin.kernel.parquet_rows import ends_of
-from clickjoin.lake import DeltaTables, SparkTables, rewrite_rows
 from clickjoin.lake.lost_files import bad_files
 from clickjoin.model.errors import CommitConflict, LakeError
 from clickjoin.model.extent import Extent
@@ -34,11 +34,11 @@ _TXN = "spark.databricks.delta.write.txnAppId"
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkTables]:
-    delta = DeltaTables(str(tmp_path))
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[ArrowLake]:
+    delta = ArrowTables(str(tmp_path))
     for table in ALL:
         delta.create(table)
-    return SparkTables(spark, str(tmp_path))
+    return ArrowLake(spark, str(tmp_path))
 
 
 def claims(spark: SparkSession, token: str, ids: list[tuple[int, int]]) -> DataFrame:
@@ -56,44 +56,44 @@ def extent_of(ids: list[tuple[int, int]]) -> Extent:
     return Extent(len(ids), buckets, moment(min(times)), moment(max(times)))
 
 
-def insert(lake: SparkTables, token: str, ids: list[tuple[int, int]], version: int = 1) -> int | None:
+def insert(lake: ArrowLake, token: str, ids: list[tuple[int, int]], version: int = 1) -> int | None:
     view = f"v_{token}"
     claims(lake.spark, token, ids).createOrReplaceTempView(view)
     return merge_rows(lake, view, extent_of(ids).sql("t", {number % 2 for number, _ in ids}), Txn(token, version))
 
 
-def owners(lake: SparkTables) -> dict[str, str]:
-    rows = DeltaTables(lake.delta.path("")[:-1]).read("registry").to_pylist()
+def owners(lake: ArrowLake) -> dict[str, str]:
+    rows = ArrowTables(lake.delta.path("")[:-1]).read("registry").to_pylist()
     assert len({row["event_id"] for row in rows}) == len(rows)
     return {row["event_id"]: row["token"] for row in rows}
 
 
-def test_insert_new(lake: SparkTables) -> None:
+def test_insert_new(lake: ArrowLake) -> None:
     assert insert(lake, "a", [(1, 0), (2, HOUR)]) == 2
     assert insert(lake, "b", [(2, HOUR), (3, 5 * HOUR)]) == 1
     assert owners(lake) == {"e1": "a", "e2": "a", "e3": "b"}
     assert insert(lake, "a", [(4, 0)]) is None  # the same transaction, with other candidates
-    assert lake.commit_txn_only("registry", Txn("c", 1))
+    assert lake.delta.commit_txn_only("registry", Txn("c", 1))
     assert insert(lake, "c", [(5, 0)]) is None
     assert insert(lake, "c", [(2, HOUR)], version=2) == 0
     assert owners(lake) == {"e1": "a", "e2": "a", "e3": "b"}
     assert lake.spark.conf.get(_TXN, "gone") == "gone"
 
 
-def test_settings_are_gone_after_an_error(lake: SparkTables) -> None:
+def test_settings_are_gone_after_an_error(lake: ArrowLake) -> None:
     with pytest.raises(Exception, match="no_such_view"):
         merge_rows(lake, "no_such_view", "TRUE", Txn("a", 1))
     assert lake.spark.conf.get(_TXN, "gone") == "gone"
 
 
 def race(
-    lake: SparkTables, first: list[tuple[int, int]], second: list[tuple[int, int]], at: int
+    lake: ArrowLake, first: list[tuple[int, int]], second: list[tuple[int, int]], at: int
 ) -> tuple[list[Any], int]:
     """Two sessions insert at once; what each inserted, and how often a commit was run again."""
     barrier, root = Barrier(2, timeout=60), lake.delta.path("")[:-1]
 
     def work(name: str, ids: list[tuple[int, int]]) -> tuple[int | None, int]:
-        mine = SparkTables(configured(lake.spark.newSession()), root)
+        mine = ArrowLake(configured(lake.spark.newSession()), root)
         barrier.wait()
         return insert(mine, f"{name}{at}", ids), mine.conflict_reruns
 
@@ -102,7 +102,7 @@ def race(
     return [item[0] for item in done], sum(item[1] for item in done)
 
 
-def test_a_race_for_the_same_ids(lake: SparkTables) -> None:
+def test_a_race_for_the_same_ids(lake: ArrowLake) -> None:
     """Exactly one owner an id; who comes second runs again, which is counted, and finds the ids taken."""
     reruns = 0
     for at in range(4):
@@ -119,14 +119,14 @@ def test_a_race_for_the_same_ids(lake: SparkTables) -> None:
     assert reruns
 
 
-def test_other_buckets_or_shards_do_not_race(lake: SparkTables) -> None:
+def test_other_buckets_or_shards_do_not_race(lake: ArrowLake) -> None:
     for at, second in enumerate(([(n, HOUR) for n in (10, 12)], [(n, 0) for n in (21, 23)])):
         first = [(n, 0) for n in ((0, 2) if at == 0 else (20, 22))]
         inserted, reruns = race(lake, first, second, at)
         assert (inserted, reruns) == ([2, 2], 0)
 
 
-def test_append_once(lake: SparkTables) -> None:
+def test_append_once(lake: ArrowLake) -> None:
     for token, ids in (("a", [(1, 0)]), ("other", [(9, 0)])):
         lake.append("registry", claims(lake.spark, token, ids), Txn("a", 1))
     lake.append("registry", claims(lake.spark, "b", [(2, 0)]), Txn("b", 1))
@@ -141,7 +141,7 @@ def test_append_once(lake: SparkTables) -> None:
     ("joined", "event_time", [5000]),
 ])  # fmt: skip
 def test_rewritten_events_lie_in_short_row_groups(
-    lake: SparkTables, spark: SparkSession, name: str, order: str, groups: list[int]
+    lake: ArrowLake, spark: SparkSession, name: str, order: str, groups: list[int]
 ) -> None:
     columns = {column.name: F.lit(None).cast(column.type) for column in BY_NAME[name].columns}
     known = {"event_id": F.concat(F.lit("e"), F.col("id")), "event_time": F.timestamp_micros(F.col("id") + START)}
@@ -161,7 +161,7 @@ def test_rewritten_events_lie_in_short_row_groups(
     assert ends_of(written, "event_time").least.min() == START
 
 
-def test_delete_matched(lake: SparkTables) -> None:
+def test_delete_matched(lake: ArrowLake) -> None:
     ids = [(1, 0), (2, HOUR), (3, HOUR)]
     insert(lake, "a", ids)
     gone = claims(lake.spark, "a", ids[:2]).unionAll(claims(lake.spark, "b", ids[2:]))
@@ -169,7 +169,7 @@ def test_delete_matched(lake: SparkTables) -> None:
     assert owners(lake) == {"e3": "a"}  # named with the token of another
 
 
-def test_delete_matched_by_tasks(lake: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delete_matched_by_tasks(lake: ArrowLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewrite_rows, "_ROWS_HERE", 0)
     ids = [(n, n * HOUR) for n in range(6)]
     insert(lake, "a", ids)
@@ -177,7 +177,7 @@ def test_delete_matched_by_tasks(lake: SparkTables, monkeypatch: pytest.MonkeyPa
     assert owners(lake) == {"e5": "a"}
 
 
-def test_delete_matched_leaves_a_damaged_file_alone(lake: SparkTables) -> None:
+def test_delete_matched_leaves_a_damaged_file_alone(lake: ArrowLake) -> None:
     ids = [(1, 0), (2, HOUR)]
     insert(lake, "a", ids)
     path = lake.delta.files("registry")["path"].to_pylist()[0]
@@ -187,7 +187,7 @@ def test_delete_matched_leaves_a_damaged_file_alone(lake: SparkTables) -> None:
     assert lake.delta.files("registry")["path"].to_pylist() == [path]
 
 
-def test_read_extent_is_what_the_whole_table_says(lake: SparkTables) -> None:
+def test_read_extent_is_what_the_whole_table_says(lake: ArrowLake) -> None:
     """Rows from pruned files are those that Spark finds by itself, at the edges of milliseconds too."""
     rng = random.Random(1)
     ids = [(n, rng.randrange(6) * HOUR + rng.choice([0, 1, 999, 1000, 1001, rng.randrange(HOUR)])) for n in range(60)]
@@ -205,7 +205,7 @@ def test_read_extent_is_what_the_whole_table_says(lake: SparkTables) -> None:
     assert lake.read_extent("registry", Extent(0)).columns == REGISTRY.names
 
 
-def test_read_extent_stays_what_it_was(lake: SparkTables) -> None:
+def test_read_extent_stays_what_it_was(lake: ArrowLake) -> None:
     insert(lake, "a", [(1, 0)])
     seen = lake.read_extent("registry", extent_of([(1, 0)]))
     insert(lake, "b", [(2, 0)])
@@ -213,7 +213,7 @@ def test_read_extent_stays_what_it_was(lake: SparkTables) -> None:
     assert lake.read("registry", lake.delta.version("registry") - 1).count() == 1
 
 
-def test_conflicts_are_run_again_a_while_and_then_said(lake: SparkTables) -> None:
+def test_conflicts_are_run_again_a_while_and_then_said(lake: ArrowLake) -> None:
     class DeltaConcurrentAppendException(Exception):
         pass
 
@@ -230,14 +230,14 @@ def test_conflicts_are_run_again_a_while_and_then_said(lake: SparkTables) -> Non
     assert all(0 < pause <= 3.2 for pause in slept)
 
 
-def test_require(lake: SparkTables, spark: SparkSession, tmp_path: Path) -> None:
+def test_require(lake: ArrowLake, spark: SparkSession, tmp_path: Path) -> None:
     lake.require()
     (tmp_path / "registry").rename(tmp_path / "elsewhere")
     with pytest.raises(LakeError, match=r"the registry is missing while outputs exist\. Never start an empty one"):
-        SparkTables(spark, str(tmp_path)).require()
+        ArrowLake(spark, str(tmp_path)).require()
 
 
-def test_named_rows_alone_where_the_keys_are_few(lake: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_named_rows_alone_where_the_keys_are_few(lake: ArrowLake, monkeypatch: pytest.MonkeyPatch) -> None:
     held = [(number, number) for number in range(20)]
     assert insert(lake, "a", held) == 20
     keys = claims(lake.spark, "k", [(3, 3), (7, 8), (99, 9)]).select("event_id", "event_time")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from clickjoin.joiner import dealing
+from clickjoin.engines.arrow import dealing
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.types import arrow_type, delta_type
 from clickjoin.model.errors import AdapterError, LakeError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
-from clickjoin.lake import DeltaTables, SparkTables
+from clickjoin.engines.arrow import ArrowLake, ArrowTables
 from clickjoin.schemas import REGISTRY
 from clickjoin.spark.session import configured, tune_codegen
 from tests.sampled import some
@@ -71,7 +71,7 @@ class _Held:
         return late
 
 
-def _spark(lake: SparkTables, other: SparkTables, case: Case, folder: Path, refused: list[str]) -> Any:
+def _spark(lake: ArrowLake, other: ArrowLake, case: Case, folder: Path, refused: list[str]) -> Any:
     """`first` in a thread, held by its rows; `second` meanwhile."""
     lake.sleep = lambda _: refused.append(reason(sys.exc_info()[1] or Exception()))
     with ThreadPoolExecutor(1) as pool:
@@ -88,21 +88,21 @@ def _spark(lake: SparkTables, other: SparkTables, case: Case, folder: Path, refu
         return job.result()
 
 
-def _light(lake: SparkTables, other: SparkTables, case: Case, patch: pytest.MonkeyPatch, refused: list[str]) -> Any:
+def _light(lake: ArrowLake, other: ArrowLake, case: Case, patch: pytest.MonkeyPatch, refused: list[str]) -> Any:
     """`first` by delta-rs, held by its handle; `second` from within."""
     left = [case.second] if case.second else []
-    opened = DeltaTables._opened  # by which reads and commits alike come to a handle
+    opened = ArrowTables._opened  # by which reads and commits alike come to a handle
 
     def before() -> None:
         if left:
             perform(other, left.pop())
 
-    def held(self: DeltaTables, name: str, looks: bool) -> Any:
+    def held(self: ArrowTables, name: str, looks: bool) -> Any:
         table = opened(self, name, looks)
         return _Held(table, before, refused) if self is lake.delta else table
 
     with patch.context() as inside:
-        inside.setattr(DeltaTables, "_opened", held)
+        inside.setattr(ArrowTables, "_opened", held)
         return perform(lake, case.first)
 
 
@@ -121,8 +121,8 @@ def test_interleaving(
     case: Case, sessions: list[SparkSession], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = str(tmp_path / "lake")
-    DeltaTables(root).create(REGISTRY)
-    lake, other = (SparkTables(session, root) for session in sessions)
+    ArrowTables(root).create(REGISTRY)
+    lake, other = (ArrowLake(session, root) for session in sessions)
     for op in case.before:
         perform(other, op)
     refused: list[str] = []

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from clickjoin.dates import arrow_rebuild
 from clickjoin.dates.closing import Order
 from clickjoin.dates.dry_run import outline
 from clickjoin.dates.rebuild import rebuild
-from clickjoin.joiner import dealing
+from clickjoin.engines.arrow import dealing
+from clickjoin.engines.arrow import rebuilding as arrow_rebuild
 from clickjoin.lake import committer
 from clickjoin.lake.table_features import FeatureRefused
 from clickjoin.model.errors import CommitConflict, LakeError

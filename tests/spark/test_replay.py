@@ -13,7 +13,6 @@ from clickjoin.model.errors import BatchError
 from clickjoin.model.ids import moment
 from clickjoin.model.txn import Txn
 from clickjoin.registry.boundary import advance
-from clickjoin.registry.claim import is_fixed
 from clickjoin.schemas import REGISTRY
 from tests.claims import claim_rows
 from tests.sampled import crossed, in_full, some
@@ -194,9 +193,9 @@ def test_a_batch_without_claims_is_fixed_too(make: Any) -> None:
     bench.clicks(click("a", 2, Q))
     plan = bench.engine.join.next_join()
     ctx = bench.context(plan)
-    assert not is_fixed(ctx)
+    assert not ctx.is_fixed
     assert bench.join() == {"events_in": 1, "pending": 1}
-    assert is_fixed(ctx)
+    assert ctx.is_fixed
     claims = bench.engine.lake.read("foreign").selectExpr(
         *REGISTRY.names[:4], f"'{plan.token}' token", "'joined' outcome"
     )

@@ -19,9 +19,9 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from clickjoin.engines.arrow import dealing
 from clickjoin.gc.collector import Collector
 from clickjoin.jobs.registry import rebuild
-from clickjoin.joiner import dealing
 from clickjoin.kernel import id_filter, id_lookup
 from clickjoin.lake.vacuum import remove_filters
 from clickjoin.model import failpoint

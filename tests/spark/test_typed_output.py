@@ -13,7 +13,7 @@ import yaml
 from deltalake import DeltaTable
 
 from clickjoin.dates import rebuild
-from clickjoin.joiner import dealing
+from clickjoin.engines.arrow import dealing
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import MICROS
 from clickjoin.model.span import Day

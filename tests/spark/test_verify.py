@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from clickjoin.engines.arrow import ArrowLake
 from clickjoin.jobs import checking
-from clickjoin.lake import SparkTables
 from clickjoin.model import failpoint
 from clickjoin.registry.boundary import advance
 from tests.sampled import FULL
@@ -144,15 +144,15 @@ def test_a_batch_in_flight_is_let_alone(moving: Bench, monkeypatch: pytest.Monke
 def test_a_redrive_in_flight_is_let_alone(moving: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     moving.engine = moving.replica("main")
     moving.join()
-    append = SparkTables.append
+    append = ArrowLake.append
 
-    def stop(lake: SparkTables, name: str, *rest: Any) -> None:
+    def stop(lake: ArrowLake, name: str, *rest: Any) -> None:
         if name == "pending":
             raise KeyboardInterrupt
         append(lake, name, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SparkTables, "append", stop)
+        patch.setattr(ArrowLake, "append", stop)
         with pytest.raises(KeyboardInterrupt):
             moving.engine.redrive()
     assert "u" not in moving.claims()

@@ -9,7 +9,7 @@ from typing import Any
 
 from clickjoin.config import Pipeline
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.txn import Txn
@@ -39,7 +39,7 @@ class Batches:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         initialise(pipeline)
-        self.delta = DeltaTables(pipeline.root)
+        self.delta = ArrowTables(pipeline.root)
         self.journal = Journal(self.delta, "p", "main", "join")
 
     def run(self, first: int, last: int) -> None:
@@ -90,7 +90,7 @@ def _event(number: int) -> dict[str, Any]:
 
 def ids(root: str | Path, name: str) -> list[str]:
     """Ids in a table, sorted."""
-    return sorted(DeltaTables(str(root)).read(name, columns=["event_id"])["event_id"].to_pylist())
+    return sorted(ArrowTables(str(root)).read(name, columns=["event_id"])["event_id"].to_pylist())
 
 
 def tree(folder: Path) -> dict[str, bytes]:

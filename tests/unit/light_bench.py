@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from clickjoin.engines.arrow.tables import ArrowTables
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.lake import light_table
-from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.light_table import LightTable
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY
@@ -28,20 +28,20 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> DeltaTables:
+def lake(tmp_path: Path) -> ArrowTables:
     """A registry of one file."""
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(REGISTRY)
     put(delta, 0, 1)
     return delta
 
 
-def put(delta: DeltaTables, number: int, batch: int, bucket: str = BUCKETS[0]) -> bool:
+def put(delta: ArrowTables, number: int, batch: int, bucket: str = BUCKETS[0]) -> bool:
     """Add one file under a transaction."""
     return delta.add("registry", [made(delta, number, bucket)], Txn("join", batch))
 
 
-def made(delta: DeltaTables, number: int, bucket: str = BUCKETS[0]) -> DataFile:
+def made(delta: ArrowTables, number: int, bucket: str = BUCKETS[0]) -> DataFile:
     """A file of a table, that nobody reads."""
     file = Path(delta.path("registry"), f"bucket={bucket}/shard=1/part-{number} %3A.parquet")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def said(table: DeltaTable) -> tuple[object, ...]:
     return table.version(), files.to_pylist(), settings, table.schema().to_json(), table.protocol(), txn
 
 
-def light(delta: DeltaTables) -> LightTable:
+def light(delta: ArrowTables) -> LightTable:
     """The registry, which has to be light."""
     table = delta.open("registry")
     assert isinstance(table, LightTable)

@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from clickjoin.config import Pipeline, load
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan
@@ -44,7 +44,7 @@ class Output:
             | (process or {}),
         } | sections  # fmt: skip
         self.pipeline = self.write()
-        self.delta = DeltaTables(self.pipeline.root)
+        self.delta = ArrowTables(self.pipeline.root)
         initialise(self.pipeline, self.delta)
         self.batch = 0
 
@@ -57,7 +57,7 @@ class Output:
 
     def reopen(self) -> None:
         """Have the join begin again, from what its journal holds."""
-        self.delta = DeltaTables(self.pipeline.root)
+        self.delta = ArrowTables(self.pipeline.root)
         self.batch = Journal(self.delta, self.name, "main", "join").settled()
 
     def table(self, name: str = "deduplicated") -> DeltaTable:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from clickjoin.joiner.arrow_join import own_copy
+from clickjoin.engines.arrow.joining import own_copy
 from clickjoin.kernel.adapter import ArrowAdapter, BothRecords, is_users
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.typed_columns.adapter import TypedOutput

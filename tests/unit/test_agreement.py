@@ -16,7 +16,7 @@ from clickjoin.agreement.noted import note
 from clickjoin.agreement.rules import FORGETFUL, OLD_JOURNAL, OLD_TABLE, TORN, disagreements
 from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake.log_entries import TableLog, Torn
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.errors import LakeError
@@ -101,7 +101,7 @@ def test_a_plan_that_names_a_version_which_is_not_there() -> None:
 
 
 def test_what_an_unsettled_plan_names_is_gathered(tmp_path: Path) -> None:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     for table in ALL:
         delta.create(table)
     part = TableSplit("pending", 3, due=0, limit=10, primary=2)
@@ -117,7 +117,7 @@ def test_what_an_unsettled_plan_names_is_gathered(tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_older_than_a_note(tmp_path: Path) -> None:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     for table in ALL:
         delta.create(table)
     advance(delta, 2, NOW, NOW)
@@ -127,7 +127,7 @@ def test_a_table_that_is_older_than_a_note(tmp_path: Path) -> None:
     with pytest.raises(
         LakeError, match=r"registry_boundary: is older.* its version 1 was noted in the journal, and it ends"
     ):
-        require_agreement(DeltaTables(str(tmp_path)), SimpleNamespace(pipeline="p"))  # type: ignore[arg-type]
+        require_agreement(ArrowTables(str(tmp_path)), SimpleNamespace(pipeline="p"))  # type: ignore[arg-type]
 
 
 def test_a_torn_log_comes_before_all_else() -> None:

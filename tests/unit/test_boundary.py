@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.boundary import expired_sql
 from clickjoin.registry.boundary import advance, lift_floor, load_boundary, load_bounds
 from clickjoin.schemas import BOUNDARY
@@ -22,18 +22,18 @@ def at(hours: float) -> datetime:
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> DeltaTables:
-    tables = DeltaTables(str(tmp_path))
+def delta(tmp_path: Path) -> ArrowTables:
+    tables = ArrowTables(str(tmp_path))
     tables.create(BOUNDARY)
     return tables
 
 
-def test_none_at_first(delta: DeltaTables) -> None:
+def test_none_at_first(delta: ArrowTables) -> None:
     assert load_boundary(delta) == {}
     assert expired_sql({}) == "FALSE"
 
 
-def test_only_forward(delta: DeltaTables) -> None:
+def test_only_forward(delta: ArrowTables) -> None:
     advance(delta, 2, at(5), DAY)
     advance(delta, 2, at(3), DAY)
     assert load_boundary(delta) == {0: at(5), 1: at(5)}
@@ -43,7 +43,7 @@ def test_only_forward(delta: DeltaTables) -> None:
     assert load_boundary(delta) == {0: at(6), 1: at(6), 2: at(6)}
 
 
-def test_the_floor_of_primary_is_no_shard(delta: DeltaTables) -> None:
+def test_the_floor_of_primary_is_no_shard(delta: ArrowTables) -> None:
     advance(delta, 1, at(5), DAY)
     for hours, there in ((3, 3), (2, 3), (4, 4)):
         lift_floor(delta, at(hours), DAY)
@@ -51,7 +51,7 @@ def test_the_floor_of_primary_is_no_shard(delta: DeltaTables) -> None:
     assert load_boundary(delta) == {0: at(5)}
 
 
-def test_a_late_mover_cannot_move_back(delta: DeltaTables) -> None:
+def test_a_late_mover_cannot_move_back(delta: ArrowTables) -> None:
     # Rows of two movers that did not see each other: the highest holds, whatever their order.
     for hours in (7, 2, 4):
         delta.append("registry_boundary", [{"shard": 0, "boundary": at(hours), "at": DAY}])
@@ -61,7 +61,7 @@ def test_a_late_mover_cannot_move_back(delta: DeltaTables) -> None:
 @settings(max_examples=15, deadline=None)
 @given(moves=st.lists(st.tuples(st.integers(1, 3), st.integers(0, 48)), min_size=1, max_size=5))
 def test_never_back(tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int]]) -> None:
-    delta = DeltaTables(str(tmp_path_factory.mktemp("boundary")))
+    delta = ArrowTables(str(tmp_path_factory.mktemp("boundary")))
     delta.create(BOUNDARY)
     before: dict[int, datetime] = {}
     for shards, hours in moves:

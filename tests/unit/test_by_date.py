@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.ids import bucket_at
 from clickjoin.report import by_date, checks
 from clickjoin.report.backlog import waiting
@@ -20,8 +20,8 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> DeltaTables:
-    tables = DeltaTables(f"{tmp_path}/p")
+def delta(tmp_path: Path) -> ArrowTables:
+    tables = ArrowTables(f"{tmp_path}/p")
     for table in ALL:
         tables.create(table)
     return tables
@@ -44,7 +44,7 @@ def waits(number: int, hours: float = 0, **more: Any) -> dict[str, Any]:
     return row | more
 
 
-def test_counts_by_date(delta: DeltaTables) -> None:
+def test_counts_by_date(delta: ArrowTables) -> None:
     delta.append("foreign", [event(1), event(1), event(2, 13)])
     delta.append("joined", [published(1)])
     delta.append("joined", [published(2, 13)])
@@ -61,7 +61,7 @@ def test_counts_by_date(delta: DeltaTables) -> None:
     assert found["pending"] == found["quarantined"] == {}
 
 
-def test_pending_is_what_status_says(delta: DeltaTables) -> None:
+def test_pending_is_what_status_says(delta: ArrowTables) -> None:
     delta.append("pending", [
         waits(1), waits(1, attempt=2),
         waits(2), waits(2, attempt=2, state="resolved"),
@@ -76,7 +76,7 @@ def test_pending_is_what_status_says(delta: DeltaTables) -> None:
     }
 
 
-def test_accepted_are_ids_not_records(delta: DeltaTables) -> None:
+def test_accepted_are_ids_not_records(delta: ArrowTables) -> None:
     delta.append("foreign", [event(1), event(1), event(1), event(2), event(3), event(4)])
     delta.append("joined", [published(1)])
     delta.append("pending", [waits(2), waits(2, attempt=2), waits(2, replica="west")])
@@ -87,7 +87,7 @@ def test_accepted_are_ids_not_records(delta: DeltaTables) -> None:
     assert (day["accepted"], day["landed"], day["joined"], day["quarantined"]) == (4, 6, 1, 1)
 
 
-def test_the_newest_row_of_a_date_is_its_state(delta: DeltaTables) -> None:
+def test_the_newest_row_of_a_date_is_its_state(delta: ArrowTables) -> None:
     day = date(2026, 3, 1)
     delta.append("dates", [{"date": day, "at": NOON + timedelta(hours=2), "state": "closed", "revision": 1}])
     delta.append("dates", [{"date": day, "at": NOON, "state": "open"}])
@@ -98,7 +98,7 @@ def test_the_newest_row_of_a_date_is_its_state(delta: DeltaTables) -> None:
     assert (second["date"], second["state"], second["joined"], second["close"]) == ("2026-03-02", None, 1, None)
 
 
-def test_registry_by_bucket_and_shard(delta: DeltaTables) -> None:
+def test_registry_by_bucket_and_shard(delta: ArrowTables) -> None:
     delta.append("registry", [event(1), event(5), event(2, 1)])
     delta.append("registry", [event(9)])
     found = registry(delta)
@@ -114,7 +114,7 @@ def test_registry_by_bucket_and_shard(delta: DeltaTables) -> None:
     assert found["shards"]["1"]["rows"] == 3
 
 
-def test_verifications(delta: DeltaTables) -> None:
+def test_verifications(delta: ArrowTables) -> None:
     def row(run: str, at: datetime, kind: str, **more: Any) -> dict[str, Any]:
         whole = {"run": run, "at": at, "from_time": NOON, "to_time": at, "kind": kind, "fault": True, "checked": 10}
         return whole | {"count": 0, "repaired": 0, "samples": "[]", "seconds": 3.0} | more
@@ -132,7 +132,7 @@ def test_verifications(delta: DeltaTables) -> None:
     assert checks.verifications(delta, 1) == [newest]
 
 
-def test_quality(delta: DeltaTables) -> None:
+def test_quality(delta: ArrowTables) -> None:
     day = date(2026, 3, 1)
 
     def row(at: datetime, check: str, level: str, success: bool | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 
 from clickjoin.config import load
 from clickjoin.config.starter import STARTER
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.errors import ConfigError
 from clickjoin.verification.verify import Wanted
 
@@ -111,5 +111,5 @@ def test_a_request_to_forget_that_names_nothing(run, file: Path) -> None:
     assert (code, "none: cannot be read" in err) == (2, True)
     assert run("forget", "-c", file, "--list") == (0, "", "")
     row = {"stream": "foreign", "event_id": "a:1:1", "event_time": datetime.now(UTC), "at": datetime.now(UTC)}
-    DeltaTables(load(file).root).append("forgotten", [row, {**row, "event_id": None, "digest": "d"}])
+    ArrowTables(load(file).root).append("forgotten", [row, {**row, "event_id": None, "digest": "d"}])
     assert run("forget", "-c", file, "--list") == (0, "a:1:1\n", "")

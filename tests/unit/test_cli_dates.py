@@ -10,13 +10,13 @@ import pytest
 from clickjoin.cli import console_dates
 from clickjoin.config import load
 from clickjoin.dates.ledger import require_run
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.jobs.dates import _verdict
-from clickjoin.lake import DeltaTables
 
 
 def test_a_backfill_goes_on_only_with_a_run_that_was(run, file: Path) -> None:
     run("init", "-c", file)
-    delta = DeltaTables(load(file).root)
+    delta = ArrowTables(load(file).root)
     row = {"date": date(2026, 3, 1), "at": datetime.now(UTC), "action": "fill", "state": "open", "run": "backfill-7"}
     delta.append("dates", [row | {"revision": 0, "faults": 0, "failed": 0, "warned": 0}])
     code, _, err = run("backfill", "-c", file, "--from", "2026-03-01", "--run", "backfil-7")
@@ -40,7 +40,7 @@ def test_dates_shows_what_is_not_zero(run, file: Path, monkeypatch: pytest.Monke
     run("init", "-c", file)
     row = {"date": date(2026, 3, 1), "at": datetime.now(UTC), "action": "close", "state": "failing", "run": "main/1"}
     counts = dict.fromkeys(("pending", "unjoinable", "expired", "filtered", "failed", "warned", "accepted"), 0)
-    DeltaTables(load(file).root).append("dates", [row | counts | {"revision": 1, "faults": 3, "joined": 5}])
+    ArrowTables(load(file).root).append("dates", [row | counts | {"revision": 1, "faults": 3, "joined": 5}])
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = run("dates", "-c", file)
     assert all(word in out for word in ("2026-03-01", "failing", "faults", "joined", "main/1"))

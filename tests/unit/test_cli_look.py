@@ -10,7 +10,7 @@ import pytest
 
 from clickjoin.cli import console, console_dates
 from clickjoin.config import load
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 
 
 def test_without_a_lake(run, file: Path) -> None:
@@ -45,7 +45,7 @@ def test_explain_shows_whole_values(run, file: Path, monkeypatch: pytest.MonkeyP
     run("init", "-c", file)
     payload = '{"text": "' + "a [bold]long[/] one " * 40 + '"}'
     row = {"event_id": "a:1:1", "bucket": "1970-01-01T0000Z", "shard": 0, "batch": 1, "payload": payload}
-    DeltaTables(load(file).root).append("foreign", [row])
+    ArrowTables(load(file).root).append("foreign", [row])
     monkeypatch.setenv("COLUMNS", "40")
     code, out, _ = run("explain", "a:1:1", "-c", file)
     assert code == 0

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.erasure.wanted import Condition, parse, word
 from clickjoin.forgotten.known import Events, add, forgotten, not_to_land
 from clickjoin.kernel.forgotten import NOTHING, WHY, Forgotten, digest, without_bytes, without_records
@@ -16,7 +17,6 @@ from clickjoin.kernel.land_task import Place, placed
 from clickjoin.kernel.matching import matcher
 from clickjoin.kernel.parquet_scan import KEYS
 from clickjoin.kernel.read_lines import SCHEMA
-from clickjoin.lake import DeltaTables
 from clickjoin.lake.vacuum import Needed, vacuum
 from clickjoin.model.errors import ConfigError, TableMissing
 from clickjoin.model.field_path import parse_path
@@ -74,7 +74,7 @@ def test_a_forgotten_bad_record_keeps_its_reason() -> None:
 
 
 def test_the_list_is_what_was_put_on_it(tmp_path: Path) -> None:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     with pytest.raises(TableMissing):  # a lost list is no empty one
         not_to_land(delta)
     delta.create(FORGOTTEN)
@@ -149,7 +149,7 @@ def test_words_are_whole() -> None:
 
 
 def test_files_of_a_change_feed_go_once_they_are_old(tmp_path: Path) -> None:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(JOINED)
     feed = tmp_path / "joined" / "_change_data" / "bucket=b" / "cdc-1.parquet"
     feed.parent.mkdir(parents=True)

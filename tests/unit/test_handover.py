@@ -19,7 +19,7 @@ from clickjoin.dispatcher import handover
 from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.dispatcher.handover import HandOver
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.schemas import BATCHES
 from tests.sampled import some
@@ -33,8 +33,8 @@ class Worker:
     """A process's part in it, with a journal that it has opened itself."""
 
     def __init__(self, folder: Path) -> None:
-        self.journal = Journal(DeltaTables(str(folder)), "p", "main", "join")
-        self.dispatcher = Dispatcher(pipeline(folder), DeltaTables(str(folder)), "main", "join")
+        self.journal = Journal(ArrowTables(str(folder)), "p", "main", "join")
+        self.dispatcher = Dispatcher(pipeline(folder), ArrowTables(str(folder)), "main", "join")
         self.turn = HandOver(self.dispatcher, LEASE, PATIENCE)
 
     def plan(self, age: float = 0) -> BatchPlan:
@@ -73,7 +73,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def workers(tmp_path: Path, clock: Clock) -> Callable[[], Worker]:
-    DeltaTables(str(tmp_path)).create(BATCHES)
+    ArrowTables(str(tmp_path)).create(BATCHES)
     return lambda: Worker(tmp_path)
 
 

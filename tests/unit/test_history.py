@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.counts import COUNTS, STEPS
 from clickjoin.model.ids import EPOCH
 from clickjoin.report import history as module
@@ -35,8 +35,8 @@ def latency(p50: float, p90: float, p99: float) -> dict[str, float]:
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> DeltaTables:
-    tables = DeltaTables(f"{tmp_path}/p")
+def delta(tmp_path: Path) -> ArrowTables:
+    tables = ArrowTables(f"{tmp_path}/p")
     tables.create(METRICS)
     return tables
 
@@ -50,7 +50,7 @@ def whole(history: History, seconds: int = 300, since: datetime = EPOCH) -> Coun
     return found
 
 
-def test_every_batch_counts_once_however_its_files_are_cut(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_batch_counts_once_however_its_files_are_cut(delta: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LARGE_ROWS", 5)
     chance, history = random.Random(7), History(delta)
     expected: Counter[tuple[str, str, str]] = Counter()
@@ -69,7 +69,7 @@ def test_every_batch_counts_once_however_its_files_are_cut(delta: DeltaTables, m
     assert whole(History(delta)) == Counter()  # nothing is read before it is asked for
 
 
-def test_a_large_file_is_read_as_far_back_as_asked_for(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_read_as_far_back_as_asked_for(delta: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LARGE_ROWS", 5)
     delta.append("metrics", [metric(50 - day, day * 86400 + 60, joined=1) for day in range(50)])
     history = History(delta)
@@ -80,14 +80,14 @@ def test_a_large_file_is_read_as_far_back_as_asked_for(delta: DeltaTables, monke
     assert history.newest(1)["batch"].to_pylist() == [50]
 
 
-def test_where_nothing_is_new_all_is_read(delta: DeltaTables) -> None:
+def test_where_nothing_is_new_all_is_read(delta: ArrowTables) -> None:
     delta.append("metrics", [metric(1, 40 * 86400, joined=3)])
     history = History(delta)
     assert figures(history, NOW)["main"]["last_join_at"] == "2026-01-20T12:00:00+00:00"
     assert recent(history, NOW, 10)[0]["joined"] == 3
 
 
-def test_too_many_small_files_are_said(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_small_files_are_said(delta: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_FILES", 3)
     for batch in range(1, 8):
         delta.append("metrics", [metric(batch, 700 - 100 * batch)])
@@ -97,7 +97,7 @@ def test_too_many_small_files_are_said(delta: DeltaTables, monkeypatch: pytest.M
     assert sorted(history.newest()["batch"].to_pylist()) == [5, 6, 7]
 
 
-def test_series(delta: DeltaTables) -> None:
+def test_series(delta: ArrowTables) -> None:
     delta.append("metrics", [
         metric(1, 590, joined=30, events_in=40, repeats=8, **latency(1.0, 2.0, 3.0), backlog_events=9),
         metric(2, 580, joined=10, events_in=10, **latency(3.0, 6.0, 9.0), backlog_events=4),
@@ -120,7 +120,7 @@ def test_series(delta: DeltaTables) -> None:
     assert only["seconds"] == 15
 
 
-def test_a_chart_begins_where_the_data_does(delta: DeltaTables) -> None:
+def test_a_chart_begins_where_the_data_does(delta: ArrowTables) -> None:
     end, width = int(NOW.timestamp()), WINDOWS[24]
     delta.append("metrics", [metric(1, 10 * 3600, joined=1)])
     assert series(History(delta), NOW, 24)["at"][0] == end - 10 * 3600 - width
@@ -132,12 +132,12 @@ def test_a_chart_begins_where_the_data_does(delta: DeltaTables) -> None:
     assert len(series(History(delta), NOW, 24)["at"]) == 24 * 3600 / width + 1
 
 
-def test_a_chart_of_a_young_pipeline_has_a_few_bins(delta: DeltaTables) -> None:
+def test_a_chart_of_a_young_pipeline_has_a_few_bins(delta: ArrowTables) -> None:
     delta.append("metrics", [metric(1, 60, joined=1)])
     assert len(series(History(delta), NOW, 24)["at"]) == 13
 
 
-def test_a_large_file_that_was_not_read_whole_is_older(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_that_was_not_read_whole_is_older(delta: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LARGE_ROWS", 5)
     delta.append("metrics", [metric(50 - hour, hour * 3600 + 60, joined=1) for hour in range(30)])
     end = int(NOW.timestamp())
@@ -145,7 +145,7 @@ def test_a_large_file_that_was_not_read_whole_is_older(delta: DeltaTables, monke
     assert series(History(delta), NOW, 168)["at"][0] == end - 30 * 3600 - WINDOWS[168] + 1800
 
 
-def test_figures(delta: DeltaTables) -> None:
+def test_figures(delta: ArrowTables) -> None:
     problem = '[{"kind": "missing", "path": "/x", "detail": "no file"}]'
     delta.append("metrics", [
         metric(1, 20 * 3600, joined=900, events_in=950, repeats=40, wasted=3),
@@ -168,7 +168,7 @@ def test_figures(delta: DeltaTables) -> None:
     assert west["joined_per_second"] == 0
 
 
-def test_of_an_empty_lake(delta: DeltaTables) -> None:
+def test_of_an_empty_lake(delta: ArrowTables) -> None:
     assert figures(History(delta), NOW) == {}
     assert set(series(History(delta), NOW, 168)["joined"]) == {0}
     assert recent(History(delta), NOW, 5) == []

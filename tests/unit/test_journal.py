@@ -14,7 +14,8 @@ import pytest
 
 from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.dispatcher.journal import Journal, JournalState, OffsetsByStream, fold, give_back
-from clickjoin.lake import DeltaTables, committer
+from clickjoin.engines.arrow import ArrowTables
+from clickjoin.lake import committer
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.split import Problem, SourceOffset
 from clickjoin.schemas import BATCHES, BY_NAME
@@ -24,12 +25,12 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def root(tmp_path: Path) -> str:
-    DeltaTables(str(tmp_path)).create(BATCHES)
+    ArrowTables(str(tmp_path)).create(BATCHES)
     return str(tmp_path)
 
 
 def journal(root: str, replica: str = "main", sequence: str = "join") -> Journal:
-    return Journal(DeltaTables(root), "zozo", replica, sequence)
+    return Journal(ArrowTables(root), "zozo", replica, sequence)
 
 
 def position(name: str, offset: int) -> SourceOffset:
@@ -93,7 +94,7 @@ def test_a_number_is_planned_and_settled_once(root: str) -> None:
     assert other.settle(1, {}, NOW)
     assert not one.settle(1, {}, NOW)
     assert other.load().offsets == {"foreign": {"a": position("a", 5)}}
-    assert len(DeltaTables(root).read("journal")) == 2
+    assert len(ArrowTables(root).read("journal")) == 2
 
 
 def test_two_threads_plan_and_settle_once(root: str) -> None:
@@ -114,7 +115,7 @@ def test_two_threads_plan_and_settle_once(root: str) -> None:
         one, other = pool.map(work, ("a", "b"))
     for mine, theirs in zip(one, other, strict=True):
         assert sorted([mine[0], theirs[0]]) == sorted([mine[1], theirs[1]]) == [False, True]
-    rows = DeltaTables(root).read("journal").to_pylist()
+    rows = ArrowTables(root).read("journal").to_pylist()
     assert sorted((row["batch"], row["state"]) for row in rows) == [
         (number, state) for number in range(1, rounds + 1) for state in ("planned", "settled")
     ]
@@ -132,14 +133,14 @@ def test_a_plan_of_a_process_that_was_killed_is_flushed_before_it_is_worked_on(
     monkeypatch.setattr(committer, "_flush", lambda uri, *_: flushed.append(Path(uri).name))
     journal(root).plan(plan(1), NOW)
     flushed.clear()
-    dispatcher = Dispatcher(chosen, DeltaTables(root), "main", "join")  # type: ignore[arg-type]
+    dispatcher = Dispatcher(chosen, ArrowTables(root), "main", "join")  # type: ignore[arg-type]
     assert dispatcher.unsettled() == plan(1)
     assert flushed == ["journal"]
 
 
 def test_the_versions_that_a_plan_names_are_flushed_before_it(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a power cut could keep the plan, and not what it is to read."""
-    delta = DeltaTables(root)
+    delta = ArrowTables(root)
     delta.create(BY_NAME["pending"])
     flushed: list[str] = []
     monkeypatch.setattr(committer, "_flush", lambda uri, *_: flushed.append(Path(uri).name))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from clickjoin.event_store.land_ahead import LandedAhead
-from clickjoin.event_store.land_arrow import Written
+from clickjoin.engines.arrow.land_ahead import LandedAhead
+from clickjoin.engines.arrow.landing import Written
 from clickjoin.kernel.forgotten import Forgotten
 from clickjoin.kernel.parquet_scan import KEYS
 from clickjoin.model.batch_plan import BatchPlan

@@ -13,10 +13,10 @@ from typing import IO, Any
 import pytest
 from deltalake import DeltaTable
 
+from clickjoin.engines.arrow.tables import ArrowTables
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.lake import log_copy, thin_log
 from clickjoin.lake.committer import _actions
-from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.light_table import LightTable
 from clickjoin.lake.log_copy import new_folder
 from clickjoin.lake.table_version import TableVersion
@@ -26,8 +26,8 @@ from tests.unit.light_bench import lake as lake
 from tests.unit.light_bench import light, made, put, said
 
 
-def test_whoever_slept_until_the_log_was_cleaned_commits_nothing(lake: DeltaTables) -> None:
-    asleep, other = lake.known("registry"), DeltaTables(lake.root)
+def test_whoever_slept_until_the_log_was_cleaned_commits_nothing(lake: ArrowTables) -> None:
+    asleep, other = lake.known("registry"), ArrowTables(lake.root)
     assert asleep.version == 1
     for number in range(2, 5):
         put(other, number, number)
@@ -41,7 +41,7 @@ def test_whoever_slept_until_the_log_was_cleaned_commits_nothing(lake: DeltaTabl
     assert said(light(lake))[5] == (9, None)
 
 
-def test_a_handle_that_two_threads_commit_by(lake: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handle_that_two_threads_commit_by(lake: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     table, files = light(lake), [made(lake, number) for number in range(2, 10)]
     start, inside, real = Barrier(len(files)), Lock(), DeltaTable.create_write_transaction
 
@@ -65,7 +65,7 @@ def test_a_handle_that_two_threads_commit_by(lake: DeltaTables, monkeypatch: pyt
     assert lake.latest_txn_version("registry", files[done.index(True)].path) == 1
 
 
-def test_a_copy_that_cannot_be_written(lake: DeltaTables) -> None:
+def test_a_copy_that_cannot_be_written(lake: ArrowTables) -> None:
     table, newest = light(lake), lake.known("registry")
     assert table._thin is not None
     shutil.rmtree(table._thin.folder)
@@ -74,7 +74,7 @@ def test_a_copy_that_cannot_be_written(lake: DeltaTables) -> None:
     assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
 
 
-def test_the_copy_has_the_one_checkpoint_that_it_began_with(lake: DeltaTables) -> None:
+def test_the_copy_has_the_one_checkpoint_that_it_began_with(lake: ArrowTables) -> None:
     log = light(lake)._thin
     assert log is not None
     DeltaTable(lake.path("registry")).alter.set_table_properties({"delta.checkpointInterval": "2"})
@@ -87,7 +87,7 @@ def test_the_copy_has_the_one_checkpoint_that_it_began_with(lake: DeltaTables) -
 
 
 @pytest.mark.parametrize("every", ["0", "often"])
-def test_an_interval_that_is_none_fails_no_commit(lake: DeltaTables, every: str) -> None:
+def test_an_interval_that_is_none_fails_no_commit(lake: ArrowTables, every: str) -> None:
     entry = Path(lake.path("registry"), "_delta_log", f"{0:020}.json")
     entry.write_text(
         entry.read_text().replace('"delta.checkpointInterval":"25"', f'"delta.checkpointInterval":"{every}"')
@@ -97,14 +97,14 @@ def test_an_interval_that_is_none_fails_no_commit(lake: DeltaTables, every: str)
     assert put(lake, 2, 2)
 
 
-def test_a_copy_that_delta_rs_cannot_read_is_done_without(lake: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_delta_rs_cannot_read_is_done_without(lake: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thin_log, "_metadata", lambda _: {"id": "x", "schemaString": "{"})
     lake.forget("registry")
     assert not isinstance(lake.open("registry"), LightTable)
     assert put(lake, 2, 2)
 
 
-def test_an_overwriting_is_of_all_files(lake: DeltaTables) -> None:
+def test_an_overwriting_is_of_all_files(lake: ArrowTables) -> None:
     lake.forget("registry")
     table = light(lake)
     table.create_write_transaction(_actions([made(lake, 2)], ()), "overwrite", table.schema())
@@ -112,7 +112,7 @@ def test_an_overwriting_is_of_all_files(lake: DeltaTables) -> None:
     assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
 
 
-def test_a_process_forked_off_leaves_the_copy(lake: DeltaTables) -> None:
+def test_a_process_forked_off_leaves_the_copy(lake: ArrowTables) -> None:
     log = light(lake)._thin
     assert log is not None
     owner = type("Owner", (), {})()
@@ -142,7 +142,7 @@ def test_threads_that_begin_at_once_have_one_home(monkeypatch: pytest.MonkeyPatc
     home[os.getpid()][1].close()
 
 
-def test_an_entry_may_be_read_by_whom_delta_rs_lets_read(lake: DeltaTables) -> None:
+def test_an_entry_may_be_read_by_whom_delta_rs_lets_read(lake: ArrowTables) -> None:
     before = os.umask(0o027)
     try:
         put(lake, 2, 2)
@@ -153,7 +153,7 @@ def test_an_entry_may_be_read_by_whom_delta_rs_lets_read(lake: DeltaTables) -> N
     assert modes[0] == modes[1]
 
 
-def test_a_registry_that_was_empty(lake: DeltaTables) -> None:
+def test_a_registry_that_was_empty(lake: ArrowTables) -> None:
     DeltaTable(lake.path("registry")).delete()
     lake.forget("registry")
     light(lake)

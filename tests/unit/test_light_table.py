@@ -10,20 +10,19 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
+from clickjoin.engines.arrow.tables import ArrowTables
 from clickjoin.lake import light_table, thin_log
 from clickjoin.lake.committer import LocalCommitter
-from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.light_table import LightTable
-from clickjoin.lake.maintenance import drop_buckets
 from clickjoin.model.txn import Txn
 from tests.unit.light_bench import BUCKETS, light, made, put, said
 from tests.unit.light_bench import always as always
 from tests.unit.light_bench import lake as lake
 
 
-def test_whoever_writes(lake: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_writes(lake: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thin_log.ThinLog, "MOST_ENTRIES", 4)
-    rng, other = random.Random(7), DeltaTables(lake.root)
+    rng, other = random.Random(7), ArrowTables(lake.root)
     for step in range(2, 40):
         writer = rng.choice([lake, other])
         if rng.random() < 0.7:
@@ -38,15 +37,15 @@ def test_whoever_writes(lake: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> N
     light(lake)
 
 
-def test_a_file_that_is_added_again_is_there_once(lake: DeltaTables) -> None:
+def test_a_file_that_is_added_again_is_there_once(lake: ArrowTables) -> None:
     light(lake)
-    put(DeltaTables(lake.root), 0, 2)
+    put(ArrowTables(lake.root), 0, 2)
     assert said(light(lake)) == said(DeltaTable(lake.path("registry")))
 
 
-def test_a_lost_race_leaves_no_trace(lake: DeltaTables) -> None:
+def test_a_lost_race_leaves_no_trace(lake: ArrowTables) -> None:
     table = light(lake)
-    put(DeltaTables(lake.root), 1, 2)
+    put(ArrowTables(lake.root), 1, 2)
     entry = Path(lake.path("registry"), "_delta_log", f"{2:020}.json")
     before = entry.read_bytes()
     with pytest.raises(CommitFailedError):
@@ -58,7 +57,7 @@ def test_a_lost_race_leaves_no_trace(lake: DeltaTables) -> None:
     assert not put(lake, 3, 3)
 
 
-def test_a_commit_is_linked_into_place_and_never_over_another(lake: DeltaTables) -> None:
+def test_a_commit_is_linked_into_place_and_never_over_another(lake: ArrowTables) -> None:
     table = light(lake)
     entry = Path(lake.path("registry"), "_delta_log", f"{2:020}.json")
     entry.write_bytes(b'{"commitInfo":{"timestamp":1}}\n')
@@ -67,16 +66,16 @@ def test_a_commit_is_linked_into_place_and_never_over_another(lake: DeltaTables)
     assert b"nonce" not in entry.read_bytes().lower()
 
 
-def test_what_a_whole_table_answers(lake: DeltaTables) -> None:
+def test_what_a_whole_table_answers(lake: ArrowTables) -> None:
     table = light(lake)
     put(lake, 1, 2, BUCKETS[2])
-    assert drop_buckets(lake, "registry", BUCKETS[1]).files == 1
+    assert lake.drop_buckets("registry", BUCKETS[1]).files == 1
     assert not table.is_light
     assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
     assert [row["num_records"] for row in lake.files("registry").to_pylist()] == [1]
 
 
-def test_settings_that_change_are_seen(lake: DeltaTables) -> None:
+def test_settings_that_change_are_seen(lake: ArrowTables) -> None:
     table = light(lake)
     DeltaTable(lake.path("registry")).alter.set_table_properties({"clickjoin.note": "x"}, raise_if_not_exists=False)
     assert (lake.open("registry").metadata().configuration or {})["clickjoin.note"] == "x"
@@ -87,9 +86,9 @@ def test_settings_that_change_are_seen(lake: DeltaTables) -> None:
 @pytest.mark.parametrize(
     ("gone", "pointer"), [({0, 1}, True), ({0, 1, 2}, True), ({0, 1, 2, 3}, True), ({0, 1, 2}, False), ({2}, True)]
 )
-def test_a_handle_that_slept_until_the_log_was_cleaned(lake: DeltaTables, gone: set[int], pointer: bool) -> None:
+def test_a_handle_that_slept_until_the_log_was_cleaned(lake: ArrowTables, gone: set[int], pointer: bool) -> None:
     light(lake)  # at version 1
-    other = DeltaTables(lake.root)
+    other = ArrowTables(lake.root)
     for number in range(2, 5):
         put(other, number, number)
     log = Path(lake.path("registry"), "_delta_log")
@@ -103,7 +102,7 @@ def test_a_handle_that_slept_until_the_log_was_cleaned(lake: DeltaTables, gone: 
     assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
 
 
-def test_an_entry_that_could_not_be_created_can_be_later(lake: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_that_could_not_be_created_can_be_later(lake: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     light(lake)
 
     def link(*_: object) -> None:
@@ -117,7 +116,7 @@ def test_an_entry_that_could_not_be_created_can_be_later(lake: DeltaTables, monk
     assert said(light(lake)) == said(DeltaTable(lake.path("registry")))
 
 
-def test_a_folder_that_was_swept(lake: DeltaTables) -> None:
+def test_a_folder_that_was_swept(lake: ArrowTables) -> None:
     table = light(lake)
     assert table._thin is not None
     for file in (table._thin.folder / "_delta_log").iterdir():
@@ -126,7 +125,7 @@ def test_a_folder_that_was_swept(lake: DeltaTables) -> None:
     assert not put(lake, 3, 1)
 
 
-def test_a_torn_entry_is_reported_as_by_any_handle(lake: DeltaTables) -> None:
+def test_a_torn_entry_is_reported_as_by_any_handle(lake: ArrowTables) -> None:
     light(lake)
     entry = Path(lake.path("registry"), "_delta_log", f"{2:020}.json")
     entry.write_bytes(b'{"add":{"pa')
@@ -138,7 +137,7 @@ def test_a_torn_entry_is_reported_as_by_any_handle(lake: DeltaTables) -> None:
     assert said(lake.open("registry")) == said(DeltaTable(lake.path("registry")))
 
 
-def test_a_checkpoint_is_made_now_and_then(lake: DeltaTables) -> None:
+def test_a_checkpoint_is_made_now_and_then(lake: ArrowTables) -> None:
     for number in range(2, 52):
         put(lake, number, number)
     light_table._checkpoints.submit(int).result()
@@ -154,5 +153,5 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("few")
-def test_few_files_are_left_to_delta_rs(lake: DeltaTables) -> None:
+def test_few_files_are_left_to_delta_rs(lake: ArrowTables) -> None:
     assert not isinstance(lake.open("registry"), LightTable)

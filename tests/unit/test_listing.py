@@ -13,7 +13,7 @@ import pytest
 
 from clickjoin.cli import main
 from clickjoin.config.starter import STARTER
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.report import listing
 from clickjoin.report.export import export
 from clickjoin.report.listing import LAYOUTS, listed
@@ -50,9 +50,9 @@ PENDING = [
 WAITS = [("e", 65, "due"), ("e", 64, "due"), ("e", 64, "due"), ("c", 62, "due"), ("a", 0, "waiting")]
 
 
-def lake(folder: Path, rows: Mapping[str, list[dict[str, Any]]]) -> DeltaTables:
+def lake(folder: Path, rows: Mapping[str, list[dict[str, Any]]]) -> ArrowTables:
     """Tables with these rows, in two commits each."""
-    delta = DeltaTables(pipeline(folder).root)
+    delta = ArrowTables(pipeline(folder).root)
     for name, some in rows.items():
         delta.create(BY_NAME[name])
         delta.append(name, some[::2])
@@ -146,13 +146,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         return int(stopped.value.code or 0), out.out, out.err
 
     for name in LAYOUTS:
-        DeltaTables(str(tmp_path / "lake/clicks")).create(BY_NAME[name])
+        ArrowTables(str(tmp_path / "lake/clicks")).create(BY_NAME[name])
     return call
 
 
 def filled(tmp_path: Path) -> None:
     """Something in the lake of `run`."""
-    delta = DeltaTables(str(tmp_path / "lake/clicks"))
+    delta = ArrowTables(str(tmp_path / "lake/clicks"))
     delta.append("pending", PENDING)
     delta.append("quarantine", [bad("bad-time", n, "logs/a.jsonl", n) for n in range(30)])
 

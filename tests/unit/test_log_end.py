@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake.light_table import shows_newest
 from clickjoin.lake.log_end import entry_of
 from clickjoin.schemas import BATCHES
@@ -22,13 +22,13 @@ def commit(table: Path, times: int) -> None:
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> DeltaTables:
-    made = DeltaTables(str(tmp_path))
+def delta(tmp_path: Path) -> ArrowTables:
+    made = ArrowTables(str(tmp_path))
     made.create(BATCHES)
     return made
 
 
-def test_commits_of_others_are_seen(delta: DeltaTables, tmp_path: Path) -> None:
+def test_commits_of_others_are_seen(delta: ArrowTables, tmp_path: Path) -> None:
     before = delta.version("journal")
     assert shows_newest(delta.open("journal"))
     commit(tmp_path / "journal", 3)
@@ -37,7 +37,7 @@ def test_commits_of_others_are_seen(delta: DeltaTables, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pointer", ["named", "lost", "damaged"])
-def test_whoever_slept_until_the_log_was_cleaned_sees_them(delta: DeltaTables, tmp_path: Path, pointer: str) -> None:
+def test_whoever_slept_until_the_log_was_cleaned_sees_them(delta: ArrowTables, tmp_path: Path, pointer: str) -> None:
     """A cleaner removes in no order, so that the next entry may go before the one that is known."""
     slept = delta.version("journal")
     log = tmp_path / "journal/_delta_log"
@@ -52,7 +52,7 @@ def test_whoever_slept_until_the_log_was_cleaned_sees_them(delta: DeltaTables, t
     assert delta.version("journal") == slept + 5
 
 
-def test_rows_that_come_are_read(delta: DeltaTables, tmp_path: Path) -> None:
+def test_rows_that_come_are_read(delta: ArrowTables, tmp_path: Path) -> None:
     assert delta.read("journal").num_rows == 0
     held = DeltaTable(tmp_path / "journal")
     row = pa.Table.from_pylist([{"sequence": "join"}], held.to_pyarrow_table().schema)

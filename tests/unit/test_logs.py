@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake.log_entries import TableLog, read_log
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY
@@ -15,23 +15,23 @@ LAST = 120  # commits: two checkpoints, of versions 49 and 99
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> DeltaTables:
-    made = DeltaTables(str(tmp_path))
+def delta(tmp_path: Path) -> ArrowTables:
+    made = ArrowTables(str(tmp_path))
     made.create(REGISTRY)
     for number in range(1, LAST + 1):
         made.commit_txn_only("registry", Txn(f"p/main/{'join' if number % 2 else 'retry'}", number))
     return made
 
 
-def entry(delta: DeltaTables, version: int, kind: str = "json") -> Path:
+def entry(delta: ArrowTables, version: int, kind: str = "json") -> Path:
     return Path(delta.path("registry")) / "_delta_log" / f"{version:020}.{kind}"
 
 
-def read(delta: DeltaTables) -> TableLog:
+def read(delta: ArrowTables) -> TableLog:
     return read_log(delta.path("registry"))
 
 
-def test_it_says_what_delta_says(delta: DeltaTables) -> None:
+def test_it_says_what_delta_says(delta: ArrowTables) -> None:
     found, table = read(delta), delta.open("registry")
     assert (found.version, found.table_id, found.torn) == (LAST, table.metadata().id, ())
     assert dict(found.txns) == {"p/main/join": LAST - 1, "p/main/retry": LAST}
@@ -52,33 +52,33 @@ def test_no_table(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("version", [LAST, LAST - 5])
-def test_an_entry_that_a_disk_left(delta: DeltaTables, version: int, content: bytes, why: str) -> None:
+def test_an_entry_that_a_disk_left(delta: ArrowTables, version: int, content: bytes, why: str) -> None:
     entry(delta, version).write_bytes(content)
     found = read(delta)
     assert [(torn.file, torn.why, torn.version) for torn in found.torn] == [(f"{version:020}.json", why, version)]
     assert found.version == LAST
 
 
-def test_an_entry_between_others_is_gone(delta: DeltaTables) -> None:
+def test_an_entry_between_others_is_gone(delta: ArrowTables) -> None:
     entry(delta, LAST - 1).unlink()
     assert [(torn.version, torn.why) for torn in read(delta).torn] == [(LAST - 1, "is missing")]
 
 
-def test_the_newest_entry_is_gone(delta: DeltaTables) -> None:
+def test_the_newest_entry_is_gone(delta: ArrowTables) -> None:
     """The log alone cannot tell: the journal does."""
     entry(delta, LAST).unlink()
     found = read(delta)
     assert (found.torn, found.version, found.txns["p/main/retry"]) == ((), LAST - 1, LAST - 2)
 
 
-def test_entries_before_a_checkpoint_do_not_matter(delta: DeltaTables) -> None:
+def test_entries_before_a_checkpoint_do_not_matter(delta: ArrowTables) -> None:
     for version in range(99):
         entry(delta, version).unlink()
     assert read(delta).torn == ()
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 and no more", None])
-def test_a_checkpoint_that_cannot_be_read(delta: DeltaTables, content: bytes | None) -> None:
+def test_a_checkpoint_that_cannot_be_read(delta: ArrowTables, content: bytes | None) -> None:
     file = entry(delta, 99, "checkpoint.parquet")
     file.write_bytes(file.read_bytes()[:900] if content is None else content)
     found = read(delta)

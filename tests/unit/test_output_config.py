@@ -11,10 +11,10 @@ import yaml
 
 from clickjoin.config import Pipeline, load
 from clickjoin.config.file import parse
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
 from clickjoin.kernel.typed_columns.derive import derived, has, paths
-from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.field_path import parse_path
@@ -143,7 +143,7 @@ UNTYPED = {"item": "foreign.item", "tag": "foreign.tags[0]", "k": "foreign.deep.
 def test_types_of_the_logs(tmp_path: Path) -> None:
     pipeline = made(tmp_path, {"columns": UNTYPED, "records": "none"})
     initialise(pipeline)
-    delta = DeltaTables(pipeline.root)
+    delta = ArrowTables(pipeline.root)
     known = delta.columns("joined")
     assert {name: known[name] for name in UNTYPED} == {
         "item": "long", "tag": "string", "k": "double", "price": "string",
@@ -181,7 +181,7 @@ def test_types_stay(tmp_path: Path) -> None:
         initialise(made(tmp_path, {"columns": {"C": {"from": "foreign.item", "type": "BIGINT"}}}))
     pipeline = made(tmp_path, {"columns": {"c": "foreign.item", "d": {"from": "foreign.item", "type": "BIGINT"}}})
     initialise(pipeline)
-    assert adapter_of(with_types(pipeline, DeltaTables(pipeline.root))).columns["c"] == "DECIMAL(4,2)"
+    assert adapter_of(with_types(pipeline, ArrowTables(pipeline.root))).columns["c"] == "DECIMAL(4,2)"
 
 
 def test_validate_names_paths_that_no_record_has(tmp_path: Path) -> None:

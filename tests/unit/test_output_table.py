@@ -12,11 +12,11 @@ import pytest
 from deltalake import DeltaTable
 
 from clickjoin.config import Pipeline
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.joiner.output_table import MAX_SKIPPING, skipping_columns
 from clickjoin.kernel import data_skipping
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.kernel.event_key import dates_of
-from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.extent import Extent
@@ -52,7 +52,7 @@ def test_the_default(tmp_path: Path) -> None:
         "primary_record": "the whole primary record as JSON text",
     }
     assert listed(pipeline) == ["event_time", "event_id", "token"]
-    assert DeltaTables(pipeline.root).table("joined") == JOINED
+    assert ArrowTables(pipeline.root).table("joined") == JOINED
 
 
 @pytest.mark.parametrize("partition", ["event_date", ["event_date"], "bucket", ["bucket"]])
@@ -65,7 +65,7 @@ def test_as_the_file_says(tmp_path: Path, partition: Any) -> None:
     initialise(silent := made(tmp_path, columns))
     assert validate(silent).problems == []
     wanted = partition if isinstance(partition, str) else partition[0]
-    assert DeltaTables(pipeline.root).table("joined").partitions == (wanted,)
+    assert ArrowTables(pipeline.root).table("joined").partitions == (wanted,)
     assert listed(pipeline) == ["event_time", "event_id", "token", *(["event_date"] if wanted == "bucket" else []), "n"]
 
 
@@ -86,14 +86,14 @@ def test_partitions_stay(tmp_path: Path, first: str, second: str) -> None:
 
 
 def test_of_two_that_begin_a_lake_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    create, other = DeltaTables.create, made(tmp_path, {"partition": "event_date"})
+    create, other = ArrowTables.create, made(tmp_path, {"partition": "event_date"})
 
-    def late(self: DeltaTables, table: Table) -> bool:
-        monkeypatch.setattr(DeltaTables, "create", create)
+    def late(self: ArrowTables, table: Table) -> bool:
+        monkeypatch.setattr(ArrowTables, "create", create)
         initialise(other)
         return create(self, table)
 
-    monkeypatch.setattr(DeltaTables, "create", late)
+    monkeypatch.setattr(ArrowTables, "create", late)
     with pytest.raises(ConfigError, match=r"the lake was begun with \[event_date\]"):
         initialise(made(tmp_path, {"partition": "bucket"}))
 
@@ -132,7 +132,7 @@ def test_statistics_of_columns_that_come_later(tmp_path: Path) -> None:
     assert listed(pipeline) == ["event_time", "event_id", "token", "a", "b"]
     version = described(pipeline).version()
     initialise(made(tmp_path, {"columns": columns}))
-    assert (described(pipeline).version(), DeltaTables(pipeline.root).table("joined").statistics[-1]) == (version, "b")
+    assert (described(pipeline).version(), ArrowTables(pipeline.root).table("joined").statistics[-1]) == (version, "b")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_dates_are_those_of_utc() -> None:
 @pytest.mark.parametrize("width", [60, 3600, 86400])
 def test_files_of_a_date_are_found_by_its_buckets(tmp_path: Path, width: int) -> None:
     """Exactly: late changes of closed dates are seen by the number of rows in the log."""
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(JOINED)
     for n in range(5):
         times = [FIRST + n * DAY, FIRST + (n + 1) * DAY - 1]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.span import Span
 from clickjoin.model.split import PlannedSplit
@@ -94,7 +94,7 @@ def test_a_span() -> None:
 
 def test_pieces_of_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read in chunks, back to the range and to single batches before it; what is not settled is no piece."""
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(BATCHES)
     journal = Journal(delta, "p", "main", "join")
     for number in range(1, 10):

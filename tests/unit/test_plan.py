@@ -14,7 +14,7 @@ from clickjoin.config import Pipeline
 from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.dispatcher.journal import SNAPSHOT_EVERY
 from clickjoin.dispatcher.planner import join_plan
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.split import Budget, Problem, SourceOffset, SourcePlan, Split
 from clickjoin.model.txn import Txn
@@ -135,7 +135,7 @@ class Tape(Source):
 
 @pytest.fixture
 def make(tmp_path: Any) -> Any:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(BATCHES)
     delta.create(BY_NAME["pending"])
     side = {"source": {"kind": "files", "path": "/x"}, "event_id": "id", "event_time": "embedded"}
@@ -144,7 +144,7 @@ def make(tmp_path: Any) -> Any:
     sources: Any = {"primary": Tape("p"), "foreign": Tape("f")}
 
     def dispatcher(sequence: str = "join") -> Dispatcher:
-        return Dispatcher(pipeline, DeltaTables(str(tmp_path)), "main", sequence, sources, lambda: 1_000_000.0)
+        return Dispatcher(pipeline, ArrowTables(str(tmp_path)), "main", sequence, sources, lambda: 1_000_000.0)
 
     return dispatcher
 

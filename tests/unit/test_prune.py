@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel.data_skipping import matching
-from clickjoin.lake import DeltaTables
 from clickjoin.model.extent import MINUTE, Extent, merge, minutes_of, spanning
 from clickjoin.model.ids import MICROS, bucket_of, moment
 from clickjoin.schemas import PENDING, REGISTRY
@@ -121,7 +121,7 @@ def test_no_statistics_at_all() -> None:
 @settings(max_examples=10, deadline=None)
 @given(ROW, FILES)
 def test_on_a_real_table(tmp_path_factory, wanted: Row, files: list[list[Row]]) -> None:
-    delta = DeltaTables(str(tmp_path_factory.mktemp("lake")))
+    delta = ArrowTables(str(tmp_path_factory.mktemp("lake")))
     delta.create(REGISTRY)
     for rows in [*files, [wanted]]:
         claims = [
@@ -138,7 +138,7 @@ def test_on_a_real_table(tmp_path_factory, wanted: Row, files: list[list[Row]]) 
 
 
 def test_unpartitioned_table(tmp_path: Path) -> None:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(PENDING)
     for hour in (0, 9):
         delta.append("pending", [{"event_id": f"{hour}", "event_time": DAY + timedelta(hours=hour), "bucket": "x"}])

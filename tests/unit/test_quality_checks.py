@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.config.quality import Quality
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.errors import LakeError
 from clickjoin.quality import batch_counts, history, limits
 from clickjoin.quality.checks import Bounds, Check
@@ -142,7 +142,7 @@ def test_types_of_a_field_are_summed() -> None:
 
 def test_the_store(tmp_path: Path) -> None:
     history.require_store(str(tmp_path))
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(QUALITY)
     whole = dict.fromkeys(QUALITY.names) | row(1, 7, samples=json.dumps([{"a": "string"}]))
     delta.append("quality", [whole])
@@ -176,7 +176,7 @@ def test_misfits_have_a_limit(found: tuple[int, int] | None, limit: Any, asked: 
 
 
 def test_misfits_are_those_of_the_batches_that_published(tmp_path: Path) -> None:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(METRICS)
     counted: list[tuple[str, str, int, int, dict[str, int] | None]] = [
         ("main", "join", 1, 10, {"price": 2}), ("main", "join", 2, 10, None), ("main", "retry", 1, 5, {"day": 1}),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from deltalake.exceptions import DeltaError
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake.readable import ReadableTables, readable
 from clickjoin.model.errors import LakeError
 from clickjoin.report.history import History
@@ -21,7 +21,7 @@ from tests.unit.test_history import NOW, metric
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    delta = DeltaTables(f"{tmp_path}/lake/p")
+    delta = ArrowTables(f"{tmp_path}/lake/p")
     for table in ALL:
         delta.create(table)
     delta.append("metrics", [metric(1, 60)])

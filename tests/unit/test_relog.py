@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from clickjoin.agreement.check import require_agreement
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake.committer import LocalCommitter
 from clickjoin.lake.folders import moving_tables
 from clickjoin.lake.restored import MARK
@@ -54,7 +54,7 @@ def test_a_handle_from_before_commits_nothing(batches: Batches, tmp_path: Path, 
     put_back(batches, copy)
     before = tree(root / "registry/_delta_log")
     sleeper = handles[slept_at]
-    delta = DeltaTables(str(root))
+    delta = ArrowTables(str(root))
     assert not TableVersion(sleeper).commit_next([], Txn("p/other/join", 7))
     with pytest.raises(Exception, match=r"[Ff]ailed to commit"):
         sleeper.create_write_transaction([], "append", sleeper.schema())  # with delta-rs's own fifteen attempts
@@ -96,7 +96,7 @@ def test_nothing_is_left_to_tell_the_newest(batches: Batches) -> None:
     assert continue_after(root, "registry", 1 + UNKNOWN, 0) == UNKNOWN + 3
     batches.delta.forget("registry")
     batches.claim(2)
-    assert (ids(root, "registry"), DeltaTables(root).version("registry")) == (["e1", "e2"], UNKNOWN + 4)
+    assert (ids(root, "registry"), ArrowTables(root).version("registry")) == (["e1", "e2"], UNKNOWN + 4)
 
 
 def test_more_versions_than_a_file_has_names(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,13 +119,13 @@ def test_a_damaged_file_of_the_journal_is_named(batches: Batches, left: str) -> 
         if left == "gone":
             file.unlink()
     with pytest.raises(LakeError, match=r"/journal: its rows cannot be read .*`clickjoin journal rebuild --replace`"):
-        require_agreement(DeltaTables(batches.pipeline.root), batches.pipeline)
+        require_agreement(ArrowTables(batches.pipeline.root), batches.pipeline)
 
 
 def test_a_rebuilt_table_goes_on_after_the_one_that_was_put_aside(batches: Batches) -> None:
     """So a process that sleeps between its look and its commit finds the next version taken, and is refused then."""
     batches.run(1, NEWEST)
-    idle = DeltaTables(batches.pipeline.root)
+    idle = ArrowTables(batches.pipeline.root)
     handle, delta = idle.open("registry"), batches.delta
     old = delta.version("registry")
     delta.replaces("registry rebuild", NOON)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.lake import DeltaTables, SparkTables
-from clickjoin.lake.replace_rows import drop_before, replace_rows
+from clickjoin.engines.arrow import ArrowLake, ArrowTables
+from clickjoin.engines.arrow.replace_rows import replace_rows
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY, VERIFICATION
 from tests.unit.test_insert_new import Late
@@ -19,22 +19,22 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def test_old_rows_go(tmp_path: Path) -> None:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(VERIFICATION)
-    assert not drop_before(delta, "verification", "at", NOON)
+    assert not delta.drop_before("verification", "at", NOON)
     for hours in (-2, -1, 0, 1):
         rows = [
             {"run": f"main/{hours}", "at": NOON + timedelta(hours=hours), "kind": kind} for kind in ("lost", "unread")
         ]
         delta.append("verification", rows)
-    assert drop_before(delta, "verification", "at", NOON)
+    assert delta.drop_before("verification", "at", NOON)
     assert sorted(delta.read("verification")["run"].to_pylist()) == ["main/0"] * 2 + ["main/1"] * 2
     version = delta.version("verification")
-    assert not drop_before(delta, "verification", "at", NOON)
+    assert not delta.drop_before("verification", "at", NOON)
     assert delta.version("verification") == version
 
 
-def doubled(root: Path) -> tuple[SparkTables, pa.Table]:
+def doubled(root: Path) -> tuple[ArrowLake, pa.Table]:
     """A registry with a claim that is there three times, twice in one file; and all rows of it."""
     lake = another(root)
     lake.delta.create(REGISTRY)
@@ -44,7 +44,7 @@ def doubled(root: Path) -> tuple[SparkTables, pa.Table]:
     return lake, held.filter(pc.equal(held["event_id"], "a"))
 
 
-def replace(lake: SparkTables, held: pa.Table, version: int) -> bool:
+def replace(lake: ArrowLake, held: pa.Table, version: int) -> bool:
     return replace_rows(lake, "registry", version, held, held.slice(0, 1), ("token",), Txn("repair", 1))
 
 

@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from clickjoin.config import Pipeline
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.ids import MICROS, bucket_of
 from clickjoin.report.explain import explain
 from clickjoin.report.status import replicas, status
@@ -42,8 +42,8 @@ def pipeline(lake: Path, event_time: str = "embedded") -> Pipeline:
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> DeltaTables:
-    tables = DeltaTables(f"{tmp_path}/p")
+def delta(tmp_path: Path) -> ArrowTables:
+    tables = ArrowTables(f"{tmp_path}/p")
     for table in ALL:
         tables.create(table)
     return tables
@@ -54,7 +54,7 @@ def waits(host: str, **more: Any) -> dict[str, Any]:
     return row | {"due_at": at(10)} | more
 
 
-def test_open_pending_is_the_newest_row(delta: DeltaTables) -> None:
+def test_open_pending_is_the_newest_row(delta: ArrowTables) -> None:
     delta.append("pending", [
         waits("a"), waits("a", attempt=2, due_at=at(30)),  # tried again
         waits("b"), waits("b", attempt=2, state="resolved", outcome="joined", due_at=None),
@@ -76,7 +76,7 @@ def metric(batch: int, sequence: str = "join", replica: str = "main", **more: An
     return row | {"backlog_bytes": 0, "joined": 0, "quarantined": 0} | more
 
 
-def test_status(delta: DeltaTables) -> None:
+def test_status(delta: ArrowTables) -> None:
     planned = [{"replica": r, "sequence": "join", "batch": 1, "state": "planned"} for r in ("main", "east", "new")]
     delta.append("journal", planned)
     problem = {"kind": "missing", "path": "/x", "detail": "no file", "offset": 0, "length": 0}
@@ -108,7 +108,7 @@ def test_status(delta: DeltaTables) -> None:
     assert found["replicas"]["new"]["last_batch_seconds_ago"] is None
 
 
-def test_status_of_an_empty_lake(delta: DeltaTables) -> None:
+def test_status_of_an_empty_lake(delta: ArrowTables) -> None:
     found = status(delta)
     assert (found["pending"], found["oldest_pending_seconds"], found["replicas"]) == (0, None, {})
     assert json.dumps(found)
@@ -117,7 +117,7 @@ def test_status_of_an_empty_lake(delta: DeltaTables) -> None:
 CLICK = {"shard": 0, "batch": 1, "replica": "main"}
 
 
-def test_explain_the_whole_way(delta: DeltaTables, tmp_path: Path) -> None:
+def test_explain_the_whole_way(delta: ArrowTables, tmp_path: Path) -> None:
     click, other = identity("c", 5), identity("d", 5)
     place = {"path": "/logs/c", "offset": 10, "length": 7}
     delta.append("foreign", [click | CLICK | place, other | CLICK])
@@ -150,7 +150,7 @@ def test_explain_the_whole_way(delta: DeltaTables, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("event_time", ["embedded", "a_column"])
 def test_states(
-    delta: DeltaTables, tmp_path: Path, tables: tuple[str, ...], state: str, remedy: str, event_time: str
+    delta: ArrowTables, tmp_path: Path, tables: tuple[str, ...], state: str, remedy: str, event_time: str
 ) -> None:
     for table in tables:
         row = identity("c", 5) | ({"state": "waiting", "round": 0, "attempt": 1} if table == "pending" else {})
@@ -162,7 +162,7 @@ def test_states(
     assert [step["table"] for step in found["history"]].count("foreign") == tables.count("foreign")
 
 
-def test_explain_looks_into_quarantine(delta: DeltaTables, tmp_path: Path) -> None:
+def test_explain_looks_into_quarantine(delta: ArrowTables, tmp_path: Path) -> None:
     def bad(raw: bytes | None, batch: int, offset: int = 0) -> dict[str, Any]:
         return {"stream": "foreign", "reason": "bad-time", "raw": raw, "batch": batch, "replica": "main"} | {
             "offset": offset, "length": len(raw or b""), "path": "/logs/c", "detail": "`ts` is missing"
@@ -184,7 +184,7 @@ def test_explain_looks_into_quarantine(delta: DeltaTables, tmp_path: Path) -> No
         assert explain(pipeline(tmp_path), delta, other)["state"] == "unknown"
 
 
-def test_explain_looks_for_each_value_of_an_id_of_several_columns(delta: DeltaTables, tmp_path: Path) -> None:
+def test_explain_looks_for_each_value_of_an_id_of_several_columns(delta: ArrowTables, tmp_path: Path) -> None:
     rows = [
         {"stream": "foreign", "reason": "bad-time", "raw": raw, "batch": 1, "replica": "main", "offset": at,
          "length": len(raw), "path": "/logs/c", "detail": "`ts` is missing"}
@@ -202,7 +202,7 @@ def test_explain_looks_for_each_value_of_an_id_of_several_columns(delta: DeltaTa
     assert explain(pipeline(tmp_path), delta, "a%3Ab:17:4")["state"] == "unknown"
 
 
-def test_explain_says_that_an_event_is_forgotten(delta: DeltaTables, tmp_path: Path) -> None:
+def test_explain_says_that_an_event_is_forgotten(delta: ArrowTables, tmp_path: Path) -> None:
     delta.append("foreign", [identity("c", 5) | CLICK | {"payload": "{}"}])
     delta.append("forgotten", [identity("c", 5) | {"stream": "foreign", "request": "GDPR-1", "at": at(60)}])
     found = explain(pipeline(tmp_path), delta, name("c", 5))
@@ -211,16 +211,16 @@ def test_explain_says_that_an_event_is_forgotten(delta: DeltaTables, tmp_path: P
 
 
 @pytest.mark.parametrize("event_id", ["", "what", "a:1:" + "9" * 18, "'; DROP", "a:1:0", "ü" * 99])
-def test_ids_that_never_were(delta: DeltaTables, tmp_path: Path, event_id: str) -> None:
+def test_ids_that_never_were(delta: ArrowTables, tmp_path: Path, event_id: str) -> None:
     assert explain(pipeline(tmp_path), delta, event_id)["state"] == "unknown"
 
 
-def test_uuid_beyond_all_time(delta: DeltaTables, tmp_path: Path) -> None:
+def test_uuid_beyond_all_time(delta: ArrowTables, tmp_path: Path) -> None:
     found = explain(pipeline(tmp_path, "uuid7"), delta, "ffffffff-ffff-7000-8000-000000000000")
     assert found["state"] == "unknown"
 
 
-def test_one_id_at_two_times(delta: DeltaTables, tmp_path: Path) -> None:
+def test_one_id_at_two_times(delta: ArrowTables, tmp_path: Path) -> None:
     for batch, seconds in ((1, 5), (2, 9000)):
         delta.append("foreign", [identity("c", seconds) | CLICK | {"event_id": "same", "batch": batch}])
     found = explain(pipeline(tmp_path, "a_column"), delta, "same")

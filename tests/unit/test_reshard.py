@@ -10,7 +10,7 @@ import pytest
 
 from clickjoin.config import Pipeline
 from clickjoin.dispatcher.journal import Journal
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import ConfigError, LakeError
@@ -39,20 +39,20 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 
 @pytest.fixture
-def delta(pipeline: Pipeline) -> DeltaTables:
-    return DeltaTables(pipeline.root)
+def delta(pipeline: Pipeline) -> ArrowTables:
+    return ArrowTables(pipeline.root)
 
 
-def plan(delta: DeltaTables, at: datetime, number: int = 1) -> None:
+def plan(delta: ArrowTables, at: datetime, number: int = 1) -> None:
     batch = BatchPlan("p", "main", "join", number, int(at.timestamp() * MICROS))
     assert Journal(delta, "p", "main", "join").plan(batch, batch.planned_at)
 
 
-def shards_of(delta: DeltaTables) -> list[int]:
+def shards_of(delta: ArrowTables) -> list[int]:
     return [count for _, count in load_timeline(delta).entries]
 
 
-def test_grows_and_shrinks(delta: DeltaTables, pipeline: Pipeline) -> None:
+def test_grows_and_shrinks(delta: ArrowTables, pipeline: Pipeline) -> None:
     plan(delta, NOW)
     timeline = reshard(delta, pipeline, 12, T14, NOW)
     assert [count for _, count in timeline.entries] == [4, 12]
@@ -62,7 +62,7 @@ def test_grows_and_shrinks(delta: DeltaTables, pipeline: Pipeline) -> None:
     assert [(entry.shards, entry.void) for entry in entries(delta)] == [(4, False), (12, False), (6, False)]
 
 
-def test_as_soon_as_is_safe_by_default(delta: DeltaTables, pipeline: Pipeline) -> None:
+def test_as_soon_as_is_safe_by_default(delta: ArrowTables, pipeline: Pipeline) -> None:
     assert reshard(delta, pipeline, 12, None, NOW).entries[-1] == (datetime(2026, 3, 10, 13, tzinfo=UTC), 12)
     late = NOW + timedelta(minutes=25)  # too near to the hour for two clocks' skew
     assert earliest(pipeline, late) == T14
@@ -83,14 +83,14 @@ def test_as_soon_as_is_safe_by_default(delta: DeltaTables, pipeline: Pipeline) -
         (12, datetime(2026, 3, 10, 13, tzinfo=UTC), "entries are never edited"),
     ],
 )
-def test_refused(delta: DeltaTables, pipeline: Pipeline, shards: int, since: datetime, why: str) -> None:
+def test_refused(delta: ArrowTables, pipeline: Pipeline, shards: int, since: datetime, why: str) -> None:
     reshard(delta, pipeline, 8, T14, NOW)
     with pytest.raises(ConfigError, match=why):
         reshard(delta, pipeline, shards, since, NOW)
     assert shards_of(delta) == [4, 8]
 
 
-def test_too_late_where_a_batch_may_hold_such_events(delta: DeltaTables, pipeline: Pipeline) -> None:
+def test_too_late_where_a_batch_may_hold_such_events(delta: ArrowTables, pipeline: Pipeline) -> None:
     plan(delta, T14 - timedelta(minutes=5))  # by a clock that runs ahead: its batch may hold events of 14:00
     with pytest.raises(LakeError, match="came too late and is void"):
         reshard(delta, pipeline, 12, T14, NOW)
@@ -102,15 +102,15 @@ def test_too_late_where_a_batch_may_hold_such_events(delta: DeltaTables, pipelin
 
 
 def test_a_batch_planned_at_the_last_moment_is_seen(
-    delta: DeltaTables, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+    delta: ArrowTables, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[datetime | None] = []
     look = module.newest_plan
 
-    def then_plan(tables: DeltaTables) -> datetime | None:
+    def then_plan(tables: ArrowTables) -> datetime | None:
         looked.append(look(tables))
         if len(looked) == 1:
-            plan(DeltaTables(pipeline.root), T14 - timedelta(minutes=1))
+            plan(ArrowTables(pipeline.root), T14 - timedelta(minutes=1))
         return looked[-1]
 
     monkeypatch.setattr(module, "newest_plan", then_plan)
@@ -120,11 +120,11 @@ def test_a_batch_planned_at_the_last_moment_is_seen(
     assert shards_of(delta) == [4]
 
 
-def test_one_of_two_at_once_is_refused(delta: DeltaTables, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_at_once_is_refused(delta: ArrowTables, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     append = delta.append
 
     def after_another(*args: Any) -> bool:
-        reshard(DeltaTables(pipeline.root), pipeline, 6, T16, NOW)
+        reshard(ArrowTables(pipeline.root), pipeline, 6, T16, NOW)
         return append(*args)
 
     monkeypatch.setattr(delta, "append", after_another)

@@ -15,7 +15,7 @@ from clickjoin.config import Pipeline
 from clickjoin.config.pipeline import Batch
 from clickjoin.config.process import Process
 from clickjoin.dispatcher.dispatcher import Dispatcher
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model.ids import micros_of
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan
@@ -34,7 +34,7 @@ class Join:
         batch = Batch(heartbeats=heartbeats)
         self.pipeline = pipeline(folder).model_copy(update={"process": process, "batch": batch})
         initialise(self.pipeline)
-        self.delta = DeltaTables(self.pipeline.root)
+        self.delta = ArrowTables(self.pipeline.root)
         sources = {item.name: open_source(item.source) for item in self.pipeline.inputs}
         self.join = Dispatcher(self.pipeline, self.delta, "main", "join", sources, lambda: self.now.timestamp())
 

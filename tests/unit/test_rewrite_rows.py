@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from clickjoin.engines.arrow import ArrowLake
+from clickjoin.engines.arrow.rewrite_rows import count_rows, near, rewrite_rows
 from clickjoin.kernel.arrays import Array
 from clickjoin.kernel.forgotten import digest
 from clickjoin.kernel.rewrite_task import BadRecords, Change, Events, change
-from clickjoin.lake import SparkTables
-from clickjoin.lake.rewrite_rows import count_rows, near, rewrite_rows
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import FOREIGN, PENDING, QUARANTINE, REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
@@ -26,7 +26,7 @@ Going = Callable[..., Any]
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> SparkTables:
+def lake(tmp_path: Path) -> ArrowLake:
     """A registry of four claims in two files of one bucket."""
     made = another(tmp_path)
     made.delta.create(REGISTRY)
@@ -35,9 +35,9 @@ def lake(tmp_path: Path) -> SparkTables:
     return made
 
 
-def another(root: Path | str) -> SparkTables:
+def another(root: Path | str) -> ArrowLake:
     """Another process's tables; nothing here is done by Spark."""
-    return SparkTables(None, str(root), sleep=lambda _: None)  # type: ignore[arg-type]
+    return ArrowLake(None, str(root), sleep=lambda _: None)  # type: ignore[arg-type]
 
 
 def claims(ids: str, token: str = "t") -> pa.Table:
@@ -50,15 +50,15 @@ def claims(ids: str, token: str = "t") -> pa.Table:
     return pa.Table.from_pylist(rows, schema=arrow_schema(REGISTRY))
 
 
-def append(lake: SparkTables, ids: str) -> None:
+def append(lake: ArrowLake, ids: str) -> None:
     lake.delta.append_table("registry", claims(ids))
 
 
-def ids_of(lake: SparkTables) -> list[str]:
+def ids_of(lake: ArrowLake) -> list[str]:
     return sorted(lake.delta.read("registry", columns=["event_id"])["event_id"].to_pylist())
 
 
-def remove(lake: SparkTables, ids: str, meanwhile: Callable[[], None] | None = None, txn: Txn | None = None) -> int:
+def remove(lake: ArrowLake, ids: str, meanwhile: Callable[[], None] | None = None, txn: Txn | None = None) -> int:
     """Take claims away; `meanwhile`: what another does after the first look at a file."""
     keys = claims(ids)
     meant, left = Events(keys, ("token",)), [meanwhile] if meanwhile else []
@@ -72,7 +72,7 @@ def remove(lake: SparkTables, ids: str, meanwhile: Callable[[], None] | None = N
     return rewrite_rows(lake, "registry", near(keys), Change(looking, meant.looks_at), txn)
 
 
-def test_rows_go_and_their_neighbours_stay_as_they_were(lake: SparkTables) -> None:
+def test_rows_go_and_their_neighbours_stay_as_they_were(lake: ArrowLake) -> None:
     append(lake, "A")
     kept = [row for row in lake.delta.read("registry").to_pylist() if row["event_id"] not in "bA"]
     assert remove(lake, "bA") == 2
@@ -81,44 +81,44 @@ def test_rows_go_and_their_neighbours_stay_as_they_were(lake: SparkTables) -> No
     assert lake.delta.rows("registry") == 3  # by the log
 
 
-def test_a_claim_of_another_token_stays(lake: SparkTables) -> None:
+def test_a_claim_of_another_token_stays(lake: ArrowLake) -> None:
     lake.delta.append_table("registry", claims("e", token="other"))
     version = lake.delta.version("registry")
     assert remove(lake, "e") == 0
     assert (ids_of(lake), lake.delta.version("registry")) == ([*ALL, "e"], version)
 
 
-def test_two_that_rewrite_the_same_file(lake: SparkTables) -> None:
+def test_two_that_rewrite_the_same_file(lake: ArrowLake) -> None:
     assert remove(lake, "a", lambda: assert_is(remove(another(lake.delta.root), "b"), 1)) == 1
     assert ids_of(lake) == ["c", "d"]
 
 
-def test_the_same_row_is_taken_away_twice(lake: SparkTables) -> None:
+def test_the_same_row_is_taken_away_twice(lake: ArrowLake) -> None:
     assert remove(lake, "a", lambda: assert_is(remove(another(lake.delta.root), "a"), 1)) == 0
     assert ids_of(lake) == ["b", "c", "d"]
 
 
-def test_rows_that_come_meanwhile_stay(lake: SparkTables) -> None:
+def test_rows_that_come_meanwhile_stay(lake: ArrowLake) -> None:
     assert remove(lake, "a", lambda: append(another(lake.delta.root), "ef")) == 1
     assert ids_of(lake) == ["b", "c", "d", "e", "f"]
 
 
-def test_one_that_is_to_go_comes_again_meanwhile(lake: SparkTables) -> None:
+def test_one_that_is_to_go_comes_again_meanwhile(lake: ArrowLake) -> None:
     assert remove(lake, "a", lambda: append(another(lake.delta.root), "ae")) == 2
     assert ids_of(lake) == ["b", "c", "d", "e"]
 
 
-def test_the_files_are_packed_by_another_meanwhile(lake: SparkTables) -> None:
+def test_the_files_are_packed_by_another_meanwhile(lake: ArrowLake) -> None:
     assert remove(lake, "ad", lambda: assert_is(packed(lake), None)) == 2
     assert ids_of(lake) == ["b", "c"]
 
 
-def packed(lake: SparkTables) -> None:
+def packed(lake: ArrowLake) -> None:
     done = another(lake.delta.root).delta.open("registry").optimize.compact()
     assert done["numFilesRemoved"] == 2
 
 
-def test_cut_short_before_the_commit(lake: SparkTables) -> None:
+def test_cut_short_before_the_commit(lake: ArrowLake) -> None:
     version = lake.delta.version("registry")
 
     def dies() -> None:
@@ -132,7 +132,7 @@ def test_cut_short_before_the_commit(lake: SparkTables) -> None:
 
 
 @pytest.mark.parametrize("txn", [None, Txn("one", 1)])
-def test_run_again_after_the_commit(lake: SparkTables, txn: Txn | None) -> None:
+def test_run_again_after_the_commit(lake: ArrowLake, txn: Txn | None) -> None:
     assert remove(lake, "ab", txn=txn) == 2
     version = lake.delta.version("registry")
     assert remove(another(lake.delta.root), "ab", txn=txn) == 0
@@ -140,19 +140,19 @@ def test_run_again_after_the_commit(lake: SparkTables, txn: Txn | None) -> None:
     assert lake.delta.latest_txn_version("registry", "one") == (1 if txn else -1)
 
 
-def test_a_copy_that_comes_late_takes_nothing_away(lake: SparkTables) -> None:
+def test_a_copy_that_comes_late_takes_nothing_away(lake: ArrowLake) -> None:
     late = partial(remove, another(lake.delta.root), "c", None, Txn("one", 1))
     assert remove(lake, "a", txn=Txn("one", 1)) == 1
     assert late() == 0
     assert ids_of(lake) == ["b", "c", "d"]
 
 
-def test_a_txn_is_kept_where_no_row_is_meant(lake: SparkTables) -> None:
+def test_a_txn_is_kept_where_no_row_is_meant(lake: ArrowLake) -> None:
     assert remove(lake, "x", txn=Txn("one", 1)) == 0
     assert lake.delta.latest_txn_version("registry", "one") == 1
 
 
-def test_the_answer_is_lost(lake: SparkTables, lost_answer: list[int]) -> None:
+def test_the_answer_is_lost(lake: ArrowLake, lost_answer: list[int]) -> None:
     assert remove(lake, "a") == 1
     assert (ids_of(lake), lake.delta.version("registry"), len(lost_answer)) == (["b", "c", "d"], lost_answer[0], 1)
 

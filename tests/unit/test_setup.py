@@ -15,8 +15,8 @@ import pytest
 
 from clickjoin.config import Pipeline
 from clickjoin.config.pipeline import Limits
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel.adapter import ArrowAdapter
-from clickjoin.lake import DeltaTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.txn import Txn
@@ -51,7 +51,7 @@ def pipeline(lake: Path, adapter: str = "", shards: int = 4) -> Pipeline:
 def test_created_once(tmp_path: Path) -> None:
     assert initialise(pipeline(tmp_path)) == [table.name for table in ALL]
     assert initialise(pipeline(tmp_path, shards=9)) == []
-    delta = DeltaTables(f"{tmp_path}/p")
+    delta = ArrowTables(f"{tmp_path}/p")
     assert load_timeline(delta).shards_at(NOW) == 4
     for table in ALL:
         extra = ["foreign_record", "primary_record"] if table.name == "joined" else []
@@ -88,14 +88,14 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     made = [copy.communicate(timeout=60)[0].strip() for copy in copies]
     assert [copy.returncode for copy in copies] == [0, 0]
     assert sorted(name for names in made for name in names.split(",") if name) == sorted(table.name for table in ALL)
-    delta = DeltaTables(f"{tmp_path}/lake/p")
+    delta = ArrowTables(f"{tmp_path}/lake/p")
     assert len(delta.read("shard_timeline")) == 1
     assert list(delta.columns("joined"))[-2:] == ["foreign_record", "primary_record"]
 
 
-def worked_in(lake: Path) -> DeltaTables:
+def worked_in(lake: Path) -> ArrowTables:
     initialise(pipeline(lake))
-    delta = DeltaTables(f"{lake}/p")
+    delta = ArrowTables(f"{lake}/p")
     delta.append("journal", [{"replica": "main", "sequence": "join", "batch": 1}], Txn("x", 1))
     return delta
 
@@ -112,7 +112,7 @@ def test_a_lost_table_is_never_begun_again(tmp_path: Path, gone: str) -> None:
 
 
 def test_outputs_alone_are_enough_to_refuse(tmp_path: Path) -> None:
-    delta = DeltaTables(f"{tmp_path}/p")
+    delta = ArrowTables(f"{tmp_path}/p")
     for table in ALL:
         if table.name not in ("registry", "journal"):
             delta.create(table)
@@ -134,8 +134,8 @@ def test_a_time_in_a_form_and_an_id_of_columns_can_be_resharded(tmp_path: Path) 
     raw["foreign"] |= {"event_time": form, "event_id": ("host", "pid")}
     chosen = Pipeline.model_validate(raw)
     initialise(chosen)
-    reshard(DeltaTables(chosen.root), chosen, 8, None, datetime.now(UTC))
-    rows = DeltaTables(chosen.root).read("shard_timeline").to_pylist()
+    reshard(ArrowTables(chosen.root), chosen, 8, None, datetime.now(UTC))
+    rows = ArrowTables(chosen.root).read("shard_timeline").to_pylist()
     assert {(row["event_time"], row["event_id"]) for row in rows} == {("ts as %d/%m/%Y in UTC", "host, pid")}
 
 
@@ -144,8 +144,8 @@ def test_a_file_with_another_skew_reshards_nothing(tmp_path: Path) -> None:
     initialise(pipeline(tmp_path))
     other = pipeline(tmp_path).model_copy(update={"limits": Limits(max_skew="5s")})
     with pytest.raises(ConfigError, match=r"limits\.max_skew is 5\.0 .* with 300\.0"):
-        reshard(DeltaTables(other.root), other, 8, None, datetime.now(UTC))
-    assert DeltaTables(other.root).rows("shard_timeline") == 1
+        reshard(ArrowTables(other.root), other, 8, None, datetime.now(UTC))
+    assert ArrowTables(other.root).rows("shard_timeline") == 1
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_what_fixes_an_ids_bucket_stays(tmp_path: Path, field: str, change: dict
 def test_adapter_columns_are_added(tmp_path: Path) -> None:
     worked_in(tmp_path)
     assert initialise(pipeline(tmp_path, "Wide")) == []
-    columns = DeltaTables(f"{tmp_path}/p").columns("joined")
+    columns = ArrowTables(f"{tmp_path}/p").columns("joined")
     assert list(columns.items())[-4:] == [
         ("foreign_record", "string"),
         ("primary_record", "string"),
@@ -204,12 +204,12 @@ def test_the_engine_that_ran_last_is_kept_and_a_change_announced(
 ) -> None:
     made = pipeline(tmp_path)
     initialise(made)
-    delta = DeltaTables(made.root)
+    delta = ArrowTables(made.root)
     version = delta.version("journal")
     initialise(made)
-    assert (delta.engine, DeltaTables(made.root).version("journal"), caplog.text) == ("arrow", version, "")
+    assert (delta.engine, ArrowTables(made.root).version("journal"), caplog.text) == ("arrow", version, "")
     delta.set_engine("another")
-    assert DeltaTables(made.root).engine == "another"
+    assert ArrowTables(made.root).engine == "another"
     initialise(made)
-    assert DeltaTables(made.root).engine == "arrow"
+    assert ArrowTables(made.root).engine == "arrow"
     assert "engine another was at work here, engine arrow is from now on" in caplog.text

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.config import Pipeline
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.timeline import Timeline
 from clickjoin.registry.shards import fence, load_timeline, start_timeline
@@ -71,7 +71,7 @@ def _pipeline(shards: int, bucket: str = "1h") -> Pipeline:
 
 
 def test_another_width_of_bucket_is_refused(tmp_path: Path) -> None:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(TIMELINE)
     start_timeline(delta, _pipeline(4), T1)
     with pytest.raises(ConfigError, match=r"registry.bucket is 900 .* begun with 3600"):
@@ -79,7 +79,7 @@ def test_another_width_of_bucket_is_refused(tmp_path: Path) -> None:
 
 
 def test_started_once(tmp_path: Path) -> None:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(TIMELINE)
     with pytest.raises(LakeError, match=r"holds no entry\. Run `clickjoin init`"):
         load_timeline(delta)
@@ -89,7 +89,7 @@ def test_started_once(tmp_path: Path) -> None:
 
 
 def test_loaded_in_order_of_time(tmp_path: Path) -> None:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(TIMELINE)
     delta.create(BATCHES)
     start_timeline(delta, _pipeline(4), T1)

@@ -10,9 +10,9 @@ from threading import Barrier
 import pyarrow as pa
 import pytest
 
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel.data_file import DataFile, Target, write
 from clickjoin.kernel.types import delta_type
-from clickjoin.lake import DeltaTables
 from clickjoin.model.errors import FilesGone, LakeError
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BOUNDARY, METRICS, PENDING
@@ -22,8 +22,8 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, 123456, UTC)
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> DeltaTables:
-    tables = DeltaTables(str(tmp_path))
+def delta(tmp_path: Path) -> ArrowTables:
+    tables = ArrowTables(str(tmp_path))
     tables.create(BOUNDARY)
     return tables
 
@@ -32,15 +32,15 @@ def entry(shards: int) -> dict[str, object]:
     return {"shard": shards, "boundary": NOW, "at": NOW}
 
 
-def shards(delta: DeltaTables) -> list[int]:
+def shards(delta: ArrowTables) -> list[int]:
     return sorted(delta.read("registry_boundary")["shard"].to_pylist())
 
 
-def test_created_once(delta: DeltaTables) -> None:
+def test_created_once(delta: ArrowTables) -> None:
     assert delta.exists("registry_boundary")
     assert not delta.create(BOUNDARY)
     assert not delta.exists("metrics")
-    assert DeltaTables(delta.path("..")).exists("registry_boundary") is False
+    assert ArrowTables(delta.path("..")).exists("registry_boundary") is False
 
 
 def test_one_of_many_creates(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_one_of_many_creates(tmp_path: Path) -> None:
     def work(_: int) -> list[bool]:
         made = []
         for at in range(rounds):
-            mine = DeltaTables(f"{tmp_path}/{at}")
+            mine = ArrowTables(f"{tmp_path}/{at}")
             barrier.wait()
             made.append(mine.create(METRICS))
         return made
@@ -59,10 +59,10 @@ def test_one_of_many_creates(tmp_path: Path) -> None:
     with ThreadPoolExecutor(copies) as pool:
         made = list(pool.map(work, range(copies)))
     assert [sum(won) for won in zip(*made, strict=True)] == [1] * rounds
-    assert {DeltaTables(f"{tmp_path}/{at}").version("metrics") for at in range(rounds)} == {0}
+    assert {ArrowTables(f"{tmp_path}/{at}").version("metrics") for at in range(rounds)} == {0}
 
 
-def test_append_and_read(delta: DeltaTables) -> None:
+def test_append_and_read(delta: ArrowTables) -> None:
     assert (delta.version("registry_boundary"), delta.rows("registry_boundary"), shards(delta)) == (0, 0, [])
     assert delta.append("registry_boundary", [entry(1), entry(2)])
     assert delta.append("registry_boundary", [])
@@ -71,7 +71,7 @@ def test_append_and_read(delta: DeltaTables) -> None:
     assert delta.read("registry_boundary", filters=[("shard", "=", 2)], columns=["shard"]).to_pylist() == [{"shard": 2}]
 
 
-def test_a_txn_is_taken_once(delta: DeltaTables) -> None:
+def test_a_txn_is_taken_once(delta: ArrowTables) -> None:
     assert delta.latest_txn_version("registry_boundary", "app") == -1
     assert delta.append("registry_boundary", [entry(1)], Txn("app", 3))
     for version in (3, 2):
@@ -90,21 +90,21 @@ def test_a_txn_is_taken_once(delta: DeltaTables) -> None:
     )
 
 
-def test_fix_commits_no_rows(delta: DeltaTables) -> None:
+def test_fix_commits_no_rows(delta: ArrowTables) -> None:
     before = delta.version("registry_boundary")
     assert delta.commit_txn_only("registry_boundary", Txn("app", 7))
     assert not delta.commit_txn_only("registry_boundary", Txn("app", 7))
     assert not delta.append("registry_boundary", [entry(1)], Txn("app", 7))
     assert (delta.version("registry_boundary"), shards(delta)) == (before + 1, [])
-    assert DeltaTables(delta.path("")[:-1]).latest_txn_version("registry_boundary", "app") == 7
+    assert ArrowTables(delta.path("")[:-1]).latest_txn_version("registry_boundary", "app") == 7
 
 
-def test_one_of_many_wins(delta: DeltaTables) -> None:
+def test_one_of_many_wins(delta: ArrowTables) -> None:
     copies = 4
     barrier = Barrier(copies, timeout=30)
 
     def work(number: int) -> list[bool]:
-        mine = DeltaTables(delta.path("")[:-1])
+        mine = ArrowTables(delta.path("")[:-1])
         won = []
         for version in range(5):
             barrier.wait()
@@ -118,11 +118,11 @@ def test_one_of_many_wins(delta: DeltaTables) -> None:
     assert len(shards(delta)) == 5 - sum(wins[0])
 
 
-def test_writers_of_other_txns_all_get_through(delta: DeltaTables) -> None:
+def test_writers_of_other_txns_all_get_through(delta: ArrowTables) -> None:
     copies, each = 4, 5
 
     def work(number: int) -> bool:
-        mine = DeltaTables(delta.path("")[:-1])
+        mine = ArrowTables(delta.path("")[:-1])
         return all(mine.append("registry_boundary", [entry(number)], Txn(f"app{number}", v)) for v in range(each))
 
     with ThreadPoolExecutor(copies) as pool:
@@ -130,7 +130,7 @@ def test_writers_of_other_txns_all_get_through(delta: DeltaTables) -> None:
     assert shards(delta) == sorted(list(range(copies)) * each)
 
 
-def test_no_such_table(delta: DeltaTables) -> None:
+def test_no_such_table(delta: ArrowTables) -> None:
     for call in (delta.open, delta.version, delta.read, delta.rows):
         with pytest.raises(
             LakeError, match=r"/metrics: no such table. Check that the lake is mounted; a new one is made by"
@@ -138,7 +138,7 @@ def test_no_such_table(delta: DeltaTables) -> None:
             call("metrics")
 
 
-def test_partitions_and_files(delta: DeltaTables) -> None:
+def test_partitions_and_files(delta: ArrowTables) -> None:
     delta.create(METRICS)
     for replica in ("main", "east"):
         delta.append("metrics", [{"replica": replica, "sequence": "join", "batch": n} for n in (1, 2)])
@@ -149,7 +149,7 @@ def test_partitions_and_files(delta: DeltaTables) -> None:
     assert len(delta.read("metrics", filters=[("replica", "=", "east"), ("batch", ">=", 2)])) == 1
 
 
-def test_columns(delta: DeltaTables) -> None:
+def test_columns(delta: ArrowTables) -> None:
     delta.create(PENDING)
     columns = delta.columns("pending")
     assert (columns["event_id"], columns["shard"], columns["batch"], columns["due_at"]) == (
@@ -174,19 +174,19 @@ def test_no_types(kind: str) -> None:
         delta_type(kind)
 
 
-def written(delta: DeltaTables) -> list[DataFile]:
+def written(delta: ArrowTables) -> list[DataFile]:
     """A file with one entry, beside the table's own."""
     target = Target(delta.path("registry_boundary"), arrow_schema(BOUNDARY))
     return write(target, pa.Table.from_pylist([entry(7)], schema=arrow_schema(BOUNDARY)))
 
 
-def test_files_are_added_once(delta: DeltaTables) -> None:
+def test_files_are_added_once(delta: ArrowTables) -> None:
     assert delta.add("registry_boundary", written(delta), Txn("a", 1))
     assert not delta.add("registry_boundary", written(delta), Txn("a", 1))
     assert shards(delta) == [7]
 
 
-def test_files_that_are_gone_are_not_added(delta: DeltaTables) -> None:
+def test_files_that_are_gone_are_not_added(delta: ArrowTables) -> None:
     """A collector whose clock was wrong, or a VACUUM by hand, came between writing and committing."""
     files = written(delta) + written(delta)
     Path(delta.path("registry_boundary"), files[1].path).unlink()
@@ -197,7 +197,7 @@ def test_files_that_are_gone_are_not_added(delta: DeltaTables) -> None:
     assert shards(delta) == [7]
 
 
-def test_files_that_were_cut_short_are_not_added(delta: DeltaTables) -> None:
+def test_files_that_were_cut_short_are_not_added(delta: ArrowTables) -> None:
     file = written(delta)[0]
     Path(delta.path("registry_boundary"), file.path).write_bytes(b"PAR1")
     with pytest.raises(FilesGone, match=rf"{file.path} \(4 bytes, not {file.size}\)"):

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from clickjoin.config import load
-from clickjoin.lake import DeltaTables, table_format
+from clickjoin.engines.arrow import ArrowTables
+from clickjoin.lake import table_format
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.lake.snapshot_files import data_files
 from clickjoin.lake.table_features import FeatureRefused
@@ -82,14 +83,14 @@ HONOURED = {
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> DeltaTables:
-    delta = DeltaTables(str(tmp_path))
+def lake(tmp_path: Path) -> ArrowTables:
+    delta = ArrowTables(str(tmp_path))
     delta.create(REGISTRY)
     assert delta.append("registry", [ROW], Txn("x", 1))
     return delta
 
 
-def give(delta: DeltaTables, protocol: dict[str, Any], settings: dict[str, str], column: dict[str, Any]) -> None:
+def give(delta: ArrowTables, protocol: dict[str, Any], settings: dict[str, str], column: dict[str, Any]) -> None:
     """Commit a protocol and metadata as another engine does; `column`: what it says of column `token`."""
     log = Path(delta.path("registry"), "_delta_log")
     entries = sorted(log.glob("*.json"))
@@ -107,7 +108,7 @@ def give(delta: DeltaTables, protocol: dict[str, Any], settings: dict[str, str],
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_feature_is_refused_by_name_with_the_way_back(lake: DeltaTables, case: str) -> None:
+def test_a_feature_is_refused_by_name_with_the_way_back(lake: ArrowTables, case: str) -> None:
     """By whoever has the table open and by whoever opens it, before anything is committed; again at each try."""
     protocol, settings, column, name, back = REFUSED[case]
     give(lake, protocol, settings, column)
@@ -117,7 +118,7 @@ def test_a_feature_is_refused_by_name_with_the_way_back(lake: DeltaTables, case:
         f"RESTORE TABLE delta.`{place}` TO VERSION AS OF 1",
     ]
     wanted = [f"ALTER TABLE delta.`{place}` {statement}" for statement in back] or restored
-    for delta in (lake, DeltaTables(lake.root), ReadableTables(lake.root)):
+    for delta in (lake, ArrowTables(lake.root), ReadableTables(lake.root)):
         for _ in range(2):
             with pytest.raises(FeatureRefused, match=rf"{place}: has .*\({name}\)") as refused:
                 delta.open("registry")
@@ -130,22 +131,22 @@ def test_a_feature_is_refused_by_name_with_the_way_back(lake: DeltaTables, case:
     assert len(list(Path(place, "_delta_log").glob("*.json"))) == 3
 
 
-def test_a_feature_that_no_reader_knows_is_refused_by_name(lake: DeltaTables) -> None:
+def test_a_feature_that_no_reader_knows_is_refused_by_name(lake: ArrowTables) -> None:
     give(lake, named(reader=("nobodysFeature",)), {}, {})
-    for delta in (lake, DeltaTables(lake.root), ReadableTables(lake.root)):
+    for delta in (lake, ArrowTables(lake.root), ReadableTables(lake.root)):
         with pytest.raises(FeatureRefused, match=r"registry: has nobodysFeature, .* RESTORE TABLE"):
             delta.open("registry")
 
 
 @pytest.mark.parametrize("case", HONOURED)
-def test_a_feature_that_binds_nothing_here_is_honoured(lake: DeltaTables, case: str) -> None:
+def test_a_feature_that_binds_nothing_here_is_honoured(lake: ArrowTables, case: str) -> None:
     give(lake, *HONOURED[case], {})
-    for delta in (lake, DeltaTables(lake.root)):
+    for delta in (lake, ArrowTables(lake.root)):
         assert delta.append("registry", [ROW], Txn(f"{id(delta)}", 1))
     assert lake.read("registry").num_rows == 3
 
 
-def test_who_has_it_open_goes_on_once_it_is_gone(lake: DeltaTables) -> None:
+def test_who_has_it_open_goes_on_once_it_is_gone(lake: ArrowTables) -> None:
     give(lake, legacy(3), {"delta.constraints.evt": "shard > 0", "delta.constraints.b": "shard > 1"}, {})
     with pytest.raises(FeatureRefused, match=r"CHECK constraint b .*CHECK constraint evt ") as refused:
         lake.append("registry", [ROW], Txn("x", 2))
@@ -156,18 +157,18 @@ def test_who_has_it_open_goes_on_once_it_is_gone(lake: DeltaTables) -> None:
     assert lake.append("registry", [ROW], Txn("x", 2))
 
 
-def test_restore_is_no_way_back_over_rows_that_came_since(lake: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restore_is_no_way_back_over_rows_that_came_since(lake: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     """They would be taken out, and their transactions stay."""
     give(lake, named(reader=("v2Checkpoint",)), {}, {})
     with monkeypatch.context() as patch:
         patch.setattr(table_format, "require_features", lambda *_: None)  # as a program from before
-        assert DeltaTables(lake.root).append("registry", [ROW], Txn("x", 2))
+        assert ArrowTables(lake.root).append("registry", [ROW], Txn("x", 2))
     with pytest.raises(FeatureRefused, match=r"since version 1 .*restore a backup") as refused:
         lake.open("registry")
     assert refused.value.statements == ()
 
 
-def test_the_last_version_without_it_is_found_far_back(lake: DeltaTables) -> None:
+def test_the_last_version_without_it_is_found_far_back(lake: ArrowTables) -> None:
     """Also where one had been set before, and taken away."""
     give(lake, named("checkpointProtection"), {}, {})
     give(lake, legacy(2), {}, {})
@@ -180,7 +181,7 @@ def test_the_last_version_without_it_is_found_far_back(lake: DeltaTables) -> Non
 
 
 def test_it_is_asked_again_only_where_protocol_or_metadata_changed(
-    lake: DeltaTables, monkeypatch: pytest.MonkeyPatch
+    lake: ArrowTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[str]()
     real = table_format.require_features

@@ -15,7 +15,8 @@ from deltalake import DeltaTable
 from clickjoin.backup.restore import restore
 from clickjoin.backup.take import take
 from clickjoin.config import Pipeline
-from clickjoin.lake import DeltaTables, table_format
+from clickjoin.engines.arrow import ArrowTables
+from clickjoin.lake import table_format
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import LakeError
@@ -61,7 +62,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_table_says_it_from_its_first_commit_on(lake: Pipeline) -> None:
-    delta = DeltaTables(lake.root)
+    delta = ArrowTables(lake.root)
     for table in ALL:
         first = DeltaTable(delta.path(table.name), version=0)
         assert first.metadata().configuration[KEY] == str(FORMAT)
@@ -118,7 +119,7 @@ def test_another_format_is_refused_by_whoever_reads(lake: Pipeline, other: str) 
 
 
 def test_whoever_has_a_table_open_is_refused_once_it_is_of_another(lake: Pipeline) -> None:
-    delta = DeltaTables(lake.root)
+    delta = ArrowTables(lake.root)
     delta.open("joined")
     say(f"{lake.root}/joined", str(FORMAT + 1))
     with pytest.raises(LakeError, match=f"joined: is of format {FORMAT + 1}"):

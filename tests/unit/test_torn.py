@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake.exceptions import DeltaError
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake.history import transactions
 from clickjoin.lake.log_entries import read_log
 from clickjoin.lake.log_repair import fill
@@ -20,29 +20,29 @@ LAST = 60
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> DeltaTables:
-    made = DeltaTables(str(tmp_path))
+def delta(tmp_path: Path) -> ArrowTables:
+    made = ArrowTables(str(tmp_path))
     made.create(BOUNDARY)
     for number in range(1, LAST + 1):
         add(made, number)
     return made
 
 
-def add(delta: DeltaTables, number: int) -> None:
+def add(delta: ArrowTables, number: int) -> None:
     delta.append("registry_boundary", [{"shard": number, "registry_boundary": NOW, "at": NOW}], Txn("app", number))
 
 
-def entry(delta: DeltaTables, version: int, kind: str = "json") -> Path:
+def entry(delta: ArrowTables, version: int, kind: str = "json") -> Path:
     return Path(delta.path("registry_boundary")) / "_delta_log" / f"{version:020}.{kind}"
 
 
-def shards(delta: DeltaTables) -> list[int]:
+def shards(delta: ArrowTables) -> list[int]:
     return sorted(delta.read("registry_boundary")["shard"].to_pylist())
 
 
 @pytest.mark.parametrize("how", ["empty", "gone", "cut"])
 @pytest.mark.parametrize("version", [LAST, LAST - 3])
-def test_a_torn_entry_becomes_one_that_commits_nothing(delta: DeltaTables, how: str, version: int) -> None:
+def test_a_torn_entry_becomes_one_that_commits_nothing(delta: ArrowTables, how: str, version: int) -> None:
     file = entry(delta, version)
     if how == "gone":
         file.unlink()
@@ -53,7 +53,7 @@ def test_a_torn_entry_becomes_one_that_commits_nothing(delta: DeltaTables, how: 
         assert torn == ()  # that an entry after the last one is gone, nobody can see
         return
     assert [one.version for one in torn] == [version]
-    again = DeltaTables(delta.path("")[:-1])
+    again = ArrowTables(delta.path("")[:-1])
     assert read_log(again.path("registry_boundary")).torn == ()
     assert again.version("registry_boundary") == LAST
     assert shards(again) == [number for number in range(1, LAST + 1) if number != version]
@@ -62,18 +62,18 @@ def test_a_torn_entry_becomes_one_that_commits_nothing(delta: DeltaTables, how: 
     assert (Path(again.path("registry_boundary")) / "_torn" / file.name).exists() == (how != "gone")
 
 
-def test_a_damaged_checkpoint_is_put_aside(delta: DeltaTables) -> None:
+def test_a_damaged_checkpoint_is_put_aside(delta: ArrowTables) -> None:
     entry(delta, 49, "checkpoint.parquet").write_bytes(b"PAR1")
     assert [one.checkpoint for one in fill(delta, "registry_boundary")] == [True]
-    assert shards(DeltaTables(delta.path("")[:-1])) == list(range(1, LAST + 1))
+    assert shards(ArrowTables(delta.path("")[:-1])) == list(range(1, LAST + 1))
 
 
-def test_a_pointer_to_a_checkpoint_that_is_not_there(delta: DeltaTables) -> None:
+def test_a_pointer_to_a_checkpoint_that_is_not_there(delta: ArrowTables) -> None:
     """Engines look for that checkpoint alone, and end with an error of their own."""
     pointer = entry(delta, 49).with_name("_last_checkpoint")
     pointer.write_text('{"version":55,"size":3}')
     with pytest.raises(DeltaError):
-        DeltaTables(delta.path("")[:-1]).version("registry_boundary")
+        ArrowTables(delta.path("")[:-1]).version("registry_boundary")
     torn = read_log(delta.path("registry_boundary")).torn
     assert [(one.file, one.why) for one in torn] == [
         ("_last_checkpoint", "names checkpoint 55, which is not there"),
@@ -81,17 +81,17 @@ def test_a_pointer_to_a_checkpoint_that_is_not_there(delta: DeltaTables) -> None
     assert fill(delta, "registry_boundary") == torn
     assert not pointer.exists()
     assert (Path(delta.path("registry_boundary")) / "_torn/_last_checkpoint").exists()
-    assert shards(DeltaTables(delta.path("")[:-1])) == list(range(1, LAST + 1))
+    assert shards(ArrowTables(delta.path("")[:-1])) == list(range(1, LAST + 1))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version":"x"}', "{}"])
-def test_a_pointer_that_says_nothing_is_no_matter(delta: DeltaTables, text: str) -> None:
+def test_a_pointer_that_says_nothing_is_no_matter(delta: ArrowTables, text: str) -> None:
     entry(delta, 49).with_name("_last_checkpoint").write_text(text)
     assert read_log(delta.path("registry_boundary")).torn == ()
-    assert shards(DeltaTables(delta.path("")[:-1])) == list(range(1, LAST + 1))
+    assert shards(ArrowTables(delta.path("")[:-1])) == list(range(1, LAST + 1))
 
 
-def test_one_that_nothing_reaches_back_behind_is_left(delta: DeltaTables) -> None:
+def test_one_that_nothing_reaches_back_behind_is_left(delta: ArrowTables) -> None:
     """An entry that commits nothing in the place of one that is gone would take its files out of the table."""
     entry(delta, 49, "checkpoint.parquet").write_bytes(b"PAR1")
     entry(delta, 30).unlink()
@@ -100,7 +100,7 @@ def test_one_that_nothing_reaches_back_behind_is_left(delta: DeltaTables) -> Non
 
 
 @pytest.mark.parametrize("how", ["gone", "cut", "zeros", "pages"])
-def test_files_that_cannot_be_read(delta: DeltaTables, how: str) -> None:
+def test_files_that_cannot_be_read(delta: ArrowTables, how: str) -> None:
     assert bad_files(delta, "registry_boundary") == []
     path = Path(delta.path("registry_boundary")) / str(delta.files("registry_boundary")["path"][0])
     data = path.read_bytes()
@@ -111,11 +111,11 @@ def test_files_that_cannot_be_read(delta: DeltaTables, how: str) -> None:
         (path.name, "missing_file" if how == "gone" else "damaged_file", 1)
     ]
     assert take_out(delta, "registry_boundary", bad) == [path.name]
-    assert len(shards(DeltaTables(delta.path("")[:-1]))) == LAST - 1
+    assert len(shards(ArrowTables(delta.path("")[:-1]))) == LAST - 1
     assert bad_files(delta, "registry_boundary") == []
 
 
-def test_transactions_by_version(delta: DeltaTables) -> None:
+def test_transactions_by_version(delta: ArrowTables) -> None:
     assert transactions(delta.path("registry_boundary"), NOW) == {
         ("app", number): number for number in range(1, LAST + 1)
     }

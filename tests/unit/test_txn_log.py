@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.lake import DeltaTables, txn_log
+from clickjoin.engines.arrow import ArrowTables
+from clickjoin.lake import txn_log
 from clickjoin.lake.txn_log import TxnLog
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY
@@ -15,8 +16,8 @@ JOIN, RETRY = "p/main/join", "p/main/retry"
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> DeltaTables:
-    made = DeltaTables(str(tmp_path))
+def delta(tmp_path: Path) -> ArrowTables:
+    made = ArrowTables(str(tmp_path))
     made.create(REGISTRY)
     commit(made, 1, 60)  # a checkpoint at 49
     return made
@@ -32,16 +33,16 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return met
 
 
-def commit(delta: DeltaTables, begin: int, end: int, app: str = JOIN) -> None:
+def commit(delta: ArrowTables, begin: int, end: int, app: str = JOIN) -> None:
     for number in range(begin, end + 1):
         delta.commit_txn_only("registry", Txn(app, number))
 
 
-def entry(delta: DeltaTables, version: int) -> Path:
+def entry(delta: ArrowTables, version: int) -> Path:
     return Path(delta.path("registry")) / "_delta_log" / f"{version:020}.json"
 
 
-def test_each_entry_is_read_once(delta: DeltaTables, read: list[str]) -> None:
+def test_each_entry_is_read_once(delta: ArrowTables, read: list[str]) -> None:
     log = TxnLog(delta.path("registry"))
     for app, last in ((JOIN, 60), (RETRY, None), (JOIN, 60)):
         assert log.latest(delta.open("registry"), app) == last
@@ -54,7 +55,7 @@ def test_each_entry_is_read_once(delta: DeltaTables, read: list[str]) -> None:
     assert read == ["all", "61", "62", "63"]
 
 
-def test_a_commit_of_its_own_is_not_read(delta: DeltaTables, read: list[str]) -> None:
+def test_a_commit_of_its_own_is_not_read(delta: ArrowTables, read: list[str]) -> None:
     log = TxnLog(delta.path("registry"))
     assert log.latest(delta.open("registry"), JOIN) == 60
     commit(delta, 61, 61)
@@ -66,7 +67,7 @@ def test_a_commit_of_its_own_is_not_read(delta: DeltaTables, read: list[str]) ->
     assert read == ["all", "62"]
 
 
-def test_entries_cleaned_up_meanwhile_are_in_the_checkpoint(delta: DeltaTables, read: list[str]) -> None:
+def test_entries_cleaned_up_meanwhile_are_in_the_checkpoint(delta: ArrowTables, read: list[str]) -> None:
     log = TxnLog(delta.path("registry"))
     assert log.latest(delta.open("registry"), JOIN) == 60
     commit(delta, 61, 110)
@@ -75,7 +76,7 @@ def test_entries_cleaned_up_meanwhile_are_in_the_checkpoint(delta: DeltaTables, 
     assert read == ["all", *map(str, range(61, 71)), "all"]
 
 
-def test_a_shorter_log_is_read_again(delta: DeltaTables, read: list[str]) -> None:
+def test_a_shorter_log_is_read_again(delta: ArrowTables, read: list[str]) -> None:
     log = TxnLog(delta.path("registry"))
     assert log.latest(delta.open("registry"), JOIN) == 60
     for version in (59, 60):
@@ -85,21 +86,21 @@ def test_a_shorter_log_is_read_again(delta: DeltaTables, read: list[str]) -> Non
     assert read == ["all", "all"]
 
 
-def test_of_a_damaged_log_delta_rs_says_what_it_holds(delta: DeltaTables, read: list[str]) -> None:
+def test_of_a_damaged_log_delta_rs_says_what_it_holds(delta: ArrowTables, read: list[str]) -> None:
     log, table = TxnLog(delta.path("registry")), delta.open("registry")
     entry(delta, 55).write_bytes(b"")
     assert log.latest(table, JOIN) == 60
     assert read == ["all"]
 
 
-def test_a_newer_entry_than_the_handle_shows_counts(delta: DeltaTables) -> None:
+def test_a_newer_entry_than_the_handle_shows_counts(delta: ArrowTables) -> None:
     log, table = TxnLog(delta.path("registry")), delta.open("registry")
-    other = DeltaTables(delta.root)
+    other = ArrowTables(delta.root)
     commit(other, 61, 61)
     assert log.latest(table, JOIN) == 61  # it is there, and no version after the handle's can be committed
 
 
-def test_a_lower_number_that_comes_later_holds(delta: DeltaTables) -> None:
+def test_a_lower_number_that_comes_later_holds(delta: ArrowTables) -> None:
     """A date is held until a moment, and released by an earlier one."""
     log, app = TxnLog(delta.path("registry")), "hold/2026-03-01"
     assert log.latest(delta.open("registry"), app) is None

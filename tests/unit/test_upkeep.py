@@ -10,10 +10,11 @@ import pytest
 from deltalake import write_deltalake
 
 from clickjoin.dispatcher.journal import Journal
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.gc import compaction
 from clickjoin.gc.journal_retention import KEPT_BATCHES, trim
-from clickjoin.lake import DeltaTables, committer, maintenance
-from clickjoin.lake.maintenance import LARGE, Heap, Size, drop_buckets, heaps, sizes
+from clickjoin.lake import committer, maintenance
+from clickjoin.lake.maintenance import LARGE, Heap, Size, heaps, sizes
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import SourceOffset
@@ -21,17 +22,18 @@ from clickjoin.model.txn import Txn
 from clickjoin.schemas import BATCHES, FOREIGN
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
+OLD_BATCHES = "replica = 'main' AND sequence = 'join' AND batch < 2"
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> DeltaTables:
-    tables = DeltaTables(str(tmp_path))
+def delta(tmp_path: Path) -> ArrowTables:
+    tables = ArrowTables(str(tmp_path))
     tables.create(BATCHES)
     tables.create(FOREIGN)
     return tables
 
 
-def land(delta: DeltaTables, bucket: str, batch: int, rows: int = 2) -> None:
+def land(delta: ArrowTables, bucket: str, batch: int, rows: int = 2) -> None:
     table = delta.open("foreign")
     schema = pa.schema(table.schema())
     data = [{"event_id": f"{bucket}{batch}{n}", "bucket": bucket, "batch": batch, "shard": 0} for n in range(rows)]
@@ -39,11 +41,11 @@ def land(delta: DeltaTables, bucket: str, batch: int, rows: int = 2) -> None:
     write_deltalake(delta.path("foreign"), pa.Table.from_pylist(whole, schema=schema), mode="append")
 
 
-def buckets(delta: DeltaTables) -> dict[str, int]:
+def buckets(delta: ArrowTables) -> dict[str, int]:
     return {bucket: size.rows for bucket, size in sorted(sizes(delta, "foreign").items())}
 
 
-def test_what_a_delete_keeps_is_on_disk(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_delete_keeps_is_on_disk(delta: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     """delta-rs itself flushes neither the file that it writes nor its commit."""
     flushed: list[str] = []
     monkeypatch.setattr(committer, "flush_data", lambda folder, name: flushed.append(name))
@@ -51,22 +53,22 @@ def test_what_a_delete_keeps_is_on_disk(delta: DeltaTables, monkeypatch: pytest.
     row = {"replica": "main", "sequence": "join", "state": "planned", "at": DAY, "snapshot": False, "plan": "{}"}
     delta.append("journal", [row | {"batch": number} for number in (1, 2)])
     flushed.clear()
-    assert maintenance.drop_batches(delta, "journal", "main", "join", 2) == 1
+    assert delta.delete("journal", OLD_BATCHES) == 1
     kept = delta.files("journal")["path"].to_pylist()
     assert flushed == [*kept, str(delta.version("journal"))]
     land(delta, "a", 1)
     flushed.clear()
-    drop_buckets(delta, "foreign", "b")
+    delta.drop_buckets("foreign", "b")
     assert flushed == [str(delta.version("foreign"))]
-    assert maintenance.drop_batches(delta, "journal", "main", "join", 2) == 0
+    assert delta.delete("journal", OLD_BATCHES) == 0
 
 
-def test_what_a_delete_keeps_can_be_read(delta: DeltaTables) -> None:
+def test_what_a_delete_keeps_can_be_read(delta: ArrowTables) -> None:
     """delta-rs writes its texts as string views, which Arrow does not compare with texts."""
     row = {"replica": "main", "sequence": "join", "at": DAY, "snapshot": False, "plan": "{}"}
     states = ("planned", "settled")
     delta.append("journal", [row | {"batch": number, "state": state} for number in (1, 2, 3) for state in states])
-    assert maintenance.drop_batches(delta, "journal", "main", "join", 2) == 2
+    assert delta.delete("journal", OLD_BATCHES) == 2
     wanted = [("state", "=", "settled"), ("replica", "=", "main"), ("sequence", "=", "join"), ("batch", ">=", 3)]
     assert delta.read("journal", wanted, ["batch"]).to_pylist() == [{"batch": 3}]
     assert delta.read("journal", wanted).num_rows == 1
@@ -76,31 +78,31 @@ def test_what_a_delete_keeps_can_be_read(delta: DeltaTables) -> None:
     assert delta.read("journal", [("state", "=", "none")]).num_rows == 0
 
 
-def test_sizes_of_an_empty_table(delta: DeltaTables) -> None:
+def test_sizes_of_an_empty_table(delta: ArrowTables) -> None:
     assert sizes(delta, "foreign") == {}
-    assert drop_buckets(delta, "foreign", "z") == Size()
+    assert delta.drop_buckets("foreign", "z") == Size()
 
 
-def test_drop_whole_buckets(delta: DeltaTables) -> None:
+def test_drop_whole_buckets(delta: ArrowTables) -> None:
     for number, bucket in enumerate("abc"):
         land(delta, bucket, number + 1)
-    gone = drop_buckets(delta, "foreign", "c")
+    gone = delta.drop_buckets("foreign", "c")
     assert (gone.files, gone.rows, gone.bytes > 0) == (2, 4, True)
     assert buckets(delta) == {"c": 2}
     version = delta.version("foreign")
-    assert drop_buckets(delta, "foreign", "c") == Size()
+    assert delta.drop_buckets("foreign", "c") == Size()
     assert delta.version("foreign") == version
 
 
-def test_rows_of_batches_under_way_stay(delta: DeltaTables) -> None:
+def test_rows_of_batches_under_way_stay(delta: ArrowTables) -> None:
     for number, bucket in enumerate("abcb"):
         land(delta, bucket, number + 1)
-    assert drop_buckets(delta, "foreign", "d", lambda: [4]).rows == 2
+    assert delta.drop_buckets("foreign", "d", lambda: [4]).rows == 2
     assert buckets(delta) == {"b": 4, "c": 2}
-    assert drop_buckets(delta, "foreign", "d", lambda: [9]).rows == 6
+    assert delta.drop_buckets("foreign", "d", lambda: [9]).rows == 6
 
 
-def test_what_lands_while_it_looks_stays(delta: DeltaTables) -> None:
+def test_what_lands_while_it_looks_stays(delta: ArrowTables) -> None:
     """A batch that is planned and lands after the table's version was fixed is not among those asked for."""
     land(delta, "a", 1)
     asked: list[int] = []
@@ -108,15 +110,15 @@ def test_what_lands_while_it_looks_stays(delta: DeltaTables) -> None:
     def under_way() -> list[int]:
         asked.append(1)
         if len(asked) == 1:
-            land(DeltaTables(str(Path(delta.path("foreign")).parent)), "a", 2)
+            land(ArrowTables(str(Path(delta.path("foreign")).parent)), "a", 2)
             return []
         return [2]
 
-    assert drop_buckets(delta, "foreign", "b", under_way).rows == 0
+    assert delta.drop_buckets("foreign", "b", under_way).rows == 0
     assert buckets(delta) == {"a": 4}
 
 
-def test_heaps(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heaps(delta: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     assert heaps(delta, "foreign") == []
     for batch, bucket in enumerate("aaabbc", 1):
         land(delta, bucket, batch, 2 if batch < 6 else 2000)
@@ -149,7 +151,7 @@ def test_what_is_rewritten(monkeypatch: pytest.MonkeyPatch, heap: Heap, due: boo
     assert list(found) == ([heap.place] if due else [])
 
 
-def test_journal_keeps_what_positions_are_rebuilt_from(delta: DeltaTables) -> None:
+def test_journal_keeps_what_positions_are_rebuilt_from(delta: ArrowTables) -> None:
     journal = Journal(delta, "p", "main", "join")
     last = KEPT_BATCHES + 40
     rows = []

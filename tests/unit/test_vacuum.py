@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel.data_file import DataFile, Target, write
-from clickjoin.lake import DeltaTables
-from clickjoin.lake.maintenance import drop_buckets
 from clickjoin.lake.vacuum import Needed, clean_log, is_whole, vacuum
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import FOREIGN
@@ -22,26 +21,26 @@ HOUR, DAY = 3600.0, 86400.0
 
 
 @pytest.fixture
-def delta(tmp_path: Path) -> DeltaTables:
-    tables = DeltaTables(str(tmp_path))
+def delta(tmp_path: Path) -> ArrowTables:
+    tables = ArrowTables(str(tmp_path))
     tables.create(FOREIGN)
     return tables
 
 
-def files(delta: DeltaTables, bucket: str) -> list[DataFile]:
+def files(delta: ArrowTables, bucket: str) -> list[DataFile]:
     """Files beside the table, as workers write them."""
     target = Target(delta.path("foreign"), arrow_schema(FOREIGN), FOREIGN.partitions, FOREIGN.statistics)
     row = dict.fromkeys(target.schema.names) | {"event_id": bucket, "bucket": bucket, "shard": 0, "batch": 1}
     return write(target, pa.Table.from_pylist([row], schema=target.schema))
 
 
-def land(delta: DeltaTables, bucket: str, number: int) -> str:
+def land(delta: ArrowTables, bucket: str, number: int) -> str:
     added = files(delta, bucket)
     assert delta.add("foreign", added, Txn("land", number))
     return added[0].path
 
 
-def age(delta: DeltaTables, seconds: float, *names: str) -> None:
+def age(delta: ArrowTables, seconds: float, *names: str) -> None:
     """Make files (all that there are, where none is named) as old as if so much time had passed since."""
     root = Path(delta.path("foreign"))
     for path in [root / name for name in names] or [path for path in root.rglob("*") if path.is_file()]:
@@ -49,7 +48,7 @@ def age(delta: DeltaTables, seconds: float, *names: str) -> None:
         os.utime(path, (found.st_atime - seconds, found.st_mtime - seconds))
 
 
-def there(delta: DeltaTables, *names: str) -> list[bool]:
+def there(delta: ArrowTables, *names: str) -> list[bool]:
     return [Path(delta.path("foreign"), name).exists() for name in names]
 
 
@@ -57,10 +56,10 @@ def day_old(**more: object) -> Needed:
     return Needed(**{"since": time.time() - DAY} | more)  # type: ignore[arg-type]
 
 
-def test_what_was_removed_stays_for_a_day_and_goes_then(delta: DeltaTables) -> None:
+def test_what_was_removed_stays_for_a_day_and_goes_then(delta: ArrowTables) -> None:
     old, new = land(delta, "a", 1), land(delta, "b", 2)
     age(delta, 9 * DAY)  # files are old long before a rewriting, or GC, removes them
-    drop_buckets(delta, "foreign", "b")
+    delta.drop_buckets("foreign", "b")
     assert vacuum(delta, "foreign", day_old()) == []
     age(delta, DAY + HOUR)
     assert vacuum(delta, "foreign", day_old(), dry_run=True) == [old]
@@ -71,21 +70,21 @@ def test_what_was_removed_stays_for_a_day_and_goes_then(delta: DeltaTables) -> N
 
 
 @pytest.mark.parametrize("off", [-3 * DAY, 3 * DAY])
-def test_the_time_that_a_remover_wrote_counts_for_nothing(delta: DeltaTables, off: float) -> None:
+def test_the_time_that_a_remover_wrote_counts_for_nothing(delta: ArrowTables, off: float) -> None:
     """Its clock was three days behind, or ahead: a file that it removed stays for a day all the same, and goes then."""
     old, _ = land(delta, "a", 1), land(delta, "b", 2)
     age(delta, 9 * DAY)
-    drop_buckets(delta, "foreign", "b")
+    delta.drop_buckets("foreign", "b")
     log = Path(delta.path("foreign"), "_delta_log", f"{delta.version('foreign'):020}.json")
     text, now = log.read_text(), time.time()
     stamp = text.partition('"deletionTimestamp":')[2][:13]
     log.write_text(text.replace(stamp, str(int((now + off) * 1000))))
-    assert vacuum(DeltaTables(str(log.parents[2])), "foreign", day_old()) == []
+    assert vacuum(ArrowTables(str(log.parents[2])), "foreign", day_old()) == []
     age(delta, DAY + HOUR)
-    assert vacuum(DeltaTables(str(log.parents[2])), "foreign", day_old()) == [old]
+    assert vacuum(ArrowTables(str(log.parents[2])), "foreign", day_old()) == [old]
 
 
-def test_what_nobody_committed(delta: DeltaTables) -> None:
+def test_what_nobody_committed(delta: ArrowTables) -> None:
     land(delta, "a", 1)
     fresh, paused, dead = (files(delta, "b")[0].path for _ in range(3))
     age(delta, 3 * DAY, paused)
@@ -97,10 +96,10 @@ def test_what_nobody_committed(delta: DeltaTables) -> None:
     assert there(delta, fresh) == [True]
 
 
-def test_a_version_that_a_plan_names_stays_readable(delta: DeltaTables) -> None:
+def test_a_version_that_a_plan_names_stays_readable(delta: ArrowTables) -> None:
     old, _ = land(delta, "a", 1), land(delta, "b", 2)
     named = delta.version("foreign")
-    drop_buckets(delta, "foreign", "b")
+    delta.drop_buckets("foreign", "b")
     delta.open("foreign").create_checkpoint()
     land(delta, "c", 3)
     age(delta, 9 * DAY)
@@ -115,7 +114,7 @@ def test_a_version_that_a_plan_names_stays_readable(delta: DeltaTables) -> None:
     assert is_whole(delta, "foreign", delta.version("foreign"))
 
 
-def test_what_is_not_the_tables_data_is_left_alone(delta: DeltaTables) -> None:
+def test_what_is_not_the_tables_data_is_left_alone(delta: ArrowTables) -> None:
     root = Path(delta.path("foreign"))
     others = ["notes.txt", "_mine/x.parquet", "bucket=a/.x.parquet.crc", "_delta_log/x.parquet"]
     for name in others:
@@ -127,12 +126,12 @@ def test_what_is_not_the_tables_data_is_left_alone(delta: DeltaTables) -> None:
     assert there(delta, *others) == [True] * 4
 
 
-def versions(delta: DeltaTables) -> list[int]:
+def versions(delta: ArrowTables) -> list[int]:
     log = Path(delta.path("foreign"), "_delta_log")
     return sorted(int(path.stem) for path in log.glob("*.json") if path.stem.isdigit())
 
 
-def test_the_log_of_the_last_days_can_be_read(delta: DeltaTables) -> None:
+def test_the_log_of_the_last_days_can_be_read(delta: ArrowTables) -> None:
     for number in range(4):
         land(delta, "a", number)
     delta.open("foreign").create_checkpoint()  # version 4
@@ -150,10 +149,10 @@ def test_the_log_of_the_last_days_can_be_read(delta: DeltaTables) -> None:
     age(delta, 4 * DAY)
     assert clean_log(delta, "foreign", time.time(), day_old()) > 0
     assert versions(delta) == [8]
-    assert len(DeltaTables(str(Path(delta.path("foreign")).parent)).read("foreign")) == 8
+    assert len(ArrowTables(str(Path(delta.path("foreign")).parent)).read("foreign")) == 8
 
 
-def test_a_log_with_one_young_file_in_the_middle_keeps_no_gap(delta: DeltaTables) -> None:
+def test_a_log_with_one_young_file_in_the_middle_keeps_no_gap(delta: ArrowTables) -> None:
     """Written by a host whose clock was ahead."""
     for number in range(6):
         land(delta, "a", number)
@@ -165,7 +164,7 @@ def test_a_log_with_one_young_file_in_the_middle_keeps_no_gap(delta: DeltaTables
     assert all(is_whole(delta, "foreign", version) for version in versions(delta))
 
 
-def test_no_other_process_cleans_a_log(delta: DeltaTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_process_cleans_a_log(delta: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
     """delta-rs and Spark both clean up with each checkpoint that they write, by their own clocks."""
     land(delta, "a", 0)
     age(delta, 30 * DAY)

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel import data_file, fsync
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.kernel.parquet_rows import ends_of
-from clickjoin.lake import DeltaTables
 from clickjoin.model.ids import moment
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import PENDING, REGISTRY
@@ -115,7 +115,7 @@ def test_files_of_a_store_are_there_before_they_are_handed_on(
 
 
 def test_added_to_a_table(tmp_path: Path) -> None:
-    delta = DeltaTables(str(tmp_path))
+    delta = ArrowTables(str(tmp_path))
     delta.create(REGISTRY)
     rows = claims(("b", 7, "x", 1), ("a", 3, "x", 1), ("c", 5, "y", 0))
     assert delta.add("registry", write(target(tmp_path), rows), Txn("a", 1))

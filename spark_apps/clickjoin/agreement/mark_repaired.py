@@ -10,10 +10,10 @@ from clickjoin.agreement.rules import OLD_TABLE, Disagreement, disagreements
 from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:
-    from clickjoin.lake import DeltaTables
+    from clickjoin.engines.port import Tables
 
 
-def account(delta: DeltaTables, pipeline: str, tables: Collection[str]) -> list[str]:
+def account(delta: Tables, pipeline: str, tables: Collection[str]) -> list[str]:
     """Write into each of these tables what it was found to lack; returns the names of those that lacked something.
 
     A batch that a table has lost is fixed in it by an empty commit, so that no late copy can commit it once more.

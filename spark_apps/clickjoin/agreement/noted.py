@@ -10,12 +10,12 @@ from clickjoin.model.seen_commits import Shown
 from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:
-    from clickjoin.lake import DeltaTables
+    from clickjoin.engines.port import Tables
 
 _NOTED = re.compile(r"noted/([^/]+)/(.+)")
 
 
-def note(delta: DeltaTables, table: str) -> None:
+def note(delta: Tables, table: str) -> None:
     """Have the journal remember how far a table has come: one that is put back to before it is refused at the start."""
     delta.open(table)
     table_id, version = delta.shown()[table]

@@ -129,6 +129,6 @@ def writable(config: Path) -> Pipeline:
 
 def small_tables(pipeline: Pipeline) -> Any:
     """The pipeline's tables, as they can be read without Spark."""
-    from clickjoin.lake import DeltaTables
+    from clickjoin.engines.choose import open_tables
 
-    return DeltaTables(pipeline.root)
+    return open_tables(pipeline)

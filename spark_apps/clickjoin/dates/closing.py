@@ -66,7 +66,7 @@ def close(engine: Engine, day: Day, order: Order, report_line: Reporter) -> dict
     delta = engine.lake.delta
     if day.low.timestamp() > engine.clock():
         raise DateError(f"{day} lies in the future", remedy="Wait until it has begun")
-    with ledger.held(engine.pipeline.root, day, engine.pipeline.close.lease, engine.clock):
+    with ledger.held(engine.lake.delta, day, engine.pipeline.close.lease, engine.clock):
         begun, micros = time.perf_counter(), int(engine.clock() * MICROS)
         done, mark = Done(day), low_watermark(engine.pipeline, delta, min(engine.clock(), time.time()), day)
         if order.action == "rebuild":

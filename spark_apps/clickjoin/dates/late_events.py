@@ -7,27 +7,15 @@ one whose ids it has read: of two runs at once one is refused, looks again, and 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from clickjoin.batch_context import Context
 from clickjoin.dispatcher import unsettled
+from clickjoin.engines.context import Context
 from clickjoin.event_store.landing import extents, measured
-from clickjoin.joiner.arrow_join import adapter_errors, own_copy
-from clickjoin.joiner.dealing import as_files
-from clickjoin.kernel.adapter_output import made_of
-from clickjoin.kernel.arrays import rows_at
 from clickjoin.kernel.data_skipping import rows_in
-from clickjoin.kernel.event_key import dates_of
-from clickjoin.kernel.lookup import look_up, none_needed
-from clickjoin.kernel.resolving import adapted
-from clickjoin.lake.insert_new import insert_new
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.boundary import expired_sql
-from clickjoin.model.ids import EVENT_KEY, MICROS
+from clickjoin.model.ids import EVENT_KEY
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import BY_NAME
@@ -40,7 +28,6 @@ if TYPE_CHECKING:
     from clickjoin.model.span import Span
 
 PATIENCE = 60.0
-_TIME = pa.timestamp("us", "UTC")
 _ROWS_HERE = 50_000  # that this process holds at a time, with both records
 
 
@@ -82,29 +69,7 @@ def _join(ctx: Context, rows: DataFrame) -> int:
     own, _ = extents(rows, ctx.bucket_seconds)
     parts = -(-own.rows // _ROWS_HERE)
     some = [rows.where(f"pmod(hash(event_id), {parts}) = {n}") for n in range(parts)] if parts > 1 else [rows][:parts]
-    return sum(insert_new(ctx.lake, "joined", _output(ctx, part_.toArrow()), own) for part_ in some)
-
-
-def _output(ctx: Context, rows: pa.Table) -> pa.Table:
-    """Rows of the output, of the events whose primary event is there, and that the adapter keeps."""
-    adapter, delta, lookback = own_copy(ctx.adapter), ctx.lake.delta, ctx.pipeline.lookback
-    rows = rows.set_column(rows.schema.get_field_index("event_time"), "event_time", rows["event_time"].cast(_TIME))
-    if ctx.pipeline.stream:
-        at, found = none_needed(rows)
-    else:
-        primary = as_files(delta.path("primary"), delta.files("primary"))
-        rows = rows.filter(pc.is_valid(rows["primary_time" if lookback is None else "primary_id"]))
-        at, found = look_up(rows, primary, None if lookback is None else round(lookback * MICROS), None)
-    matched = rows_at(rows, at)
-    matched = matched.set_column(matched.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
-    with adapter_errors(ctx, "nothing was changed"):
-        out, made = adapted(adapter, made_of(adapter.columns, misfits=adapter.reports_misfits), matched, found)
-    kept = rows_at(matched, out)
-    own = {"token": ctx.plan.token, "replica": ctx.plan.replica, "published_at": datetime.now(UTC)}
-    columns = {name: pa.repeat(pa.scalar(value), kept.num_rows) for name, value in own.items()}
-    columns |= {"event_date": dates_of(kept)} | {name: made[name] for name in adapter.columns}
-    names = [*delta.table("joined").names, *adapter.columns]
-    return pa.table([columns[name] if name in columns else kept[name] for name in names], names=names)
+    return sum(ctx.lake.insert_new("joined", ctx.lake.output_of(ctx, part_.toArrow()), own) for part_ in some)
 
 
 def _forget(engine: Engine, span: Span) -> int:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.port import Tables
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.model.errors import DateBusy, DateError
 from clickjoin.model.ids import MICROS, moment
@@ -36,13 +36,13 @@ def newest(delta: DeltaReader) -> dict[date, dict[str, Any]]:
     return found
 
 
-def last_closed(delta: DeltaTables, day: Day) -> dict[str, Any] | None:
+def last_closed(delta: Tables, day: Day) -> dict[str, Any] | None:
     """The newest row of a date that says closed."""
     rows = delta.read("dates", [("date", "=", day.date), ("state", "=", "closed")]).to_pylist()
     return max(rows, key=lambda row: row["at"], default=None)
 
 
-def require_run(delta: DeltaTables, run: str) -> None:
+def require_run(delta: Tables, run: str) -> None:
     """Check that a run has finished some date, or has a name that runs get. Errors: DateError, which names the last."""
     rows = sorted(delta.read("dates").to_pylist(), key=lambda row: row["at"])
     known = list(dict.fromkeys(str(row["run"]) for row in rows))
@@ -54,14 +54,14 @@ def require_run(delta: DeltaTables, run: str) -> None:
 
 
 @contextmanager
-def held(root: str, day: Day, seconds: float, clock: Callable[[], float]) -> Iterator[None]:
+def held(tables: Tables, day: Day, seconds: float, clock: Callable[[], float]) -> Iterator[None]:
     """Keep a date for this run alone, and for so long after it where it is killed. Errors: DateBusy.
 
     `clock`: one that all who take dates share, the lake's.
     """
-    delta, stop = DeltaTables(root), threading.Event()
+    delta, stop = tables.copy(), threading.Event()
     _take(delta, day, seconds, clock)
-    keeper = threading.Thread(target=_keep, args=(root, day, seconds, clock, stop), daemon=True)
+    keeper = threading.Thread(target=_keep, args=(tables.copy(), day, seconds, clock, stop), daemon=True)
     keeper.start()
     try:
         yield
@@ -71,7 +71,7 @@ def held(root: str, day: Day, seconds: float, clock: Callable[[], float]) -> Ite
         _put(delta, day, clock())
 
 
-def _take(delta: DeltaTables, day: Day, seconds: float, clock: Callable[[], float]) -> None:
+def _take(delta: Tables, day: Day, seconds: float, clock: Callable[[], float]) -> None:
     for _ in range(_TRIES):
         version, now = delta.version("dates"), clock()
         until = delta.latest_txn_version("dates", _app(day))
@@ -86,13 +86,12 @@ def _take(delta: DeltaTables, day: Day, seconds: float, clock: Callable[[], floa
     raise DateBusy(f"{day}: table `dates` changes too often to take this date", remedy="Try again in a minute")
 
 
-def _keep(root: str, day: Day, seconds: float, clock: Callable[[], float], stop: threading.Event) -> None:
-    delta = DeltaTables(root)
+def _keep(delta: Tables, day: Day, seconds: float, clock: Callable[[], float], stop: threading.Event) -> None:
     while not stop.wait(seconds / 4):
         _put(delta, day, clock() + seconds)
 
 
-def _put(delta: DeltaTables, day: Day, until: float) -> None:
+def _put(delta: Tables, day: Day, until: float) -> None:
     for _ in range(_TRIES):
         if delta.commit_next("dates", delta.version("dates"), Txn(_app(day), int(until * MICROS))):
             return

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clickjoin.dates import arrow_rebuild
 from clickjoin.dates.late_events import context
-from clickjoin.lake.replace_files import replace_files
 from clickjoin.model.errors import CommitConflict, LakeError
 
 if TYPE_CHECKING:
-    from clickjoin.batch_context import Context
     from clickjoin.engine import Engine
+    from clickjoin.engines.context import Context
     from clickjoin.model.span import Span
 
 _REASONS = {
@@ -43,15 +41,15 @@ def rebuild(engine: Engine, span: Span, micros: int) -> dict[str, int]:
 
 def counted(span: Span, ctx: Context) -> dict[str, int]:
     """How many ids of the output there are (`rows`), and how many cannot be rebuilt, by reason. Changes nothing."""
-    return arrow_rebuild.rebuilt(ctx, span, writes=False).counts
+    return ctx.lake.rebuilt(ctx, span, writes=False).counts
 
 
 def _by_files(span: Span, ctx: Context) -> int:
     for _ in range(_RUNS):
-        made = arrow_rebuild.rebuilt(ctx, span, writes=True)
+        made = ctx.lake.rebuilt(ctx, span, writes=True)
         rows = _all_of(span, made.counts)
         # False: rows of these files were moved, changed or removed meanwhile; what is written is nobody's.
-        if not rows or replace_files(ctx.lake, "joined", made.old, made.files):
+        if not rows or ctx.lake.replace_output(made):
             return rows
     raise CommitConflict(
         f"{ctx.lake.delta.path('joined')}: its files of {span.low:%Y-%m-%d} were rewritten {_RUNS} times while rows of "

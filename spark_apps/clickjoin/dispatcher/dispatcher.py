@@ -17,7 +17,7 @@ from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import DeltaTables
+    from clickjoin.engines.port import Tables
 
 Clock = Callable[[], float]
 
@@ -28,7 +28,7 @@ class Dispatcher:
     def __init__(
         self,
         pipeline: Pipeline,
-        delta: DeltaTables,
+        delta: Tables,
         replica: str,
         sequence: str,
         sources: Mapping[str, Source] | None = None,

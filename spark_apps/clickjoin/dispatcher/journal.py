@@ -18,7 +18,7 @@ from clickjoin.model.split import SourceOffset
 from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:
-    from clickjoin.lake import DeltaTables
+    from clickjoin.engines.port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
 
 SNAPSHOT_EVERY = 100
@@ -187,7 +187,7 @@ def read_until(done: Iterable[BatchPlan]) -> int:
 class Journal(JournalReader):
     """The journal of one sequence of one replica."""
 
-    def __init__(self, delta: DeltaTables, pipeline: str, replica: str, sequence: str) -> None:
+    def __init__(self, delta: Tables, pipeline: str, replica: str, sequence: str) -> None:
         super().__init__(delta, pipeline, replica, sequence)
         self._writer = delta
 

@@ -15,8 +15,8 @@ from clickjoin.dispatcher.journal import JournalReader, sequences
 from clickjoin.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from clickjoin.batch_context import Context
     from clickjoin.config import Pipeline
+    from clickjoin.engines.context import Context
     from clickjoin.lake.delta_reader import DeltaReader
 
 _MOST_SECONDS = 5.0

@@ -24,7 +24,6 @@ from clickjoin.erasure.wanted import Wanted
 from clickjoin.event_store.landing import bucket_sql, measured
 from clickjoin.forgotten.known import Events, add, as_arrow, forgotten
 from clickjoin.forgotten.sweep import left, sweep
-from clickjoin.lake.insert_new import insert_new
 from clickjoin.model import failpoint
 from clickjoin.model.boundary import expired_sql
 from clickjoin.model.ids import MICROS, moment
@@ -129,7 +128,7 @@ class Erasure:
         rows = rows.localCheckpoint(eager=False)
         own, _ = measured(rows)
         if own.rows:
-            insert_new(lake, REGISTRY.name, rows.toArrow(), own)
+            lake.insert_new(REGISTRY.name, rows.toArrow(), own)
 
     def _settle(self, sequences: tuple[str, ...] = ()) -> list[BatchPlan]:
         """Wait for batches under way; carry those through that anyone can. Returns those that are open still."""

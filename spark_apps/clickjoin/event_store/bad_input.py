@@ -15,7 +15,7 @@ from clickjoin.kernel.packed import may_be_packed
 from clickjoin.model.split import Problem
 
 if TYPE_CHECKING:
-    from clickjoin.batch_context import Context
+    from clickjoin.engines.context import Context
     from clickjoin.event_store.landing import Landed
 
 FLOOD, BROKEN = "quarantined", "broken-file"  # the kinds of problem

@@ -12,23 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.batch_context import Context
-from clickjoin.event_store import land_arrow, put_aside
-from clickjoin.event_store.join_input import JoinInput
-from clickjoin.event_store.land_ahead import LandedAhead, is_few
+from clickjoin.engines.context import Context
+from clickjoin.engines.port import Ahead, JoinInput
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.forgotten.known import not_to_land
 from clickjoin.kernel.land_task import span_of
 from clickjoin.model.extent import MINUTE, Extent, minutes_of
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.split import Split
+from clickjoin.model.txn import Txn
 from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
-
-    from clickjoin.model.txn import Txn
 
 
 @dataclass(frozen=True)
@@ -55,8 +52,8 @@ def minute_sql(column: str) -> str:
     return f"unix_micros({column}) - pmod(unix_micros({column}), {MINUTE})"
 
 
-def land(ctx: Context, sources: Mapping[str, Source], ahead: LandedAhead | None = None) -> dict[str, Landed]:
-    """Land all streams of a batch, side by side. Returns what has landed, by stream. `ahead`: see LandedAhead."""
+def land(ctx: Context, sources: Mapping[str, Source], ahead: Ahead | None = None) -> dict[str, Landed]:
+    """Land all streams of a batch, side by side. Returns what has landed, by stream. `ahead`: see Lake.land_ahead."""
     streams = [item.name for item in ctx.pipeline.inputs if ctx.plan.splits.get(item.name)]
     # After the plan was written: whoever forgets events later sees this batch as unsettled, and waits.
     with ctx.lake.delta.looked_at("forgotten", *streams):
@@ -66,13 +63,13 @@ def land(ctx: Context, sources: Mapping[str, Source], ahead: LandedAhead | None 
     lost = {s: () if done[s] else _lost(sources[s], ctx.plan.splits[s]) for s in streams}
     written = ahead.of(ctx) if ahead and not any(lost.values()) else {}
     with ThreadPoolExecutor(max_workers=max(len(streams), 1)) as pool:
-        jobs = {s: pool.submit(_append, ctx, s, sources[s], done[s], written.get(s)) for s in streams}
-        seen = {stream: job.result() for stream, job in jobs.items()}
+        jobs = {s: pool.submit(ctx.lake.land, ctx, s, sources[s], written.get(s)) for s in streams if not done[s]}
+        seen = {s: jobs[s].result() if s in jobs else None for s in streams}
     landed = {}
     for stream, facts in seen.items():
         mine, facts = facts is not None, facts or _measure(ctx, stream)
         bad = _quarantine(ctx, stream, sources[stream], facts)
-        ctx.lake.commit_txn_only(stream, ctx.plan.txn)
+        ctx.lake.delta.commit_txn_only(stream, ctx.plan.txn)
         landed[stream] = _landed(facts, lost[stream] if mine else _lost_before(ctx, stream), bad)
     ctx.counts["quarantined"] = sum(part.bad for part in landed.values())
     return landed
@@ -96,24 +93,6 @@ def own_quarantine(ctx: Context, stream: str, columns: Sequence[str], **more: st
     return ctx.lake.delta.read("quarantine", [(name, "=", value) for name, value in key.items()], columns)
 
 
-def _append(
-    ctx: Context, stream: str, source: Source, done: bool, written: land_arrow.Written | None
-) -> dict[str, Any] | None:
-    if done:
-        return None
-    if written is None and (few := _few(ctx, stream, source)) is not None:
-        facts = land_arrow.append_good(ctx, stream, few)
-        return None if facts is None else facts | {"records": few}
-    return land_arrow.append_written(ctx, stream, written or land_arrow.write_many(ctx, stream, source))
-
-
-def _few(ctx: Context, stream: str, source: Source) -> pa.Table | None:
-    """The records of a batch's splits where they are few enough for this process (`batch.driver_bytes`)."""
-    if not is_few(ctx, stream, source):
-        return None
-    return source.read_here(ctx.plan.splits[stream], ctx.pipeline.spec(stream, ctx.plan.planned))
-
-
 def _measure(ctx: Context, stream: str) -> dict[str, Any]:
     """The same facts from the table, for a batch that had landed before. Bad records are then unknown: -1."""
     key = [("batch", "=", ctx.plan.number), ("replica", "=", ctx.plan.replica)]
@@ -127,22 +106,10 @@ def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, A
     """Put the batch's bad records of a stream aside; returns how many lie there, whichever copy has put them there."""
     if facts["bad"] == 0:
         return 0
-    txn = ctx.plan.txn
-    own = type(txn)(f"{txn.app_id}/{stream}", txn.version)
-    if "aside" in facts:
-        ctx.lake.add("quarantine", facts["aside"], own)
-    elif ctx.lake.delta.latest_txn_version("quarantine", own.app_id) < own.version:
-        _put_aside(ctx, stream, source, facts.get("records"), own)
+    own = Txn(f"{ctx.plan.txn.app_id}/{stream}", ctx.plan.txn.version)
+    ctx.lake.put_aside(ctx, stream, source, facts, own)
     parts = own_quarantine(ctx, stream, ["part"]).to_pylist()
     return sum(1 for row in parts if not row["part"])  # a record too long for one row counts once
-
-
-def _put_aside(ctx: Context, stream: str, source: Source, few: pa.Table | None, txn: Txn) -> None:
-    """Where the records are not known any more, after a crash between the two commits, the splits are read again."""
-    if few is not None:
-        land_arrow.append_bad(ctx, stream, few, txn)
-    else:
-        put_aside.append_bad_again(ctx, stream, source, _few(ctx, stream, source), txn)
 
 
 def _landed(facts: Mapping[str, Any], lost: tuple[Split, ...], bad: int) -> Landed:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clickjoin.batch_context import Context
+from clickjoin.engines.context import Context
 from clickjoin.forgotten.known import is_any
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.extent import Extent, spanning

@@ -15,7 +15,7 @@ from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import EVENT_KEY, bucket_of, micros_of, moment
 
 if TYPE_CHECKING:
-    from clickjoin.lake import DeltaTables
+    from clickjoin.engines.port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
 
 TABLE = "forgotten"
@@ -110,7 +110,7 @@ def not_to_land(delta: DeltaReader, *, by_id: bool = False) -> dict[str, Forgott
     return found
 
 
-def add(delta: DeltaTables, events: Events, request: str, now: datetime, bucket_seconds: int) -> None:
+def add(delta: Tables, events: Events, request: str, now: datetime, bucket_seconds: int) -> None:
     """Put events on the list. From here on no batch that is planned lands a record of theirs."""
     named: list[dict[str, Any]] = [
         {"stream": name, "event_id": key, "event_time": moment(at), "bucket": bucket_of(at, bucket_seconds)}

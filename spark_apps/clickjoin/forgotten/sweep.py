@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from clickjoin.engines.port import RowChange
 from clickjoin.forgotten.known import STREAMS, Events, Key, as_arrow
 from clickjoin.kernel import rewrite_task
 from clickjoin.kernel.forgotten import EMPTIED, NO_ID, WHY
-from clickjoin.kernel.rewrite_task import BadRecords, Change
-from clickjoin.lake.rewrite_rows import Files, count_rows, near, rewrite_rows
+from clickjoin.kernel.rewrite_task import BadRecords
 from clickjoin.model import failpoint
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import bucket_of, moment
 
 if TYPE_CHECKING:
-    from clickjoin.lake import SparkTables
+    from clickjoin.engines.port import Lake
 
 _QUARANTINE = "quarantine"
 
@@ -49,34 +49,32 @@ _RULES = (
 )
 
 
-def sweep(lake: SparkTables, events: Events, bucket_seconds: int) -> dict[str, int]:
+def sweep(lake: Lake, events: Events, bucket_seconds: int) -> dict[str, int]:
     """Empty or remove all rows that hold a record of these events; returns how many by table. It can be repeated."""
     done: dict[str, int] = {}
-    for table, files, change in _changes(lake, events, bucket_seconds):
-        done[table] = rewrite_rows(lake, table, files, change)
+    for table, change in _changes(lake, events, bucket_seconds):
+        done[table] = lake.change_rows(table, change)
         failpoint.reach(f"swept-{table}")
     return {name: count for name, count in done.items() if count}
 
 
-def left(lake: SparkTables, events: Events, bucket_seconds: int) -> dict[str, int]:
+def left(lake: Lake, events: Events, bucket_seconds: int) -> dict[str, int]:
     """How many rows hold a record of these events, by table."""
     changes = _changes(lake, events, bucket_seconds)
-    found = {name: count_rows(lake, name, files, change) for name, files, change in changes}
+    found = {name: lake.count_rows(name, change) for name, change in changes}
     return {name: count for name, count in found.items() if count}
 
 
-def _changes(lake: SparkTables, events: Events, bucket_seconds: int) -> Iterator[tuple[str, Files, Change]]:
-    """Tables, the files that can hold such rows, and what becomes of these."""
+def _changes(lake: Lake, events: Events, bucket_seconds: int) -> Iterator[tuple[str, RowChange]]:
+    """Tables, and what becomes of such rows there."""
     for rule in _RULES:
         keys = events.of(rule.stream)
         if keys and lake.delta.rows(rule.table):
-            named = as_arrow(keys)
-            meant = rewrite_task.Events(named)
-            files = near(named, _extent(keys, bucket_seconds))
-            yield rule.table, files, rewrite_task.change(meant, rule.values, with_record=rule.record)
+            meant = rewrite_task.Events(as_arrow(keys))
+            yield rule.table, RowChange(meant, rule.values, rule.record, _extent(keys, bucket_seconds))
     if any(events.digests.values()):
         bad = BadRecords({name: events.digests.get(name, frozenset()) for name in STREAMS})
-        yield _QUARANTINE, lambda files: files, rewrite_task.change(bad, {"raw": None, "detail": WHY})
+        yield _QUARANTINE, RowChange(bad, {"raw": None, "detail": WHY})
 
 
 def _extent(keys: frozenset[Key], bucket_seconds: int) -> Extent:

@@ -21,7 +21,7 @@ from clickjoin.gc.gc_plan import Facts, Horizon, horizon
 from clickjoin.gc.journal_retention import trim
 from clickjoin.gc.pending_retention import forget
 from clickjoin.lake import maintenance
-from clickjoin.lake.maintenance import Size, drop_buckets, sizes
+from clickjoin.lake.maintenance import Size, sizes
 from clickjoin.model import failpoint
 from clickjoin.model.ids import bucket_at, moment
 from clickjoin.model.reporter import Reporter
@@ -31,7 +31,7 @@ from clickjoin.retry import pending
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import SparkTables
+    from clickjoin.engines.port import Lake
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Collected:
         return whole
 
 
-def facts(pipeline: Pipeline, lake: SparkTables, now: datetime) -> Facts:
+def facts(pipeline: Pipeline, lake: Lake, now: datetime) -> Facts:
     """What GC decides from, as of now."""
     boundary = load_boundary(lake.delta)
     waiting, wanted = _oldest_waiting(pipeline, lake)
@@ -70,7 +70,7 @@ def facts(pipeline: Pipeline, lake: SparkTables, now: datetime) -> Facts:
     )
 
 
-def _oldest_waiting(pipeline: Pipeline, lake: SparkTables) -> tuple[datetime | None, datetime | None]:
+def _oldest_waiting(pipeline: Pipeline, lake: Lake) -> tuple[datetime | None, datetime | None]:
     wanted = F.max("primary_time").alias("primary_time")
     rows = pending.states(lake.read("pending"), wanted)
     row = (
@@ -95,7 +95,7 @@ class Collector:
     """
 
     pipeline: Pipeline
-    lake: SparkTables
+    lake: Lake
     now: datetime
     finish: unsettled.Finish
     report_line: Reporter
@@ -158,8 +158,8 @@ class Collector:
             done.dropped[name] = sum(going, Size())
         else:
             # A batch reads its own landed rows again, however old they are, and counts what became of each.
-            done.dropped[name] = drop_buckets(
-                self.lake.delta, name, bucket, self._under_way if name == "foreign" else None
+            done.dropped[name] = self.lake.delta.drop_buckets(
+                name, bucket, self._under_way if name == "foreign" else None
             )
 
     def _under_way(self) -> list[int]:

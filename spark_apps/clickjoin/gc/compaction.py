@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clickjoin.config import Pipeline
-    from clickjoin.lake import DeltaTables, SparkTables
+    from clickjoin.engines.port import Lake, Tables
     from clickjoin.model.batch_plan import BatchPlan
 
 FEWEST_IN_BUCKET = 4
@@ -36,7 +36,7 @@ class Maintained:
 
 
 def maintain(
-    pipeline: Pipeline, lake: SparkTables, now: datetime, report_line: Reporter, crowd: int = FEWEST_IN_OPEN
+    pipeline: Pipeline, lake: Lake, now: datetime, report_line: Reporter, crowd: int = FEWEST_IN_OPEN
 ) -> Maintained:
     """Rewrite the tables of a pipeline where that is worth it. Safe beside joins.
 
@@ -56,7 +56,7 @@ def maintain(
     return done
 
 
-def clean(pipeline: Pipeline, delta: DeltaTables, report_line: Reporter) -> dict[str, int]:
+def clean(pipeline: Pipeline, delta: Tables, report_line: Reporter) -> dict[str, int]:
     """Remove files that nobody needs, and old logs; returns data files removed by table. Safe beside joins.
 
     Errors: ClockError where this process's clock and the lake's disagree by more than skew_bound; nothing is removed.
@@ -98,7 +98,7 @@ def needs(pipeline: Pipeline, name: str, plans: Sequence[BatchPlan], now: float)
     return Needed(now - pipeline.retention.files, tuple(version for version in named if version is not None), written)
 
 
-def _due(pipeline: Pipeline, delta: DeltaTables, table: Table, now: datetime, crowd: int) -> Sequence[str | None]:
+def _due(pipeline: Pipeline, delta: Tables, table: Table, now: datetime, crowd: int) -> Sequence[str | None]:
     """Buckets or dates to rewrite; one None for a table that has neither, and many files."""
     found = heaps(delta, table.name)
     if not any(heap.place for heap in found):

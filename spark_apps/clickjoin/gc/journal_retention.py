@@ -6,15 +6,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.journal import SNAPSHOT_EVERY
-from clickjoin.lake.maintenance import drop_batches
 
 if TYPE_CHECKING:
-    from clickjoin.lake import DeltaTables
+    from clickjoin.engines.port import Tables
 
 KEPT_BATCHES = 3 * SNAPSHOT_EVERY
 
 
-def old_batches(delta: DeltaTables, name: str, when: str, before: datetime) -> dict[tuple[str, str], int]:
+def old_batches(delta: Tables, name: str, when: str, before: datetime) -> dict[tuple[str, str], int]:
     """By replica and sequence: the first batch to keep. `when`: the column that says how old a row is."""
     found: dict[tuple[str, str], int] = {}
     newest: dict[tuple[str, str], int] = {}
@@ -30,9 +29,13 @@ def old_batches(delta: DeltaTables, name: str, when: str, before: datetime) -> d
     }
 
 
-def trim(delta: DeltaTables, name: str, when: str, before: datetime, *, dry_run: bool) -> int:
+def trim(delta: Tables, name: str, when: str, before: datetime, *, dry_run: bool) -> int:
     """Drop rows of batches older than a moment from `journal` or `metrics`; returns how many batches or rows."""
     old = old_batches(delta, name, when, before)
     if dry_run:
         return sum(first - 1 for first in old.values())
-    return sum(drop_batches(delta, name, *key, first) for key, first in sorted(old.items()))
+    return sum(delta.delete(name, _below(*key, first)) for key, first in sorted(old.items()))
+
+
+def _below(replica: str, sequence: str, first: int) -> str:
+    return f"replica = '{replica}' AND sequence = '{sequence}' AND batch < {first}"

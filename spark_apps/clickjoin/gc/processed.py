@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.journal import JournalReader
+from clickjoin.engines.choose import open_own_tables
+from clickjoin.engines.port import Tables
 from clickjoin.gc.compaction import FEWEST_IN_TABLE, skew_bound
 from clickjoin.gc.journal_retention import trim
-from clickjoin.lake import DeltaTables, clock
-from clickjoin.lake.maintenance import compact
-from clickjoin.lake.replace_rows import drop_before
+from clickjoin.lake import clock
 from clickjoin.lake.vacuum import Needed, clean_log, vacuum
 from clickjoin.model.reporter import Reporter
 from clickjoin.processing.planning import REPLICA, SEQUENCE
@@ -25,20 +25,20 @@ _APPENDED = ("signals", "late", "processed")  # of `state` all keys are written 
 
 def collect_processed(pipeline: Pipeline, now: datetime, report_line: Reporter) -> dict[str, int]:
     """Do it, beside batches; returns data files removed by table. Errors: ClockError, as of compaction.clean."""
-    tables = DeltaTables(folder(pipeline))
+    tables = open_own_tables(pipeline, folder(pipeline), {table.name: table for table in PROCESS})
     there = [table.name for table in PROCESS if tables.exists(table.name)]
     if len(there) < len(PROCESS):
         return {}  # nothing was processed yet
     kept = pipeline.retention
     trim(tables, "journal", "at", now - timedelta(seconds=kept.journal), dry_run=False)
-    drop_before(tables, "processed", "settled_at", now - timedelta(seconds=kept.metrics))
+    tables.drop_before("processed", "settled_at", now - timedelta(seconds=kept.metrics))
     for name in _APPENDED:
-        if files := compact(tables, name, FEWEST_IN_TABLE):
+        if files := tables.compact(name, FEWEST_IN_TABLE):
             report_line(f"process/{name}: {files} files rewritten")
     return _cleaned(pipeline, tables, there)
 
 
-def _cleaned(pipeline: Pipeline, tables: DeltaTables, there: list[str]) -> dict[str, int]:
+def _cleaned(pipeline: Pipeline, tables: Tables, there: list[str]) -> dict[str, int]:
     reading = clock.read(pipeline.root)
     reading.require(skew_bound(pipeline))
     # Before any table is read: what a batch has written that is not settled may be committed yet.

@@ -12,7 +12,7 @@ from clickjoin.dates.closing import Action, Order, close
 from clickjoin.dates.dry_run import outline
 from clickjoin.dates.reclose_changed import changed
 from clickjoin.engine import Engine
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.choose import open_tables
 from clickjoin.lake.clock import careful_now
 from clickjoin.lake.requirements import require_lake
 from clickjoin.model.errors import ConfigError
@@ -98,7 +98,7 @@ def plan_backfill(
 
 def reclose_changed(spark: None, pipeline: Pipeline, replica: str, report: Reporter) -> dict[str, Any]:
     """Closed dates whose output has changed since, as `days`: they are to be closed again. No Spark."""
-    found = changed(pipeline, DeltaTables(pipeline.root), careful_now(pipeline.root))
+    found = changed(pipeline, open_tables(pipeline), careful_now(pipeline.root))
     report(f"changed since they were closed: {', '.join(found) or 'none'}")
     return {"days": found}
 

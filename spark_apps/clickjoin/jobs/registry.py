@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.agreement.check import require_agreement
-from clickjoin.lake import DeltaTables, SparkTables, clock
+from clickjoin.engines.choose import open_lake, open_tables
+from clickjoin.lake import clock
 from clickjoin.lake.requirements import require_lake
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.reporter import Reporter
@@ -32,7 +33,7 @@ def reshard(
     since: str | None = None,
 ) -> dict[str, Any]:
     """Spread events from `since` (ISO 8601; default: as soon as is safe) over other shards; without `shards`, look."""
-    delta = DeltaTables(pipeline.root)
+    delta = open_tables(pipeline)
     if since and shards is None:
         raise ConfigError(f"from {since} on, but over how many shards?", remedy="Give --shards, or leave out --from")
     if shards is not None:
@@ -55,7 +56,7 @@ def rebuild(
     replace: bool = False,
 ) -> dict[str, Any]:
     """Rebuild a lost registry or journal (`what`) from outputs and landed tables, while no join runs."""
-    lake, now = SparkTables(spark, pipeline.root), clock.careful_now(pipeline.root)
+    lake, now = open_lake(spark, pipeline), clock.careful_now(pipeline.root)
     if what == "journal":
         return asdict(rebuild_journal(pipeline, lake, now, replace=replace))
     return rebuild_registry(pipeline, lake, now, replace=replace).to_dict()

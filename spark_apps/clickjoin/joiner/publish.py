@@ -1,16 +1,10 @@
-"""Publishing: the rows that this batch's claims say are joined, and no others, in one commit."""
+"""Whether a batch can publish all that it has claimed."""
 
 from __future__ import annotations
 
-from clickjoin.batch_context import Context
-from clickjoin.joiner.port import Outcome
+from clickjoin.engines.context import Context
+from clickjoin.engines.port import Outcome
 from clickjoin.model.errors import BatchError
-
-
-def publish(ctx: Context, outcome: Outcome) -> None:
-    """Append the output: exactly the rows that this batch's claims say are joined."""
-    if outcome.count("joined"):
-        ctx.lake.delta.add("joined", outcome.files_of("joined"), ctx.plan.txn)
 
 
 def require_complete(ctx: Context, outcome: Outcome) -> None:

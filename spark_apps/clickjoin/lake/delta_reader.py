@@ -5,7 +5,7 @@ What can be known of any table from its log, and the rows of those that are smal
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,8 +39,10 @@ from clickjoin.schemas.format import ENGINE, FIRST_ENGINE
 class DeltaReader:
     """The tables under one folder, to read. One instance a thread, or threads with a table each."""
 
-    def __init__(self, root: str) -> None:
-        self._root = root
+    def __init__(self, root: str, own: Mapping[str, Table] | None = None, within: str | None = None) -> None:
+        """`own`: tables, by name, where they are others than a lake's; `within`: the lake that then holds them."""
+        self._root, self._own, self._within = root, own, within
+        self._lake_mark = restored.mark(within) if within else ""
         self._options = store_options(root)
         self._open: dict[str, DeltaTable] = {}
         self._ahead = Ahead()
@@ -169,6 +171,8 @@ class DeltaReader:
 
     def require_same(self) -> None:
         """Check that nothing has been restored or rebuilt since this was made. Errors: LakeReplaced."""
+        if self._within:
+            restored.require_same(self._within, self._lake_mark)
         restored.require_same(self._root, self._mark)
 
     def forget(self, name: str) -> None:
@@ -183,6 +187,8 @@ class DeltaReader:
 
     def table(self, name: str) -> Table:
         """A table's own columns, its partitions and statistics, as this lake was made."""
+        if self._own is not None:
+            return self._own[name]
         own = DEDUPLICATED if name == JOINED and output_of(self._root) == DEDUPLICATED.name else BY_NAME[name]
         if name != JOINED:
             return own

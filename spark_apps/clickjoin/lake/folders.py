@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from clickjoin.lake.tree import tree
 
 if TYPE_CHECKING:
-    from clickjoin.lake.delta_tables import DeltaTables
+    from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.lake.tree import Tree
 
 _LOCK = ".tables.lock"
@@ -23,7 +23,7 @@ _LOCK = ".tables.lock"
 class TableFolders:
     """The tables of a lake, for whoever may move them."""
 
-    def __init__(self, delta: DeltaTables, root: Tree) -> None:
+    def __init__(self, delta: DeltaReader, root: Tree) -> None:
         self._delta, self._root = delta, root
 
     def remove(self, name: str) -> None:
@@ -47,7 +47,7 @@ class TableFolders:
 
 
 @contextmanager
-def moving_tables(delta: DeltaTables, what: str) -> Iterator[TableFolders]:
+def moving_tables(delta: DeltaReader, what: str) -> Iterator[TableFolders]:
     """Be the only process that moves tables of this lake; on S3 each change asks first whether it is so still.
 
     A process that was paused in the middle of it could else move what another has put there meanwhile.

@@ -18,7 +18,7 @@ from clickjoin.kernel.filesystem import filesystem, make_folder
 from clickjoin.lake.log_entries import POINTER, TableLog, Torn, read_log
 
 if TYPE_CHECKING:
-    from clickjoin.lake.delta_tables import DeltaTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 _ASIDE = "_torn"
 _DIGEST = re.compile(r"(?:(\d{20})\.crc|\.(\d{20})\.json\.crc)")
@@ -30,7 +30,7 @@ def can_fill(log: TableLog) -> bool:
     return bool(log.torn and log.table_id) and not (gone and any(torn.checkpoint for torn in log.torn))
 
 
-def fill(delta: DeltaTables, name: str) -> Sequence[Torn]:
+def fill(delta: DeltaReader, name: str) -> Sequence[Torn]:
     """Make a table's log whole; returns what was torn. Nobody may write to the table meanwhile."""
     log = read_log(delta.path(name))
     if not can_fill(log):

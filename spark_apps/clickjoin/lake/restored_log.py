@@ -29,7 +29,7 @@ from clickjoin.model.ids import MICROS
 from clickjoin.model.outputs import folder_of
 
 if TYPE_CHECKING:
-    from clickjoin.lake.delta_tables import DeltaTables
+    from clickjoin.lake.delta_reader import DeltaReader
 
 UNKNOWN = 1_000  # versions that are taken where nothing of the old log is left to tell its newest
 _FEATURE = "clickjoinRestored"  # a table feature that nobody has
@@ -61,7 +61,7 @@ def continue_after(root: str, name: str, newest: int, at: int) -> int:
     return last
 
 
-def go_on_after(delta: DeltaTables, name: str, old: str | None, now: datetime) -> None:
+def go_on_after(delta: DeltaReader, name: str, old: str | None, now: datetime) -> None:
     """Have a rebuilt table's log go on after that of the table that it replaces, which was put aside at `old`."""
     root, seen = delta.path("").rstrip("/"), look(*old.rsplit("/", 1)) if old else None
     newest = seen.version if seen else delta.version(name) + UNKNOWN

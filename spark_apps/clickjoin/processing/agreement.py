@@ -9,12 +9,12 @@ from clickjoin.schemas.process import NUMBERED
 
 if TYPE_CHECKING:
     from clickjoin.dispatcher.journal import Journal
-    from clickjoin.processing.tables import ProcessTables
+    from clickjoin.engines.port import Tables
 
 _REMEDY = "Put the newest copies of all tables there back; or run `clickjoin process --rebuild`"
 
 
-def require_agreement(tables: ProcessTables, journal: Journal) -> None:
+def require_agreement(tables: Tables, journal: Journal) -> None:
     """Check that each table holds what settled batches have committed, and none that was never planned.
 
     Errors: LakeError, which names the table and both numbers.

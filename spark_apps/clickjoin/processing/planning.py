@@ -21,7 +21,7 @@ from clickjoin.sources.delta.state import newest
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.config.process import Process
-    from clickjoin.processing.tables import ProcessTables
+    from clickjoin.engines.port import Tables
 
 REPLICA, SEQUENCE = "main", "process"
 STREAM, BEFORE = "output", "before"  # watermarks of a plan: with its events, and that of the plan before
@@ -37,7 +37,7 @@ def output_source(pipeline: Pipeline) -> OfPipeline:
 class Planner:
     """Plans batches one after another, each until it is settled: a dispatcher whose only stream is the output."""
 
-    def __init__(self, pipeline: Pipeline, process: Process, tables: ProcessTables, clock: Callable[[], float]) -> None:
+    def __init__(self, pipeline: Pipeline, process: Process, tables: Tables, clock: Callable[[], float]) -> None:
         self.dispatcher = Dispatcher(pipeline, tables, REPLICA, SEQUENCE, clock=clock)
         self._pipeline, self._process, self._clock = pipeline, process, clock
         self._upstream = Upstream(pipeline.root)

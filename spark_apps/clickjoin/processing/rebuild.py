@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.choose import open_own_tables
 from clickjoin.lake.folders import moving_tables
 from clickjoin.processing.loading import require_process
 from clickjoin.processing.tables import folder
@@ -24,7 +24,7 @@ def put_aside(pipeline: Pipeline, now: datetime) -> list[str]:
     Errors: ConfigError where another does the same.
     """
     require_process(pipeline)
-    delta = DeltaTables(folder(pipeline))
+    delta = open_own_tables(pipeline, folder(pipeline), {table.name: table for table in PROCESS})
     there = [table.name for table in PROCESS if delta.exists(table.name)]
     if not there:
         return []

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.processing.held import Held
+from clickjoin.processing.tables import own_columns
 from clickjoin.processors.port import NEVER
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.schemas.process import BATCH, KEYS
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from clickjoin.engines.port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
-    from clickjoin.processing.tables import ProcessTables
 
 _COUNTS = ("began", "events", "late", "known", "looked", "newest", "all_events", "all_late", "all_signals")
 
@@ -77,7 +78,7 @@ class Loaded:
 
 
 def key_rows(
-    tables: ProcessTables, era: int, number: int, keys: Sequence[str], state: pa.Table,
+    tables: Tables, era: int, number: int, keys: Sequence[str], state: pa.Table,
     timers: npt.NDArray[np.int64], gone: npt.NDArray[np.bool_],
 ) -> pa.Table:  # fmt: skip
     """Rows of keys, columns as table `state`."""
@@ -95,17 +96,17 @@ def key_rows(
     ).cast(schema)  # fmt: skip
 
 
-def batch_rows(tables: ProcessTables, era: int, last: Committed) -> pa.Table:
+def batch_rows(tables: Tables, era: int, last: Committed) -> pa.Table:
     """The one row of what a batch publishes."""
     return pa.Table.from_pylist([last.row(era)], schema=arrow_schema(tables.table("state")))
 
 
-def load(tables: ProcessTables) -> Loaded:
+def load(tables: Tables) -> Loaded:
     """The state as of the newest batch that has committed it."""
     tables.open("state")
     actions = tables.files("state")
     eras = actions["partition.era"].to_pylist() if actions.num_rows else []
-    held = Held(tables.own)
+    held = Held(own_columns(tables))
     if not eras:
         return Loaded(held, Committed(0))
     era = max(eras)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.lake.replace_rows import drop_before
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.reporter import Reporter
@@ -123,7 +122,7 @@ class Run:
             raise history.unreadable(delta, str(error)) from error
         docs.publish(report)
         before = report.at - timedelta(seconds=keep)
-        drop_before(delta, "quality", "at", before)
+        delta.drop_before("quality", "at", before)
         docs.drop_before(before)
         for one in report.outcomes:
             if one.state in ("failed", "warned"):

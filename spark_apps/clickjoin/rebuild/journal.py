@@ -33,7 +33,7 @@ from clickjoin.sources.open import open_source
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import DeltaTables, SparkTables
+    from clickjoin.engines.port import Lake, Tables
 
 _Offsets = dict[str, tuple[SourceOffset, ...]]
 
@@ -52,7 +52,7 @@ class Rebuilt:
     old: str | None = None
 
 
-def rebuild_journal(pipeline: Pipeline, lake: SparkTables, now: datetime, *, replace: bool = False) -> Rebuilt:
+def rebuild_journal(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> Rebuilt:
     """Rebuild table `journal`. No join may run meanwhile.
 
     Errors: ConfigError where a journal is there, and `replace` was not asked for.
@@ -61,7 +61,7 @@ def rebuild_journal(pipeline: Pipeline, lake: SparkTables, now: datetime, *, rep
         return _rebuild(pipeline, lake, folders, now, replace=replace)
 
 
-def _rebuild(pipeline: Pipeline, lake: SparkTables, folders: TableFolders, now: datetime, *, replace: bool) -> Rebuilt:
+def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetime, *, replace: bool) -> Rebuilt:
     delta = lake.delta
     facts, old = gather(delta, pipeline.pipeline), _make_way(delta, folders, now, replace)
     places = _places(pipeline, lake)
@@ -84,7 +84,7 @@ def _rebuild(pipeline: Pipeline, lake: SparkTables, folders: TableFolders, now: 
     return Rebuilt({"/".join(key): number for key, number in numbers.items()}, resumed, again, _fence(lake), old)
 
 
-def _make_way(delta: DeltaTables, folders: TableFolders, now: datetime, replace: bool) -> str | None:
+def _make_way(delta: Tables, folders: TableFolders, now: datetime, replace: bool) -> str | None:
     """Put a journal aside that is there; returns where it is then. One that holds nothing is written on."""
     log = read_log(delta.path("journal"))
     if log.version < 1 and not log.torn:
@@ -112,7 +112,7 @@ def _resumed(pipeline: Pipeline, places: Mapping[str, list[LastRecord]]) -> dict
     return {name: [source.resume(last) for last in places.get(name, ())] for name, source in sources.items()}
 
 
-def _places(pipeline: Pipeline, lake: SparkTables) -> Mapping[str, Mapping[str, list[LastRecord]]]:
+def _places(pipeline: Pipeline, lake: Lake) -> Mapping[str, Mapping[str, list[LastRecord]]]:
     """The last good record of every partition, by replica and stream."""
     found: dict[str, dict[str, list[LastRecord]]] = {}
     for stream in (item.name for item in pipeline.inputs):
@@ -135,7 +135,7 @@ def _places(pipeline: Pipeline, lake: SparkTables) -> Mapping[str, Mapping[str, 
     return found
 
 
-def _write(delta: DeltaTables, plan: BatchPlan, held: CommittedTxns) -> None:
+def _write(delta: Tables, plan: BatchPlan, held: CommittedTxns) -> None:
     key: dict[str, Any] = {"replica": plan.replica, "sequence": plan.sequence, "batch": plan.number}
     key["at"] = plan.planned_at
     planned = {**key, "state": "planned", "snapshot": True, "plan": plan.to_json()}
@@ -144,7 +144,7 @@ def _write(delta: DeltaTables, plan: BatchPlan, held: CommittedTxns) -> None:
     delta.commit_txn_only("journal", Txn(f"{plan.txn.app_id}/settled", plan.number))
 
 
-def _fence(lake: SparkTables) -> int:
+def _fence(lake: Lake) -> int:
     """Put those entries of the timeline in force again that landed rows and claims were placed by."""
     rows = sorted((row["from_time"], row["shards"]) for row in lake.delta.read("shard_timeline").to_pylist())
     held = [rows[0]]
@@ -156,7 +156,7 @@ def _fence(lake: SparkTables) -> int:
     return len(held)
 
 
-def _placed_by(lake: SparkTables, before: Timeline, since: datetime, shards: int, until: datetime | None) -> bool:
+def _placed_by(lake: Lake, before: Timeline, since: datetime, shards: int, until: datetime | None) -> bool:
     """Whether a row of the entry's time lies where the entry, and not the one before, puts it."""
     span = f"event_time >= {timestamp(since)}" + (f" AND event_time < {timestamp(until)}" if until else "")
     entry = Timeline(((since, shards),))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.config import Pipeline
-    from clickjoin.lake import DeltaTables, SparkTables
+    from clickjoin.engines.port import Lake, Tables
 
 _BESIDE = "registry.rebuilding"
 _OUTPUTS = ("joined", "filtered", "unjoinable")
@@ -51,7 +51,7 @@ class Rebuilt:
         return asdict(self) | {"since": self.since.isoformat() if self.since else None}
 
 
-def rebuild(pipeline: Pipeline, lake: SparkTables, now: datetime, *, replace: bool = False) -> Rebuilt:
+def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> Rebuilt:
     """Rebuild the registry from `joined`, `filtered` and `unjoinable`. No join may run meanwhile.
 
     Events older than what it reaches back to are expired from then on. Errors: ConfigError where a registry is there
@@ -68,7 +68,7 @@ def rebuild(pipeline: Pipeline, lake: SparkTables, now: datetime, *, replace: bo
         return _rebuild(pipeline, lake, folders, now, there=there)
 
 
-def _rebuild(pipeline: Pipeline, lake: SparkTables, folders: TableFolders, now: datetime, *, there: bool) -> Rebuilt:
+def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetime, *, there: bool) -> Rebuilt:
     delta = lake.delta
     seen = {name: delta.version(name) for name in (*_OUTPUTS, "pending", "journal")}
     since = _since(pipeline, delta, now)
@@ -88,11 +88,11 @@ def _rebuild(pipeline: Pipeline, lake: SparkTables, folders: TableFolders, now: 
 
 
 def _put_in_place(
-    delta: DeltaTables, folders: TableFolders, now: datetime, seen: Mapping[str, int], *, there: bool
+    delta: Tables, folders: TableFolders, now: datetime, seen: Mapping[str, int], *, there: bool
 ) -> str | None:
     """Put the new registry in the place of the old one, and return where that is then.
 
-    A process that sleeps meanwhile holds a handle of the old registry: it is refused (see DeltaTables.replaces), and
+    A process that sleeps meanwhile holds a handle of the old registry: it is refused (see Tables.replaces), and
     what it was about to commit is a version that the new one has already (see lake/restored_log.py).
     """
     delta.replaces("registry rebuild", now)
@@ -109,7 +109,7 @@ def _put_in_place(
     return old
 
 
-def _since(pipeline: Pipeline, delta: DeltaTables, now: datetime) -> datetime | None:
+def _since(pipeline: Pipeline, delta: Tables, now: datetime) -> datetime | None:
     """The start of the oldest bucket that the new registry answers for."""
     files = delta.files("joined")
     times = files["max.event_time"].to_pylist() if files.num_rows else []
@@ -121,7 +121,7 @@ def _since(pipeline: Pipeline, delta: DeltaTables, now: datetime) -> datetime | 
     return max([bucket_start(bucket_at(oldest, pipeline.registry.bucket)), *boundary.values()])
 
 
-def _claims(pipeline: Pipeline, lake: SparkTables, timeline: Timeline, since: datetime | None) -> DataFrame:
+def _claims(pipeline: Pipeline, lake: Lake, timeline: Timeline, since: datetime | None) -> DataFrame:
     parts = [
         lake.read(name)
         .where("TRUE" if since is None else f"event_time >= {timestamp(since)}")
@@ -141,7 +141,7 @@ def _claims(pipeline: Pipeline, lake: SparkTables, timeline: Timeline, since: da
     return unique.withColumn("shard", F.expr(timeline.sql())).select(*REGISTRY.names)
 
 
-def _forgotten(pipeline: Pipeline, lake: SparkTables, since: datetime | None) -> DataFrame:
+def _forgotten(pipeline: Pipeline, lake: Lake, since: datetime | None) -> DataFrame:
     """Claims of events that were forgotten: no output has a row of them, and none may get one."""
     rows = lake.read("forgotten").where("stream = 'foreign' AND event_id IS NOT NULL").dropDuplicates(list(EVENT_KEY))
     rows = rows.where("TRUE" if since is None else f"event_time >= {timestamp(since)}")
@@ -151,7 +151,7 @@ def _forgotten(pipeline: Pipeline, lake: SparkTables, since: datetime | None) ->
     )
 
 
-def _fixed(pipeline: Pipeline, delta: DeltaTables) -> list[Txn]:
+def _fixed(pipeline: Pipeline, delta: Tables) -> list[Txn]:
     """Of each sequence the newest batch that must claim nothing more: settled, or with some output written already."""
     found = []
     for replica, sequence in sequences(delta):

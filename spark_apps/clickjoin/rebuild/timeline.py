@@ -19,12 +19,12 @@ from clickjoin.registry.shards import fenced, fixed, load_timeline
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import DeltaTables, SparkTables
+    from clickjoin.engines.port import Lake, Tables
 
 _RESTORE = "Restore the newest copy of `shard_timeline`"
 
 
-def whole_timeline(pipeline: Pipeline, lake: SparkTables, now: datetime) -> Timeline:
+def whole_timeline(pipeline: Pipeline, lake: Lake, now: datetime) -> Timeline:
     """The timeline, with what it had lost written again. No join may run meanwhile.
 
     Errors: LakeError where an entry is lost that cannot be known: the journal lost its fence too, and rows have landed
@@ -37,7 +37,7 @@ def whole_timeline(pipeline: Pipeline, lake: SparkTables, now: datetime) -> Time
     return timeline
 
 
-def _write_again(pipeline: Pipeline, delta: DeltaTables, now: datetime) -> None:
+def _write_again(pipeline: Pipeline, delta: Tables, now: datetime) -> None:
     there = set(delta.read("shard_timeline", columns=["from_time"])["from_time"].to_pylist())
     lost = {since: n for since, n in sorted(fenced(read_log(delta.path("journal")).txns).items()) if since not in there}
     rows = [{"from_time": t, "shards": n, "added_at": now, **fixed(pipeline)} for t, n in lost.items()]
@@ -46,7 +46,7 @@ def _write_again(pipeline: Pipeline, delta: DeltaTables, now: datetime) -> None:
         delta.append("shard_timeline", rows, Txn("timeline", number))
 
 
-def _require_placed(lake: SparkTables, table: str, timeline: Timeline) -> None:
+def _require_placed(lake: Lake, table: str, timeline: Timeline) -> None:
     rows = lake.read(table).where(F.expr(f"shard != {timeline.sql()}")).select("event_id", "event_time", "shard")
     for row in rows.limit(1).collect():
         raise LakeError(

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clickjoin.lake import DeltaTables
+    from clickjoin.engines.port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
 
 PRIMARY = -1  # in the place of a shard: the floor of table `primary`
@@ -30,14 +30,14 @@ def load_boundary(delta: DeltaReader) -> dict[int, datetime]:
     return load_bounds(delta)[0]
 
 
-def lift_floor(delta: DeltaTables, to: datetime, now: datetime) -> None:
+def lift_floor(delta: Tables, to: datetime, now: datetime) -> None:
     """Move the floor of `primary` forward; where it is that far already, it stays."""
     floor = load_bounds(delta)[1]
     if floor is None or floor < to:
         delta.append("registry_boundary", [{"shard": PRIMARY, "boundary": to, "at": now}])
 
 
-def advance(delta: DeltaTables, shards: int, to: datetime, now: datetime) -> None:
+def advance(delta: Tables, shards: int, to: datetime, now: datetime) -> None:
     """Move the boundary of shards 0 to n-1 forward; where it is that far already, it stays."""
     at = load_boundary(delta)
     rows = [{"shard": shard, "boundary": to, "at": now} for shard in range(shards) if shard not in at or at[shard] < to]

@@ -25,7 +25,7 @@ from clickjoin.registry.shards import fence, fixed, in_force, load_timeline, req
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import DeltaTables
+    from clickjoin.engines.port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
 
 LEAD = timedelta(seconds=60)
@@ -63,7 +63,7 @@ def earliest(pipeline: Pipeline, now: datetime) -> datetime:
     return bucket_start(bucket_at(sure, width)) + timedelta(seconds=width)
 
 
-def reshard(delta: DeltaTables, pipeline: Pipeline, shards: int, since: datetime | None, now: datetime) -> Timeline:
+def reshard(delta: Tables, pipeline: Pipeline, shards: int, since: datetime | None, now: datetime) -> Timeline:
     """Spread events from `since` on (default: the earliest time that is safe) over another number of shards.
 
     Errors: ConfigError, which says why an entry is refused; LakeError where another change came first.
@@ -118,7 +118,7 @@ def check(
         raise ConfigError(f"events are spread over {shards} shards already", remedy="Give another number")
 
 
-def _put_in_force(delta: DeltaTables, pipeline: Pipeline, since: datetime, shards: int) -> None:
+def _put_in_force(delta: Tables, pipeline: Pipeline, since: datetime, shards: int) -> None:
     skew = timedelta(seconds=pipeline.limits.max_skew)
     for _ in range(_FENCINGS):
         version = delta.version("journal")
@@ -136,7 +136,7 @@ def _put_in_force(delta: DeltaTables, pipeline: Pipeline, since: datetime, shard
     )
 
 
-def newest_plan(delta: DeltaTables) -> datetime | None:
+def newest_plan(delta: Tables) -> datetime | None:
     """When the newest batch of all replicas was planned, by its own clock."""
     rows: pa.Table = delta.read("journal", [("state", "=", "planned")], ["at"])
     newest: datetime | None = pc.max(rows["at"]).as_py() if rows.num_rows else None

@@ -14,7 +14,7 @@ from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import DeltaTables
+    from clickjoin.engines.port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
 
 
@@ -58,7 +58,7 @@ def fenced(txns: Mapping[str, int]) -> dict[datetime, int]:
     }
 
 
-def start_timeline(delta: DeltaTables, pipeline: Pipeline, now: datetime) -> None:
+def start_timeline(delta: Tables, pipeline: Pipeline, now: datetime) -> None:
     """Write the first entry, once for ever: the configured number of shards counts at creation only.
 
     Errors: ConfigError where the lake was begun with another width of bucket, other columns for the id, or

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from clickjoin.config import Files, Kafka, columns_of
+from clickjoin.engines.choose import open_tables
 from clickjoin.event_store.bad_input import FEWEST, SHARE
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import require_as_made
@@ -19,7 +20,6 @@ from clickjoin.kernel.typed_columns.check import wrong_values
 from clickjoin.kernel.typed_columns.derive import has
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake.delta_reader import DeltaReader
-from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.requirements import refusal
 from clickjoin.model.errors import ClickjoinError
 from clickjoin.model.field_path import path_text
@@ -87,7 +87,7 @@ def _of_adapter(pipeline: Pipeline) -> list[str]:
         adapter = adapter_of(with_types(pipeline, DeltaReader(pipeline.root)))
         for kind in adapter.columns.values():
             delta_type(kind)
-        delta = DeltaTables(pipeline.root)
+        delta = open_tables(pipeline)
         require_as_made(delta, pipeline)
         if delta.exists(JOINED.name):
             delta.require_addable(JOINED.name, adapter.columns, pipeline.output.whose)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.batch_context import Context
-from clickjoin.event_store.join_input import JoinInput
+from clickjoin.engines.context import Context
+from clickjoin.engines.port import JoinInput
 from clickjoin.event_store.landing import extents_of
 from clickjoin.event_store.lookup import primary_extent
 from clickjoin.kernel import data_skipping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clickjoin.batch_context import Context
+from clickjoin.engines.context import Context
 from clickjoin.event_store.landing import extents, measured
 from clickjoin.event_store.lookup import look_up, primary_extent
 from clickjoin.forgotten.known import as_arrow, forgotten
@@ -41,13 +41,13 @@ def redrive(ctx: Context) -> int:
         own, shards = measured(rows)
     if own.rows:
         ctx.lake.delete_matched("registry", rows, own, shards)
-        ctx.lake.commit_txn_only(
+        ctx.lake.delta.commit_txn_only(
             "registry", ctx.plan.txn
         )  # a registry that still has the claims is known by its absence
         ctx.lake.append("pending", _again(ctx, rows), ctx.plan.txn)
         # Of two copies whose rows differ one alone has written what waits: nothing else may go.
         ctx.lake.delete_matched("unjoinable", sent(ctx, rows) if gone else rows, own)
-        ctx.lake.commit_txn_only("unjoinable", ctx.plan.txn)
+        ctx.lake.delta.commit_txn_only("unjoinable", ctx.plan.txn)
     return own.rows
 
 

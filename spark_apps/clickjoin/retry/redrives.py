@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from clickjoin.batch_context import Context
+from clickjoin.engines.context import Context
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.ids import MICROS
@@ -16,7 +16,7 @@ from clickjoin.retry.redrive import redrive
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.dispatcher.dispatcher import Dispatcher
-    from clickjoin.lake import SparkTables
+    from clickjoin.engines.port import Lake
 
 
 class Redrives:
@@ -25,7 +25,7 @@ class Redrives:
     def __init__(
         self,
         pipeline: Pipeline,
-        lake: SparkTables,
+        lake: Lake,
         adapter: ArrowAdapter,
         dispatcher: Dispatcher,
         clock: Callable[[], float],

@@ -33,7 +33,7 @@ from clickjoin.spark.failures import translate
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from clickjoin.batch_context import Context
+    from clickjoin.engines.context import Context
     from clickjoin.model.batch_plan import TableSplit
 
 _CLAIM = pa.schema([*KEYS, ("token", pa.string())])
@@ -61,7 +61,7 @@ def claimed_before(ctx: Context, part: TableSplit, columns: Sequence[str]) -> pa
     Its other events are due as before: the next batch takes them up. Of one whose states are written nothing is left.
     """
     # First, so that no copy that still holds the lost rows claims one of them after this look.
-    ctx.lake.commit_txn_only("registry", ctx.plan.txn)
+    ctx.lake.delta.commit_txn_only("registry", ctx.plan.txn)
     delta = ctx.lake.delta
     there = waiting_rows(delta, delta.version("pending"), ctx.plan.replica, columns)
     none = arrow_schema(PENDING).empty_table().select(list(columns))

@@ -26,7 +26,7 @@ from clickjoin.verification.overwritten import Overwritten, overwritten
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.lake import DeltaTables
+    from clickjoin.engines.port import Tables
 
 KINDS = ("torn_log", OLD_TABLE, "overwritten_commit", MISSING, DAMAGED)
 _BOOKS = {  # nothing that is left says what they held
@@ -81,7 +81,7 @@ class Damage:
         return {"torn_log": found["torn_log"]}
 
 
-def examine(delta: DeltaTables, pipeline: Pipeline, since: datetime, *, repair: bool, report_line: Reporter) -> Damage:
+def examine(delta: Tables, pipeline: Pipeline, since: datetime, *, repair: bool, report_line: Reporter) -> Damage:
     """Look at logs and files; where `repair`, make logs whole.
 
     `since`: how far back single commits are looked for. Errors: LakeError where the journal itself cannot be trusted,
@@ -99,14 +99,14 @@ def examine(delta: DeltaTables, pipeline: Pipeline, since: datetime, *, repair: 
     return Damage(torn, tuple(found), tuple(lost), tuple(files))
 
 
-def _fill(delta: DeltaTables, report_line: Reporter) -> tuple[tuple[str, str], ...]:
+def _fill(delta: Tables, report_line: Reporter) -> tuple[tuple[str, str], ...]:
     done = [(table.name, torn) for table in ALL for torn in fill(delta, table.name)]
     for name, torn in done:
         report_line(f"{delta.path(name)}: {torn.file} {torn.why}: replaced by an entry without a change")
     return tuple((name, torn.file) for name, torn in done)
 
 
-def _require_books(delta: DeltaTables, files: Sequence[BadFile]) -> None:
+def _require_books(delta: Tables, files: Sequence[BadFile]) -> None:
     for file in files:
         if file.table in _BOOKS:
             raise LakeError(
@@ -115,7 +115,7 @@ def _require_books(delta: DeltaTables, files: Sequence[BadFile]) -> None:
             )
 
 
-def _take_out(delta: DeltaTables, files: Sequence[BadFile], report_line: Reporter) -> None:
+def _take_out(delta: Tables, files: Sequence[BadFile], report_line: Reporter) -> None:
     for name in dict.fromkeys(file.table for file in files):
         own = [file for file in files if file.table == name]
         take_out(delta, name, own)
@@ -123,7 +123,7 @@ def _take_out(delta: DeltaTables, files: Sequence[BadFile], report_line: Reporte
             report_line(f"{delta.path(name)}/{file.path}: {file.why}: taken out of the table, with {file.rows} rows")
 
 
-def settle(delta: DeltaTables, pipeline: Pipeline, damage: Damage, report_line: Reporter) -> None:
+def settle(delta: Tables, pipeline: Pipeline, damage: Damage, report_line: Reporter) -> None:
     """Take files out, and write down that what was lost with commits is repaired, so that it is found no more.
 
     Not before claims are given back: until then whoever joins stops at a file that is gone, and doubles nothing.

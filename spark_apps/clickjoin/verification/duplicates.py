@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.batch_context import Context
-from clickjoin.lake.replace_rows import replace_rows
+from clickjoin.engines.context import Context
 from clickjoin.model import failpoint
 from clickjoin.model.errors import CommitConflict
 from clickjoin.model.extent import timestamp
@@ -43,7 +42,7 @@ def remove(ctx: Context, rows: DataFrame) -> dict[str, int]:
         _set_aside(ctx, copies.where("_nth > 1"), columns)
         failpoint.reach("doubles-kept")
         kept = copies.where("_nth = 1").select(*columns).toArrow()
-        if replace_rows(ctx.lake, "joined", version, held.toArrow(), kept, _EXACTLY, ctx.plan.txn):
+        if ctx.lake.replace_rows("joined", version, held.toArrow(), kept, _EXACTLY, ctx.plan.txn):
             failpoint.reach("doubles-gone")
             return {"doubled": moved} if moved else {}
     raise CommitConflict(

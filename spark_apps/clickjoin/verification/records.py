@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from clickjoin.config import Pipeline
     from clickjoin.config.inputs import Input
-    from clickjoin.lake import SparkTables
+    from clickjoin.engines.port import Lake
     from clickjoin.sources.port import Source
 
 _COLUMNS = ("replica", "batch", "source_partition", "offset", "length")
@@ -44,7 +44,7 @@ class Checked:
 
 
 def check(
-    lake: SparkTables, pipeline: Pipeline, sources: Mapping[str, Source], reading: Reading, now_micros: int,
+    lake: Lake, pipeline: Pipeline, sources: Mapping[str, Source], reading: Reading, now_micros: int,
     damaged: Collection[str] = (),
 ) -> Checked:  # fmt: skip
     """Compare all that was planned to be read with what has landed.
@@ -70,7 +70,7 @@ def check(
 
 
 def _ask(
-    lake: SparkTables, pipeline: Pipeline, sources: Mapping[str, Source], item: Input, found: Sequence[PlannedSplit],
+    lake: Lake, pipeline: Pipeline, sources: Mapping[str, Source], item: Input, found: Sequence[PlannedSplit],
     offsets: Mapping[str, OffsetsByStream], now_micros: int, most: float,
 ) -> Completeness:  # fmt: skip
     """What the source of one stream says of its splits."""
@@ -84,7 +84,7 @@ def _ask(
     return sources[item.name].completeness(evidence)
 
 
-def _offsets(lake: SparkTables, pipeline: Pipeline, found: Sequence[PlannedSplit]) -> dict[str, OffsetsByStream]:
+def _offsets(lake: Lake, pipeline: Pipeline, found: Sequence[PlannedSplit]) -> dict[str, OffsetsByStream]:
     """How far each replica has been planned."""
     replicas = sorted({planned.replica for planned in found})
     return {name: JournalReader(lake.delta, pipeline.pipeline, name, "join").load().offsets for name in replicas}
@@ -106,7 +106,7 @@ def _count(kind: str, faults: list[Fault], checked: int) -> Count:
     return Count(kind, sum(fault.records for fault in own), checked, kind != UNPROVEN, samples=samples)
 
 
-def _landed(lake: SparkTables, stream: str, planned: Sequence[PlannedSplit]) -> DataFrame:
+def _landed(lake: Lake, stream: str, planned: Sequence[PlannedSplit]) -> DataFrame:
     """Rows that these batches have landed of a stream, and quarantined: see Evidence."""
     ranges: dict[str, tuple[int, int]] = {}
     for one in planned:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clickjoin.batch_context import Context
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
+from clickjoin.engines.context import Context
 from clickjoin.event_store.landing import measured
 from clickjoin.joiner.adapter import adapter_of
-from clickjoin.lake.insert_new import insert_new
 from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.boundary import expired_sql
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.config import Pipeline
-    from clickjoin.lake import SparkTables
+    from clickjoin.engines.port import Lake
     from clickjoin.model.split import PlannedSplit
     from clickjoin.sources.port import Source
 
@@ -46,9 +45,7 @@ _JOURNAL = "journal"
 class Recovery:
     """The recovery of one replica."""
 
-    def __init__(
-        self, lake: SparkTables, pipeline: Pipeline, replica: str, report_line: Reporter, clock: Clock
-    ) -> None:
+    def __init__(self, lake: Lake, pipeline: Pipeline, replica: str, report_line: Reporter, clock: Clock) -> None:
         self._lake, self._pipeline, self._report_line = lake, pipeline, report_line
         self._dispatcher = Dispatcher(pipeline, lake.delta, replica, "recover", clock=clock)
 
@@ -115,7 +112,7 @@ def recover(ctx: Context, report_line: Reporter) -> dict[str, int]:
         for kind, count in work(ctx, rows.where(F.col("action") == action)).items():
             report_line(f"{ctx.plan.token}: {count} {kind}: {_SAID[action]}")
             done[kind] = count
-    ctx.lake.commit_txn_only(
+    ctx.lake.delta.commit_txn_only(
         "registry", ctx.plan.txn
     )  # one that still has the claims that went is known by its absence
     return done
@@ -177,7 +174,7 @@ def give_back(ctx: Context, rows: DataFrame) -> dict[str, int]:
         return {}
     claims = first_of_key(rows.select(*REGISTRY.names), "outcome", "token")
     # Under the batch's txn, so that a late copy of it inserts nothing any more.
-    insert_new(ctx.lake, "registry", claims.toArrow(), own, ctx.plan.txn)
+    ctx.lake.insert_new("registry", claims.toArrow(), own, ctx.plan.txn)
     failpoint.reach("returned")
     there = part(ctx.lake, "registry", own).select(*EVENT_KEY)
     return _by_kind(rows.join(there, list(EVENT_KEY), "left_semi"))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.batch_context import Context
-from clickjoin.event_store import land_arrow
+from clickjoin.engines.context import Context
 from clickjoin.forgotten.known import not_to_land
+from clickjoin.kernel.land_task import aside, placed
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import SourceError
 from clickjoin.model.ids import MICROS
@@ -46,16 +46,16 @@ def reland(ctx: Context, sources: Mapping[str, Source], wanted: Iterable[Planned
         left -= size
         records = _missing(ctx, source, planned, judged)
         if records is not None and records.num_rows:
-            good, bad = land_arrow.landed(_as_planned(ctx, planned), planned.stream, records)
-            found[planned.stream].append(good)
-            found[QUARANTINE.name].append(bad)
+            place = _as_planned(ctx, planned).place(planned.stream)
+            found[planned.stream].append(placed(records, place)[0])
+            found[QUARANTINE.name].append(aside(records, place))
     return sum(_append(ctx, name, [part for part in parts if part.num_rows]) for name, parts in found.items())
 
 
 def seal(ctx: Context) -> None:
     """Let no late copy of this recovery batch land anything."""
     for name in _tables(ctx):
-        ctx.lake.commit_txn_only(name, ctx.plan.txn)
+        ctx.lake.delta.commit_txn_only(name, ctx.plan.txn)
 
 
 def _tables(ctx: Context) -> tuple[str, ...]:

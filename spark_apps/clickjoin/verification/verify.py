@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 
 from clickjoin.forgotten.known import forgotten
 from clickjoin.forgotten.sweep import left, sweep
-from clickjoin.lake.replace_rows import drop_before
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import EVENT_KEY, MICROS, moment
 from clickjoin.model.reporter import Reporter
@@ -99,7 +98,7 @@ class Verifier:
         report = replace(report, seconds=time.perf_counter() - begun)
         self._lake.delta.append("verification", report.rows())
         for name in ("verification", "findings"):
-            drop_before(self._lake.delta, name, "at", report.at - timedelta(seconds=self._pipeline.retention.metrics))
+            self._lake.delta.drop_before(name, "at", report.at - timedelta(seconds=self._pipeline.retention.metrics))
         self._report_line(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 
 CHECKS = [
     ("joined", "ids_are_unique", "expect_column_values_to_be_unique", "event_id", "fail"),
@@ -28,7 +28,7 @@ UNDECIDED = "too few earlier dates to say what is usual"
 
 def furnish(root: Path, days: dict[date, dict[str, int]]) -> None:
     """Close all of these dates but the last one; the one before it fails two checks. `days`: counts by date."""
-    delta = DeltaTables(str(root))
+    delta = ArrowTables(str(root))
     _verify(delta, sorted(days))
     ordered = sorted(days)
     with TemporaryDirectory() as made:
@@ -41,7 +41,7 @@ def furnish(root: Path, days: dict[date, dict[str, int]]) -> None:
                 shutil.copytree(Path(made, state), folder)
 
 
-def _close(delta: DeltaTables, root: Path, day: date, counts: dict[str, int], state: str, number: int) -> Path:
+def _close(delta: ArrowTables, root: Path, day: date, counts: dict[str, int], state: str, number: int) -> Path:
     at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1, hours=2)
     run = f"main/{int(at.timestamp() * 1e6)}"
     failing = state == "failing"
@@ -89,7 +89,7 @@ _BAD: dict[str, dict[str, Any]] = {
 }
 
 
-def _verify(delta: DeltaTables, days: list[date]) -> None:
+def _verify(delta: ArrowTables, days: list[date]) -> None:
     """A verification an hour of the last day, one of which found something."""
     for hour in range(6):
         at = datetime(days[-1].year, days[-1].month, days[-1].day, 10 + hour, tzinfo=UTC)

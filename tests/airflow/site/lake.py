@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.counts import COUNTS, STEPS
 from clickjoin.model.ids import EPOCH, bucket_at
 from clickjoin.schemas import ALL, JOINED
@@ -30,7 +30,7 @@ class Shop:
     """Its tables, its dates (oldest first), and the id of an event that was joined."""
 
     def __init__(self, root: Path, now: datetime) -> None:
-        self.delta, self.now = DeltaTables(str(root)), now
+        self.delta, self.now = ArrowTables(str(root)), now
         for table in ALL:
             self.delta.create(table)
         self.dates = [now.date() - timedelta(days=DAYS - number) for number in range(DAYS)]

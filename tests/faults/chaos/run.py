@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 from deltalake.exceptions import DeltaError
 
-from clickjoin.lake import DeltaTables
+from clickjoin.engines.arrow import ArrowTables
 from stack import Stack
 from stack.gateway import Gateway
 from stack.kafka_broker import Broker
@@ -83,7 +83,7 @@ class Chaos:
         self.rng = random.Random(seed)
         logs = self.lake.logs or GrowingFiles(folder)
         self.traffic = Traffic(folder, seed, retention, self.attempts, lake=self.lake.place, logs=logs)
-        self.delta = DeltaTables(f"{self.lake.place}/p")
+        self.delta = ArrowTables(f"{self.lake.place}/p")
         self.kills: Counter[str] = Counter()
         self.resumed: list[float] = []
         self.jobs: dict[str, Job] = {}

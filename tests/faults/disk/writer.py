@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from clickjoin.lake import DeltaTables, SparkTables
+from clickjoin.engines.arrow import ArrowLake, ArrowTables
 from clickjoin.model.extent import Extent
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY
@@ -43,15 +43,15 @@ class DeltaRs:
     """Commits of delta-rs."""
 
     def __init__(self, root: str) -> None:
-        self.delta = DeltaTables(root)
+        self.delta = ArrowTables(root)
 
     def append(self, ids: str, txn: Txn) -> bool:
         """An append, once a txn."""
         return self.delta.append_table("registry", _table(ids, txn.app_id), txn)
 
     def claim(self, ids: str, txn: Txn) -> int | None:
-        """An insert of what is not claimed yet; where another commit came first, again, as SparkTables.rerun has it."""
-        return claim_rows(SparkTables(cast("SparkSession", None), self.delta.root), _table(ids, txn.app_id), txn)
+        """An insert of what is not claimed yet; where another commit came first, again, as ArrowLake.rerun has it."""
+        return claim_rows(ArrowLake(cast("SparkSession", None), self.delta.root), _table(ids, txn.app_id), txn)
 
     def plain(self, ids: str, txn: Txn) -> bool:
         """An append without a txn."""
@@ -64,7 +64,7 @@ class OnSpark:
     def __init__(self, root: str) -> None:
         from clickjoin.spark.session import in_process
 
-        self.lake = SparkTables(in_process("1", "1g", s3=root.startswith("s3://")), root)
+        self.lake = ArrowLake(in_process("1", "1g", s3=root.startswith("s3://")), root)
 
     def _frame(self, ids: str, txn: Txn) -> Any:
         return self.lake.spark.createDataFrame(rows(ids, txn.app_id), REGISTRY.ddl)

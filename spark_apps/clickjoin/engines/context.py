@@ -7,18 +7,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.kernel.adapter import ArrowAdapter
+from clickjoin.kernel.forgotten import NOTHING
+from clickjoin.kernel.land_task import Place
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.boundary import Boundary
+from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.timeline import Timeline
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
+    from clickjoin.engines.port import Lake
     from clickjoin.kernel.forgotten import Forgotten
-    from clickjoin.lake import SparkTables
     from clickjoin.model.split import Problem
 
 
@@ -27,7 +30,7 @@ class Context:
     """One batch under way: its plan, the tables, and what it has counted and timed so far (`seconds` by step)."""
 
     pipeline: Pipeline
-    lake: SparkTables
+    lake: Lake
     plan: BatchPlan
     adapter: ArrowAdapter
     timeline: Timeline
@@ -54,3 +57,25 @@ class Context:
     def bucket_seconds(self) -> int:
         """Width of a bucket."""
         return int(self.pipeline.registry.bucket)
+
+    def place(self, stream: str) -> Place:
+        """What rows of a stream's records are made by."""
+        since, counts = self.timeline.steps
+        at = round(self.plan.planned_at.timestamp() * MICROS)
+        forgotten = self.forgotten.get(stream, NOTHING)
+        return Place(self.bucket_seconds, since, counts, self.plan.number, self.plan.replica, at, stream, forgotten)
+
+    @property
+    def waits_since(self) -> datetime:
+        """The latest moment at which an event was first seen that may be given up now (Photon, section 3.2.1).
+
+        A click waits for its time as long as its primary event may be written and unread: an outage is no waiting.
+        """
+        read = self.plan.table.read_until if self.plan.table else None
+        until = self.plan.planned_at if read is None else min(self.plan.planned_at, moment(read))
+        return until - timedelta(seconds=self.pipeline.retry.max_age)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether this batch's claims have been committed already, by whichever copy of it."""
+        return self.lake.delta.latest_txn_version("registry", self.plan.txn.app_id) >= self.plan.number

@@ -1,26 +1,29 @@
-"""Tables small enough to be written without Spark: a commit costs about 10 ms here and a Spark job 300 ms."""
+"""Commits of delta-rs: rows of this process, files that lie beside a table already, settings, deletions.
+
+Each is the very next version after one that was looked at, or none: the loser looks again.
+"""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from operator import methodcaller
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import PrimitiveType
 
+from clickjoin.engines.port import Tables
 from clickjoin.kernel import data_file
 from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.kernel.types import delta_type
-from clickjoin.lake import restored
-from clickjoin.lake.committer import committer
-from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.committer import committer, rewritten
+from clickjoin.lake.maintenance import LARGE, Size, sizes_of
 from clickjoin.lake.s3_table import S3Table
 from clickjoin.lake.side_by_side import together
 from clickjoin.lake.table_settings import STATISTICS, settings
@@ -33,11 +36,16 @@ from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.schemas.format import ENGINE, FORMAT, KEY
 
 _RACES = 100
+_DELETIONS = 10
 _PAUSE = 0.02  # seconds, at most, times the number of lost races
 
 
-class DeltaTables(DeltaReader):
-    """The tables under one folder, to read and to commit to."""
+class ArrowTables(Tables):
+    """The tables under one folder, to read and to commit to by delta-rs."""
+
+    def copy(self) -> ArrowTables:
+        """See Tables."""
+        return ArrowTables(self._root, self._own, self._within)
 
     def create(self, table: Table) -> bool:
         """Create an empty table that says its format; False if it is there already, or another process was first."""
@@ -63,11 +71,6 @@ class DeltaTables(DeltaReader):
                 return False
             raise
         return True
-
-    def replaces(self, what: str, now: datetime) -> None:
-        """Let no process but this one commit any more with what it has opened (see restored.leave_mark)."""
-        restored.leave_mark(self._root, what, now)
-        self._mark = restored.mark(self._root)
 
     def add_columns(
         self,
@@ -125,25 +128,6 @@ class DeltaTables(DeltaReader):
             wanted = ",".join(dict.fromkeys([*known, *columns]))
             if self._altered(name, methodcaller("set_table_properties", {STATISTICS: wanted}), last):
                 return
-
-    def require_addable(
-        self, name: str, columns: Mapping[str, str], whose: str, known: Mapping[str, str] | None = None
-    ) -> None:
-        """Check that a table lacks these columns (name to Spark SQL type), or has them. Errors: LakeError."""
-        known = self.columns(name) if known is None else known
-        spelt = {column.lower(): column for column in known}
-        for column, kind in columns.items():
-            there = spelt.get(column.lower(), column)
-            if there != column:
-                raise LakeError(
-                    f"{self.path(name)}: column {there} is there, and {whose} makes {column}",
-                    remedy="Names that differ in case alone are one to Spark: write it as it is there",
-                )
-            if column in known and known[column] != delta_type(kind):
-                raise LakeError(
-                    f"{self.path(name)}: column {column} is {known[column]}, and {whose} makes it {kind}",
-                    remedy=f"Give the column of {whose} another name, or the type it has",
-                )
 
     def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:
         """Append rows in one commit; False, and nothing written, if the table already holds this txn."""
@@ -236,3 +220,68 @@ class DeltaTables(DeltaReader):
         """Commit a txn without rows as the very next version after one; False if another commit came first."""
         newest = self.newest(name)
         return newest.version == version and newest.commit_next([], txn)
+
+    def delete(self, name: str, where: str) -> int:
+        """See Tables. A commit of metadata alone where whole partitions go."""
+        for _ in range(_DELETIONS):
+            try:
+                done = rewritten(self.open(name), methodcaller("delete", where))
+                return int(done["num_deleted_rows"] or 0)
+            except CommitFailedError:
+                continue  # another writer came first: look again
+        raise self._busy(name)
+
+    def drop_buckets(self, name: str, before: str, under_way: Callable[[], Iterable[int]] | None = None) -> Size:
+        """See Tables."""
+        for _ in range(_DELETIONS):
+            table = self.open(name)
+            actions = pa.table(table.get_add_actions(flatten=True))
+            first = min([before, *(_holding(actions, under_way()) if under_way else ())])
+            going = sum((size for bucket, size in sizes_of(actions, "bucket").items() if bucket < first), Size())
+            try:
+                if going.files:
+                    rewritten(table, methodcaller("delete", f"bucket < '{first}'"))
+                return going
+            except CommitFailedError:
+                continue  # another writer came first: look again
+        raise self._busy(name)
+
+    def drop_before(self, name: str, column: str, before: datetime) -> bool:
+        """See Tables."""
+        actions = self.files(name)
+        oldest = actions[f"min.{column}"].to_pylist() if actions.num_rows else []
+        if not any(time is not None and time < before for time in oldest):
+            return False
+        try:
+            rewritten(self.open(name), methodcaller("delete", f"{column} < '{before.astimezone(UTC).isoformat()}'"))
+        except CommitFailedError:
+            return False  # the next call finds them
+        return True
+
+    def compact(self, name: str, fewest: int) -> int:
+        """See Tables. For tables that Spark is not started for."""
+        small = [size for size in self.files(name)["size_bytes"].to_pylist() if size < LARGE] if self.rows(name) else []
+        if len(small) < fewest:
+            return 0
+        try:
+            done = rewritten(self.open(name), lambda small: small.optimize.compact(target_size=LARGE))
+        except CommitFailedError:
+            return 0
+        return int(done["numFilesRemoved"])
+
+    def _busy(self, name: str) -> LakeError:
+        return LakeError(
+            f"{self.path(name)}: lost {_DELETIONS} commits in a row",
+            remedy="Run it again when fewer writers are active",
+        )
+
+
+def _holding(actions: pa.Table, batches: Iterable[int]) -> list[str]:
+    """Buckets of files that can hold rows of some batches; rows of another replica's same number count too."""
+    rows = actions.select(["partition.bucket", "min.batch", "max.batch"]).to_pylist() if actions.num_rows else []
+    return [
+        row["partition.bucket"]
+        for batch in batches
+        for row in rows
+        if row["min.batch"] is None or row["min.batch"] <= batch <= row["max.batch"]
+    ]

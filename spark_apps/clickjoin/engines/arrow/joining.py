@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from clickjoin.event_store.join_input import JoinInput
-from clickjoin.joiner import dealing
-from clickjoin.joiner.port import Outcome, Tally
+from clickjoin.engines.arrow import dealing
+from clickjoin.engines.port import JoinInput, Outcome, Tally
 from clickjoin.kernel import adapter_output, data_skipping, join_task, retry_task
 from clickjoin.kernel.adapter import ArrowAdapter, is_users
 from clickjoin.kernel.data_file import DataFile
@@ -29,7 +28,6 @@ from clickjoin.kernel.waiting import TRIED, Tries
 from clickjoin.model.errors import AdapterError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, moment
-from clickjoin.retry.giving_up import waits_since
 from clickjoin.schemas import EXPIRED, FILTERED, FOREIGN, PENDING, REGISTRY, UNJOINABLE
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.failures import adapter_fault
@@ -40,7 +38,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from clickjoin.batch_context import Context
+    from clickjoin.engines.arrow.lake import ArrowLake
+    from clickjoin.engines.context import Context
     from clickjoin.kernel.types import RecordFn
 
 _STATE = ("state", "outcome", "due_at", "sequence", "batch", "replica")
@@ -52,57 +51,62 @@ _RESULT = f"{_LANDED.ddl}, {_TRIED}, status STRING, done STRING"
 _RESULT_OF_RETRY = f"{_WAITING.ddl}, status STRING, done STRING"
 
 
+@dataclass(frozen=True)
+class Resolved:
+    """What tasks have written of a batch's events: files by table, in no table yet.
+
+    `checked_against`: paths of the registry's files that the events were screened by. `left`: the events that wait or
+    are expired, with column `status`.
+    """
+
+    files: Mapping[str, Sequence[DataFile]]
+    checked_against: pa.ChunkedArray
+    left: Callable[[], pa.Table]
+
+    def of(self, table: str) -> Sequence[DataFile]:
+        """What was written for a table."""
+        return self.files.get(table, ())
+
+
 # What parts have reported, and what reads the events that wait or are expired.
 _Done = tuple[list[dict[str, Any]], Callable[[], pa.Table]]
 
 
-def join(ctx: Context, work: JoinInput) -> Outcome:
-    """The outcome of a batch that has claimed nothing yet. Errors: AdapterError."""
-    return _outcome(ctx, work, fixed=False)
-
-
-def from_claims(ctx: Context, work: JoinInput) -> Outcome:
-    """The outcome of a batch whose claims are committed: they alone say what it may publish. Errors: AdapterError.
-
-    An event that it claimed as joined, and whose primary event is not to be found, has status `broken`; where one of
-    the two has been forgotten since, `repeat`: its claim stays, and no row is due.
-    """
-    return _outcome(ctx, work, fixed=True)
-
-
-def _outcome(ctx: Context, work: JoinInput, *, fixed: bool) -> Outcome:
-    claims = ctx.lake.delta.files("registry")
-    job = _job(ctx, work, fixed=fixed)
+def resolve(lake: ArrowLake, ctx: Context, work: JoinInput, *, fixed: bool) -> Outcome:
+    """See Lake.resolve."""
+    claims = lake.delta.files("registry")
+    job = _job(lake, ctx, work, fixed=fixed)
     with adapter_errors(ctx):
-        done, left = (_new_records if ctx.plan.table is None else _retried)(ctx, work, job, claims)
+        done, left = (_new_records if ctx.plan.table is None else _retried)(lake, ctx, work, job, claims)
     tallies = _tallies(done)
     ctx.counts["false_positives"] = sum(part["false_positives"] for part in done)
     dropped = sum(part.get("dropped", 0) for part in done)
     absent = tallies["unjoinable"].absent if "unjoinable" in tallies else 0
-    return Outcome(tallies, _files(done), claims["path"], left, fixed, dropped, _misfits(done), absent)
+    rows = Resolved(_files(done), claims["path"], left)
+    return Outcome(tallies, rows, fixed, dropped, _misfits(done), absent)
 
 
-def _new_records(ctx: Context, work: JoinInput, job: Job, claims: pa.Table) -> _Done:
+def _new_records(lake: ArrowLake, ctx: Context, work: JoinInput, job: Job, claims: pa.Table) -> _Done:
     files = dealing.landed(ctx, work.own)
     tasks = dealing.new_records(ctx, work.own, files, claims)
     if len(tasks) == 1 and dealing.is_little(ctx, work.own.rows, files):
         return _here(job, lambda own: [some for part in tasks[0] for some in join_task.resolve_part(own, part)])
-    numbers = ctx.lake.spark.range(0, len(tasks), 1, len(tasks))
+    numbers = lake.spark.range(0, len(tasks), 1, len(tasks))
     return _by_tasks(ctx, numbers, join_task.work_of(job, tasks), job, _RESULT)
 
 
-def _retried(ctx: Context, work: JoinInput, job: Job, claims: pa.Table) -> _Done:
+def _retried(lake: ArrowLake, ctx: Context, work: JoinInput, job: Job, claims: pa.Table) -> _Done:
     if work.due is None or work.records is None:
         raise ValueError("a retry batch without the events that it takes up")
     # In any shard: the lake may have been resharded since an event first came.
     claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, work.own)
-    held = dealing.as_files(ctx.lake.delta.path("registry"), claims)
+    held = dealing.as_files(lake.delta.path("registry"), claims)
     bare = pa.nulls(work.due.num_rows, pa.string())
     due = work.due.append_column("payload", bare).select(job.columns.names).cast(job.columns)
-    records = dealing.as_files(ctx.lake.delta.path("pending"), work.records)
+    records = dealing.as_files(lake.delta.path("pending"), work.records)
     if dealing.is_little(ctx, work.own.rows, work.records):
         return _here(job, lambda own: retry_task.resolve_waiting(own, held, records, due))
-    rows = dealing.waiting(ctx, ctx.lake.spark.createDataFrame(due), work.own.rows)
+    rows = dealing.waiting(ctx, lake.spark.createDataFrame(due), work.own.rows)
     return _by_tasks(ctx, rows, retry_task.work_of(job, held, records), job, _RESULT_OF_RETRY)
 
 
@@ -183,8 +187,8 @@ def adapter_errors(ctx: Context, unchanged: str = "nothing of this batch was cla
         ) from error
 
 
-def _job(ctx: Context, work: JoinInput, *, fixed: bool) -> Job:
-    plan, lake, lookback = ctx.plan, ctx.lake, ctx.pipeline.lookback
+def _job(lake: ArrowLake, ctx: Context, work: JoinInput, *, fixed: bool) -> Job:
+    plan, lookback = ctx.plan, ctx.pipeline.lookback
     primaries = data_skipping.within(lake.delta.files("primary"), work.named)
     made = adapter_output.made_of(ctx.adapter.columns, misfits=ctx.adapter.reports_misfits)
     joined = lake.delta.table("joined")
@@ -209,7 +213,7 @@ def _tries(ctx: Context) -> Tries:
     rules = Tries(ctx.plan.planned, retry.first_delay, retry.backoff, retry.max_delay)
     if part is None:
         return rules
-    return rules._replace(again=True, most=retry.max_attempts, oldest=_micros(waits_since(ctx)), passed=part.passed)
+    return rules._replace(again=True, most=retry.max_attempts, oldest=_micros(ctx.waits_since), passed=part.passed)
 
 
 def _tally(parts: Iterable[dict[str, Any]]) -> Tally:

@@ -1,35 +1,42 @@
-"""The only way to write the large tables: idempotent appends and insert-only merges, run again on conflict."""
+"""`engine: arrow`: the kernel works, in this process where a batch is small, else in tasks; delta-rs commits."""
 
 from __future__ import annotations
 
 import json
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from clickjoin.engines.arrow import joining, landing, rebuilding, side_outputs
+from clickjoin.engines.arrow.claims import claim
+from clickjoin.engines.arrow.insert_new import insert_new
+from clickjoin.engines.arrow.land_ahead import LandedAhead, land_ahead
+from clickjoin.engines.arrow.late_output import output_of
+from clickjoin.engines.arrow.replace_rows import replace_rows
+from clickjoin.engines.arrow.rewrite_rows import Files, count_rows, near, rewrite_rows
+from clickjoin.engines.arrow.tables import ArrowTables
+from clickjoin.engines.port import JoinInput, Lake, Outcome, Rebuilt, RowChange
 from clickjoin.kernel.data_file import DataFile, Target, write_batches
 from clickjoin.kernel.handshake import checked
-from clickjoin.kernel.rewrite_task import Events, change
+from clickjoin.kernel.rewrite_task import Change, Events
+from clickjoin.kernel.rewrite_task import change as kernel_change
 from clickjoin.lake.committer import committer
-from clickjoin.lake.delta_tables import DeltaTables
 from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
-from clickjoin.lake.rewrite_rows import near, rewrite_rows
 from clickjoin.lake.row_groups import for_look_ups
-from clickjoin.lake.spark_reader import SparkReader
 from clickjoin.model import failpoint
-from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError, TableMissing
+from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
-from clickjoin.schemas import BY_NAME, Table
+from clickjoin.schemas import Table
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark import object_store
 from clickjoin.spark.commit_errors import commit_error
@@ -40,6 +47,11 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from clickjoin.engines.context import Context
+    from clickjoin.kernel.adapter import ArrowAdapter
+    from clickjoin.model.boundary import Boundary
+    from clickjoin.model.span import Span
+    from clickjoin.sources.port import Source
     from clickjoin.spark.lazy import Session
 
 
@@ -49,12 +61,12 @@ _MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 _RERUNS = 30
 
 
-class SparkTables(SparkReader):
-    """The tables of one pipeline. `conflict_reruns` counts commits run again because another writer came first."""
+class ArrowLake(Lake):
+    """See Lake: files that lie beside a table are committed as the very next version after one that was looked at."""
 
     def __init__(self, spark: Session, root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        super().__init__(spark, DeltaTables(root))
-        self.delta: DeltaTables
+        super().__init__(spark, ArrowTables(root))
+        self.delta: ArrowTables
         self._reaches, self._reaching = not is_on_s3(root), RLock()
         self.conflict_reruns = 0
         self.sleep = sleep
@@ -72,11 +84,41 @@ class SparkTables(SparkReader):
                 self._reaches = True
         return session
 
-    def append(self, name: str, rows: DataFrame | pa.Table, txn: Txn) -> bool:
-        """Append rows in one commit, once a txn: where the table holds it already, nothing is written.
+    def warm_up(self, adapter: ArrowAdapter) -> None:
+        """See Lake."""
+        if self.started:
+            joining.warm_up(self.started, adapter)
 
-        Whether it is these rows that the table holds under the txn. Rows of a DataFrame are written by tasks.
-        """
+    def land_ahead(self, ctx: Context, sources: Mapping[str, Source]) -> LandedAhead:
+        """See Lake."""
+        return land_ahead(self, ctx, sources)
+
+    def land(self, ctx: Context, stream: str, source: Source, written: Any = None) -> dict[str, Any] | None:
+        """See Lake."""
+        return landing.land(self, ctx, stream, source, written)
+
+    def put_aside(self, ctx: Context, stream: str, source: Source, facts: Mapping[str, Any], txn: Txn) -> None:
+        """See Lake."""
+        landing.put_aside(self, ctx, stream, source, facts, txn)
+
+    def resolve(self, ctx: Context, work: JoinInput, *, fixed: bool) -> Outcome:
+        """See Lake."""
+        return joining.resolve(self, ctx, work, fixed=fixed)
+
+    def claim(self, ctx: Context, outcome: Outcome) -> bool:
+        """See Lake."""
+        return claim(self, ctx, outcome.rows)
+
+    def publish(self, ctx: Context, outcome: Outcome) -> None:
+        """See Lake."""
+        side_outputs.publish(self, ctx, outcome)
+
+    def write_side_outputs(self, ctx: Context, outcome: Outcome, boundary: Callable[[], Boundary]) -> Mapping[str, int]:
+        """See Lake."""
+        return side_outputs.write_side_outputs(self, ctx, outcome, boundary)
+
+    def append(self, name: str, rows: DataFrame | pa.Table, txn: Txn) -> bool:
+        """See Lake. Rows of a DataFrame are written by tasks."""
         if isinstance(rows, pa.Table):
             return self.delta.append_table(name, rows, txn)
         known = self.delta.schema(name)
@@ -97,20 +139,13 @@ class SparkTables(SparkReader):
         return Target(self.delta.path(table.name), schema or arrow_schema(table), table.partitions, table.statistics)
 
     def create_filled(self, table: Table, rows: DataFrame, name: str, order: str = "event_time") -> None:
-        """Create a table under some name, then append its rows in one commit, sorted by a column within partitions.
-
-        Not by Spark alone, which takes no property that is not Delta's. Errors: LakeError for a table that is there.
-        """
+        """See Lake. Not by Spark alone, which takes no property that is not Delta's."""
         if not self.delta.create(replace(table, name=name)):
             raise LakeError(f"{self.delta.path(name)}: is there already", remedy="Put it aside, and start again")
         spread = rows.repartition(*(F.col(column) for column in table.partitions))
         writer = spread.sortWithinPartitions(*table.partitions, order).write.format("delta").mode("append")
         with for_look_ups(self.spark, table.name), failpoint.around_commit(name):
             writer.save(self.delta.path(name))
-
-    def commit_txn_only(self, name: str, txn: Txn) -> bool:
-        """Commit a txn without rows (see DeltaTables.commit_txn_only)."""
-        return self.delta.commit_txn_only(name, txn)
 
     def delete_matched(
         self,
@@ -122,18 +157,44 @@ class SparkTables(SparkReader):
         same: tuple[str, ...] = ("token",),
         up_to: tuple[str, ...] = (),
     ) -> int:
-        """Remove the rows of a table that some events name by event_id, event_time and the columns `same`; how many.
-
-        `extent`, `shards`: where the events lie. `up_to`: columns of rows that may not be greater than the event's.
-        """
+        """See Lake."""
         names, known = (*EVENT_KEY, *same, *up_to), self.delta.schema(name)
         keys = events.select(*names).toArrow().cast(pa.schema([known.field(column) for column in names]))
-        return rewrite_rows(self, name, near(keys, extent, shards), change(Events(keys, same, up_to)))
+        return rewrite_rows(self, name, near(keys, extent, shards), kernel_change(Events(keys, same, up_to)))
+
+    def insert_new(self, name: str, rows: pa.Table, extent: Extent | None = None, txn: Txn | None = None) -> int:
+        """See Lake."""
+        return insert_new(self, name, rows, extent, txn)
+
+    def change_rows(self, name: str, change: RowChange) -> int:
+        """See Lake."""
+        return rewrite_rows(self, name, *_meant(change))
+
+    def count_rows(self, name: str, change: RowChange) -> int:
+        """See Lake."""
+        return count_rows(self, name, *_meant(change))
+
+    def replace_rows(
+        self, name: str, version: int, held: pa.Table, kept: pa.Table, same: Sequence[str], txn: Txn
+    ) -> bool:
+        """See Lake."""
+        return replace_rows(self, name, version, held, kept, same, txn)
+
+    def output_of(self, ctx: Context, rows: pa.Table) -> pa.Table:
+        """See Lake."""
+        return output_of(self, ctx, rows)
+
+    def rebuilt(self, ctx: Context, span: Span, *, writes: bool) -> Rebuilt:
+        """See Lake."""
+        return rebuilding.rebuilt(self, ctx, span, writes=writes)
+
+    def replace_output(self, made: Rebuilt) -> bool:
+        """See Lake."""
+        return rebuilding.replace_output(self, made)
 
     def rewrite(self, name: str, place: str | None = None, order: str = "event_time") -> int | None:
-        """Rewrite the small files of a table, of a bucket or of a date, into few; in the registry all, in their order.
+        """See Lake.
 
-        Returns the number of files that went, or None where another writer was busy in them: they are left as they are.
         By Spark, never by delta-rs: two rewritings of the same files by that one both commit, and every row is double.
         """
         where = f" WHERE {place_column(self.delta.table(name))} = '{place}'" if place else ""
@@ -188,13 +249,8 @@ class SparkTables(SparkReader):
             remedy="Too many writers in one bucket: use more shards, or fewer replicas",
         )
 
-    def require(self) -> None:
-        """Check that every table is there. Errors: LakeError, also for a registry lost beside existing outputs."""
-        if not self.delta.exists("registry") and self.delta.exists("joined"):
-            raise LakeError(
-                f"{self.delta.path('registry')}: the registry is missing while outputs exist",
-                remedy="Never start an empty one: restore it, or rebuild it from the outputs",
-            )
-        for name in BY_NAME:
-            if not self.delta.exists(name):
-                raise TableMissing(f"{self.delta.path(name)}: no such table", remedy="Run `clickjoin init`")
+
+def _meant(change: RowChange) -> tuple[Files, Change]:
+    """The files that can hold rows of a change, and the kernel's form of it."""
+    meant = kernel_change(change.meant, change.values, with_record=change.with_record)
+    return near(change.meant.keys, change.extent) if isinstance(change.meant, Events) else lambda files: files, meant

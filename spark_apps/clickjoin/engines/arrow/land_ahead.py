@@ -12,10 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clickjoin.event_store.land_arrow import Written, write_many
+from clickjoin.engines.arrow.landing import Written, is_few, write_many
+from clickjoin.engines.port import Ahead
 
 if TYPE_CHECKING:
-    from clickjoin.batch_context import Context
+    from clickjoin.engines.arrow.lake import ArrowLake
+    from clickjoin.engines.context import Context
     from clickjoin.kernel.forgotten import Forgotten
     from clickjoin.model.batch_plan import BatchPlan
     from clickjoin.model.timeline import Timeline
@@ -26,7 +28,7 @@ _LONGEST = 1800.0  # seconds
 
 
 @dataclass(frozen=True)
-class LandedAhead:
+class LandedAhead(Ahead):
     """Files of a plan's records by stream, and by what they were written: whose records were left out, which shards.
 
     `begun`: when, in seconds since 1970.
@@ -47,17 +49,12 @@ class LandedAhead:
         return self.files if same and abs(time.time() - self.begun) < _LONGEST else {}
 
 
-def land_ahead(ctx: Context, sources: Mapping[str, Source]) -> LandedAhead:
+def land_ahead(lake: ArrowLake, ctx: Context, sources: Mapping[str, Source]) -> LandedAhead:
     """Have the workers read and write the streams of which this process would not read the few records by itself."""
     begun = time.time()
     streams = [stream for stream, splits in ctx.plan.splits.items() if not is_few(ctx, stream, sources[stream])]
     streams = [stream for stream in streams if not sources[stream].lost(ctx.plan.splits[stream])]
     with ThreadPoolExecutor(max_workers=max(len(streams), 1)) as pool:
-        jobs = {stream: pool.submit(write_many, ctx, stream, sources[stream]) for stream in streams}
+        jobs = {stream: pool.submit(write_many, lake, ctx, stream, sources[stream]) for stream in streams}
         files = {stream: job.result() for stream, job in jobs.items()}
     return LandedAhead(ctx.plan, ctx.timeline, ctx.forgotten, files, begun)
-
-
-def is_few(ctx: Context, stream: str, source: Source) -> bool:
-    """Whether a batch's splits of a stream are so small that this process reads them (`batch.driver_bytes`)."""
-    return sum(source.size(split) for split in ctx.plan.splits[stream]) <= ctx.pipeline.batch.driver_bytes

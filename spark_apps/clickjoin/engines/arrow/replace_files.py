@@ -13,23 +13,23 @@ from clickjoin.model.errors import LakeError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from clickjoin.lake.delta_tables import DeltaTables
-    from clickjoin.lake.spark_tables import SparkTables
+    from clickjoin.engines.arrow.lake import ArrowLake
+    from clickjoin.engines.arrow.tables import ArrowTables
 
 _RACES = 100
 _PAUSE = 0.02  # seconds, at most, times the number of lost races
 
 
-def replace_files(lake: SparkTables, name: str, old: pa.Table, new: Sequence[DataFile]) -> bool:
+def replace_files(lake: ArrowLake, name: str, old: pa.Table, new: Sequence[DataFile]) -> bool:
     """Put files in the place of others; False, and nothing changes, where one of those has gone meanwhile.
 
     What others add meanwhile stays. `old`: the table's files, columns as deltalake's flattened add actions. Errors: as
-    of SparkTables.rerun, and Unwritable.
+    of ArrowLake.rerun, and Unwritable.
     """
     return lake.rerun(name, lambda: _replaced(lake.delta, name, old, new), by_spark=False)
 
 
-def _replaced(delta: DeltaTables, name: str, old: pa.Table, new: Sequence[DataFile]) -> bool:
+def _replaced(delta: ArrowTables, name: str, old: pa.Table, new: Sequence[DataFile]) -> bool:
     going, coming = as_files(old, delta.table(name).partitions), {file.path for file in new}
     for race in range(_RACES):
         newest = delta.newest(name)

@@ -17,7 +17,7 @@ from clickjoin.kernel.lookup import Files
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from clickjoin.batch_context import Context
+    from clickjoin.engines.context import Context
     from clickjoin.model.extent import Extent
 
 _ROWS_A_PART = 200_000

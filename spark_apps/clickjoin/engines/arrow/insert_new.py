@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.engines.arrow.rewrite_rows import near
 from clickjoin.kernel.arrays import distinct, where
 from clickjoin.kernel.data_skipping import paths
 from clickjoin.kernel.event_key import found_among, micros
 from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
-from clickjoin.lake.rewrite_rows import near
 from clickjoin.model.errors import CommitRefused
 
 if TYPE_CHECKING:
-    from clickjoin.lake.spark_tables import SparkTables
+    from clickjoin.engines.arrow.lake import ArrowLake
     from clickjoin.lake.table_version import TableVersion
     from clickjoin.model.extent import Extent
     from clickjoin.model.txn import Txn
@@ -24,21 +24,19 @@ if TYPE_CHECKING:
 _READERS = 8
 
 
-def insert_new(
-    lake: SparkTables, name: str, rows: pa.Table, extent: Extent | None = None, txn: Txn | None = None
-) -> int:
+def insert_new(lake: ArrowLake, name: str, rows: pa.Table, extent: Extent | None = None, txn: Txn | None = None) -> int:
     """Append those rows whose event_id and event_time a table does not hold yet, in one commit; returns how many.
 
     Nothing where the table holds the txn already; a txn is committed without rows, too.
     The commit is the very next version after the one that was read, or none: then it is read again. Columns in: the
-    table's, keys each once. `extent`: where they lie. Errors: as of SparkTables.rerun.
+    table's, keys each once. `extent`: where they lie. Errors: as of ArrowLake.rerun.
     """
     work = _Inserting(lake, name, rows, extent, txn)
     return lake.rerun(name, work.attempt, by_spark=False)
 
 
 class _Inserting:
-    def __init__(self, lake: SparkTables, name: str, rows: pa.Table, extent: Extent | None, txn: Txn | None) -> None:
+    def __init__(self, lake: ArrowLake, name: str, rows: pa.Table, extent: Extent | None, txn: Txn | None) -> None:
         known = lake.delta.schema(name)
         self._lake, self._name, self._near, self._txn = lake, name, near(rows, extent), txn
         schema = pa.schema([field for field in known if field.name in rows.column_names])

@@ -25,49 +25,39 @@ from clickjoin.schemas import REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 
 if TYPE_CHECKING:
-    from clickjoin.batch_context import Context
+    from clickjoin.engines.arrow.joining import Resolved
+    from clickjoin.engines.arrow.lake import ArrowLake
+    from clickjoin.engines.context import Context
     from clickjoin.kernel.data_file import DataFile
-    from clickjoin.lake import SparkTables
     from clickjoin.model.txn import Txn
 
 _READERS = 8
 _CLAIM = arrow_schema(REGISTRY)
 
 
-def is_fixed(ctx: Context) -> bool:
-    """Whether this batch's claims have been committed already, by whichever copy of it."""
-    return ctx.lake.delta.latest_txn_version(REGISTRY.name, ctx.plan.txn.app_id) >= ctx.plan.number
-
-
-def claim(ctx: Context, files: Sequence[DataFile], seen: pa.ChunkedArray) -> bool:
-    """Claim what was written for the registry, in one commit that fixes the batch's claims for ever.
-
-    `seen`: paths of the registry's files that it was checked against; files committed since are read here, and what
-    they hold is left out. Whether this call claimed every one of them: then no other look at the registry is needed to
-    know what to publish.
-    """
+def claim(lake: ArrowLake, ctx: Context, resolved: Resolved) -> bool:
+    """See Lake.claim. The registry's files that were committed since the events were screened are read here."""
+    files, txn, by_id = resolved.of(REGISTRY.name), ctx.plan.txn, ctx.pipeline.by_id
     wanted = sum(file.rows for file in files)
-    txn, by_id = ctx.plan.txn, ctx.pipeline.by_id
-    claimed = commit_claims(ctx.lake, files, seen, txn, by_id=by_id) if wanted else 0
+    claimed = commit_claims(lake, files, resolved.checked_against, txn, by_id=by_id) if wanted else 0
     # Whatever was committed: without a commit of this number a late copy of the batch could still claim.
-    committed = ctx.lake.commit_txn_only(REGISTRY.name, txn)
+    committed = lake.delta.commit_txn_only(REGISTRY.name, txn)
     return claimed == wanted if wanted else committed
 
 
 def commit_claims(
-    lake: SparkTables, files: Sequence[DataFile], seen: pa.ChunkedArray, txn: Txn, *, by_id: bool = False
+    lake: ArrowLake, files: Sequence[DataFile], seen: pa.ChunkedArray, txn: Txn, *, by_id: bool = False
 ) -> int | None:
     """Add those of some claims to the registry whose ids are free; returns how many.
 
-    None where the registry holds the txn already: a copy of this batch has claimed. `files`, `seen`: as of `claim`;
-    `by_id`: an id is one event's, whatever its time and bucket. Errors: as of SparkTables.rerun.
+    None where the registry holds the txn already: a copy of this batch has claimed. `files`: what was written for it;
+    `seen`: paths of its files that this was checked against; `by_id`: an id is one event's,
+    whatever its time and bucket. Errors: as of ArrowLake.rerun.
     """
-    return lake.rerun(REGISTRY.name, lambda: _commit(lake, files, seen, txn, by_id=by_id), by_spark=False)
+    return lake.rerun(REGISTRY.name, lambda: _commit(lake, files, seen, txn, by_id=by_id))
 
 
-def _commit(
-    lake: SparkTables, files: Sequence[DataFile], seen: pa.ChunkedArray, txn: Txn, *, by_id: bool
-) -> int | None:
+def _commit(lake: ArrowLake, files: Sequence[DataFile], seen: pa.ChunkedArray, txn: Txn, *, by_id: bool) -> int | None:
     newest = lake.delta.known(REGISTRY.name)
     if newest.holds(txn):
         return None
@@ -100,7 +90,7 @@ def _since(actions: pa.Table, seen: pa.ChunkedArray, buckets: Set[str] | None) -
     return found
 
 
-def _free(lake: SparkTables, file: DataFile, others: list[str], *, by_id: bool) -> list[DataFile]:
+def _free(lake: ArrowLake, file: DataFile, others: list[str], *, by_id: bool) -> list[DataFile]:
     """A file of claims, written again without those that some other files of the registry hold, if there are any."""
     root = lake.delta.path(REGISTRY.name)
     mine = read_columns(root, [file.path], _CLAIM)

@@ -1,28 +1,23 @@
-"""Replacing a few rows of a table by others in one commit, once a txn; and letting old reports go."""
+"""Replacing a few rows of a table by others in one commit, once a txn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from deltalake.exceptions import CommitFailedError
 
+from clickjoin.engines.arrow.rewrite_rows import Rewriting, near
 from clickjoin.kernel.rewrite_task import Events, change
-from clickjoin.lake.committer import rewritten
-from clickjoin.lake.rewrite_rows import Rewriting, near
 
 if TYPE_CHECKING:
+    from clickjoin.engines.arrow.lake import ArrowLake
     from clickjoin.kernel.data_file import DataFile
-    from clickjoin.lake.delta_tables import DeltaTables
-    from clickjoin.lake.spark_tables import SparkTables
     from clickjoin.model.txn import Txn
 
 
 def replace_rows(
-    lake: SparkTables, name: str, version: int, held: pa.Table, kept: pa.Table, same: Sequence[str], txn: Txn
+    lake: ArrowLake, name: str, version: int, held: pa.Table, kept: pa.Table, same: Sequence[str], txn: Txn
 ) -> bool:
     """Replace rows of a table by those of them that are kept; False where they are no longer what they were.
 
@@ -57,7 +52,7 @@ class _Moved(Exception):
 
 class _Replacing(Rewriting):
     def __init__(
-        self, lake: SparkTables, name: str, version: int, held: pa.Table, kept: pa.Table, meant: Events, txn: Txn
+        self, lake: ArrowLake, name: str, version: int, held: pa.Table, kept: pa.Table, meant: Events, txn: Txn
     ) -> None:
         super().__init__(lake, name, near(meant.keys), change(meant), txn)
         self._delta, self._table, self._kept, self._count = lake.delta, name, kept, held.num_rows
@@ -68,17 +63,3 @@ class _Replacing(Rewriting):
         if rows != self._count or not {file.path for file in old} <= self._read:
             raise _Moved
         return self._delta.write(self._table, self._kept)
-
-
-def drop_before(delta: DeltaTables, name: str, column: str, before: datetime) -> bool:
-    """Drop a table's rows whose time is before a moment; False if there are none, or if another writer came first."""
-    actions = delta.files(name)
-    oldest = actions[f"min.{column}"].to_pylist() if actions.num_rows else []
-    if not any(time is not None and time < before for time in oldest):
-        return False
-    try:
-        table = delta.open(name)
-        rewritten(table, methodcaller("delete", f"{column} < '{before.astimezone(UTC).isoformat()}'"))
-    except CommitFailedError:
-        return False  # the next call finds them
-    return True

@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.engines.arrow.replace_files import as_files
 from clickjoin.kernel import data_skipping, rewrite_task
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.event_key import micros
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.rewrite_task import Change, Done, Job, Part
-from clickjoin.lake.replace_files import as_files
 from clickjoin.model.errors import CommitRefused
 
 if TYPE_CHECKING:
-    from clickjoin.lake.spark_tables import SparkTables
+    from clickjoin.engines.arrow.lake import ArrowLake
     from clickjoin.lake.table_version import TableVersion
     from clickjoin.model.extent import Extent
     from clickjoin.model.txn import Txn
@@ -34,17 +34,17 @@ _FILES_A_TASK = 4
 _DONE = "number LONG, done STRING"
 
 
-def rewrite_rows(lake: SparkTables, name: str, files: Files, change: Change, txn: Txn | None = None) -> int:
+def rewrite_rows(lake: ArrowLake, name: str, files: Files, change: Change, txn: Txn | None = None) -> int:
     """Change rows of a table in one commit; returns how many, 0 where it holds the txn already.
 
     `files`: those that can hold such rows, of deltalake's flattened add actions (see `near`). Without a txn it can be
-    repeated: nothing is committed where no row is left to change. Errors: as of SparkTables.rerun, and Unwritable.
+    repeated: nothing is committed where no row is left to change. Errors: as of ArrowLake.rerun, and Unwritable.
     """
     work = Rewriting(lake, name, files, change, txn)
     return lake.rerun(name, work.attempt, by_spark=False)
 
 
-def count_rows(lake: SparkTables, name: str, files: Files, change: Change) -> int:
+def count_rows(lake: ArrowLake, name: str, files: Files, change: Change) -> int:
     """How many rows of a table a change is of; nothing is changed. See rewrite_rows."""
     return Rewriting(lake, name, files, change, None, writes=False).count()
 
@@ -65,7 +65,7 @@ class Rewriting:
     """One change of a table, over all attempts to commit it: a file that was written again once need not be again."""
 
     def __init__(
-        self, lake: SparkTables, name: str, files: Files, change: Change, txn: Txn | None, *, writes: bool = True
+        self, lake: ArrowLake, name: str, files: Files, change: Change, txn: Txn | None, *, writes: bool = True
     ) -> None:
         self._lake, self._name, self._near, self._txn = lake, name, files, txn
         self._job = Job(lake.target(lake.delta.table(name), lake.delta.schema(name)), change, writes)

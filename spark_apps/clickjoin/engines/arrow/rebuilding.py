@@ -12,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.joiner import dealing
-from clickjoin.joiner.arrow_join import adapter_errors, own_copy
+from clickjoin.engines.arrow import dealing
+from clickjoin.engines.arrow.joining import adapter_errors, own_copy
+from clickjoin.engines.arrow.replace_files import partition_values, replace_files
+from clickjoin.engines.port import Rebuilt
 from clickjoin.kernel import data_skipping, rebuild_task
 from clickjoin.kernel.adapter import is_users
 from clickjoin.kernel.adapter_output import made_of
@@ -21,14 +23,14 @@ from clickjoin.kernel.arrays import to_numpy
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.rebuild_task import Done, Job, Part
-from clickjoin.lake.replace_files import partition_values
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS, micros_of
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.spark.ship import ship_adapter
 
 if TYPE_CHECKING:
-    from clickjoin.batch_context import Context
+    from clickjoin.engines.arrow.lake import ArrowLake
+    from clickjoin.engines.context import Context
     from clickjoin.model.span import Span
 
 _ROWS_A_PART, _ROWS_A_TASK = 200_000, 40_000
@@ -37,26 +39,20 @@ _COUNTS = ("rows", "foreign", "primary", "adapter", "doubled")
 
 
 @dataclass(frozen=True)
-class Rebuilt:
-    """How many rows of a range can be rebuilt, and how many not, by reason; files, and those whose place they take.
+class _Files:
+    """Files that were made, and those whose place they take (columns as deltalake's flattened add actions)."""
 
-    `old`: columns as deltalake's flattened add actions.
-    """
-
-    counts: dict[str, int]
     old: pa.Table
-    files: Sequence[DataFile]
+    new: Sequence[DataFile]
 
 
-def rebuilt(ctx: Context, span: Span, *, writes: bool) -> Rebuilt:
-    """The adapter's answer for every id of the output. Nothing is committed; `writes`: files are written, and not only
-    counted. Errors: AdapterError, LakeError.
-    """
+def rebuilt(lake: ArrowLake, ctx: Context, span: Span, *, writes: bool) -> Rebuilt:
+    """See Lake.rebuilt."""
     old = data_skipping.within(ctx.lake.delta.files("joined"), span.extent(ctx.bucket_seconds))
     if not old.num_rows:
-        return Rebuilt(dict.fromkeys(_COUNTS, 0), old, ())
+        return Rebuilt(dict.fromkeys(_COUNTS, 0), _Files(old, ()))
     with adapter_errors(ctx, "nothing was changed"):
-        done = _run(ctx, _job(ctx, span, writes=writes), _dealt(ctx, span, old), old)
+        done = _run(lake, ctx, _job(lake, ctx, span, writes=writes), _dealt(ctx, span, old), old)
     # A file goes with all of its rows, so none may be one that its statistics have hidden from the parts.
     read, there = sum(part.read for part in done), data_skipping.rows(old)
     if read != there and not old["num_records"].null_count:
@@ -66,23 +62,28 @@ def rebuilt(ctx: Context, span: Span, *, writes: bool) -> Rebuilt:
             remedy="Look with `clickjoin verify` what is wrong with them",
         )
     counts = {name: sum(getattr(part, name) for part in done) for name in _COUNTS}
-    return Rebuilt(counts, old, [DataFile(*file) for part in done for file in part.files])
+    return Rebuilt(counts, _Files(old, [DataFile(*file) for part in done for file in part.files]))
 
 
-def _run(ctx: Context, job: Job, tasks: list[list[Part]], old: pa.Table) -> list[Done]:
+def replace_output(lake: ArrowLake, made: Rebuilt) -> bool:
+    """See Lake.replace_output."""
+    return replace_files(lake, "joined", made.rows.old, made.rows.new)
+
+
+def _run(lake: ArrowLake, ctx: Context, job: Job, tasks: list[list[Part]], old: pa.Table) -> list[Done]:
     if len(tasks) == 1 and dealing.is_little(ctx, data_skipping.rows(old), old):
         job = job._replace(adapter=own_copy(job.adapter))
         return [rebuild_task.rebuilt(job, part) for part in tasks[0]]
     ship_adapter(type(ctx.adapter))
-    numbers = ctx.lake.spark.range(0, len(tasks), 1, len(tasks))
+    numbers = lake.spark.range(0, len(tasks), 1, len(tasks))
     rows = numbers.mapInArrow(
         checked(rebuild_task.work_of(job, tasks), fresh=is_users(ctx.adapter)), "done STRING"
     ).collect()
     return [Done(*json.loads(row["done"])) for row in rows]
 
 
-def _job(ctx: Context, span: Span, *, writes: bool) -> Job:
-    delta, lookback = ctx.lake.delta, ctx.pipeline.lookback
+def _job(lake: ArrowLake, ctx: Context, span: Span, *, writes: bool) -> Job:
+    delta, lookback = lake.delta, ctx.pipeline.lookback
     adapter = ctx.adapter
     made = made_of(adapter.columns, misfits=adapter.reports_misfits)
     joined = delta.table("joined")
@@ -90,7 +91,7 @@ def _job(ctx: Context, span: Span, *, writes: bool) -> Job:
     columns = pa.schema([*arrow_schema(joined), *(made.field(name) for name in adapter.columns)])
     landed = data_skipping.within(delta.files("foreign"), span.extent(ctx.bucket_seconds))
     return Job(
-        ctx.lake.target(joined, columns), delta.schema("joined"),
+        lake.target(joined, columns), delta.schema("joined"),
         dealing.as_files(delta.path("foreign"), landed),
         dealing.as_files(delta.path("primary"), delta.files("primary")),
         None if lookback is None else round(lookback * MICROS),
