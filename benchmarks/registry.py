@@ -25,7 +25,7 @@ from benchmarks.latency_machine import machine
 from benchmarks.memory import emptied, line, watched
 from clickjoin.engines.arrow import ArrowLake
 from clickjoin.engines.arrow.claims import commit_claims
-from clickjoin.event_store.landing import bucket_sql
+from clickjoin.engines.extents import bucket_sql
 from clickjoin.lake.maintenance import sizes
 from clickjoin.model.ids import MICROS
 from clickjoin.model.timeline import Timeline

@@ -229,7 +229,8 @@ def counts(metrics: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _file(fields: Mapping[str, Any]) -> dict[str, Any]:
-    whole: dict[str, Any] = {
+    engine = {"engine": os.environ.get("CLICKJOIN_TEST_ENGINE", "arrow")}
+    whole: dict[str, Any] = engine | {
         "pipeline": "bench",
         "primary": {
             "source": {"kind": "files", "path": "primary/*"},
@@ -246,7 +247,7 @@ def _file(fields: Mapping[str, Any]) -> dict[str, Any]:
         "retry": {"first_delay": "10s", "backoff": 2, "max_delay": "1h", "max_age": "60s", "max_attempts": 3},
     }
     if "stream" in fields:  # it has no partner, and nothing that waits for one
-        whole = {"pipeline": "bench"}
+        whole = engine | {"pipeline": "bench"}
     for name, value in fields.items():
         whole[name] = {**whole.get(name, {}), **value} if isinstance(value, Mapping) else value
     return whole

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from clickjoin.event_store.landing import bucket_sql
+from clickjoin.engines.extents import bucket_sql
 from clickjoin.kernel.land_task import buckets_of
 from clickjoin.model.boundary import expired_sql
 from clickjoin.model.extent import timestamp

@@ -140,7 +140,7 @@ class Pipeline(_Strict):
     lake: Place = Field(
         description="folder that holds the tables, relative to the pipeline's file, or s3://BUCKET/PREFIX"
     )
-    engine: Literal["arrow"] = Field(
+    engine: Literal["arrow", "spark"] = Field(
         "arrow",
         description="what a batch's steps run on: arrow, in this process or on executors",
     )

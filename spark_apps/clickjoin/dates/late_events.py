@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher import unsettled
 from clickjoin.engines.context import Context
-from clickjoin.event_store.landing import extents, measured
+from clickjoin.engines.extents import extents, measured
 from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.boundary import expired_sql

@@ -1,17 +1,18 @@
 """Table `dates`: what became of each date, and who works on one now.
 
-A date is held by a transaction of that table whose number is the moment (microseconds) that the hold ends at; it is
-committed as the very next version, so that one of two takes it. A thread puts the end off while work goes on: a
-process that is killed leaves the date free soon.
+A date is held by rows of that table of state `held`: from `at` on, for so many `seconds`, by the hold that `run` names.
+One comes by a compare-and-set, so that one of two takes the date. A thread puts the end off by another row while work
+goes on, and all of them go at its end: a process that is killed leaves the date free soon.
 """
 
 from __future__ import annotations
 
 import re
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from clickjoin.engines.port import Tables
@@ -19,9 +20,10 @@ from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.model.errors import DateBusy, DateError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.span import Day
-from clickjoin.model.txn import Txn
+from clickjoin.schemas import DATES
 
 _TRIES = 20
+_HELD = "held"
 _NAMED = 5
 _GIVEN = re.compile(r"backfill-\d{8}T\d{6}")  # it may have been killed before it had finished its first date
 
@@ -29,7 +31,7 @@ _GIVEN = re.compile(r"backfill-\d{8}T\d{6}")  # it may have been killed before i
 def newest(delta: DeltaReader) -> dict[date, dict[str, Any]]:
     """The state of every date that has one: its newest row of table `dates`."""
     found: dict[date, dict[str, Any]] = {}
-    for row in delta.read("dates").to_pylist():
+    for row in delta.read("dates", [("state", "!=", _HELD)]).to_pylist():
         old = found.get(row["date"])
         if old is None or row["at"] >= old["at"]:
             found[row["date"]] = row
@@ -44,7 +46,7 @@ def last_closed(delta: Tables, day: Day) -> dict[str, Any] | None:
 
 def require_run(delta: Tables, run: str) -> None:
     """Check that a run has finished some date, or has a name that runs get. Errors: DateError, which names the last."""
-    rows = sorted(delta.read("dates").to_pylist(), key=lambda row: row["at"])
+    rows = sorted(delta.read("dates", [("state", "!=", _HELD)]).to_pylist(), key=lambda row: row["at"])
     known = list(dict.fromkeys(str(row["run"]) for row in rows))
     if run not in known and not _GIVEN.fullmatch(run):
         last = f"; the last ones that have: {', '.join(known[-_NAMED:])}" if known else ""
@@ -60,42 +62,52 @@ def held(tables: Tables, day: Day, seconds: float, clock: Callable[[], float]) -
     `clock`: one that all who take dates share, the lake's.
     """
     delta, stop = tables.copy(), threading.Event()
-    _take(delta, day, seconds, clock)
-    keeper = threading.Thread(target=_keep, args=(tables.copy(), day, seconds, clock, stop), daemon=True)
+    hold = _take(delta, day, seconds, clock)
+    keeper = threading.Thread(target=_keep, args=(tables.copy(), day, hold, seconds, clock, stop), daemon=True)
     keeper.start()
     try:
         yield
     finally:
         stop.set()
         keeper.join()
-        _put(delta, day, clock())
+        delta.delete("dates", f"state = '{_HELD}' AND run = '{hold}'")
 
 
-def _take(delta: Tables, day: Day, seconds: float, clock: Callable[[], float]) -> None:
+def _take(delta: Tables, day: Day, seconds: float, clock: Callable[[], float]) -> str:
+    """Take a date; returns the name of the hold."""
     for _ in range(_TRIES):
-        version, now = delta.version("dates"), clock()
-        until = delta.latest_txn_version("dates", _app(day))
-        if until > now * MICROS:
+        version, now = delta.version("dates"), moment(int(clock() * MICROS))
+        ends = _ends(delta, day)
+        until = max(ends.values(), default=now)
+        if until > now:
             raise DateBusy(
-                f"{day}: another run works on this date (it says so until {moment(until):%H:%M:%S} UTC, and again if "
-                "it is still there then)",
+                f"{day}: another run works on this date (it says so until {until:%H:%M:%S} UTC, and again if it is "
+                "still there then)",
                 remedy=f"Wait for it; the date is free {seconds:.0f} s after a run that was killed (close.lease)",
             )
-        if delta.commit_next("dates", version, Txn(_app(day), int((now + seconds) * MICROS))):
-            return
+        hold = uuid.uuid4().hex
+        names = ", ".join(f"'{run}'" for run in sorted(ends))
+        known = f" AND t.run NOT IN ({names})" if ends else ""
+        others = f"t.date = DATE '{day}' AND t.state = '{_HELD}'{known}"
+        if delta.append_next("dates", version, _row(day, hold, now, seconds), others):
+            return hold
     raise DateBusy(f"{day}: table `dates` changes too often to take this date", remedy="Try again in a minute")
 
 
-def _keep(delta: Tables, day: Day, seconds: float, clock: Callable[[], float], stop: threading.Event) -> None:
+def _ends(delta: DeltaReader, day: Day) -> dict[str, datetime]:
+    """Until when each hold of a date lasts, by its name."""
+    rows = delta.read("dates", [("date", "=", day.date), ("state", "=", _HELD)]).to_pylist()
+    rows.sort(key=lambda row: row["at"])
+    return {row["run"]: row["at"] + timedelta(seconds=row["seconds"]) for row in rows}
+
+
+def _keep(
+    delta: Tables, day: Day, hold: str, seconds: float, clock: Callable[[], float], stop: threading.Event
+) -> None:
     while not stop.wait(seconds / 4):
-        _put(delta, day, clock() + seconds)
+        delta.append("dates", [_row(day, hold, moment(int(clock() * MICROS)), seconds)])
 
 
-def _put(delta: Tables, day: Day, until: float) -> None:
-    for _ in range(_TRIES):
-        if delta.commit_next("dates", delta.version("dates"), Txn(_app(day), int(until * MICROS))):
-            return
-
-
-def _app(day: Day) -> str:
-    return f"hold/{day}"
+def _row(day: Day, hold: str, at: datetime, seconds: float) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(DATES.names)
+    return row | {"date": day.date, "at": at, "run": hold, "action": "hold", "state": _HELD, "seconds": seconds}

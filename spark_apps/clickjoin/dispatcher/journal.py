@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
 
 SNAPSHOT_EVERY = 100
+FENCE = "fence"  # in the place of a sequence: an entry of the timeline that is in force from then on (registry.reshard)
 LOOK_SECONDS = 30.0  # a plan that is later than its look at the sources may have left something unread
 OffsetsByStream = dict[str, dict[str, SourceOffset]]  # and by partition
 Lost = Mapping[str, Mapping[str, SourceOffset | None]]  # by stream and partition: what the offset goes back to
@@ -71,7 +72,7 @@ def sequences(delta: DeltaReader) -> list[tuple[str, str]]:
     if not actions.num_rows:
         return []
     pairs = zip(actions["partition.replica"].to_pylist(), actions["partition.sequence"].to_pylist(), strict=True)
-    return sorted(set(pairs))
+    return sorted(pair for pair in set(pairs) if pair[1] != FENCE)
 
 
 def settled_json(lost: Lost, held: CommittedTxns, app_id: str, newest: Mapping[str, int] = _NO_TIMES) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from clickjoin.kernel.adapter import ArrowAdapter
+from clickjoin.kernel.adapter import Adapter
 from clickjoin.kernel.forgotten import NOTHING
 from clickjoin.kernel.land_task import Place
 from clickjoin.model.batch_plan import BatchPlan
@@ -32,7 +32,7 @@ class Context:
     pipeline: Pipeline
     lake: Lake
     plan: BatchPlan
-    adapter: ArrowAdapter
+    adapter: Adapter
     timeline: Timeline
     boundary: Boundary
     floor: datetime | None = None  # no primary event from before it is joined to

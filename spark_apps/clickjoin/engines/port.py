@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.engines.context import Context
-    from clickjoin.kernel.adapter import ArrowAdapter
+    from clickjoin.kernel.adapter import Adapter
     from clickjoin.kernel.rewrite_task import BadRecords, Events
     from clickjoin.lake.maintenance import Size
     from clickjoin.model.boundary import Boundary
@@ -84,8 +84,12 @@ class Tables(DeltaReader, ABC):
         """
 
     @abstractmethod
-    def commit_next(self, name: str, version: int, txn: Txn) -> bool:
-        """Commit a txn without rows as the very next version after one; False if another commit came first."""
+    def append_next(self, name: str, version: int, row: dict[str, Any], unless: str, txn: Txn | None = None) -> bool:
+        """Append a row if nothing has come since a version that `unless` (Spark SQL) names; whether it has been.
+
+        Compare and set: for decisions that rest on what a table held at that version. Of two writers of rows that name
+        one another, one does it.
+        """
 
     @abstractmethod
     def ensure_durable(self, name: str) -> None:
@@ -213,7 +217,7 @@ class Lake(SparkReader, ABC):
     # A batch
 
     @abstractmethod
-    def warm_up(self, adapter: ArrowAdapter) -> None:
+    def warm_up(self, adapter: Adapter) -> None:
         """Load what batches need into Spark's workers, where a session has been started."""
 
     @abstractmethod

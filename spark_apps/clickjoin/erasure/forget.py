@@ -19,9 +19,9 @@ from pyspark.sql import functions as F
 
 from clickjoin.agreement.noted import note
 from clickjoin.dispatcher.unsettled import unsettled, wait
+from clickjoin.engines.extents import bucket_sql, measured
 from clickjoin.erasure.select import named_by, select
 from clickjoin.erasure.wanted import Wanted
-from clickjoin.event_store.landing import bucket_sql, measured
 from clickjoin.forgotten.known import Events, add, as_arrow, forgotten
 from clickjoin.forgotten.sweep import left, sweep
 from clickjoin.model import failpoint

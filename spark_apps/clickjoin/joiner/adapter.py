@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clickjoin.engines.choose import require_adapter
 from clickjoin.joiner.typed_output import require_sound
 from clickjoin.kernel.adapter import Adapter, ArrowAdapter, BothRecords, needs_spark
 from clickjoin.kernel.typed_columns.adapter import TypedOutput
@@ -17,25 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["Adapter", "ArrowAdapter", "BothRecords", "adapter_of", "load_adapter", "needs_spark"]
 
 
-def adapter_of(pipeline: Pipeline) -> ArrowAdapter:
+def adapter_of(pipeline: Pipeline) -> Adapter:
     """The adapter of a pipeline whose output columns all have types (see with_types). Errors: ConfigError."""
     output = pipeline.output
     if output.is_default:
-        return _without_spark(pipeline.adapter, load_adapter(pipeline.adapter))
+        return require_adapter(pipeline, load_adapter(pipeline.adapter))
     columns = [column.typed(name) for name, column in output.columns.items()]
     require_sound(columns)
     return TypedOutput(columns, output.kept)
-
-
-def _without_spark(name: str, adapter: Adapter) -> ArrowAdapter:
-    """Check that an adapter works on Arrow tables, as `engine: arrow` does. Errors: ConfigError."""
-    if needs_spark(adapter) or not isinstance(adapter, ArrowAdapter):
-        raise ConfigError(
-            f"adapter {name}: works on DataFrames (`prepare` or `merge`), and `engine: arrow` has Arrow tables alone",
-            remedy=f"Derive it: class {type(adapter).__name__}(ArrowAdapter), and in place of `merge` write "
-            "def merge_table(self, joined: pa.Table) -> pa.Table (docs/adapters.md)",
-        )
-    return adapter
 
 
 def load_adapter(name: str) -> Adapter:

@@ -146,3 +146,26 @@ def land_batches(target: Target, quarantine: Target, place: Place) -> RecordFn:
             yield pa.RecordBatch.from_arrays([text_array([done], pa.string())], ["done"])
 
     return land
+
+
+def facts_batches(place: Place) -> RecordFn:
+    """What a task does with records to say facts of them, as `placed` names them. Column out: facts (JSON)."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for held in gathered(batches):
+            facts = json.dumps(placed(pa.Table.from_batches(held), place)[1])
+            yield pa.RecordBatch.from_arrays([text_array([facts], pa.string())], ["facts"])
+
+    return run
+
+
+def rows_batches(place: Place, schema: pa.Schema, *, good: bool) -> RecordFn:
+    """What a task does with records to make rows of them: for their stream's table, or for `quarantine`."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            records = pa.Table.from_batches([batch])
+            rows = placed(records, place)[0] if good else aside(records, place)
+            yield from rows.select(schema.names).cast(schema).to_batches()
+
+    return run

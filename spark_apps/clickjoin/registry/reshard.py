@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.agreement.noted import note
+from clickjoin.dispatcher.journal import FENCE
 from clickjoin.model import failpoint
 from clickjoin.model.errors import ConfigError, LakeError
+from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EPOCH, bucket_at, bucket_start
 from clickjoin.model.timeline import Timeline
 from clickjoin.model.txn import Txn
@@ -128,7 +130,13 @@ def _put_in_force(delta: Tables, pipeline: Pipeline, since: datetime, shards: in
                 f"a batch planned at {planned} may hold events of {since}: the entry came too late and is void",
                 remedy="Reshard from a later time on",
             )
-        if delta.commit_next("journal", version, fence(since, shards)):
+        row = {
+            "replica": "all", "sequence": FENCE, "batch": 1 + shards, "state": "fenced", "at": since, "snapshot": False,
+            "plan": "{}",
+        }  # fmt: skip
+        if delta.append_next(
+            "journal", version, row, f"t.state = 'planned' AND t.at >= {timestamp(since - skew)}", fence(since, shards)
+        ):
             return
     raise LakeError(
         f"the journal changed {_FENCINGS} times while the entry from {since} was put in force: it is void",

@@ -61,7 +61,7 @@ def _dates(times: pa.ChunkedArray) -> Counts:
 def states(delta: DeltaReader) -> dict[str, dict[str, Any]]:
     """The newest row of table `dates` by date (ISO), as plain data; `history`: how many rows the date has."""
     found: dict[str, dict[str, Any]] = {}
-    for row in sorted(delta.read("dates").to_pylist(), key=lambda row: row["at"]):
+    for row in sorted(delta.read("dates", [("state", "!=", "held")]).to_pylist(), key=lambda row: row["at"]):
         key = row["date"].isoformat()
         before = found[key]["history"] if key in found else 0
         found[key] = {name: _plain(value) for name, value in row.items()} | {"history": before + 1}

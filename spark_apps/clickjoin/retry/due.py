@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.engines.context import Context
+from clickjoin.engines.extents import extents_of
+from clickjoin.engines.lookup import primary_extent
 from clickjoin.engines.port import JoinInput
-from clickjoin.event_store.landing import extents_of
-from clickjoin.event_store.lookup import primary_extent
 from clickjoin.kernel import data_skipping
 from clickjoin.kernel.arrays import to_numpy, where
 from clickjoin.model.ids import EVENT_KEY, MICROS, moment

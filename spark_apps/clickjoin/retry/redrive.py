@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clickjoin.engines.context import Context
-from clickjoin.event_store.landing import extents, measured
-from clickjoin.event_store.lookup import look_up, primary_extent
+from clickjoin.engines.extents import extents, measured
+from clickjoin.engines.lookup import look_up, primary_extent
 from clickjoin.forgotten.known import as_arrow, forgotten
 from clickjoin.model.errors import BatchError
 from clickjoin.model.ids import EVENT_KEY

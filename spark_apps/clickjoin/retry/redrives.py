@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clickjoin.engines.context import Context
-from clickjoin.kernel.adapter import ArrowAdapter
+from clickjoin.kernel.adapter import Adapter
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.ids import MICROS
 from clickjoin.registry.shards import load_timeline
@@ -26,7 +26,7 @@ class Redrives:
         self,
         pipeline: Pipeline,
         lake: Lake,
-        adapter: ArrowAdapter,
+        adapter: Adapter,
         dispatcher: Dispatcher,
         clock: Callable[[], float],
     ) -> None:

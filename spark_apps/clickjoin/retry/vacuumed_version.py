@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from clickjoin.event_store.landing import extents_of
+from clickjoin.engines.extents import extents_of
 from clickjoin.kernel import data_skipping
 from clickjoin.kernel.arrays import distinct, where
 from clickjoin.kernel.data_skipping import EVER

@@ -9,17 +9,17 @@ BATCHES = Table(
     "the journal: a row when a batch is planned, before any work, and a row when it is settled",
     columns(
         """
-replica   STRING    running copy
-sequence  STRING    join | retry | redrive: numbers grow within one sequence of one replica
+replica   STRING    running copy; of a fence: all
+sequence  STRING    join | retry | redrive: numbers grow within one sequence of one replica; fence: of a reshard
 batch     BIGINT    number of the batch in its sequence, from 1
-state     STRING    planned | settled
+state     STRING    planned | settled | fenced
 at        TIMESTAMP when
 snapshot  BOOLEAN   this plan holds all of the sequence's offsets, not only those that changed
 plan      STRING    JSON of a planned row: splits, changed offsets; of a settled one: lost splits, commits seen
 """
     ),
     partitions=("replica", "sequence"),
-    statistics=("batch", "state", "snapshot"),
+    statistics=("batch", "state"),
 )
 METRICS = Table(
     "metrics",

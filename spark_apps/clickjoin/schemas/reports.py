@@ -6,14 +6,14 @@ from clickjoin.schemas.base import Table, columns
 
 DATES = Table(
     "dates",
-    "what became of each date of event time (UTC); the newest row of a date is its state, and no row is ever changed",
+    "what became of each date of event time (UTC): the newest row of a date that is not held is its state",
     columns(
         """
 date         DATE      date of the foreign events' own time, UTC
 at           TIMESTAMP when this row was written
-run          STRING    the run that wrote it: as its scheduler names it, else replica/microseconds
-action       STRING    close | fill | rebuild
-state        STRING    closed | failing | open: complete and in order; something failed; its input is not all there
+run          STRING    the run that wrote it: as its scheduler names it, else replica/microseconds; of a hold its name
+action       STRING    close | fill | rebuild | hold
+state        STRING    closed | failing | open: complete; something failed; its input is not all there; held: by a run
 revision     INT       grows with each row of the date that says closed and whose output differs from the last one
 detail       STRING    why it is failing or open, in a sentence; else null
 watermark    TIMESTAMP no event before this was unread when the row was written; null where no stream holds any
@@ -30,7 +30,7 @@ faults       BIGINT    faults that verification left
 failed       BIGINT    quality checks of level fail that did not pass
 warned       BIGINT    quality checks of level warn that did not pass
 report       STRING    folder of the quality report (Data Docs); null where none was made
-seconds      DOUBLE    seconds that it all took
+seconds      DOUBLE    seconds that it all took; of a hold, how long it lasts from `at` on
 """
     ),
     statistics=("date", "at"),

@@ -33,3 +33,9 @@ def commit_error(error: BaseException) -> CommitRefused | CommitStateUnknown | N
     if any(mark in text for mark in _CONFLICTS):
         return CommitRefused(text[:500])
     return None
+
+
+def already_there(error: BaseException) -> bool:
+    """Whether a table was not made since there is one, made before or just now by another."""
+    text = f"{type(error).__name__} {error}"
+    return commit_error(error) is not None or "ALREADY_EXISTS" in text

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
 from clickjoin.engines.context import Context
-from clickjoin.event_store.landing import measured
+from clickjoin.engines.extents import measured
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan, TableSplit

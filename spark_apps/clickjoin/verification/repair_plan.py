@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clickjoin.event_store.landing import bucket_sql
+from clickjoin.engines.extents import bucket_sql
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.schemas import FINDINGS
 from clickjoin.spark.rows import first_of_key

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -17,20 +16,19 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
+from clickjoin.engines.adapter_errors import adapter_errors
 from clickjoin.engines.arrow import dealing
 from clickjoin.engines.port import JoinInput, Outcome, Tally
 from clickjoin.kernel import adapter_output, data_skipping, join_task, retry_task
-from clickjoin.kernel.adapter import ArrowAdapter, is_users
+from clickjoin.kernel.adapter import Adapter, ArrowAdapter, is_users
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.resolving import Job, left_schema
 from clickjoin.kernel.waiting import TRIED, Tries
-from clickjoin.model.errors import AdapterError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.schemas import EXPIRED, FILTERED, FOREIGN, PENDING, REGISTRY, UNJOINABLE
 from clickjoin.schemas.arrow import arrow_schema
-from clickjoin.spark.failures import adapter_fault
 from clickjoin.spark.ship import ship_adapter
 
 if TYPE_CHECKING:
@@ -117,6 +115,11 @@ def _here(job: Job, resolve: Callable[[Job], Sequence[tuple[dict[str, Any], pa.T
     return [done for done, _ in found], lambda: left
 
 
+def arrow_adapter(ctx: Context) -> ArrowAdapter:
+    """The adapter, of the only kind that this engine takes (choose.require_adapter)."""
+    return cast("ArrowAdapter", ctx.adapter)
+
+
 def own_copy(adapter: ArrowAdapter) -> ArrowAdapter:
     """A copy of an adapter, whatever it holds that can travel to a task, such as a module that it has imported."""
     try:
@@ -140,7 +143,7 @@ def _by_tasks(ctx: Context, rows: DataFrame, work: RecordFn, job: Job, ddl: str)
     return done, left
 
 
-def warm_up(spark: SparkSession, adapter: ArrowAdapter) -> None:
+def warm_up(spark: SparkSession, adapter: Adapter) -> None:
     """Run a task of no events, so that a new session and its Python worker have loaded what those of a batch need.
 
     One task: on two cores another process's batch has the other core meanwhile.
@@ -172,27 +175,12 @@ def _files(done: Sequence[dict[str, Any]]) -> dict[str, list[DataFile]]:
     return files
 
 
-@contextmanager
-def adapter_errors(ctx: Context, unchanged: str = "nothing of this batch was claimed") -> Iterator[None]:
-    """Errors: AdapterError where an adapter is why a task failed; `unchanged`: what it says is as it was."""
-    try:
-        yield
-    except Exception as error:
-        fault = adapter_fault(error)
-        if fault is None:
-            raise
-        raise AdapterError(
-            f"adapter {ctx.pipeline.adapter}: merge_table {fault}",
-            remedy=f"Fix the adapter; {unchanged}",
-        ) from error
-
-
 def _job(lake: ArrowLake, ctx: Context, work: JoinInput, *, fixed: bool) -> Job:
-    plan, lookback = ctx.plan, ctx.pipeline.lookback
+    plan, lookback, adapter = ctx.plan, ctx.pipeline.lookback, arrow_adapter(ctx)
     primaries = data_skipping.within(lake.delta.files("primary"), work.named)
-    made = adapter_output.made_of(ctx.adapter.columns, misfits=ctx.adapter.reports_misfits)
+    made = adapter_output.made_of(adapter.columns, misfits=adapter.reports_misfits)
     joined = lake.delta.table("joined")
-    output = pa.schema([*arrow_schema(joined), *(made.field(name) for name in ctx.adapter.columns)])
+    output = pa.schema([*arrow_schema(joined), *(made.field(name) for name in adapter.columns)])
     targets = {
         "registry": lake.target(REGISTRY),
         "joined": lake.target(joined, output),
@@ -203,7 +191,7 @@ def _job(lake: ArrowLake, ctx: Context, work: JoinInput, *, fixed: bool) -> Job:
         None if ctx.floor is None else _micros(ctx.floor),
         None if lookback is None else round(lookback * MICROS),
         lake.delta.path("foreign"), arrow_schema(_WAITING if plan.table else _LANDED),
-        dealing.as_files(lake.delta.path("primary"), primaries), targets, ctx.adapter, made,
+        dealing.as_files(lake.delta.path("primary"), primaries), targets, adapter, made,
         _tries(ctx), ctx.pipeline.stream is not None, ctx.pipeline.by_id, fixed,
     )  # fmt: skip
 

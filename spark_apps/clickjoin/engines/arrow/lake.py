@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -22,42 +21,39 @@ from clickjoin.engines.arrow.late_output import output_of
 from clickjoin.engines.arrow.replace_rows import replace_rows
 from clickjoin.engines.arrow.rewrite_rows import Files, count_rows, near, rewrite_rows
 from clickjoin.engines.arrow.tables import ArrowTables
+from clickjoin.engines.optimize import optimize
 from clickjoin.engines.port import JoinInput, Lake, Outcome, Rebuilt, RowChange
 from clickjoin.kernel.data_file import DataFile, Target, write_batches
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.rewrite_task import Change, Events
 from clickjoin.kernel.rewrite_task import change as kernel_change
 from clickjoin.lake.committer import committer
-from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
 from clickjoin.lake.row_groups import for_look_ups
 from clickjoin.model import failpoint
-from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown, LakeError
+from clickjoin.model.errors import CommitConflict, CommitStateUnknown, LakeError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import Table
 from clickjoin.schemas.arrow import arrow_schema
-from clickjoin.spark import object_store
 from clickjoin.spark.commit_errors import commit_error
-from clickjoin.spark.session import require_log_stores
+from clickjoin.spark.lazy import lazy
+from clickjoin.spark.reach_lake import reaching
 
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from clickjoin.engines.context import Context
-    from clickjoin.kernel.adapter import ArrowAdapter
+    from clickjoin.kernel.adapter import Adapter
     from clickjoin.model.boundary import Boundary
     from clickjoin.model.span import Span
     from clickjoin.sources.port import Source
     from clickjoin.spark.lazy import Session
 
 
-_SORTED = "spark.databricks.io.skipping.mdc.sortWithinFiles"
-_MIN_FILE_SIZE = "spark.databricks.delta.optimize.minFileSize"
-_MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 _RERUNS = 30
 
 
@@ -65,26 +61,12 @@ class ArrowLake(Lake):
     """See Lake: files that lie beside a table are committed as the very next version after one that was looked at."""
 
     def __init__(self, spark: Session, root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        super().__init__(spark, ArrowTables(root))
+        super().__init__(reaching(lazy(spark), root), ArrowTables(root))
         self.delta: ArrowTables
-        self._reaches, self._reaching = not is_on_s3(root), RLock()
         self.conflict_reruns = 0
         self.sleep = sleep
-        if self.started:
-            _ = self.spark  # what it cannot do is said now
 
-    @property
-    def spark(self) -> SparkSession:
-        """The session; it is started by the first who asks. Errors: also where it cannot commit to S3 as it must."""
-        session = super().spark
-        with self._reaching:
-            if not self._reaches:
-                require_log_stores(session, object_store.REQUIRED)
-                object_store.reach(session, self.delta.root)
-                self._reaches = True
-        return session
-
-    def warm_up(self, adapter: ArrowAdapter) -> None:
+    def warm_up(self, adapter: Adapter) -> None:
         """See Lake."""
         if self.started:
             joining.warm_up(self.started, adapter)
@@ -193,24 +175,8 @@ class ArrowLake(Lake):
         return rebuilding.replace_output(self, made)
 
     def rewrite(self, name: str, place: str | None = None, order: str = "event_time") -> int | None:
-        """See Lake.
-
-        By Spark, never by delta-rs: two rewritings of the same files by that one both commit, and every row is double.
-        """
-        where = f" WHERE {place_column(self.delta.table(name))} = '{place}'" if place else ""
-        z_order = f" ZORDER BY ({order})" if name == SORTED else ""
-        self.spark.conf.set(_SORTED, "true")
-        for setting, size in zip((_MIN_FILE_SIZE, _MAX_FILE_SIZE), file_sizes(name), strict=True):
-            self.spark.conf.set(setting, str(size))
-        sql = f"OPTIMIZE delta.`{self.delta.path(name)}`{where}{z_order}"
-        try:
-            with for_look_ups(self.spark, name), failpoint.around_commit(name):
-                metrics = self.spark.sql(sql).collect()[0]["metrics"]
-        except Exception as error:
-            if not isinstance(commit_error(error), CommitRefused):
-                raise
-            return None
-        return int(metrics["numFilesRemoved"])
+        """See Lake."""
+        return optimize(self, name, place, order)
 
     def rerun(self, name: str, commit: Callable[[], T], *, by_spark: bool = True) -> T:
         """Commit to a table, again where another writer came first or the answer was lost: a rerun finds what landed.

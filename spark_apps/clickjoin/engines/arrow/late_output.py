@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.engines.adapter_errors import adapter_errors
 from clickjoin.engines.arrow.dealing import as_files
-from clickjoin.engines.arrow.joining import adapter_errors, own_copy
+from clickjoin.engines.arrow.joining import arrow_adapter, own_copy
 from clickjoin.kernel.adapter_output import made_of
 from clickjoin.kernel.arrays import rows_at
 from clickjoin.kernel.event_key import dates_of
@@ -26,7 +27,7 @@ _TIME = pa.timestamp("us", "UTC")
 
 def output_of(lake: ArrowLake, ctx: Context, rows: pa.Table) -> pa.Table:
     """See Lake.output_of."""
-    adapter, delta, lookback = own_copy(ctx.adapter), lake.delta, ctx.pipeline.lookback
+    adapter, delta, lookback = own_copy(arrow_adapter(ctx)), lake.delta, ctx.pipeline.lookback
     rows = rows.set_column(rows.schema.get_field_index("event_time"), "event_time", rows["event_time"].cast(_TIME))
     if ctx.pipeline.stream:
         at, found = none_needed(rows)

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.engines.adapter_errors import adapter_errors
 from clickjoin.engines.arrow import dealing
-from clickjoin.engines.arrow.joining import adapter_errors, own_copy
+from clickjoin.engines.arrow.joining import arrow_adapter, own_copy
 from clickjoin.engines.arrow.replace_files import partition_values, replace_files
 from clickjoin.engines.port import Rebuilt
 from clickjoin.kernel import data_skipping, rebuild_task
@@ -84,7 +85,7 @@ def _run(lake: ArrowLake, ctx: Context, job: Job, tasks: list[list[Part]], old: 
 
 def _job(lake: ArrowLake, ctx: Context, span: Span, *, writes: bool) -> Job:
     delta, lookback = lake.delta, ctx.pipeline.lookback
-    adapter = ctx.adapter
+    adapter = arrow_adapter(ctx)
     made = made_of(adapter.columns, misfits=adapter.reports_misfits)
     joined = delta.table("joined")
     # What an earlier adapter made and today's does not is no answer of today's adapter: it is in no new file, so null.

@@ -216,10 +216,13 @@ class ArrowTables(Tables):
         table = self._base(name)
         return TableVersion(table, partial(self._latest_txn, name, table))
 
-    def commit_next(self, name: str, version: int, txn: Txn) -> bool:
-        """Commit a txn without rows as the very next version after one; False if another commit came first."""
+    def append_next(self, name: str, version: int, row: dict[str, Any], unless: str, txn: Txn | None = None) -> bool:
+        """See Tables. As the very next version: whatever came is taken for what `unless` names."""
         newest = self.newest(name)
-        return newest.version == version and newest.commit_next([], txn)
+        if newest.version != version:
+            return False
+        files = self.write(name, pa.Table.from_pylist([row], schema=arrow_schema(self.table(name))))
+        return newest.commit_next(files, txn)
 
     def delete(self, name: str, where: str) -> int:
         """See Tables. A commit of metadata alone where whole partitions go."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clickjoin.engines.context import Context
-from clickjoin.forgotten.known import is_any
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.extent import Extent, spanning
 from clickjoin.model.ids import EVENT_KEY
@@ -56,7 +55,7 @@ def look_up(
     earliest = F.col("event_time") - F.expr(f"make_dt_interval(0, 0, 0, {lookback})")
     named = F.expr("p_id = primary_id") & F.col("p_time").between(earliest, F.col("event_time"))
     joined = wanted.join(_renamed(held), named, "left")
-    return _found(_first(_forgotten_last(joined) if is_any(ctx.lake.delta) else joined))
+    return _found(_first(_forgotten_last(joined) if ctx.lake.delta.rows("forgotten") > 0 else joined))
 
 
 def _none_needed(wanted: DataFrame) -> DataFrame:

@@ -1,0 +1,39 @@
+"""Small files of a table rewritten into few by Spark's OPTIMIZE, whichever engine commits all else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
+from clickjoin.lake.row_groups import for_look_ups
+from clickjoin.model import failpoint
+from clickjoin.model.errors import CommitRefused
+from clickjoin.spark.commit_errors import commit_error
+
+if TYPE_CHECKING:
+    from clickjoin.engines.port import Lake
+
+_SORT = "spark.databricks.io.skipping.mdc.sortWithinFiles"
+_MIN_FILE_SIZE = "spark.databricks.delta.optimize.minFileSize"
+_MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
+
+
+def optimize(lake: Lake, name: str, place: str | None, order: str) -> int | None:
+    """See Lake.rewrite.
+
+    By Spark, never by delta-rs: two rewritings of the same files by that one both commit, and every row is double.
+    """
+    where = f" WHERE {place_column(lake.delta.table(name))} = '{place}'" if place else ""
+    z_order = f" ZORDER BY ({order})" if name == SORTED else ""
+    lake.spark.conf.set(_SORT, "true")
+    for setting, size in zip((_MIN_FILE_SIZE, _MAX_FILE_SIZE), file_sizes(name), strict=True):
+        lake.spark.conf.set(setting, str(size))
+    sql = f"OPTIMIZE delta.`{lake.delta.path(name)}`{where}{z_order}"
+    try:
+        with for_look_ups(lake.spark, name), failpoint.around_commit(name):
+            metrics = lake.spark.sql(sql).collect()[0]["metrics"]
+    except Exception as error:
+        if not isinstance(commit_error(error), CommitRefused):
+            raise
+        return None
+    return int(metrics["numFilesRemoved"])

@@ -1,0 +1,172 @@
+"""Commits of Delta's own writer, each recognised by a nonce in its entry of the log.
+
+Delta picks the version itself, rebases an append past whatever was committed since, and skips a transaction that is
+there without saying so. So a commit is believed where an entry of the log carries the nonce of this very call.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from clickjoin.kernel.filesystem import filesystem
+from clickjoin.lake.committer import committer
+from clickjoin.model import failpoint
+from clickjoin.model.errors import CommitConflict, CommitStateUnknown
+from clickjoin.spark.commit_errors import commit_error
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from clickjoin.lake.delta_reader import DeltaReader
+    from clickjoin.model.txn import Txn
+    from clickjoin.spark.lazy import LazySession
+
+_TXN_APP = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_NONCE = "spark.databricks.delta.commitInfo.userMetadata"
+_RERUNS = 30
+_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_making = RLock()
+
+
+class Commits:
+    """Commits to the tables under one folder. `reruns`: how often one was run again as another came first."""
+
+    def __init__(self, session: LazySession, tables: DeltaReader, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._session, self._tables, self.sleep = session, tables, sleep
+        self.reruns = 0
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session. Errors: those of its start."""
+        return self._session()
+
+    def append(self, name: str, rows: DataFrame, txn: Txn | None = None) -> bool:
+        """Append rows; whether they are in the table by this call. Nothing happens where it holds the txn."""
+
+        def write(nonce: str) -> None:
+            writer = rows.write.format("delta").mode("append").option("userMetadata", nonce)
+            if txn:
+                writer = writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version)
+            writer.save(self._tables.path(name))
+
+        return self._commit(name, write, txn) is not None
+
+    def run(self, name: str, sql: str, txn: Txn | None = None) -> int | None:
+        """Run a MERGE, DELETE, UPDATE, ALTER or OPTIMIZE of a table; `{table}` in it stands for the table.
+
+        Returns the rows of the files that it has added, by its entry of the log: not by Spark's metrics, which a task
+        that runs twice inflates. None where it has committed nothing, as where the table holds the txn.
+        """
+        text = sql.replace("{table}", f"delta.`{self._tables.path(name)}`")
+
+        def write(nonce: str) -> None:
+            with self._settings(nonce, txn):
+                self.spark.sql(text).collect()
+
+        return self._commit(name, write, txn)
+
+    @contextmanager
+    def _settings(self, nonce: str, txn: Txn | None) -> Iterator[None]:
+        """What SQL statements commit with. Nothing else runs in the session meanwhile (see _commit).
+
+        An unset that fails closes the session: what came next would be committed under this transaction.
+        """
+        wanted = {_NONCE: nonce} | ({_TXN_APP: txn.app_id, _TXN_VERSION: str(txn.version)} if txn else {})
+        spark = self.spark
+        try:
+            for key, value in wanted.items():
+                spark.conf.set(key, value)
+            yield
+        finally:
+            try:
+                for key in wanted:
+                    spark.conf.unset(key)
+            except Exception:
+                spark.stop()
+                raise
+
+    def _commit(self, name: str, write: Callable[[str], None], txn: Txn | None) -> int | None:
+        tables = self._tables
+        before = tables.version(name)
+        if txn and tables.latest_txn_version(name, txn.app_id) >= txn.version:
+            self._flush(name)  # a copy of this batch may have been killed before it could
+            return None
+        nonces: list[str] = []
+        failed: Exception | None = None
+        for attempt in range(_RERUNS):
+            tables.require_same()
+            tables.open(name)  # it is checked whether this program keeps to the table's features
+            nonces.append(uuid.uuid4().hex)
+            try:
+                with _alone(self.spark), failpoint.around_commit(name):
+                    write(nonces[-1])
+                return self._done(name, before, nonces, txn)
+            except Exception as error:
+                failed = commit_error(error)
+                if failed is None:
+                    raise
+                if self._added(name, before, nonces) is not None:
+                    return self._done(name, before, nonces, txn)
+                self.reruns += 1
+                self.sleep(random.uniform(0.01, 0.05 * 2 ** min(attempt, 6)))
+        raise self._given_up(name, failed)
+
+    def _given_up(self, name: str, failed: Exception | None) -> CommitStateUnknown | CommitConflict:
+        if isinstance(failed, CommitStateUnknown):
+            return CommitStateUnknown(
+                f"{self._tables.path(name)}: no answer to {_RERUNS} commits ({failed})"[:500], remedy="Check the disk"
+            )
+        return CommitConflict(
+            f"{self._tables.path(name)}: refused {_RERUNS} times in a row",
+            remedy="Too many writers in one bucket: use more shards, or fewer replicas",
+        )
+
+    def _done(self, name: str, before: int, nonces: Sequence[str], txn: Txn | None) -> int | None:
+        self._tables.require_same()
+        self._flush(name)
+        if txn:
+            self._tables.noted.saw(name, txn.app_id, txn.version)
+        return self._added(name, before, nonces)
+
+    def _flush(self, name: str) -> None:
+        table = self._tables.open(name)
+        committer(table.table_uri).ensure_durable(table)
+
+    def _added(self, name: str, before: int, nonces: Sequence[str]) -> int | None:
+        """Rows of the files that an entry of the log after a version has added, which carries one of some nonces."""
+        system, root = filesystem(self._tables.path(name))
+        for version in range(before + 1, self._tables.version(name) + 1):
+            nonce, rows = _said(system, f"{root}/_delta_log/{version:020}.json")
+            if nonce in nonces:
+                return rows
+        return None
+
+
+def _said(system: Any, path: str) -> tuple[str | None, int]:
+    """The nonce of an entry, and the rows of the files that it adds; nothing of an entry that is not there any more."""
+    try:
+        with system.open_input_stream(path) as file:
+            actions = [json.loads(line) for line in file.read().splitlines()]
+    except FileNotFoundError:
+        return None, 0
+    infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
+    added = (json.loads(action["add"].get("stats") or "{}") for action in actions if "add" in action)
+    return next((info.get("userMetadata") for info in infos), None), sum(stats.get("numRecords", 0) for stats in added)
+
+
+@contextmanager
+def _alone(session: SparkSession) -> Iterator[None]:
+    """Be the only thread that runs a statement in a session: a transaction in its settings is meant for one."""
+    with _making:
+        lock = _locks.setdefault(session, RLock())
+    with lock:
+        yield

@@ -1,0 +1,164 @@
+"""What becomes of a batch's events, as Spark plans over Delta reads: screened, looked up, adapted, each one status.
+
+joined | filtered | unjoinable | pending | expired | repeat | broken (claimed here before, and not to be found now).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from clickjoin.engines.lookup import look_up
+from clickjoin.engines.port import JoinInput, Outcome, Tally
+from clickjoin.engines.spark.adapting import OUT, adapt, reporting
+from clickjoin.kernel.adapter import MISFITS
+from clickjoin.kernel.forgotten import EMPTIED
+from clickjoin.model.boundary import expired_sql
+from clickjoin.model.extent import Extent
+from clickjoin.model.ids import EVENT_KEY, moment
+from clickjoin.spark.rows import first_of_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from clickjoin.engines.context import Context
+    from clickjoin.engines.spark.lake import SparkLake
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A batch's events with column `status`, kept by Spark, and the shards they lie in."""
+
+    events: DataFrame
+    shards: frozenset[int]
+
+    def of(self, *statuses: str) -> DataFrame:
+        """Events of some statuses."""
+        return self.events.where(F.col("status").isin(*statuses))
+
+
+def resolve(lake: SparkLake, ctx: Context, work: JoinInput, *, fixed: bool) -> Outcome:
+    """See Lake.resolve."""
+    # What a batch has claimed is there until it is settled, wherever the floor stands by then.
+    rows = adapted(
+        lake, ctx, screened(lake, ctx, _events(lake, ctx, work), work.own), work, None if fixed else ctx.floor
+    )
+    # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
+    # plan would be looked up, and computed, again.
+    held = rows.withColumn("status", _claimed_status() if fixed else _first_status(ctx)).localCheckpoint(eager=False)
+    return _outcome(ctx, held, fixed=fixed)
+
+
+def _events(lake: SparkLake, ctx: Context, work: JoinInput) -> DataFrame:
+    """The events as they landed, or as a retry takes them up, with their records."""
+    if work.due is None:
+        rows = lake.read_extent("foreign", work.own, ctx.plan.number).where(F.col("replica") == ctx.plan.replica)
+        return rows.withColumns({"round": F.lit(0), "attempt": F.lit(0), "first_seen": F.col("landed_at")})
+    kept = lake.read("pending").where((F.col("replica") == ctx.plan.replica) & F.col("payload").isNotNull())
+    kept = first_of_key(kept.where(work.own.sql()), "round", "batch").select(*EVENT_KEY, "payload")
+    due = lake.spark.createDataFrame(work.due)
+    return due.join(kept, list(EVENT_KEY), "left").withColumns({"source_partition": F.lit(""), "offset": F.lit(0)})
+
+
+def screened(lake: SparkLake, ctx: Context, events: DataFrame, own: Extent) -> DataFrame:
+    """Keep the first record of each id and say where it stands: column `standing`, and `claimed` (its claim's outcome).
+
+    standing: new | mine (claimed by this very batch, before a crash) | repeat (claimed by another) | expired.
+    """
+    by_id = ctx.pipeline.by_id
+    key = ("event_id",) if by_id else EVENT_KEY
+    claims = lake.read("registry") if by_id else lake.read("registry").where(own.sql())
+    claims = claims.select(
+        F.col("event_id").alias("c_id"), F.col("event_time").alias("c_time"), F.col("token").alias("c_token"),
+        F.col("outcome").alias("claimed"),
+    )  # fmt: skip
+    same = F.col("c_id") == F.col("event_id")
+    if not by_id:
+        same &= F.col("c_time") == F.col("event_time")
+    seen = first_of_key(events, "source_partition", "offset", key=key).join(claims, same, "left")
+    standing = (
+        F.when(F.col("c_token") == ctx.plan.token, "mine")
+        .when(F.col("c_token").isNotNull(), "repeat")
+        .when(F.expr(expired_sql(ctx.boundary)), "expired")
+        .otherwise("new")
+    )
+    return seen.withColumn("standing", standing).drop("c_id", "c_time", "c_token")
+
+
+def adapted(lake: SparkLake, ctx: Context, rows: DataFrame, work: JoinInput, floor: Any) -> DataFrame:
+    """Look up the events whose `standing` is new or mine, and run the adapter on those that were found.
+
+    Columns added: found, emptied, kept (by `prepare`), merged (BOOLEAN), and the adapter's own, with OUT before the
+    name. Errors: AdapterError.
+    """
+    return adapt(lake, ctx, rows, lambda wanted: look_up(ctx, wanted, work.named, floor=floor))
+
+
+def _first_status(ctx: Context) -> Any:
+    retry = ctx.pipeline.retry
+    often = F.col("attempt") + 1 >= retry.max_attempts
+    given_up = often & (F.col("first_seen") <= F.lit(ctx.waits_since)) | _is_absent(ctx)
+    if ctx.plan.table is None:
+        given_up = F.lit(False)
+    return (
+        F.when(F.col("standing").isin("repeat", "expired"), F.col("standing"))
+        .when(F.col("merged"), "joined")
+        .when(F.col("found") | ~F.col("kept"), "filtered")
+        .when(given_up, "unjoinable")
+        .otherwise("pending")
+    )
+
+
+def _is_absent(ctx: Context) -> Any:
+    """Whether the stream of an event's primary has passed that one's time: it lies at the event's own at the latest."""
+    passed = ctx.plan.table.passed if ctx.plan.table else None
+    if passed is None:
+        return F.lit(False)
+    return F.coalesce("primary_time", "event_time") < F.lit(moment(passed))
+
+
+def _claimed_status() -> Any:
+    """Of a batch whose claims are committed: they alone say what it may publish."""
+    mine, forgotten = F.col("standing") == "mine", F.col("emptied") | (F.col("payload") == F.lit(EMPTIED))
+    return (
+        F.when(mine & ~F.col("merged") & F.coalesce(forgotten, F.lit(False)), "repeat")
+        .when(mine & (F.col("claimed") == "joined") & ~F.col("merged"), "broken")
+        .when(mine, F.col("claimed"))
+        .when(F.col("standing").isin("repeat", "expired"), F.col("standing"))
+        .otherwise("pending")
+    )
+
+
+def _outcome(ctx: Context, held: DataFrame, *, fixed: bool) -> Outcome:
+    """Counts of a batch's events: all that comes to the driver."""
+    micros, counted = F.unix_micros("event_time"), reporting(ctx)
+    rows = (
+        held.groupBy("status")
+        .agg(
+            F.count(F.lit(1)).alias("rows"), F.collect_set("bucket").alias("buckets"),
+            F.collect_set("shard").alias("shards"), F.min(micros).alias("low"), F.max(micros).alias("high"),
+            F.percentile_approx(micros, [0.5, 0.1, 0.01]).alias("times"),
+            F.count(F.when(_is_absent(ctx), 1)).alias("absent"),
+            F.count(F.when(F.col("found") | ~F.col("kept"), 1)).alias("dropped"),
+            *(
+                F.expr(f"count_if(array_contains({OUT}{MISFITS}, '{name}'))").alias(f"misfit_{name}")
+                for name in counted
+            ),
+        )
+        .collect()
+    )  # fmt: skip
+    by_status = {row["status"]: row for row in rows}
+    tallies = {
+        status: Tally(
+            Extent(row["rows"], tuple(row["buckets"]), moment(row["low"]), moment(row["high"])),
+            tuple(row["times"] or ()), row["absent"],
+        )
+        for status, row in by_status.items()
+    }  # fmt: skip
+    joined, broken = by_status.get("joined"), by_status.get("broken")
+    misfits = {name: joined[f"misfit_{name}"] for name in counted if joined and joined[f"misfit_{name}"]}
+    shards = frozenset(shard for row in rows for shard in row["shards"])
+    absent = by_status["unjoinable"]["absent"] if "unjoinable" in by_status else 0
+    return Outcome(tallies, Resolved(held, shards), fixed, broken["dropped"] if broken else 0, misfits, absent)

@@ -1,0 +1,36 @@
+"""An adapter's answer beside the rows that it was made of, batch by batch, for Spark's plans. Runs on executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from clickjoin.kernel.adapter import ArrowAdapter
+from clickjoin.kernel.adapter_output import GIVEN, merged
+from clickjoin.kernel.arrays import bool_array
+from clickjoin.kernel.types import RecordFn
+
+
+def answers(adapter: ArrowAdapter, made: pa.Schema, prefix: str) -> RecordFn:
+    """What a task does with matched rows. Errors: AdapterFault.
+
+    Columns in: those of GIVEN, and others. Columns out: the same, merged (BOOLEAN: the adapter keeps the row), and the
+    adapter's own, with a prefix before the name, null where it does not.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            given = pa.table([rows[name].cast(GIVEN.field(name).type) for name in GIVEN.names], schema=GIVEN)
+            origins, out = merged(adapter, given, made)
+            place = np.full(rows.num_rows, -1, np.int64)
+            place[origins] = np.arange(len(origins))
+            at = pa.array(place, pa.int64(), mask=place < 0)
+            whole = rows.append_column("merged", bool_array(place >= 0))
+            for name in made.names[2:]:
+                whole = whole.append_column(f"{prefix}{name}", out[name].take(at))
+            yield from whole.combine_chunks().to_batches()
+
+    return run
