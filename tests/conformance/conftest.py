@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Each engine: what a pipeline's file says to choose it.
-ENGINES: dict[str, dict[str, Any]] = {"arrow": {}}
+ENGINES: dict[str, dict[str, Any]] = {"arrow": {"engine": "arrow"}, "spark": {"engine": "spark"}}
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +39,19 @@ def engine(request: pytest.FixtureRequest) -> str:
 def make(spark: SparkSession, engine: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., World]:
     """Makes pipelines with logs and a lake of their own; arguments replace fields of the pipeline's file."""
 
+    kept: dict[str, Path] = {}  # lakes of these fields as they were begun: to make their tables takes Spark a while
+
     def build(**fields: Any) -> World:
         folder: Path = tmp_path_factory.mktemp("world")
-        return World(spark, folder, {**ENGINES[engine], **fields})
+        known = kept.get(repr(fields))
+        if known:
+            shutil.copytree(known, folder / "lake")
+        world = World(spark, folder, {**ENGINES[engine], **fields})
+        if not known:
+            world.engine()
+            kept[repr(fields)] = tmp_path_factory.mktemp("begun") / "lake"
+            shutil.copytree(folder / "lake", kept[repr(fields)])
+            world.end()
+        return world
 
     return build

@@ -102,7 +102,7 @@ _LIGHT: dict[str, Callable[[ArrowLake, Op], Any]] = {
     "pack": lambda lake, op: lake.rewrite("registry", _bucket(op.hour)),
     "repack": lambda lake, op: _repack(lake, op),
     "remove": _remove,
-    "next": lambda lake, op: lake.delta.commit_next("registry", lake.delta.version("registry"), Txn(*op.txn)),
+    "next": lambda lake, op: lake.delta.newest("registry").commit_next([], Txn(*op.txn)),
     "written": lambda lake, op: _written(lake, op),
     "columns": lambda lake, op: lake.delta.add_columns("registry", {"more": "INT"}),
 }

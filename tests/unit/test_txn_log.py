@@ -101,11 +101,11 @@ def test_a_newer_entry_than_the_handle_shows_counts(delta: ArrowTables) -> None:
 
 
 def test_a_lower_number_that_comes_later_holds(delta: ArrowTables) -> None:
-    """A date is held until a moment, and released by an earlier one."""
+    """As another program may commit."""
     log, app = TxnLog(delta.path("registry")), "hold/2026-03-01"
     assert log.latest(delta.open("registry"), app) is None
     for until in (900, 300):
-        assert delta.commit_next("registry", delta.version("registry"), Txn(app, until))
+        assert delta.newest("registry").commit_next([], Txn(app, until))
     table = delta.open("registry")
     kept, whole = log.latest(table, app), TxnLog(delta.path("registry")).latest(table, app)
     assert kept == whole == table.transaction_version(app) == 300

@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.engines.arrow import ArrowTables
+from clickjoin.engines.port import UnderWay
 from clickjoin.gc import compaction
 from clickjoin.gc.journal_retention import KEPT_BATCHES, trim
 from clickjoin.lake import committer, maintenance
@@ -97,9 +98,9 @@ def test_drop_whole_buckets(delta: ArrowTables) -> None:
 def test_rows_of_batches_under_way_stay(delta: ArrowTables) -> None:
     for number, bucket in enumerate("abcb"):
         land(delta, bucket, number + 1)
-    assert delta.drop_buckets("foreign", "d", lambda: [4]).rows == 2
+    assert delta.drop_buckets("foreign", "d", lambda: UnderWay([4], {})).rows == 2
     assert buckets(delta) == {"b": 4, "c": 2}
-    assert delta.drop_buckets("foreign", "d", lambda: [9]).rows == 6
+    assert delta.drop_buckets("foreign", "d", lambda: UnderWay([9], {})).rows == 6
 
 
 def test_what_lands_while_it_looks_stays(delta: ArrowTables) -> None:
@@ -107,12 +108,12 @@ def test_what_lands_while_it_looks_stays(delta: ArrowTables) -> None:
     land(delta, "a", 1)
     asked: list[int] = []
 
-    def under_way() -> list[int]:
+    def under_way() -> UnderWay:
         asked.append(1)
         if len(asked) == 1:
             land(ArrowTables(str(Path(delta.path("foreign")).parent)), "a", 2)
-            return []
-        return [2]
+            return UnderWay([], {})
+        return UnderWay([2], {})
 
     assert delta.drop_buckets("foreign", "b", under_way).rows == 0
     assert buckets(delta) == {"a": 4}

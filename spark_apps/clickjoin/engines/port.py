@@ -7,10 +7,10 @@ back to another.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake import restored
@@ -33,6 +33,16 @@ if TYPE_CHECKING:
     from clickjoin.model.txn import Txn
     from clickjoin.schemas import Table
     from clickjoin.sources.port import Source
+
+
+class UnderWay(NamedTuple):
+    """Batches under way: numbers of those that are not settled; and the newest that was planned, by replica.
+
+    The latter is asked first: a batch that is planned later is in neither, and has a higher number.
+    """
+
+    open: Collection[int]
+    planned: Mapping[str, int]
 
 
 class Tables(DeltaReader, ABC):
@@ -100,11 +110,10 @@ class Tables(DeltaReader, ABC):
         """Delete the rows of a condition (Spark SQL); returns how many. Errors: LakeError after many other commits."""
 
     @abstractmethod
-    def drop_buckets(self, name: str, before: str, under_way: Callable[[], Iterable[int]] | None = None) -> Size:
+    def drop_buckets(self, name: str, before: str, under_way: Callable[[], UnderWay] | None = None) -> Size:
         """Drop all partitions whose bucket sorts before one: a metadata-only commit. Returns what was dropped.
 
-        `under_way`: numbers of batches whose rows are still to be read, asked after the table's version was fixed: from
-        the oldest bucket that may hold such rows on, everything stays.
+        `under_way`: batches whose rows are still to be read: what may be theirs stays, and what came after the question.
         """
 
     @abstractmethod

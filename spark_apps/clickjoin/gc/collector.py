@@ -17,6 +17,8 @@ from pyspark.sql import functions as F
 
 from clickjoin.agreement.noted import note
 from clickjoin.dispatcher import unsettled
+from clickjoin.dispatcher.journal import JournalReader, sequences
+from clickjoin.engines.port import UnderWay
 from clickjoin.gc.gc_plan import Facts, Horizon, horizon
 from clickjoin.gc.journal_retention import trim
 from clickjoin.gc.pending_retention import forget
@@ -162,9 +164,12 @@ class Collector:
                 name, bucket, self._under_way if name == "foreign" else None
             )
 
-    def _under_way(self) -> list[int]:
-        open_ = unsettled.unsettled(self.lake.delta, self.pipeline)
-        return [plan.number for plan in open_ if plan.sequence == "join"]
+    def _under_way(self) -> UnderWay:
+        delta, name = self.lake.delta, self.pipeline.pipeline
+        keys = [key for key in sequences(delta) if key[1] == "join"]
+        planned = {replica: JournalReader(delta, name, replica, "join").planned() for replica, _ in keys}
+        open_ = unsettled.unsettled(delta, self.pipeline)
+        return UnderWay([plan.number for plan in open_ if plan.sequence == "join"], planned)
 
     def _history(self, done: Collected) -> None:
         retention = self.pipeline.retention

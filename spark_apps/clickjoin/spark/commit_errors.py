@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clickjoin.model.errors import CommitRefused, CommitStateUnknown
+from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown
 
 # Another writer came first. ConcurrentTransaction: it was a copy of this very batch, and a rerun is skipped.
 _CONFLICTS = (
@@ -39,3 +39,13 @@ def already_there(error: BaseException) -> bool:
     """Whether a table was not made since there is one, made before or just now by another."""
     text = f"{type(error).__name__} {error}"
     return commit_error(error) is not None or "ALREADY_EXISTS" in text
+
+
+def given_up(table: str, times: int, unknown: Exception | None) -> CommitConflict | CommitStateUnknown:
+    """What to raise after so many tries to commit to a table; `unknown`: an answer that was lost."""
+    if unknown:
+        return CommitStateUnknown(f"{table}: no answer to {times} commits ({unknown})"[:500], remedy="Check the disk")
+    return CommitConflict(
+        f"{table}: refused {times} times in a row",
+        remedy="Too many writers in one bucket: use more shards, or fewer replicas",
+    )

@@ -32,7 +32,7 @@ def insert_new(lake: ArrowLake, name: str, rows: pa.Table, extent: Extent | None
     table's, keys each once. `extent`: where they lie. Errors: as of ArrowLake.rerun.
     """
     work = _Inserting(lake, name, rows, extent, txn)
-    return lake.rerun(name, work.attempt, by_spark=False)
+    return lake.rerun(name, work.attempt)
 
 
 class _Inserting:

@@ -6,7 +6,6 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,14 +29,14 @@ from clickjoin.kernel.rewrite_task import change as kernel_change
 from clickjoin.lake.committer import committer
 from clickjoin.lake.row_groups import for_look_ups
 from clickjoin.model import failpoint
-from clickjoin.model.errors import CommitConflict, CommitStateUnknown, LakeError
+from clickjoin.model.errors import CommitStateUnknown, LakeError
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import Table
 from clickjoin.schemas.arrow import arrow_schema
-from clickjoin.spark.commit_errors import commit_error
+from clickjoin.spark.commit_errors import commit_error, given_up
 from clickjoin.spark.lazy import lazy
 from clickjoin.spark.reach_lake import reaching
 
@@ -178,22 +177,18 @@ class ArrowLake(Lake):
         """See Lake."""
         return optimize(self, name, place, order)
 
-    def rerun(self, name: str, commit: Callable[[], T], *, by_spark: bool = True) -> T:
+    def rerun(self, name: str, commit: Callable[[], T]) -> T:
         """Commit to a table, again where another writer came first or the answer was lost: a rerun finds what landed.
 
-        `by_spark`: it opens the table by itself (see docs/backup.md), so that nobody else looks whether it is still the
-        same; on S3 a commit of this process's own does. Errors: CommitConflict after many refusals, CommitStateUnknown
-        after as many lost answers, LakeReplaced.
+        Errors: CommitConflict after many refusals, CommitStateUnknown after as many lost answers, LakeReplaced.
         """
         unknown: Exception | None = None
-        require_same = self.delta.require_same if by_spark or not is_on_s3(self.delta.root) else lambda: None
+        # On S3 a commit of this process looks by itself whether the lake is still the same.
+        require_same = (lambda: None) if is_on_s3(self.delta.root) else self.delta.require_same
         for attempt in range(_RERUNS):
             require_same()
-            if by_spark:
-                self.delta.open(name)  # whose features are checked: Spark keeps to some that nothing else here does
             try:
-                with failpoint.around_commit(name) if by_spark else nullcontext():
-                    done = commit()
+                done = commit()
                 require_same()
                 if unknown:
                     table = self.delta.open(name)
@@ -206,14 +201,7 @@ class ArrowLake(Lake):
                 unknown = error if isinstance(failed, CommitStateUnknown) else unknown
                 self.conflict_reruns += 1
                 self.sleep(random.uniform(0.01, 0.05 * 2 ** min(attempt, 6)))
-        if unknown:
-            raise CommitStateUnknown(
-                f"{self.delta.path(name)}: no answer to {_RERUNS} commits ({unknown})"[:500], remedy="Check the disk"
-            ) from unknown
-        raise CommitConflict(
-            f"{self.delta.path(name)}: refused {_RERUNS} times in a row",
-            remedy="Too many writers in one bucket: use more shards, or fewer replicas",
-        )
+        raise given_up(self.delta.path(name), _RERUNS, unknown) from unknown
 
 
 def _meant(change: RowChange) -> tuple[Files, Change]:

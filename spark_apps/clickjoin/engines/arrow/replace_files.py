@@ -26,7 +26,7 @@ def replace_files(lake: ArrowLake, name: str, old: pa.Table, new: Sequence[DataF
     What others add meanwhile stays. `old`: the table's files, columns as deltalake's flattened add actions. Errors: as
     of ArrowLake.rerun, and Unwritable.
     """
-    return lake.rerun(name, lambda: _replaced(lake.delta, name, old, new), by_spark=False)
+    return lake.rerun(name, lambda: _replaced(lake.delta, name, old, new))
 
 
 def _replaced(delta: ArrowTables, name: str, old: pa.Table, new: Sequence[DataFile]) -> bool:

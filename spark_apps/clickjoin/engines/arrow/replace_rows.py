@@ -35,7 +35,7 @@ def replace_rows(
         txn,
     )
     try:
-        lake.rerun(name, work.attempt, by_spark=False)
+        lake.rerun(name, work.attempt)
     except _Moved:
         return False
     return True

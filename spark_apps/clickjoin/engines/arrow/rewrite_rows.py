@@ -41,7 +41,7 @@ def rewrite_rows(lake: ArrowLake, name: str, files: Files, change: Change, txn: 
     repeated: nothing is committed where no row is left to change. Errors: as of ArrowLake.rerun, and Unwritable.
     """
     work = Rewriting(lake, name, files, change, txn)
-    return lake.rerun(name, work.attempt, by_spark=False)
+    return lake.rerun(name, work.attempt)
 
 
 def count_rows(lake: ArrowLake, name: str, files: Files, change: Change) -> int:

@@ -18,7 +18,7 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import PrimitiveType
 
-from clickjoin.engines.port import Tables
+from clickjoin.engines.port import Tables, UnderWay
 from clickjoin.kernel import data_file
 from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.kernel.types import delta_type
@@ -234,12 +234,12 @@ class ArrowTables(Tables):
                 continue  # another writer came first: look again
         raise self._busy(name)
 
-    def drop_buckets(self, name: str, before: str, under_way: Callable[[], Iterable[int]] | None = None) -> Size:
-        """See Tables."""
+    def drop_buckets(self, name: str, before: str, under_way: Callable[[], UnderWay] | None = None) -> Size:
+        """See Tables. It is asked after the table's version was fixed: a batch that lands later is a refusal."""
         for _ in range(_DELETIONS):
             table = self.open(name)
             actions = pa.table(table.get_add_actions(flatten=True))
-            first = min([before, *(_holding(actions, under_way()) if under_way else ())])
+            first = min([before, *(_holding(actions, under_way().open) if under_way else ())])
             going = sum((size for bucket, size in sizes_of(actions, "bucket").items() if bucket < first), Size())
             try:
                 if going.files:

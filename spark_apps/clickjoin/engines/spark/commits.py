@@ -19,8 +19,8 @@ from weakref import WeakKeyDictionary
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake.committer import committer
 from clickjoin.model import failpoint
-from clickjoin.model.errors import CommitConflict, CommitStateUnknown
-from clickjoin.spark.commit_errors import commit_error
+from clickjoin.model.errors import CommitStateUnknown
+from clickjoin.spark.commit_errors import commit_error, given_up
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -118,17 +118,7 @@ class Commits:
                     return self._done(name, before, nonces, txn)
                 self.reruns += 1
                 self.sleep(random.uniform(0.01, 0.05 * 2 ** min(attempt, 6)))
-        raise self._given_up(name, failed)
-
-    def _given_up(self, name: str, failed: Exception | None) -> CommitStateUnknown | CommitConflict:
-        if isinstance(failed, CommitStateUnknown):
-            return CommitStateUnknown(
-                f"{self._tables.path(name)}: no answer to {_RERUNS} commits ({failed})"[:500], remedy="Check the disk"
-            )
-        return CommitConflict(
-            f"{self._tables.path(name)}: refused {_RERUNS} times in a row",
-            remedy="Too many writers in one bucket: use more shards, or fewer replicas",
-        )
+        raise given_up(tables.path(name), _RERUNS, failed if isinstance(failed, CommitStateUnknown) else None)
 
     def _done(self, name: str, before: int, nonces: Sequence[str], txn: Txn | None) -> int | None:
         self._tables.require_same()

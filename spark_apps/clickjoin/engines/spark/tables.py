@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clickjoin.engines.port import Tables
+from clickjoin.engines.port import Tables, UnderWay
 from clickjoin.engines.spark.commits import Commits
 from clickjoin.lake.committer import committer
 from clickjoin.lake.maintenance import Size, sizes_of
@@ -54,7 +54,8 @@ class SparkTables(Tables):
         columns = ", ".join(f"`{c.name}` {c.type} COMMENT {_text(c.meaning)}" for c in table.columns)
         parts = f" PARTITIONED BY ({', '.join(f'`{name}`' for name in table.partitions)})" if table.partitions else ""
         properties = ", ".join(
-            f"{_text(key)} = {_text(value)}" for key, value in (settings(table) | {KEY: str(FORMAT)}).items()
+            f"{_text(key)} = {_text(value)}"
+            for key, value in (settings(table) | {KEY: str(FORMAT), ENGINE: "spark"}).items()
         )
         try:
             self.session().sql(
@@ -148,12 +149,12 @@ class SparkTables(Tables):
             self.commits.run(name, f"DELETE FROM {{table}} WHERE {where}")
         return int(rows)
 
-    def drop_buckets(self, name: str, before: str, under_way: Callable[[], Iterable[int]] | None = None) -> Size:
+    def drop_buckets(self, name: str, before: str, under_way: Callable[[], UnderWay] | None = None) -> Size:
         """See Tables."""
         going = self._below(name, before)
         if going.files:
-            keep = f" AND batch NOT IN ({', '.join(map(str, under_way()))})" if under_way else ""
-            self.commits.run(name, f"DELETE FROM {{table}} WHERE bucket < {_text(before)}{keep}")
+            done = f" AND {_done(under_way())}" if under_way else ""
+            self.commits.run(name, f"DELETE FROM {{table}} WHERE bucket < {_text(before)}{done}")
             left = self._below(name, before)
             going = Size(going.files - left.files, going.rows - left.rows, going.bytes - left.bytes)
         return going
@@ -182,3 +183,10 @@ class SparkTables(Tables):
 def _text(value: str) -> str:
     """A text as a SQL literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _done(under_way: UnderWay) -> str:
+    """Rows of batches that are settled, by their replica and number: a DELETE fixes its version after the question."""
+    of = " OR ".join(f"(replica = {_text(name)} AND batch <= {last})" for name, last in under_way.planned.items())
+    open_ = f" AND batch NOT IN ({', '.join(str(number) for number in under_way.open)})" if under_way.open else ""
+    return f"({of or 'FALSE'}){open_}"
