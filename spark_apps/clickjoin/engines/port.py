@@ -113,7 +113,8 @@ class Tables(DeltaReader, ABC):
     def drop_buckets(self, name: str, before: str, under_way: Callable[[], UnderWay] | None = None) -> Size:
         """Drop all partitions whose bucket sorts before one: a metadata-only commit. Returns what was dropped.
 
-        `under_way`: batches whose rows are still to be read: what may be theirs stays, and what came after it was asked.
+        `under_way`: batches whose rows are still to be read: what may be theirs stays, and what came after the
+        question.
         """
 
     @abstractmethod
