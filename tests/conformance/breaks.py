@@ -10,32 +10,36 @@ import pytest
 Patch = pytest.MonkeyPatch
 
 
+def _without_transaction(patch: Patch, names: tuple[str, ...]) -> None:
+    """Whichever engine commits."""
+    from clickjoin.engines.arrow.tables import ArrowTables
+    from clickjoin.engines.spark.commits import Commits
+
+    once, append = ArrowTables._once, Commits.append
+
+    def by_arrow(self: Any, name: str, write: Any, txn: Any, files: Any = None) -> bool:
+        return once(self, name, write, None if name in names else txn, files)
+
+    def by_spark(self: Any, name: str, rows: Any, txn: Any = None) -> bool:
+        return append(self, name, rows, None if name in names else txn)
+
+    patch.setattr(ArrowTables, "_once", by_arrow)
+    patch.setattr(Commits, "append", by_spark)
+
+
 def _transaction_of_landing(patch: Patch) -> None:
     """Rows are appended under no transaction: a batch that is run again lands them again."""
-    from clickjoin.engines.arrow.tables import ArrowTables
-
-    once = ArrowTables._once
-
-    def without(self: Any, name: str, write: Any, txn: Any, files: Any = None) -> bool:
-        return once(self, name, write, None if name in ("primary", "foreign") else txn, files)
-
-    patch.setattr(ArrowTables, "_once", without)
+    _without_transaction(patch, ("primary", "foreign"))
 
 
 def _transaction_of_output(patch: Patch) -> None:
     """Output is published under no transaction."""
-    from clickjoin.engines.arrow.tables import ArrowTables
-
-    once = ArrowTables._once
-
-    def without(self: Any, name: str, write: Any, txn: Any, files: Any = None) -> bool:
-        return once(self, name, write, None if name in ("joined", "deduplicated") else txn, files)
-
-    patch.setattr(ArrowTables, "_once", without)
+    _without_transaction(patch, ("joined", "deduplicated"))
 
 
-def _very_next_version(patch: Patch) -> None:
-    """Claims are committed as whatever version comes next."""
+def _claimed_once(patch: Patch) -> None:
+    """Claims are committed as whatever version comes next; a MERGE inserts what is there already."""
+    from clickjoin.engines.spark import outputs
     from clickjoin.lake.table_version import TableVersion
 
     commit_next = TableVersion.commit_next
@@ -48,6 +52,7 @@ def _very_next_version(patch: Patch) -> None:
         return True
 
     patch.setattr(TableVersion, "commit_next", commit)
+    patch.setattr(outputs, "_same", lambda *_: "FALSE")
 
 
 def _boundary(patch: Patch) -> None:
@@ -60,6 +65,6 @@ def _boundary(patch: Patch) -> None:
 BREAKS: Mapping[str, Callable[[Patch], None]] = {
     "transaction of landing": _transaction_of_landing,
     "transaction of output": _transaction_of_output,
-    "very next version": _very_next_version,
+    "claimed once": _claimed_once,
     "boundary": _boundary,
 }

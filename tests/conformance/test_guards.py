@@ -16,7 +16,7 @@ from tests.conformance.test_kills import KNOWN
 CASES: dict[str, Callable[[Make], None]] = {
     "transaction of landing": lambda make: test_kills.test_killed_at_each_commit(make, JOIN, "foreign", "after"),
     "transaction of output": lambda make: test_kills.test_killed_at_each_commit(make, JOIN, "joined", "after"),
-    "very next version": lambda make: test_replicas.test_a_zombie_goes_on(make, "registry", "before", "west"),
+    "claimed once": lambda make: test_replicas.test_a_zombie_goes_on(make, "registry", "before", "west"),
     "boundary": lambda make: test_kills.test_killed_at_each_commit(make, GC, "metrics", "after"),
 }
 
