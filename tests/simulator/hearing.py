@@ -11,7 +11,7 @@ from greenlet import getcurrent
 from tests.simulator import rust
 from tests.simulator.world import Violation
 
-_SMALL = ("append_table", "add", "commit_next")  # answer False where another came first
+_SMALL = ("append_table", "add", "append_next")  # answer False where another came first
 _LARGE = ("rewrite",)  # answer None
 
 
