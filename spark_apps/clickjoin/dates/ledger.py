@@ -1,4 +1,4 @@
-"""Table `dates`: what became of each date, and who works on one now.
+"""Table `dates`: what became of each date, which of them have changed since, and who works on one now.
 
 A date is held by a transaction of that table whose number is the moment (microseconds) that the hold ends at; it is
 committed as the very next version, so that one of two takes it. A thread puts the end off while work goes on: a
@@ -11,15 +11,19 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date
-from typing import Any
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
+from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.lake import DeltaTables
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.model.errors import DateBusy, DateError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.span import Day
 from clickjoin.model.txn import Txn
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
 
 _TRIES = 20
 _NAMED = 5
@@ -100,3 +104,17 @@ def _put(delta: DeltaTables, day: Day, until: float) -> None:
 
 def _app(day: Day) -> str:
     return f"hold/{day}"
+
+
+def changed(pipeline: Pipeline, delta: DeltaReader, now: datetime) -> list[str]:
+    """Dates within close.late_window whose newest row says closed, and whose output has changed since; oldest first."""
+    oldest, actions = now - timedelta(seconds=pipeline.close.late_window), delta.files("joined")
+    found = []
+    for date, row in sorted(newest(delta).items()):
+        day = Day(date)
+        if row["state"] != "closed" or day.high < oldest:
+            continue
+        extent = day.span.extent(int(pipeline.registry.bucket))
+        if rows_in(actions, extent) != int(row["fingerprint"].partition(":")[0]):
+            found.append(str(day))
+    return found

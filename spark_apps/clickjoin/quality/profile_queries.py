@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from clickjoin.verification import id_places
-from clickjoin.verification.kinds import FAULTS, has
+from clickjoin.verification.findings import FAULTS, has
 from clickjoin.verification.snapshot import Reading
 
 if TYPE_CHECKING:
