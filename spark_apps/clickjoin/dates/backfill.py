@@ -1,4 +1,4 @@
-"""Backfill of a range of dates: several at a time, each on a session of its own; of raw logs never seen before; and dry runs."""
+"""Backfill of a range of dates: several at a time, each on a session of its own; of raw logs; and dry runs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Trying again what has not joined of a range: what waits or was given up, and events older than the registry's boundary.
+"""Trying again what has not joined of a range: what waits or was given up, and what is older than the boundary.
 
-No batch claims below the boundary any more, so nothing but this writes output there: uniqueness rests on the output
-itself. It waits for batches from before the boundary moved, leaves alone what has a claim or an output already, and adds
-the rest as the very next version after one whose ids it has read: of two runs at once one is refused, looks again, and
-finds the other's rows.
+No batch claims below the registry's boundary any more, so nothing but this writes output there, and uniqueness rests
+on the output itself. It waits for batches from before the boundary moved, leaves alone what has a claim or an output
+already, and adds the rest as the very next version after one whose ids it has read: of two runs at once one is refused,
+looks again, and finds the other's rows.
 """
 
 from __future__ import annotations

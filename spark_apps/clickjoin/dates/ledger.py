@@ -110,8 +110,8 @@ def changed(pipeline: Pipeline, delta: DeltaReader, now: datetime) -> list[str]:
     """Dates within close.late_window whose newest row says closed, and whose output has changed since; oldest first."""
     oldest, actions = now - timedelta(seconds=pipeline.close.late_window), delta.files("joined")
     found = []
-    for date, row in sorted(newest(delta).items()):
-        day = Day(date)
+    for closed, row in sorted(newest(delta).items()):
+        day = Day(closed)
         if row["state"] != "closed" or day.high < oldest:
             continue
         extent = day.span.extent(int(pipeline.registry.bucket))
