@@ -23,7 +23,7 @@ from clickjoin.model.errors import ConfigError, DateBusy, DateError, LakeError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.span import Day
 from clickjoin.registry.boundary import advance
-from clickjoin.report.backlog import backlog
+from clickjoin.report.status import backlog
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
