@@ -13,8 +13,8 @@ from clickjoin.lake.folders import moving_tables
 from clickjoin.model import failpoint
 from clickjoin.model.split import LastRecord
 from clickjoin.rebuild.journal import rebuild_journal
-from clickjoin.report.backlog import backlog
 from clickjoin.report.explain import explain
+from clickjoin.report.status import backlog
 from clickjoin.report.validate import validate
 from clickjoin.sources.open import open_source
 from tests.kafka.topics import Topics

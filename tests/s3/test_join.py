@@ -21,7 +21,7 @@ from clickjoin.lake.objects import make_client
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.stores import store_of
 from clickjoin.proposal.file import propose
-from clickjoin.report.backlog import backlog
+from clickjoin.report.status import backlog
 from clickjoin.report.validate import validate
 from clickjoin.spark.session import in_process
 from stack.gateway import Gateway

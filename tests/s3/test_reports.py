@@ -10,9 +10,9 @@ from fastapi import HTTPException
 
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS
+from clickjoin.quality.checks import Report
 from clickjoin.quality.data_docs import Docs
 from clickjoin.quality.evaluate import PARTS
-from clickjoin.quality.report import Report
 from clickjoin.report.checks import report_of
 from clickjoin_airflow.status.report_files import report_file, report_pages
 from stack.gateway import Gateway

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from clickjoin.dates.late_events import join_expired
-from clickjoin.dates.retry_date import try_again
+from clickjoin.dates.late_events import join_expired, try_again
 from clickjoin.engine import Engine
 from clickjoin.gc.collector import Collector
 from clickjoin.gc.compaction import clean, maintain

@@ -30,7 +30,7 @@ def install() -> None:
     for module in ("lake.lost_files", "verification.damage"):
         _replace(f"clickjoin.{module}", bad_files=bad_files)
     _replace("clickjoin.verification.damage", fill=lambda delta, name: ())  # no log has a hole here
-    for module in ("lake.history", "verification.overwritten"):
+    for module in ("lake.history", "verification.damage"):
         _replace(f"clickjoin.{module}", transactions=transactions)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from clickjoin.report import local_accounts
+from clickjoin.report import accounts
 from tests.sampled import in_full
 from tests.spark.bench import Bench, click, query
 from tests.spark.count import agrees
@@ -50,7 +50,7 @@ def tables(bench: Bench, tmp_path: Any) -> Any:
 def faults(bench: Bench) -> tuple[Any, ...]:
     found = bench.accounts()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_accounts, "MOST_ROWS", -1)
+        patch.setattr(accounts, "MOST_ROWS", -1)
         assert bench.accounts() == found, "Spark counts what Arrow counts"
     assert agrees(bench) is found.get("agree", False)
     return found.get("lost", 0), found.get("doubled", 0), found.get("agree", False)

@@ -16,9 +16,7 @@ from clickjoin.dates.closing import Order, close
 from clickjoin.model import failpoint
 from clickjoin.model.ids import MICROS, micros_of, moment
 from clickjoin.model.span import Day
-from clickjoin.report.chain_status import chain_status
-from clickjoin.report.downstream import downstream
-from clickjoin.report.explain_chain import explain_chain
+from clickjoin.report.chain import chain_status, downstream, explain_chain
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, event_id, query

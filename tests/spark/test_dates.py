@@ -11,21 +11,19 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.dates import ledger, retry_date
-from clickjoin.dates.backfill import RawLogs, land
+from clickjoin.dates import late_events, ledger
+from clickjoin.dates.backfill import RawLogs, land, outline
 from clickjoin.dates.closing import Order, close
-from clickjoin.dates.date_watermark import low_watermark
-from clickjoin.dates.dry_run import outline
-from clickjoin.dates.late_events import join_expired
+from clickjoin.dates.late_events import join_expired, try_again
+from clickjoin.dates.ledger import changed
+from clickjoin.dates.readiness import low_watermark
 from clickjoin.dates.rebuild import rebuild
-from clickjoin.dates.reclose_changed import changed
-from clickjoin.dates.retry_date import try_again
 from clickjoin.jobs import dates
 from clickjoin.model.errors import ConfigError, DateBusy, DateError, LakeError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.span import Day
 from clickjoin.registry.boundary import advance
-from clickjoin.report.backlog import backlog
+from clickjoin.report.status import backlog
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
@@ -184,7 +182,7 @@ def test_every_replicas_events_are_tried(bench: Bench, monkeypatch: pytest.Monke
     bench.join()
     west = bench.replica("west")
     if began:  # main has begun since somebody looked which replicas there are
-        monkeypatch.setattr(retry_date, "replicas", lambda _: ["west"])
+        monkeypatch.setattr(late_events, "replicas", lambda _: ["west"])
     assert try_again(west, TODAY.span)["joined"] == 2
     assert bench.hosts("joined") == ["a", "b", "c"]
     assert try_again(bench.engine, Day(date(2026, 3, 2)).span)["tried"] == 0

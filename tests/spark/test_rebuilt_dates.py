@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from clickjoin.dates.backfill import outline
 from clickjoin.dates.closing import Order
-from clickjoin.dates.dry_run import outline
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.engines.arrow import dealing
-from clickjoin.engines.arrow import rebuilding as arrow_rebuild
+from clickjoin.engines.arrow import rebuilding as rebuilds
 from clickjoin.lake import committer
 from clickjoin.lake.table_features import FeatureRefused
 from clickjoin.model.errors import CommitConflict, LakeError
@@ -39,7 +39,7 @@ def clicked(n: int, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several tasks, of several parts each."""
-    for module, name, value in ((arrow_rebuild, "_ROWS_A_TASK", 60), (arrow_rebuild, "_ROWS_A_PART", 25)):
+    for module, name, value in ((rebuilds, "_ROWS_A_TASK", 60), (rebuilds, "_ROWS_A_PART", 25)):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(dealing, "_ROWS_HERE", 0)
 
@@ -154,7 +154,7 @@ def test_a_date_that_lacks_something_is_refused(make: Make, how: str, message: s
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, *acts: Callable[[], object]) -> None:
     """Have something done, at each time, after the rows were made and before they are committed."""
-    made, left = arrow_rebuild.rebuilt, list(acts)
+    made, left = rebuilds.rebuilt, list(acts)
 
     def rebuilt(*args: Any, **more: Any) -> Any:
         done = made(*args, **more)
@@ -162,7 +162,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, *acts: Callable[[], object]) -> N
             left.pop(0)()
         return done
 
-    monkeypatch.setattr(arrow_rebuild, "rebuilt", rebuilt)
+    monkeypatch.setattr(rebuilds, "rebuilt", rebuilt)
 
 
 def test_what_others_do_meanwhile_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ import pytest
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.ids import bucket_at
 from clickjoin.report import by_date, checks
-from clickjoin.report.backlog import waiting
 from clickjoin.report.registry import registry
+from clickjoin.report.status import waiting
 from clickjoin.retry.pending import open_rows
 from clickjoin.schemas import ALL
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clickjoin.config import load
 from clickjoin.dates.backfill import RawLogs
 from clickjoin.dates.closing import Done, Order, _answer, _revision, judge
-from clickjoin.dates.date_watermark import Watermark
+from clickjoin.dates.readiness import Watermark
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.span import MOST_DAYS, Day, days, parse
 from clickjoin.sources.files.source import FilesSource

@@ -19,7 +19,7 @@ from clickjoin.processing import key_counts as counting
 from clickjoin.processing.key_counts import key_counts
 from clickjoin.processors import SpikesAndDips, Work
 from clickjoin.processors.port import SIGNALS
-from clickjoin.report.key_report import explain_key, key_chart
+from clickjoin.report.processing import explain_key, key_chart
 from tests.unit.processing_bench import DAY, FIRST, HOUR, MINUTE, NOON, SECOND, Output, two_batches
 
 SPIKES = {"processor": "clickjoin.processors:SpikesAndDips", "args": {"window": "1m", "min_count": 5, "season": "1d"}}

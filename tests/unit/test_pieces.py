@@ -18,10 +18,10 @@ from clickjoin.schemas import BATCHES
 from clickjoin.sources.completeness import Evidence
 from clickjoin.sources.files.completeness import misfits, rewritten
 from clickjoin.sources.files.state import FileSplit
-from clickjoin.verification import planned_splits as of_batches
+from clickjoin.verification import records as of_batches
 from clickjoin.verification.findings import Count, Report
-from clickjoin.verification.journals import Journals, text
-from clickjoin.verification.planned_splits import planned_splits
+from clickjoin.verification.records import planned_splits
+from clickjoin.verification.snapshot import Journals, text
 from tests.unit.sources_bench import Feed, age, events, spec
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -16,8 +16,7 @@ from clickjoin.model import failpoint
 from clickjoin.model.ids import moment
 from clickjoin.processing.check import check
 from clickjoin.processors import SpikesAndDips
-from clickjoin.report.key_report import key_chart
-from clickjoin.report.signals import signals
+from clickjoin.report.processing import key_chart, signals
 from tests.unit.processing_bench import (
     DAY,
     HOUR,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from clickjoin.config.quality import Quality
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.errors import LakeError
-from clickjoin.quality import batch_counts, history, limits
+from clickjoin.quality import history, measure, suites
 from clickjoin.quality.checks import Bounds, Check
 from clickjoin.quality.fields import Fields, drift, gathered, json_type
 from clickjoin.quality.history import History, Usual
@@ -85,25 +85,25 @@ def test_what_is_usual_lies_between_the_extremes(values: list[float]) -> None:
     [(100, "warn"), (74, "warn"), (59, "fail"), (50, "fail"), (201, "warn")],
 )
 def test_volume(ids: int, asked: str) -> None:
-    check = limits.volume(QUALITY_, "foreign", ids, Usual(100, 5, weekday=False), "")
+    check = suites.volume(QUALITY_, "foreign", ids, Usual(100, 5, weekday=False), "")
     found = check.asked()
     assert found is not None
     assert (found[1], found[0].hold(ids)) == (asked, ids == 100)
 
 
 def test_what_cannot_be_decided_says_why() -> None:
-    assert limits.volume(QUALITY_, "foreign", 5, None, "").undecided == "too few earlier dates to say what is usual"
-    assert limits.volume(QUALITY_, "foreign", 5, Usual(5, 3, weekday=False), "gone").undecided == "gone"
-    assert limits.completeness(QUALITY_, None, Usual(1, 3, weekday=False), "").asked() is None
+    assert suites.volume(QUALITY_, "foreign", 5, None, "").undecided == "too few earlier dates to say what is usual"
+    assert suites.volume(QUALITY_, "foreign", 5, Usual(5, 3, weekday=False), "gone").undecided == "gone"
+    assert suites.completeness(QUALITY_, None, Usual(1, 3, weekday=False), "").asked() is None
     strict = Quality.model_validate({"completeness_lack": {"fail": 0.1}, "delay_p99": {"fail": "1h"}})
-    assert limits.completeness(strict, 0.8, None, "").asked() == (Bounds(0.9), "fail")
-    assert limits.delay(strict, "delay_p99", 4000, None).asked() == (Bounds(high=3600), "fail")
-    assert limits.delay(strict, "delay_p50", 4000, None).asked() is None
+    assert suites.completeness(strict, 0.8, None, "").asked() == (Bounds(0.9), "fail")
+    assert suites.delay(strict, "delay_p99", 4000, None).asked() == (Bounds(high=3600), "fail")
+    assert suites.delay(strict, "delay_p50", 4000, None).asked() is None
 
 
 def test_short_delays_are_never_slow() -> None:
     usual = Usual(0.5, 5, weekday=False)
-    found = limits.delay(QUALITY_, "delay_p50", 9, usual).asked()
+    found = suites.delay(QUALITY_, "delay_p50", 9, usual).asked()
     assert found == (Bounds(high=10), "warn")
 
 
@@ -168,7 +168,7 @@ def test_the_store(tmp_path: Path) -> None:
     ],
 )
 def test_misfits_have_a_limit(found: tuple[int, int] | None, limit: Any, asked: tuple[bool, str] | None) -> None:
-    check = limits.misfits(Quality.model_validate(limit), "price", found)
+    check = suites.misfits(Quality.model_validate(limit), "price", found)
     decided = check.asked()
     assert (check.name, check.column) == ("misfit_rate.price", "price")
     assert (decided and check.observed is not None and (decided[0].hold(check.observed), decided[1])) == asked
@@ -196,6 +196,6 @@ def test_misfits_are_those_of_the_batches_that_published(tmp_path: Path) -> None
         "by hand",
         "a/b/c/d",
     }
-    assert batch_counts.misfits(delta, tokens) == ({"price": 5, "day": 2}, 32)
-    assert batch_counts.misfits(delta, {"p/main/join/9"}) is None
-    assert batch_counts.misfits(delta, ()) is None
+    assert measure.misfits(delta, tokens) == ({"price": 5, "day": 2}, 32)
+    assert measure.misfits(delta, {"p/main/join/9"}) is None
+    assert measure.misfits(delta, ()) is None

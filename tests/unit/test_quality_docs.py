@@ -11,9 +11,8 @@ import pytest
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import MICROS
 from clickjoin.quality import day_of
-from clickjoin.quality.checks import Outcome
+from clickjoin.quality.checks import Outcome, Report
 from clickjoin.quality.data_docs import Docs
-from clickjoin.quality.report import Report
 
 DAY = date(2026, 3, 1)
 

@@ -14,9 +14,7 @@ from clickjoin.model.span import Day
 from clickjoin.quality import suites
 from clickjoin.quality.checks import Check, Outcome
 from clickjoin.quality.history import History
-from clickjoin.quality.measure import Measured
-from clickjoin.quality.processed import measured
-from clickjoin.quality.profile import Figures
+from clickjoin.quality.measure import Figures, Measured, processed
 from clickjoin.quality.runner import Run
 from tests.unit.processing_bench import HOUR, MINUTE, NOON, Output, two_batches
 
@@ -28,7 +26,7 @@ def checked(out: Output, rows: int, monkeypatch: pytest.MonkeyPatch) -> dict[str
     for name in ("_joined", "_stream", "_foreign", "_registry"):
         monkeypatch.setattr(suites, name, lambda *_: ())
     figures: Any = Figures(DAY, {"joined": {"rows": rows}}, {}, {}, 0, alone=True)
-    figures = replace(figures, processed=measured(out.pipeline, Day(DAY).span))
+    figures = replace(figures, processed=processed(out.pipeline, Day(DAY).span))
     return {one.name: one for one in suites.checks(Quality(), figures, History([], DAY, 0, 0))}
 
 
@@ -67,7 +65,7 @@ def test_what_was_never_processed_is_undecided(tmp_path: Path, monkeypatch: pyte
     out = Output(tmp_path)
     assert {one.undecided[:24] for one in checked(out, 5, monkeypatch).values()} == {"nothing was processed ye"}
     out.pipeline = out.pipeline.model_copy(update={"process": None})
-    assert measured(out.pipeline, Day(DAY).span) is None
+    assert processed(out.pipeline, Day(DAY).span) is None
 
 
 def test_a_red_check_of_signals_has_no_rows_to_show() -> None:

@@ -16,7 +16,7 @@ from clickjoin.report import by_date, checks, overview, registry
 from clickjoin.report.explain import TABLES as EXPLAINED
 from clickjoin.report.explain import explain
 from clickjoin.report.history import History
-from clickjoin.report.key_report import key_chart
+from clickjoin.report.processing import key_chart
 from clickjoin_airflow.status.exact import exact
 
 if TYPE_CHECKING:
@@ -95,8 +95,7 @@ class PipelineView:
 
     def backlog(self) -> dict[str, Any]:
         """By replica: what the sources hold now that is not planned yet, and what waits. Lists the sources' folders."""
-        from clickjoin.report.backlog import backlog, waiting
-        from clickjoin.report.status import replicas
+        from clickjoin.report.status import backlog, replicas, waiting
 
         pipeline = self._pipeline()
         waits = self._keep("waiting", ["pending"], lambda: waiting(self._small))
@@ -111,13 +110,13 @@ class PipelineView:
     def chain(self) -> list[dict[str, Any]]:
         """How the pipelines stand that this one is linked to, itself among them; none where it stands alone."""
         from clickjoin.chain.links import beside
-        from clickjoin.report.chain_status import chain_status
+        from clickjoin.report.chain import chain_status
 
         return list(exact(chain_status(beside(self.file.path))))
 
     def process(self) -> dict[str, Any] | None:
         """How per-key processing stands, and today's signals; None of a pipeline that has none."""
-        from clickjoin.report.process_status import process_status, signals_today
+        from clickjoin.report.processing import process_status, signals_today
 
         pipeline = self._pipeline()
         if pipeline.process is None:

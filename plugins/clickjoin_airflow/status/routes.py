@@ -10,8 +10,8 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from clickjoin.report.key_report import RANGES
 from clickjoin.report.overview import WINDOWS
+from clickjoin.report.processing import RANGES
 from clickjoin_airflow.pipelines import BrokenFile, PipelineFile
 from clickjoin_airflow.status import files, report_files
 from clickjoin_airflow.status.access import FILES, PLACE, REQUIRED, FoundDep, Name, backfill_dag, may_backfill, may_read

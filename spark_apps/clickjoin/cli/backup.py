@@ -58,7 +58,7 @@ def restore(
 def _shards_lost(before: str, after: str) -> list[dict[str, Any]]:
     """What the timeline of shards loses by a restore; nothing where the lake before cannot be read any more."""
     from clickjoin.lake.delta_reader import DeltaReader
-    from clickjoin.report.shards import dropped
+    from clickjoin.report.registry import dropped
 
     try:
         return dropped(DeltaReader(before), DeltaReader(after))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.cli.console import print_json, report_line
 
 if TYPE_CHECKING:
-    from clickjoin.report.validate import Validation
-    from clickjoin.report.validate_join import Matches
+    from clickjoin.report.validate import Matches, Validation
     from clickjoin.sources.sample import Sample
 
 

@@ -109,7 +109,7 @@ def _downstream(config: Path, since: str, until: str) -> list[dict[str, Any]]:
     """What it changes for pipelines whose files lie beside this one's."""
     from clickjoin.chain.links import beside
     from clickjoin.model.span import Span, parse
-    from clickjoin.report.downstream import downstream
+    from clickjoin.report.chain import downstream
 
     return downstream(beside(config), Span(parse(since).low, parse(until).high))
 

@@ -31,9 +31,9 @@ def status(
     """Lag, backlog, counts and the last batches of every replica. Starts no Spark."""
     from clickjoin.chain.links import beside
     from clickjoin.event_store.bad_input import FLOOD
-    from clickjoin.report.backlog import backlog
-    from clickjoin.report.chain_status import chain_status
-    from clickjoin.report.process_status import process_status
+    from clickjoin.report.chain import chain_status
+    from clickjoin.report.processing import process_status
+    from clickjoin.report.status import backlog
     from clickjoin.report.status import status as find
 
     pipelines = beside(config)
@@ -64,8 +64,8 @@ def explain(
     With --key: how a key of section `process` stands: what is expected of it now, open windows, signals, late events.
     """
     from clickjoin.chain.links import beside
-    from clickjoin.report.explain_chain import explain_chain
-    from clickjoin.report.key_report import explain_key
+    from clickjoin.report.chain import explain_chain
+    from clickjoin.report.processing import explain_key
 
     if (event_id is None) == (key is None):
         raise ConfigError("explain needs an event's id or a key", remedy="Give the id, or --key KEY: one of them")

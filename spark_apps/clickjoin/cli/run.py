@@ -102,7 +102,7 @@ def signals(
     as_json: Annotated[bool, typer.Option("--json", help="print a JSON object a line, for a machine to read")] = False,
 ) -> None:
     """What per-key processing has reported, newest first. Starts no Spark."""
-    from clickjoin.report import signals as report
+    from clickjoin.report import processing as report
 
     pipeline = load(config)
     console_listing.listed("signals", report.signals(pipeline, key, limit), "", limit, as_json)

@@ -1,4 +1,4 @@
-"""Backfill of a range of dates: several at a time, each on a session of its own; and of raw logs never seen before."""
+"""Backfill of a range of dates: several at a time, each on a session of its own; of raw logs; and dry runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.config import Delta, Files, OfPipeline
 from clickjoin.dates import ledger
 from clickjoin.dates.closing import Order, close
+from clickjoin.dates.late_events import context, expired
+from clickjoin.dates.rebuild import counted
+from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.model.errors import ClickjoinError, ConfigError
+from clickjoin.model.ids import MICROS
 from clickjoin.model.places import is_on_s3
 from clickjoin.model.replica import RAW
 from clickjoin.model.reporter import Reporter
+from clickjoin.retry.pending import open_rows
 from clickjoin.sources.files.allowed_folders import base_of, fence_of
 from clickjoin.sources.open import in_files, open_source
 from clickjoin.sources.port import Nothing, Source
@@ -158,3 +164,38 @@ def _text(error: Exception) -> str:
 def _passed_over(engine: Engine, order: Order) -> set[Any]:
     rows = ledger.newest(engine.lake.delta)
     return {date for date, row in rows.items() if order.run and row["run"] == order.run and row["state"] == "closed"}
+
+
+def outline(engine: Engine, day: Day, order: Order) -> dict[str, Any]:
+    """State of a date, `rows` of its output, and what would be tried again or rebuilt.
+
+    pending, unjoinable: events of the date that would be tried again (those given up: where their primary is there);
+    expired: older than the registry's boundary and in no output yet; rebuilt: rows that would be rebuilt;
+    missing: by reason, ids of the output that cannot be, so that a rebuild would refuse the date.
+    """
+    delta, span = engine.lake.delta, day.span
+    row = ledger.newest(delta).get(day.date)
+    waits = open_rows(delta)
+    found: dict[str, Any] = {
+        "date": str(day),
+        "state": row["state"] if row else "never closed",
+        "rows": _rows(engine, "joined", day),
+        "pending": sum(span.low <= event["event_time"] < span.high for event in waits),
+        "unjoinable": _rows(engine, "unjoinable", day),
+    }
+    ctx = context(engine, "outline", int(datetime.now(UTC).timestamp() * MICROS))
+    found["expired"] = expired(engine, span, ctx).count() if _rows(engine, "expired", day) else 0
+    if order.action == "rebuild":
+        counts = counted(span, ctx)
+        found["rebuilt"] = counts.pop("rows")
+        found["missing"] = {name: count for name, count in counts.items() if count}
+    return found
+
+
+def _rows(engine: Engine, name: str, day: Day) -> int:
+    """Ids of a table in a date; of the output, whose partitions are whole buckets, the log knows."""
+    extent = day.span.extent(int(engine.pipeline.registry.bucket))
+    rows = rows_in(engine.lake.delta.files(name), extent)
+    if name == "joined" or not rows:
+        return rows
+    return engine.lake.read_extent(name, extent).where(day.span.sql()).select("event_id").distinct().count()

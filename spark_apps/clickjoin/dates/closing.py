@@ -11,10 +11,9 @@ from pyspark.sql import functions as F
 
 from clickjoin import quality
 from clickjoin.dates import ledger
-from clickjoin.dates.date_watermark import Watermark, low_watermark
-from clickjoin.dates.late_events import join_expired
+from clickjoin.dates.late_events import join_expired, try_again
+from clickjoin.dates.readiness import Watermark, low_watermark
 from clickjoin.dates.rebuild import rebuild
-from clickjoin.dates.retry_date import try_again
 from clickjoin.model.errors import DateError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.reporter import Reporter

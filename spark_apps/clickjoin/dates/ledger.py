@@ -1,4 +1,4 @@
-"""Table `dates`: what became of each date, and who works on one now.
+"""Table `dates`: what became of each date, which of them have changed since, and who works on one now.
 
 A date is held by rows of that table of state `held`: from `at` on, for so many `seconds`, by the hold that `run` names.
 One comes by a compare-and-set, so that one of two takes the date. A thread puts the end off by another row while work
@@ -13,14 +13,18 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clickjoin.engines.port import Tables
+from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.model.errors import DateBusy, DateError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.span import Day
 from clickjoin.schemas import DATES
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
 
 _TRIES = 20
 _HELD = "held"
@@ -111,3 +115,17 @@ def _keep(
 def _row(day: Day, hold: str, at: datetime, seconds: float) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(DATES.names)
     return row | {"date": day.date, "at": at, "run": hold, "action": "hold", "state": _HELD, "seconds": seconds}
+
+
+def changed(pipeline: Pipeline, delta: DeltaReader, now: datetime) -> list[str]:
+    """Dates within close.late_window whose newest row says closed, and whose output has changed since; oldest first."""
+    oldest, actions = now - timedelta(seconds=pipeline.close.late_window), delta.files("joined")
+    found = []
+    for closed, row in sorted(newest(delta).items()):
+        day = Day(closed)
+        if row["state"] != "closed" or day.high < oldest:
+            continue
+        extent = day.span.extent(int(pipeline.registry.bucket))
+        if rows_in(actions, extent) != int(row["fingerprint"].partition(":")[0]):
+            found.append(str(day))
+    return found

@@ -1,6 +1,6 @@
 """How far each stream has come, reckoned while a batch is planned, from what planning knows anyway: nothing is opened.
 
-The rule is that of dates/date_watermark.py, which opens what is unread and so can tell more. A watermark never goes
+The rule is that of dates/readiness.py, which opens what is unread and so can tell more. A watermark never goes
 back: that nothing older was unread stays true, whatever comes.
 """
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from clickjoin.generate import truth as truths
 from clickjoin.generate.draw import CLICKS, GOOD, MICROS, Drawn, Ints, draw
-from clickjoin.generate.files import LogFiles
-from clickjoin.generate.lines import Writer
+from clickjoin.generate.lines import LogFiles, Writer
 from clickjoin.generate.traffic import Traffic
 
 CHUNK = 50_000

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from clickjoin.generate.draw import CLICKS, GOOD, QUERIES, REPEAT, Drawn
-from clickjoin.generate.files import STREAMS
-from clickjoin.generate.lines import Writer
+from clickjoin.generate.lines import STREAMS, Writer
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from clickjoin import quality
 from clickjoin.dates import backfill as backfills
+from clickjoin.dates.backfill import outline
 from clickjoin.dates.closing import Action, Order, close
-from clickjoin.dates.dry_run import outline
-from clickjoin.dates.reclose_changed import changed
+from clickjoin.dates.ledger import changed
 from clickjoin.engine import Engine
 from clickjoin.engines.choose import open_tables
 from clickjoin.lake.clock import careful_now

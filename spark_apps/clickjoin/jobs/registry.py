@@ -16,7 +16,7 @@ from clickjoin.model.times import parse_moment
 from clickjoin.rebuild.journal import rebuild_journal
 from clickjoin.rebuild.registry import rebuild as rebuild_registry
 from clickjoin.registry.reshard import reshard as add_entry
-from clickjoin.report.shards import shards as shards_report
+from clickjoin.report.registry import shards as shards_report
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline

@@ -14,8 +14,7 @@ from clickjoin.event_store.bad_input import BROKEN, FLOOD
 from clickjoin.model.errors import ClickjoinError, ConfigError
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
-from clickjoin.report.accounts import Accounts, account, kept_since
-from clickjoin.report.distinct import Batches, distinct
+from clickjoin.report.accounts import Accounts, Batches, account, distinct, kept_since
 from clickjoin.report.status import replicas
 from clickjoin.report.summary import Summary
 from clickjoin.rounds import Settled

@@ -83,7 +83,7 @@ class Heap(NamedTuple):
 
 
 def heaps(delta: DeltaReader, name: str) -> list[Heap]:
-    """Of each partition what SparkTables.rewrite would take; one without a place where the table has none."""
+    """Of each partition what Lake.rewrite would take; one without a place where the table has none."""
     actions = delta.files(name)
     if name != SORTED and actions.num_rows:
         actions = actions.filter(pc.less(actions["size_bytes"], file_sizes(name).small))

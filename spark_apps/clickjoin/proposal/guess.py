@@ -1,7 +1,8 @@
-"""Which columns of two logs are ids and times, and by which ones they join: guesses, each with its reason."""
+"""Which columns of logs are ids and times, and by which ones two of them join: guesses, each with its reason."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -214,3 +215,48 @@ def _primary_time(foreign: Log, primary: Choice, found: _Found) -> Choice:
     late = f"; {sum(delay < 0 for delay in delays):,} lie after" if min(delays) < 0 else ""
     why = f"sampled primary events lie up to {longest:,.0f} s before{late}; twice that, so that later ones are found"
     return Choice({"lookback": f"{hours}h"}, LIKELY, why)
+
+
+_MOSTLY = 0.3  # of the records of a stream with repeats, so many have an id of their own
+
+
+def guess_one(log: Log) -> dict[str, Choice]:
+    """Propose `event_id`, `event_time` and, where an id comes with several times, `identity`."""
+    ids = id_columns(log)
+    event_id = _id_of_one(ids)
+    event_time, micros = time_of(log, ids, event_id.value)
+    if isinstance(event_time.value, str) and event_time.value in ("embedded", "uuid7"):
+        return {"event_id": event_id, "event_time": event_time}
+    if event_time.value == "FILL_IN":
+        return {"event_id": event_id, **_landed(f"{event_time.why}, so a repeat is known by its id alone")}
+    if moved := _moved(ids, event_id.value, micros):
+        return {"event_id": event_id, **_landed(f"{moved:,} sampled ids come with more than one time")}
+    return {"event_id": event_id, "event_time": event_time}
+
+
+def _id_of_one(ids: Ids) -> Choice:
+    """The column named like an id that differs the most: repeats are what the pipeline is for."""
+    shares = {name: len(set(values)) / len(values) for name, values in ids.items() if None not in values}
+    named = [name for name in shares if is_named_id(name) and shares[name] >= _MOSTLY]
+    if not named:
+        return own_id(ids)
+    best = max(named, key=lambda name: (time_in_ids(ids[name]) is not None, shares[name]))
+    values = ids[best]
+    others = [name for name in named if name != best]
+    why = f"{len(set(values)):,} different ones in {len(values):,} sampled records"
+    doubt = f"; it could also be {', '.join(others)}" if others else ""
+    return Choice((best,), LIKELY if others else SURE, why + doubt)
+
+
+def _moved(ids: Ids, key: Sequence[str], micros: Sequence[int | None]) -> int:
+    """How many ids come with more than one time."""
+    if "FILL_IN" in key:
+        return 0
+    times: dict[Any, set[int | None]] = defaultdict(set)
+    for *parts, at in zip(*(ids[name] for name in key), micros, strict=True):
+        times[tuple(parts)].add(at)
+    return sum(len(found) > 1 for found in times.values())
+
+
+def _landed(why: str) -> dict[str, Choice]:
+    return {"event_time": Choice("landed", GUESS, why), "identity": Choice("id", GUESS, why)}

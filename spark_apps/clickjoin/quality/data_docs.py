@@ -10,7 +10,7 @@ from clickjoin.quality.doc_pages import overview, pages
 from clickjoin.quality.report_folders import report_folders
 
 if TYPE_CHECKING:
-    from clickjoin.quality.report import Report
+    from clickjoin.quality.checks import Report
 
 
 class Docs:

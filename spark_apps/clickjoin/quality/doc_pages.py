@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.model.figure import figure
-from clickjoin.quality.report import Report
+from clickjoin.quality.checks import Report
 
 if TYPE_CHECKING:
     from clickjoin.quality.checks import Outcome

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.quality import expect
 from clickjoin.quality.checks import ACCOUNTED, Check, Outcome
-from clickjoin.quality.profile_queries import PLACES
+from clickjoin.quality.measure import PLACES
 
 if TYPE_CHECKING:
     from clickjoin.config.quality import Quality

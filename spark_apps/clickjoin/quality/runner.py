@@ -14,13 +14,12 @@ from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import Day
 from clickjoin.model.times import parse_date
-from clickjoin.quality import history, measure, samples, suites
-from clickjoin.quality.checks import Outcome
+from clickjoin.quality import history, measure, suites
+from clickjoin.quality.checks import Outcome, Report
 from clickjoin.quality.data_docs import Docs
 from clickjoin.quality.doc_pages import SUITES
 from clickjoin.quality.evaluate import PARTS, score
-from clickjoin.quality.report import Report
-from clickjoin.quality.schema_drift import known_fields
+from clickjoin.quality.fields import known_fields
 from clickjoin.quality.user_expectations import Names, Own, table_names
 from clickjoin.verification.snapshot import sized
 
@@ -102,10 +101,10 @@ class Run:
 
     def _with_samples(self, measured: Measured, outcomes: Sequence[Outcome]) -> list[Outcome]:
         red = {one.name: one for one in outcomes if one.success is False and not one.samples}
-        found = samples.of_faults(measured.reading, red)
+        found = suites.fault_samples(measured.reading, red)
         for name, one in red.items():
             if name not in found and one.suite in measured.rows:  # of signals there are no rows here
-                found[name] = samples.of_rows(measured.rows[one.suite], one.check)
+                found[name] = suites.row_samples(measured.rows[one.suite], one.check)
         return [replace(one, samples=found[one.name]) if found.get(one.name) else one for one in outcomes]
 
     def _write(self, docs: Docs, report: Report, results: dict[str, list[Any]], begun: float) -> Report:

@@ -1,25 +1,34 @@
-"""The sums: every input record and every accepted event, each in exactly one place."""
+"""The sums: every input record and accepted event, each in exactly one place; and how many events batches took up.
+
+A lake whose ids fit into this process is counted by Arrow, and no Spark is started for it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
+from clickjoin.kernel.arrays import to_numpy
 from clickjoin.lake.maintenance import newest
 from clickjoin.model.extent import timestamp
-from clickjoin.model.ids import EPOCH, EVENT_KEY
+from clickjoin.model.ids import EPOCH, EVENT_KEY, micros_of
 from clickjoin.registry.boundary import load_boundary
-from clickjoin.report import local_accounts
-from clickjoin.retry.pending import waiting
+from clickjoin.retry.pending import waiting, waiting_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.config import Pipeline
+    from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.lake.spark_reader import SparkReader
+    from clickjoin.model.batch_plan import BatchPlan
 
 OUTCOMES = ("joined", "filtered", "unjoinable", "forgotten", "expired", "pending")
 _OF = {"forgotten": "stream = 'foreign' AND event_id IS NOT NULL"}
@@ -75,9 +84,9 @@ def account(lake: SparkReader, replicas: list[str], since: datetime, *, by_id: b
     `since`: see kept_since. `by_id`: an id alone names an event, whatever its time; once its claim was collected, it
     may be there again.
     """
-    if local_accounts.is_small(lake.delta, ("primary", "foreign", *OUTCOMES, "quarantine")):
-        bad, (ids, rows) = local_accounts.quarantined(lake.delta), local_accounts.primary_events(lake.delta)
-        counts = local_accounts.foreign_events(lake.delta, replicas, OUTCOMES, since, by_id=by_id)
+    if _is_small(lake.delta, ("primary", "foreign", *OUTCOMES, "quarantine")):
+        bad, (ids, rows) = _quarantined_here(lake.delta), _primary_events_here(lake.delta)
+        counts = _foreign_events_here(lake.delta, replicas, OUTCOMES, since, by_id=by_id)
     else:
         bad, (ids, rows) = _quarantined(lake), _primary_events(lake)
         counts = _foreign_events(lake, replicas, since, by_id)
@@ -146,3 +155,152 @@ def _events(lake: SparkReader, replicas: list[str], by_id: bool) -> DataFrame:
     return ids.select(
         "event_time", "records", "outputs", (F.col("records") > 0).alias("landed"), outcome.alias("outcome")
     )
+
+
+_TIME = pa.timestamp("us", "UTC")
+_KEY = list(EVENT_KEY)
+MOST_ROWS = 5_000_000  # of all tables together: some hundred bytes each, for seconds
+
+
+def _is_small(delta: DeltaReader, tables: Sequence[str]) -> bool:
+    """Whether some tables hold so few rows that this process counts them."""
+    return sum(delta.rows(name) for name in tables) <= MOST_ROWS
+
+
+def _quarantined_here(delta: DeltaReader) -> dict[str, int]:
+    """Bad records by stream; one that was too long for one row counts once."""
+    rows = delta.read("quarantine", columns=["stream", "part"])
+    whole = rows.filter(pc.equal(pc.fill_null(rows["part"].cast(pa.int64()), 0), 0))
+    counted = whole.group_by("stream").aggregate([([], "count_all")])
+    return dict(zip(counted["stream"].to_pylist(), counted["count_all"].to_pylist(), strict=True))
+
+
+def _primary_events_here(delta: DeltaReader) -> tuple[int, int]:
+    """Distinct primary events, and their rows."""
+    rows = _keys(delta.read("primary", columns=_KEY))
+    return int(rows.group_by(_KEY).aggregate([]).num_rows), int(rows.num_rows)
+
+
+def _foreign_events_here(
+    delta: DeltaReader, replicas: Sequence[str], outcomes: Sequence[str], since: datetime, *, by_id: bool
+) -> dict[str, int]:
+    """Counts as accounts.account has them: accepted, records, one for each outcome, lost, doubled, collected."""
+    ids = _by_id(_places(delta, replicas, outcomes), outcomes, load_boundary(delta), by_id=by_id)
+    records, outputs = (to_numpy(ids[f"{name}_sum"]) for name in ("records", "outputs"))
+    kept = to_numpy(ids["event_time_max"].cast(pa.int64())) >= micros_of(since)
+    landed, left = records > 0, np.ones(ids.num_rows, np.bool_)
+    counts = {"accepted": int(landed.sum()), "records": int(records.sum())}
+    for name in outcomes:  # the first that holds
+        there = to_numpy(ids[f"{name}_sum"]) > 0
+        counts[name] = int((landed & left & there).sum())
+        left &= ~there
+    return counts | {
+        "lost": int((landed & left).sum()),
+        "doubled": int(((outputs > 1) | ((outputs > 0) & ~landed & kept)).sum()),
+        "collected": int(((outputs == 1) & ~landed & ~kept).sum()),
+    }
+
+
+def _places(delta: DeltaReader, replicas: Sequence[str], outcomes: Sequence[str]) -> list[tuple[str, pa.Table]]:
+    found = [("records", delta.read("foreign", columns=_KEY))]
+    for name in outcomes:
+        if name == "pending":
+            version = delta.version(name)
+            found += [(name, rows) for replica in replicas for rows in waiting_rows(delta, version, replica, _KEY)]
+        elif name == "forgotten":
+            rows = delta.read(name, [("stream", "=", "foreign")], _KEY)
+            found.append((name, rows.filter(pc.is_valid(rows["event_id"]))))
+        else:
+            found.append((name, delta.read(name, columns=_KEY)))
+    return [(name, _keys(rows)) for name, rows in found]
+
+
+def _by_id(
+    places: Sequence[tuple[str, pa.Table]], outcomes: Sequence[str], boundary: dict[int, datetime], *, by_id: bool
+) -> pa.Table:
+    """One row an id: how many rows each place has of it, `outputs` (those that count in joined), its latest time."""
+    parts, oldest = [], micros_of(max(boundary.values(), default=EPOCH))
+    for name, rows in places:
+        counts: dict[str, Any] = {}
+        for column in ("records", "outputs", *outcomes):
+            here = column == name or (column == "outputs" and name == "joined")
+            counts[column] = np.full(rows.num_rows, int(here), np.int64)
+        if by_id:  # once its claim was collected, an id may be there again
+            counts["outputs"] = counts["outputs"] * (to_numpy(rows["event_time"].cast(pa.int64())) >= oldest)
+        for column, values in counts.items():
+            rows = rows.append_column(column, pa.array(values))
+        parts.append(rows.append_column("at", rows["event_time"]))
+    whole = pa.concat_tables(parts)
+    grouped = whole.group_by(["event_id"] if by_id else _KEY)
+    sums: list[Any] = [(column, "sum") for column in ("records", "outputs", *outcomes)]
+    return grouped.aggregate([*sums, ("at", "max")]).rename_columns({"at_max": "event_time_max"})
+
+
+def _distinct_here(parts: Sequence[pa.Table], waits: Sequence[pa.Table]) -> tuple[int, int]:
+    """Distinct events of some tables of keys, and how many of them are among those that wait."""
+    events = pa.concat_tables([_keys(part) for part in parts]).group_by(_KEY).aggregate([])
+    among = [_keys(part) for part in waits]
+    if not among or not events.num_rows:
+        return int(events.num_rows), 0
+    return int(events.num_rows), int(events.join(pa.concat_tables(among), _KEY, join_type="left semi").num_rows)
+
+
+def _keys(rows: pa.Table) -> pa.Table:
+    return rows.select(_KEY).cast(pa.schema([("event_id", pa.string()), ("event_time", _TIME)]))
+
+
+_TABLES = {"join": "foreign", "retry": "pending"}  # what says which events a batch of a sequence took up
+
+
+@dataclass
+class Batches:
+    """Batches of a replica, from the first to the last of each sequence."""
+
+    replica: str
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, plan: BatchPlan) -> None:
+        """Take up one more."""
+        first, last = self.spans.get(plan.sequence, (plan.number, plan.number))
+        self.spans[plan.sequence] = min(first, plan.number), max(last, plan.number)
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Events by id and time: all that the batches took up, and those of them that wait now."""
+
+    events_in: int
+    pending: int
+
+
+def distinct(lake: SparkReader, batches: Batches) -> Distinct:
+    """Count the events of some batches, reading ids only: by this process where the tables are small, else by Spark."""
+    sequences = [sequence for sequence in batches.spans if sequence in _TABLES]
+    if not sequences:
+        return Distinct(0, 0)
+    if _is_small(lake.delta, sorted(set(_TABLES.values()))):
+        return _batches_here(lake.delta, batches, sequences)
+    parts = [_taken_up(lake, batches, sequence) for sequence in sequences]
+    whole = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+    waits = waiting(lake, batches.replica).select(*EVENT_KEY, F.lit(True).alias("waits"))
+    events = whole.distinct().join(waits, list(EVENT_KEY), "left")
+    row = events.agg(F.count(F.lit(1)).alias("n"), F.count("waits").alias("waits")).collect()[0]
+    return Distinct(row["n"], row["waits"])
+
+
+def _batches_here(delta: DeltaReader, batches: Batches, sequences: Sequence[str]) -> Distinct:
+    keys, parts = list(EVENT_KEY), []
+    for sequence in sequences:
+        first, last = batches.spans[sequence]
+        filters = [("replica", "=", batches.replica), ("batch", ">=", first), ("batch", "<=", last)]
+        filters += [("sequence", "=", sequence)] if sequence == "retry" else []
+        parts.append(delta.read(_TABLES[sequence], filters, keys))
+    waits = list(waiting_rows(delta, delta.version("pending"), batches.replica, keys))
+    return Distinct(*_distinct_here(parts, waits))
+
+
+def _taken_up(lake: SparkReader, batches: Batches, sequence: str) -> DataFrame:
+    first, last = batches.spans[sequence]
+    rows = lake.read(_TABLES[sequence]).where(F.col("replica") == batches.replica)
+    rows = rows.where(F.col("batch").between(first, last))
+    return (rows.where(F.col("sequence") == sequence) if sequence == "retry" else rows).select(*EVENT_KEY)

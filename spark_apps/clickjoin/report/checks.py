@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from clickjoin.lake.location import location
 from clickjoin.sources.completeness import UNPROVEN
-from clickjoin.verification.kinds import RECORDS
+from clickjoin.verification.findings import RECORDS
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from clickjoin.model.counts import COUNTS, STEPS
 from clickjoin.model.ids import MICROS
-from clickjoin.report.bins import BACKLOG, LATENCIES, gather, mean
+from clickjoin.report.history import BACKLOG, LATENCIES, gather, mean
 
 if TYPE_CHECKING:
     from clickjoin.report.history import History

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clickjoin.config import Files, Kafka, columns_of
+from clickjoin.config import Files, Kafka, Lookback, Primary, columns_of
 from clickjoin.engines.choose import open_tables
 from clickjoin.event_store.bad_input import FEWEST, SHARE
 from clickjoin.joiner.adapter import adapter_of
@@ -23,15 +23,14 @@ from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.requirements import refusal
 from clickjoin.model.errors import ClickjoinError
 from clickjoin.model.field_path import path_text
-from clickjoin.model.ids import MICROS
+from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.split import Budget, Problem
 from clickjoin.processing.loading import load_processor
 from clickjoin.registry.shards import require_same
 from clickjoin.report.status import problem_text
-from clickjoin.report.validate_join import Matches, match
 from clickjoin.schemas import DEDUPLICATED, JOINED
 from clickjoin.sources.open import open_source
-from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample
+from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Key, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -184,3 +183,51 @@ def _first(name: str) -> str:
 
 def _now() -> int:
     return int(time.time() * MICROS)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Of `foreign` sampled events `found` find their primary event among `primary` ones; `problem` if none ever can."""
+
+    foreign: int
+    found: int
+    primary: int
+    problem: str = ""
+
+
+def match(primary: Sample, foreign: Sample, stream: Primary, *, whole: bool) -> Matches:
+    """Look the sampled foreign events up among the primary ones. `whole`: these are all that there are."""
+    times: dict[str, list[int]] = {}
+    for key in primary.keys:
+        times.setdefault(key.event_id, []).append(key.event_time)
+    rule = getattr(stream, "primary_time", None)
+    lookback = round(rule.lookback * MICROS) if isinstance(rule, Lookback) else None
+    found = sum(_finds(key, times, lookback) for key in foreign.keys)
+    problem = "" if found or not whole else _why_none(foreign.keys, primary.keys, times, lookback)
+    return Matches(len(foreign.keys), found, len(primary.keys), problem)
+
+
+def _finds(key: Key, times: dict[str, list[int]], lookback: int | None) -> bool:
+    there = times.get(key.primary_id or "", [])
+    if lookback is None:
+        return key.primary_time in there
+    return any(key.event_time - lookback <= at <= key.event_time for at in there)
+
+
+def _why_none(
+    foreign: tuple[Key, ...], primary: tuple[Key, ...], times: dict[str, list[int]], lookback: int | None
+) -> str:
+    count = f"none of {len(foreign):,} foreign events finds its primary event among all {len(primary):,} that there are"
+    known = next((key for key in foreign if key.primary_id in times), None)
+    if known is None:
+        return (
+            f"foreign.primary_id: {count}: they name such as {foreign[0].primary_id!r}, and primary ids are such as "
+            f"{primary[0].event_id!r}"
+        )
+    at = moment(times[known.primary_id or ""][0]).isoformat()
+    wanted = known.event_time if lookback is not None else known.primary_time
+    when = "its own time is" if lookback is not None else "it says"
+    return (
+        f"foreign.primary_time: {count}, although ids agree: {known.primary_id!r} is of {at}, and {when} "
+        f"{moment(wanted or 0).isoformat()} in {known.event_id!r}"
+    )

@@ -13,7 +13,7 @@ from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EVENT_KEY, moment
 from clickjoin.spark.rows import ranked
 from clickjoin.verification.id_places import era
-from clickjoin.verification.journals import text
+from clickjoin.verification.snapshot import text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

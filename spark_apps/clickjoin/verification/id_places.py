@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.model.boundary import Boundary, expired_sql
 from clickjoin.model.ids import EPOCH, EVENT_KEY
-from clickjoin.verification.kinds import FAULTS, NOTICES, faults_sql, has, kept_sql
+from clickjoin.verification.findings import FAULTS, NOTICES, faults_sql, has, kept_sql
 from clickjoin.verification.snapshot import OUTPUTS, Reading, waiting
 
 if TYPE_CHECKING:

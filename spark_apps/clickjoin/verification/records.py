@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from clickjoin.dispatcher.journal import JournalReader, OffsetsByStream
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import PlannedSplit, SplitKey
 from clickjoin.sources.completeness import MAX_BYTES, UNPROVEN, UNREAD, Completeness, Evidence, Fault
-from clickjoin.verification.findings import SAMPLES, Count
-from clickjoin.verification.journals import text
-from clickjoin.verification.kinds import RECORDS
-from clickjoin.verification.planned_splits import planned_splits
-from clickjoin.verification.snapshot import Reading, part
+from clickjoin.verification.findings import RECORDS, SAMPLES, Count
+from clickjoin.verification.snapshot import Reading, part, text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.config.inputs import Input
     from clickjoin.engines.port import Lake
+    from clickjoin.lake.delta_reader import DeltaReader
+    from clickjoin.model.span import Span
     from clickjoin.sources.port import Source
+
 
 _COLUMNS = ("replica", "batch", "source_partition", "offset", "length")
 
@@ -119,3 +122,48 @@ def _landed(lake: Lake, stream: str, planned: Sequence[PlannedSplit]) -> DataFra
     good = lake.read(stream).where(where).select(name, *_COLUMNS, F.lit(None).cast("string").alias("reason"))
     bad = lake.read("quarantine").where(where).where(f"stream = {text(stream)}").select(name, *_COLUMNS, "reason")
     return good.unionAll(bad)
+
+
+Batch = tuple[str, int]  # replica, number
+_CHUNK = 2000  # batches: the journal keeps many days of them, a file or two each
+
+
+def planned_splits(
+    delta: DeltaReader, settled: Mapping[tuple[str, str], int], span: Span, also: Iterable[Batch]
+) -> list[PlannedSplit]:
+    """What join batches have read that were planned within a range, and these others."""
+    wanted = set(also)
+    found: list[PlannedSplit] = []
+    for (replica, sequence), last in sorted(settled.items()):
+        if sequence != "join":
+            continue
+        rows = _journal(delta, replica, last, span.low, {number for name, number in wanted if name == replica})
+        lost = {row["batch"]: json.loads(row["plan"])["lost"] for row in rows if row["state"] == "settled"}
+        for row in rows:
+            inside = span.low <= row["at"] < span.high or (replica, row["batch"]) in wanted
+            if row["state"] == "planned" and inside:
+                found += _of_plan(BatchPlan.from_json(row["plan"]), lost.get(row["batch"], {}))
+    return sorted(found, key=lambda one: (one.replica, one.batch, one.stream, one.split.partition))
+
+
+def _journal(delta: DeltaReader, replica: str, last: int, low: datetime, also: set[int]) -> list[dict[str, Any]]:
+    """Rows of join batches, newest first, back to a time of planning; beyond it only as far as others are wanted."""
+    found: list[dict[str, Any]] = []
+    past = False
+    while last > 0 and not (past and not any(number <= last for number in also)):
+        first = max(last - _CHUNK, 0)
+        if not past or any(first < number <= last for number in also):
+            key = [("replica", "=", replica), ("sequence", "=", "join"), ("batch", ">", first), ("batch", "<=", last)]
+            rows = delta.read("journal", filters=key, columns=["batch", "state", "at", "plan"]).to_pylist()
+            found += rows
+            past = past or not any(row["at"] >= low for row in rows)
+        last = first
+    return found
+
+
+def _of_plan(plan: BatchPlan, lost: Mapping[str, Mapping[str, Any]]) -> list[PlannedSplit]:
+    return [
+        PlannedSplit(plan.replica, plan.number, stream, plan.planned, split, split.partition in lost.get(stream, ()))
+        for stream, splits in plan.splits.items()
+        for split in splits
+    ]

@@ -8,13 +8,15 @@ then); a row that is doubled is kept in `removed_duplicates` before it leaves `j
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from clickjoin.dispatcher.dispatcher import Clock, Dispatcher
+from clickjoin.dispatcher.unsettled import unsettled
 from clickjoin.engines.context import Context
-from clickjoin.engines.extents import measured
+from clickjoin.engines.extents import bucket_sql, measured
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
@@ -24,20 +26,90 @@ from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.reporter import Reporter
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
-from clickjoin.schemas import REGISTRY
+from clickjoin.schemas import FINDINGS, REGISTRY
 from clickjoin.spark.rows import first_of_key
 from clickjoin.verification.duplicates import remove
-from clickjoin.verification.journals import Journals, planned_now, settled_now, text
+from clickjoin.verification.findings import FAULTS
+from clickjoin.verification.id_places import output_rows
 from clickjoin.verification.reland import reland, seal
-from clickjoin.verification.snapshot import part
+from clickjoin.verification.snapshot import Journals, Reading, part, planned_now, settled_now, text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from clickjoin.config import Pipeline
+    from clickjoin.engine import Engine
     from clickjoin.engines.port import Lake
+    from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.model.split import PlannedSplit
     from clickjoin.sources.port import Source
+
+
+_AGAIN, _CLAIM, _REMOVE = ("lost", "claim_without_output"), ("output_without_claim",), ("doubled",)
+_FORGOTTEN = ("forgotten_without_claim",)
+_NO_RECORD = "its record is not in table `foreign` any more"
+_ON_REQUEST = "the rows too many are taken out only on request (--remove-doubles)"
+_BY_HAND = "nothing that a program should decide: see docs/verification.md"
+
+
+def prescribe(pipeline: Pipeline, reading: Reading, rows: DataFrame, remove_doubles: bool) -> DataFrame:
+    """Rows of `findings`, without run and at. Columns in: kind, event_id, event_time, shard."""
+    rows = rows.withColumn("bucket", F.expr(bucket_sql("event_time", int(pipeline.registry.bucket))))
+    rest = [kind for kind in FAULTS if kind not in (*_AGAIN, *_CLAIM, *_REMOVE, *_FORGOTTEN)]
+    parts = [
+        _again(reading, rows.where(F.col("kind").isin(*_AGAIN))),
+        _claim(reading, rows.where(F.col("kind").isin(*_CLAIM))),
+        _claim_forgotten(pipeline, rows.where(F.col("kind").isin(*_FORGOTTEN))),
+        _plain(rows.where(F.col("kind").isin(*_REMOVE)), "remove" if remove_doubles else None, _ON_REQUEST),
+        _plain(rows.where(F.col("kind").isin(*rest)), None, _BY_HAND),
+    ]
+    return reduce(lambda left, right: left.unionAll(right), parts)
+
+
+def _again(reading: Reading, rows: DataFrame) -> DataFrame:
+    """Events to dispatch again: the claim that goes first, if there is one, and the record as it landed first."""
+    claims = reading.rows["registry"].select(*EVENT_KEY, "token")
+    landed = reading.rows["foreign"].join(rows.select(*EVENT_KEY), list(EVENT_KEY), "left_semi")
+    records = first_of_key(landed, "landed_at", "replica", "source_partition", "offset").select(
+        *EVENT_KEY, "primary_id", "primary_time", "payload"
+    )
+    whole = rows.join(claims, list(EVENT_KEY), "left").join(records, list(EVENT_KEY), "left")
+    there = F.col("payload").isNotNull()
+    known = {name: F.col(name) for name in ("token", "primary_id", "primary_time", "payload")}
+    return _shaped(
+        whole, known | {"action": F.when(there, F.lit("again")), "detail": F.when(~there, F.lit(_NO_RECORD))}
+    )
+
+
+def _claim(reading: Reading, rows: DataFrame) -> DataFrame:
+    """Events to give their claim back: that of their row; of a row in `joined`, if there are several."""
+    found = output_rows(reading).join(rows.select(*EVENT_KEY), list(EVENT_KEY), "left_semi")
+    first = first_of_key(found, F.col("outcome") != "joined", "token").select(*EVENT_KEY, "token", "outcome")
+    known = {"token": F.col("token"), "outcome": F.col("outcome"), "action": F.lit("claim")}
+    return _shaped(rows.join(first, list(EVENT_KEY)), known)
+
+
+def _claim_forgotten(pipeline: Pipeline, rows: DataFrame) -> DataFrame:
+    """Events that were forgotten, to get a claim: without one, what is read again would wait, and be given up."""
+    known = {"token": f"{pipeline.pipeline}/forget", "outcome": "forgotten", "action": "claim"}
+    return _shaped(rows, {name: F.lit(value) for name, value in known.items()})
+
+
+def _plain(rows: DataFrame, action: str | None, otherwise: str) -> DataFrame:
+    return _shaped(rows, {"action": F.lit(action), "detail": F.lit(None if action else otherwise)})
+
+
+def _shaped(rows: DataFrame, known: dict[str, Column]) -> DataFrame:
+    """All columns of `findings` but run and at, in order; null where nothing is known."""
+    given = {name: F.col(name) for name in (*EVENT_KEY, "bucket", "shard", "kind")} | known
+    return rows.select(
+        *[
+            given.get(column.name, F.lit(None)).cast(column.type).alias(column.name)
+            for column in FINDINGS.columns
+            if column.name not in ("run", "at")
+        ]
+    )
+
 
 _JOURNAL = "journal"
 
@@ -178,3 +250,19 @@ def give_back(ctx: Context, rows: DataFrame) -> dict[str, int]:
     failpoint.reach("returned")
     there = part(ctx.lake, "registry", own).select(*EVENT_KEY)
     return _by_kind(rows.join(there, list(EVENT_KEY), "left_semi"))
+
+
+def settle_stranded(engine: Engine, report_line: Reporter) -> None:
+    """Settle them with what they have done already: claims whose output is missing are then nobody's in flight.
+
+    So the look that follows finds those claims, and has their events dispatched again.
+    """
+    for plan in unsettled(engine.lake.delta, engine.pipeline):
+        if plan.sequence == "retry" and _is_stranded(engine.lake.delta, plan):
+            report_line(f"{plan.token} was planned on a version that is lost: it is settled with what it has done")
+            engine.finish(plan)
+
+
+def _is_stranded(delta: DeltaReader, plan: BatchPlan) -> bool:
+    named = plan.table.versions if plan.table else {}
+    return any(delta.version(table) < version for table, version in named.items())

@@ -19,7 +19,7 @@ from clickjoin.model.ids import MICROS
 from clickjoin.model.split import PlannedSplit
 from clickjoin.schemas import BY_NAME, QUARANTINE
 from clickjoin.schemas.arrow import arrow_schema
-from clickjoin.verification.journals import text
+from clickjoin.verification.snapshot import text
 
 if TYPE_CHECKING:
     from clickjoin.sources.port import Source

@@ -2,17 +2,21 @@
 
 The order of the readings makes it sound. A claim is committed before its row, so the registry is read after every
 output; an event leaves `pending` only once it has its row elsewhere, so `pending` is read before those.
+
+A batch that was settled by the beginning has nothing under way any more. One that was planned by the end and not
+settled at the beginning is in flight: what it has claimed, written or taken away may be half to be seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from clickjoin.dispatcher.journal import JournalReader, sequences
 from clickjoin.kernel.data_skipping import matching, rows_in
 from clickjoin.model.boundary import Boundary
 from clickjoin.model.extent import Extent
@@ -23,7 +27,6 @@ from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.pending import states
 from clickjoin.spark.session import tune_codegen
-from clickjoin.verification.journals import Journals, planned_now, settled_now
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,6 +34,62 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.lake.spark_reader import SparkReader
+
+
+Key = tuple[str, str]  # replica, sequence
+_REDRIVE = "redrive"
+
+
+@dataclass(frozen=True)
+class Journals:
+    """By replica and sequence: the last batch `settled` at the beginning, and the last one `planned` at the end."""
+
+    pipeline: str
+    settled: Mapping[Key, int]
+    planned: Mapping[Key, int]
+
+    def open_tokens(self) -> list[str]:
+        """Tokens of all batches in flight."""
+        return [
+            f"{self.pipeline}/{replica}/{sequence}/{number}"
+            for (replica, sequence), last in sorted(self.planned.items())
+            for number in range(self.settled.get((replica, sequence), 0) + 1, last + 1)
+        ]
+
+    def settled_sql(self) -> str:
+        """Whether a landed row is of a settled batch: Spark SQL over columns `replica` and `batch`."""
+        joins = [(replica, last) for (replica, sequence), last in sorted(self.settled.items()) if sequence == "join"]
+        return " OR ".join(f"(replica = {text(replica)} AND batch <= {last})" for replica, last in joins) or "FALSE"
+
+    def open_sql(self, column: str = "token") -> str:
+        """Whether a token's batch is in flight: Spark SQL."""
+        tokens = self.open_tokens()
+        return f"{column} IN ({', '.join(text(token) for token in tokens)})" if tokens else "FALSE"
+
+    def redriving_sql(self) -> str:
+        """Whether a row of `unjoinable` may just be sent round again: its claim goes before the row does."""
+        moving = sorted(
+            replica
+            for (replica, sequence), last in self.planned.items()
+            if sequence == _REDRIVE and last > self.settled.get((replica, sequence), 0)
+        )
+        return f"replica IN ({', '.join(text(replica) for replica in moving)})" if moving else "FALSE"
+
+
+def text(value: str) -> str:
+    """A text as a Spark SQL literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def settled_now(delta: DeltaReader, pipeline: str) -> dict[Key, int]:
+    """Last settled batch of every sequence."""
+    return {key: JournalReader(delta, pipeline, *key).settled() for key in sequences(delta)}
+
+
+def planned_now(delta: DeltaReader, pipeline: str) -> dict[Key, int]:
+    """Last planned batch of every sequence."""
+    return {key: JournalReader(delta, pipeline, *key).planned() for key in sequences(delta)}
+
 
 OUTPUTS = ("joined", "filtered", "unjoinable")
 _ORDER = ("foreign", "pending", "unjoinable", "filtered", "expired", "joined", "registry", "forgotten")

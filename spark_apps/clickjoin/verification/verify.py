@@ -25,14 +25,21 @@ from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import Span
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import QUARANTINE
-from clickjoin.verification import id_places, kinds, records
+from clickjoin.verification import id_places, records
 from clickjoin.verification.damage import Damage, examine, settle
-from clickjoin.verification.findings import SAMPLES, Count, Report, sample
-from clickjoin.verification.journals import Journals, settled_now
-from clickjoin.verification.recover import Recovery
-from clickjoin.verification.repair_plan import prescribe
-from clickjoin.verification.snapshot import Reading, read, sized, whole
-from clickjoin.verification.stranded import settle_stranded
+from clickjoin.verification.findings import (
+    FAULTS,
+    NOT_FORGOTTEN,
+    NOTICES,
+    REPAIRABLE,
+    SAMPLES,
+    TWO_TIMES,
+    Count,
+    Report,
+    sample,
+)
+from clickjoin.verification.recover import Recovery, prescribe, settle_stranded
+from clickjoin.verification.snapshot import Journals, Reading, read, settled_now, sized, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -137,14 +144,14 @@ class Verifier:
         events = forgotten(self._lake.delta).within(span.low, span.high)
         found = left(self._lake, events, int(self._pipeline.registry.bucket)) if events else {}
         tables = tuple({"table": name, "rows": count} for name, count in found.items())
-        return (Count(kinds.NOT_FORGOTTEN, sum(found.values()), len(events.of("foreign")), samples=tables),)
+        return (Count(NOT_FORGOTTEN, sum(found.values()), len(events.of("foreign")), samples=tables),)
 
     def _forget_again(self, span: Span, report: Report) -> dict[str, int]:
-        if not any(count.count for count in report.counts if count.kind == kinds.NOT_FORGOTTEN):
+        if not any(count.count for count in report.counts if count.kind == NOT_FORGOTTEN):
             return {}
         events = forgotten(self._lake.delta).within(span.low, span.high)
         done = sweep(self._lake, events, int(self._pipeline.registry.bucket))
-        return {kinds.NOT_FORGOTTEN: sum(done.values())}
+        return {NOT_FORGOTTEN: sum(done.values())}
 
     def _look(self, span: Span, micros: int, damage: Damage) -> _Looked:
         first = read(self._lake, self._pipeline, span, moment(micros))
@@ -156,17 +163,17 @@ class Verifier:
     def _ids(self, first: Reading, seen: dict[str, Any], confirmed: Confirmed | None) -> tuple[Count, ...]:
         found = confirmed.counts if confirmed else {}
         samples = confirmed.samples if confirmed else {}
-        counts = [Count(kind, found.get(kind, 0), seen["ids"], samples=samples.get(kind, ())) for kind in kinds.FAULTS]
-        counts += [Count(kind, seen[kind], seen["ids"], fault=False) for kind in kinds.NOTICES]
+        counts = [Count(kind, found.get(kind, 0), seen["ids"], samples=samples.get(kind, ())) for kind in FAULTS]
+        counts += [Count(kind, seen[kind], seen["ids"], fault=False) for kind in NOTICES]
         if self._pipeline.claimed.event_time not in ("embedded", "uuid7", "landed"):
             twice = id_places.two_times(first).orderBy("event_id").limit(SAMPLES + 1).collect()
             number = len(twice) if len(twice) <= SAMPLES else id_places.two_times(first).count()
-            counts.append(Count(kinds.TWO_TIMES, number, seen["accepted"], fault=False, samples=sample(twice)))
+            counts.append(Count(TWO_TIMES, number, seen["accepted"], fault=False, samples=sample(twice)))
         return tuple(counts)
 
     def _confirm(self, first: Reading, seen: dict[str, Any], now: datetime) -> Confirmed | None:
         """What a second reading finds as well; None where the first found nothing."""
-        suspected = [kind for kind in kinds.FAULTS if seen[kind]]
+        suspected = [kind for kind in FAULTS if seen[kind]]
         if not suspected:
             return None
         self._report_line("looking again at " + ", ".join(f"{seen[kind]} {kind}" for kind in suspected))
@@ -195,7 +202,7 @@ class Verifier:
         rows = prescribe(self._pipeline, confirmed.reading, confirmed.rows, wanted.remove_doubles)
         rows = rows.withColumns({"run": F.lit(report.run), "at": F.lit(report.at)})
         self._lake.append("findings", rows, Txn(self._findings, micros))
-        doable = set(kinds.REPAIRABLE) - (set() if wanted.remove_doubles else {"doubled"})
+        doable = set(REPAIRABLE) - (set() if wanted.remove_doubles else {"doubled"})
         return self._recovery.run(micros) if doable & confirmed.counts.keys() else {}
 
 

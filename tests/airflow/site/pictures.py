@@ -43,11 +43,10 @@ def write_pipeline(folder: Path, name: str, lake: str = "./lake") -> Path:
 def own_report(found: Site) -> None:
     """A report as the product writes it, in the place of the failing date's."""
     from clickjoin.config import load
-    from clickjoin.quality.checks import Bounds, Check
+    from clickjoin.quality.checks import Bounds, Check, Report
     from clickjoin.quality.data_docs import Docs
     from clickjoin.quality.doc_pages import SUITES
     from clickjoin.quality.evaluate import PARTS, score
-    from clickjoin.quality.report import Report
 
     usual = "(usually 1, median of 7 earlier dates)"
     look = "did primary events come late or not at all? `clickjoin status` shows what waits"

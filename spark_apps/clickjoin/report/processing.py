@@ -1,22 +1,115 @@
-"""One key of per-key processing: how it stands, and its counts over time with what was expected; no Spark."""
+"""What per-key processing has reported, how it stands, and one key of it with counts and what was expected."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from clickjoin.chain.rests_on import rests_on
 from clickjoin.dispatcher.journal import JournalReader
-from clickjoin.model.errors import ConfigError
+from clickjoin.lake.readable import ReadableTables
+from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import MICROS, micros_of, moment
 from clickjoin.processing.key_counts import key_counts
 from clickjoin.processing.key_state import KeyState, key_state_of
 from clickjoin.processing.loading import load_processor, require_process
 from clickjoin.processing.planning import REPLICA, SEQUENCE, STREAM
-from clickjoin.report.signals import signals, standing, tables_of
+from clickjoin.processing.tables import folder
+from clickjoin.report.listing import Listed
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.processors.port import Band, Processor
+
+
+def signals(pipeline: Pipeline, key: str | None, limit: int) -> Listed:
+    """The newest signals, retractions among them, of one key or of all, and counts by kind of those that stand.
+
+    Errors: ConfigError, LakeError.
+    """
+    found, kinds = _newest_first(tables_of(pipeline), [("key", "=", key)] if key is not None else None)
+    groups = [{"kind": kind, "count": count} for kind, count in kinds.items()]
+    return Listed(len(found), groups, found[:limit])
+
+
+def _newest_first(tables: ReadableTables, filters: list[Any] | None) -> tuple[list[Row], dict[str, int]]:
+    """Some signals, and counts by kind, the most frequent first, of those that stand."""
+    found = tables.read("signals", filters).to_pylist()
+    found.sort(key=lambda row: (row["reported_at"], row["window_start"], row["key"]), reverse=True)
+    return found, dict(Counter(row["kind"] for row in standing(found)).most_common())
+
+
+def standing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Signals that no late event has taken back, in their order."""
+
+    def name(row: dict[str, Any]) -> tuple[Any, ...]:
+        return row["key"], row["kind"], row["window_start"], row["revision"]
+
+    taken_back = {name(row) for row in rows if row["retracted"]}
+    return [row for row in rows if name(row) not in taken_back]
+
+
+def key_state(pipeline: Pipeline, key: str) -> dict[str, Any]:
+    """How one key stands: whether it has state, when it is looked at again without an event, its late events."""
+    tables_of(pipeline)
+    state = key_state_of(pipeline, key, None)
+    return {
+        "key": key,
+        "has_state": state.has_state,
+        "looked_at_again": moment(state.timer).isoformat() if state.timer else None,
+        "late_events": len(state.late),
+    }
+
+
+def tables_of(pipeline: Pipeline) -> ReadableTables:
+    """The tables of its processing. Errors: ConfigError, LakeError where there are none yet."""
+    require_process(pipeline)
+    tables = ReadableTables(folder(pipeline))
+    if not tables.exists("signals"):
+        raise LakeError(
+            f"{folder(pipeline)}: nothing was processed yet", remedy="Run `clickjoin process`, or switch its DAG on"
+        )
+    return tables
+
+
+_LAST = ("settled_at", "watermark", "backlog_events", "keys_in_state")
+
+
+def process_status(pipeline: Pipeline) -> dict[str, Any]:
+    """Its key and processor, the last batch, how far the output is complete (`output_watermark`), and on what that
+    rests: `stream`, `place`, `since`, and `why` in a sentence.
+    """
+    process, held = require_process(pipeline), rests_on(pipeline)
+    found = {"processor": process.processor, "key": ", ".join(process.key), **_last_batch(pipeline)}
+    rests = {"stream": held.stream or None, "place": held.place or None, "since": held.since, "why": held.why}
+    return found | {"output_watermark": held.time} | rests
+
+
+def _last_batch(pipeline: Pipeline) -> dict[str, Any]:
+    """What the newest batch that is done has said; nothing known where there is none."""
+    try:
+        tables = tables_of(pipeline)
+    except LakeError:
+        return {"batch": 0} | dict.fromkeys(_LAST)
+    number = JournalReader(tables, pipeline.pipeline, REPLICA, SEQUENCE).settled()
+    rows = tables.read("processed", [("batch", "=", number)], list(_LAST)).to_pylist()
+    return {"batch": number} | (rows[0] if rows else dict.fromkeys(_LAST))
+
+
+def signals_today(pipeline: Pipeline, now: datetime, limit: int) -> dict[str, Any]:
+    """Signals that were reported on the date of `now` (UTC), newest first: `rows` (at most `limit`), `count` of them
+    all, and `kinds`. `newest`: when the newest of all was reported, if none was on this date.
+    """
+    try:
+        tables = tables_of(pipeline)
+    except LakeError:
+        return {"count": 0, "kinds": {}, "rows": [], "newest": None}
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    rows, kinds = _newest_first(tables, [("reported_at", ">=", midnight)])
+    every = [] if rows else tables.read("signals", columns=["reported_at"])["reported_at"].to_pylist()
+    return {"count": len(rows), "kinds": kinds, "rows": rows[:limit], "newest": max(every, default=None)}
+
 
 _SHIPPED = "clickjoin.processors:"
 _MINUTE = 60 * MICROS

@@ -1,4 +1,4 @@
-"""An event's way through all pipelines of a chain: where its record came from, and what was made of it."""
+"""A chain of pipelines: how each stands, an event's way through all, and what a rebuild changes downstream."""
 
 from __future__ import annotations
 
@@ -8,19 +8,60 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.compute as pc
 
-from clickjoin.chain.links import Link, links_of
+from clickjoin.chain.links import Link, chain_of, links_of
+from clickjoin.chain.rests_on import rests_on
+from clickjoin.chain.source import by_its_time
 from clickjoin.config import OfPipeline, Pipeline
 from clickjoin.kernel.numbered_lines import read_numbered
 from clickjoin.kernel.parquet_lines import lines_of
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.readable import ReadableTables
-from clickjoin.model.errors import LakeError
+from clickjoin.model.errors import ClickjoinError, LakeError
 from clickjoin.model.ids import MICROS
+from clickjoin.model.replica import RAW
+from clickjoin.model.span import Span
 from clickjoin.report.explain import explain
+from clickjoin.report.status import backlog, replicas
 
 if TYPE_CHECKING:
     from clickjoin.config.inputs import Input
+
+
+def chain_status(pipelines: Sequence[Pipeline]) -> list[dict[str, Any]]:
+    """The pipelines that the first of some is linked to, and itself, upstreams first; nothing where it stands alone.
+
+    Of each: `pipeline`; `reads`: by stream the upstream; `joined` rows; `watermark` of its output, and `why` it is not
+    further or not known; `unread`: by stream rows of the upstream that the replica which has come furthest has not
+    planned; `problem`, if it cannot be read.
+    """
+    links = links_of(pipelines)
+    chain = chain_of(pipelines[0], links)
+    return [_of(pipeline, links) for pipeline in chain] if len(chain) > 1 else []
+
+
+def _of(pipeline: Pipeline, links: Sequence[Link]) -> dict[str, Any]:
+    reads = {link.stream: link.upstream.pipeline for link in links if link.reader.root == pipeline.root}
+    found: dict[str, Any] = {"pipeline": pipeline.pipeline, "reads": reads}
+    delta = ReadableTables(pipeline.root)
+    try:
+        mark = rests_on(pipeline)
+        return found | {
+            "joined": delta.rows("joined"),
+            "watermark": mark.time,
+            "why": mark.why,
+            "unread": _unread(pipeline, delta, reads),
+        }
+    except ClickjoinError as error:
+        return found | {"joined": 0, "watermark": None, "why": "", "unread": {}, "problem": str(error)}
+
+
+def _unread(pipeline: Pipeline, delta: DeltaReader, reads: dict[str, str]) -> dict[str, int]:
+    own = [name for name in replicas(delta) if not name.startswith(RAW)] if reads else []
+    each = [backlog(pipeline, delta, name)["inputs"] for name in own or ["main"]] if reads else []
+    return {stream: min(inputs[stream]["backlog_events"] for inputs in each) for stream in reads}
+
 
 _MOST = 10  # events that name one primary event
 _NAMING = ("joined", "pending", "unjoinable", "filtered", "expired")
@@ -132,3 +173,37 @@ def _naming(pipeline: Pipeline, event_id: str) -> list[str]:
             return []
         found |= dict.fromkeys(rows["event_id"].to_pylist()[:_MOST])
     return list(found)[:_MOST]
+
+
+def downstream(pipelines: Sequence[Pipeline], span: Span) -> list[dict[str, Any]]:
+    """The pipelines that read the output of the first of some: `pipeline`, `stream`, `records`, and `text`, a sentence.
+
+    `records`: ids of a range of event time that have landed there; None where its records have other times, or its
+    tables cannot be read.
+    """
+    links = [link for link in links_of(pipelines) if link.upstream.root == pipelines[0].root]
+    return [
+        {"pipeline": link.reader.pipeline, "stream": link.stream, "records": count, "text": _sentence(link, count)}
+        for link in links
+        for count in (_landed(link, span),)
+    ]
+
+
+def _landed(link: Link, span: Span) -> int | None:
+    item = next(item for item in link.reader.inputs if item.name == link.stream)
+    if not by_its_time(item):
+        return None
+    wanted = [("event_time", ">=", span.low), ("event_time", "<", span.high)]
+    try:
+        rows = ReadableTables(link.reader.root).read(link.stream, wanted, ["event_id"])
+    except LakeError:
+        return None
+    return int(pc.count_distinct(rows["event_id"]).as_py())
+
+
+def _sentence(link: Link, count: int | None) -> str:
+    known = "records of these dates may have come to it" if count is None else f"{count} of these rows have come to it"
+    return (
+        f"{link.reader.pipeline} reads this output as its {link.stream} stream: {known}. Those that a rebuild changes "
+        "come again and count as repeats; its own output keeps what it was joined with"
+    )
