@@ -11,13 +11,10 @@ import pyarrow as pa
 import pytest
 
 from clickjoin.kernel.adapter import needs_spark
-from clickjoin.kernel.adapter_output import GIVEN, made_of, merged, misfits_of
+from clickjoin.kernel.adapter_output import GIVEN, TypedOutput, made_of, merged, misfits_of
 from clickjoin.kernel.typed_columns import read
-from clickjoin.kernel.typed_columns.adapter import TypedOutput
-from clickjoin.kernel.typed_columns.check import wrong_values
-from clickjoin.kernel.typed_columns.columns import typed
-from clickjoin.model.field_path import parse_path
-from clickjoin.model.typed_column import TypedColumn
+from clickjoin.kernel.typed_columns.columns import typed, wrong_values
+from clickjoin.model.field_path import TypedColumn, parse_path
 
 MISFIT = "misfit"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -12,10 +12,10 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from clickjoin.config.types import Strict
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.field_path import parse_path
-from clickjoin.model.outputs import RECORD, RECORDS
-from clickjoin.model.typed_column import TypedColumn
+from clickjoin.model.field_path import TypedColumn, parse_path
+from clickjoin.model.places import RECORD, RECORDS
 
+DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
 TYPES = ("STRING", "BIGINT", "INT", "DOUBLE", "FLOAT", "BOOLEAN", "DECIMAL(p, s)", "DATE", "TIMESTAMP")
 _DECIMAL = re.compile(r"DECIMAL\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _NAME = re.compile(r"[^\W\d_]\w{0,127}")

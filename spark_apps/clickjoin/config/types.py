@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from clickjoin.model.times import seconds_of
+from clickjoin.model.span import seconds_of
 
 
 class Strict(BaseModel):
@@ -86,3 +86,17 @@ Logs = Annotated[
     Field(min_length=1, json_schema_extra={"pattern": f"^(file:///|{_BUCKET}/.|(?!.*://|file:))"}),
     AfterValidator(_logs),
 ]
+
+
+def separates(value: str) -> str:
+    """A separator of fields. Errors: ValueError."""
+    if not value.isascii() or value in '"\r\n\0':
+        raise ValueError(f'{value!r} separates no fields; write one ASCII character such as ";" or "\\t"')
+    return value
+
+
+def distinct(value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Names of columns. Errors: ValueError."""
+    if value is not None and (not value or len(set(value)) < len(value) or not all(value)):
+        raise ValueError("columns must be names that differ, one for each field of a line")
+    return value

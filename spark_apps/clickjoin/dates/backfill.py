@@ -13,8 +13,8 @@ from clickjoin.config import Delta, Files, OfPipeline
 from clickjoin.dates import ledger
 from clickjoin.dates.closing import Order, close
 from clickjoin.model.errors import ClickjoinError, ConfigError
+from clickjoin.model.names import RAW
 from clickjoin.model.places import is_on_s3
-from clickjoin.model.replica import RAW
 from clickjoin.model.reporter import Reporter
 from clickjoin.sources.files.allowed_folders import base_of, fence_of
 from clickjoin.sources.open import in_files, open_source
@@ -26,7 +26,7 @@ from clickjoin.spark.session import another, release
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.config.inputs import Input
+    from clickjoin.config.pipeline import Input
     from clickjoin.engine import Engine
     from clickjoin.model.span import Day
     from clickjoin.rounds import Settled

@@ -21,7 +21,7 @@ from clickjoin.dispatcher.watermarks import BLIND
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS
-from clickjoin.model.replica import RAW
+from clickjoin.model.names import RAW
 from clickjoin.model.split import Budget, Split
 from clickjoin.report.status import replicas
 from clickjoin.sources.open import open_source
@@ -29,7 +29,7 @@ from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.config.inputs import Input
+    from clickjoin.config.pipeline import Input
     from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.model.span import Day
 

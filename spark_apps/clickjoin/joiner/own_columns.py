@@ -14,7 +14,7 @@ from clickjoin.config.output import Column
 from clickjoin.kernel.typed_columns import derive
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import path_text
-from clickjoin.model.outputs import RECORD, RECORDS
+from clickjoin.model.places import RECORD, RECORDS
 from clickjoin.schemas import DEDUPLICATED, JOINED
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from clickjoin.config import Pipeline
     from clickjoin.lake.delta_reader import DeltaReader
-    from clickjoin.model.typed_column import TypedColumn
+    from clickjoin.model.field_path import TypedColumn
 
 _SHOWN = 12
 _SQL = {"long": "BIGINT", "integer": "INT"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from clickjoin.model.outputs import RECORDS
+from clickjoin.model.places import RECORDS
 
 if TYPE_CHECKING:
     import pyarrow as pa

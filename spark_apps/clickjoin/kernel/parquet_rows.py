@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import Array, to_numpy, where
 from clickjoin.kernel.data_skipping import EVER, Ends
-from clickjoin.kernel.short_files import open_file
+from clickjoin.kernel.filesystem import open_file
 
 _ID, _TIME, _BATCH = "event_id", "event_time", "batch"
 _GROUPS_AT_ONCE = 16  # a call for each costs more than the rows; all of a file may be more than there is memory

@@ -15,12 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.arrays import Array, bool_array, int64_array, to_numpy
+from clickjoin.kernel.arrays import Array, bool_array, int64_array, to_numpy, where
 from clickjoin.kernel.data_skipping import between, near
-from clickjoin.kernel.filesystem import filesystem
+from clickjoin.kernel.filesystem import filesystem, open_file
 from clickjoin.kernel.parquet_rows import ends_of, groups_of, portions, shaped
-from clickjoin.kernel.short_files import open_file
-from clickjoin.kernel.wanted_ids import WantedIds
 
 _ID, _TIME = "event_id", "event_time"
 _FEW_VALUES = ["source_partition", "replica"]  # to copy their texts for each row costs more than all the rest
@@ -124,3 +122,29 @@ def _where(found: pa.ChunkedArray, times: Array) -> Array:
     first, last = (np.searchsorted(held, times, side) for side in ("left", "right"))
     count = last - first
     return np.repeat(last - np.cumsum(count), count) + np.arange(count.sum())
+
+
+ROWS_TO_HOLD = 1_000  # until all are checked against the ids at once: of times that many events share they are many
+
+
+class WantedIds:
+    """Ids that are looked for: their hash table is made when it is first asked for."""
+
+    def __init__(self, ids: Any, *, others: bool) -> None:
+        self._ids, self._others = ids, others
+        self._unique: pa.Array | None = None
+
+    def among(self, ids: Any) -> np.ndarray[Any, Any]:
+        """Which of some ids are wanted."""
+        if self._unique is None:
+            self._unique = pc.unique(self._ids)
+        return to_numpy(pc.is_in(ids, value_set=self._unique))
+
+    def only(self, rows: pa.Table, asked: int) -> pa.Table:
+        """Rows whose id is wanted; all where others may be among them and they are not many more than was asked for."""
+        few = self._others and rows.num_rows <= 2 * asked + ROWS_TO_HOLD and not rows[_ID].null_count
+        return rows if few else where(rows, self.among(rows[_ID]))
+
+    def few(self, rows: pa.Table, asked: int) -> pa.Table:
+        """The same of some of the rows, which are held as they are while they are few."""
+        return rows if rows.num_rows <= ROWS_TO_HOLD else self.only(rows, asked)

@@ -29,7 +29,7 @@ from clickjoin.kernel.parse.lines import (
 )
 from clickjoin.kernel.parse.quoted_records import records_of
 from clickjoin.kernel.remote_file import Handle, length_of
-from clickjoin.kernel.typed_columns.check import wrong_values
+from clickjoin.kernel.typed_columns.columns import wrong_values
 from clickjoin.model.errors import SourceError
 
 if TYPE_CHECKING:

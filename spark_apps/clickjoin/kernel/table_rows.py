@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import bool_array, number_array, scalar
+from clickjoin.kernel.filesystem import open_file
 from clickjoin.kernel.numbered_lines import aside, read_numbered
 from clickjoin.kernel.parquet_lines import lines_of
-from clickjoin.kernel.short_files import open_file
 
 if TYPE_CHECKING:
     from clickjoin.kernel.types import RecordFn

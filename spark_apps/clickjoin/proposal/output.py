@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from clickjoin.model.field_path import FieldPath, parse_path, path_text
-from clickjoin.model.outputs import RECORDS
+from clickjoin.model.places import RECORDS
 from clickjoin.proposal.columns import as_time, type_of
 from clickjoin.schemas import JOINED
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.dispatcher.journal import JournalReader
-from clickjoin.model.replica import RAW
+from clickjoin.model.names import RAW
 from clickjoin.model.split import Budget, SourcePlan
 from clickjoin.retry.pending import open_pending
 from clickjoin.sources.open import open_source

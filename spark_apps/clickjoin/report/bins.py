@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.model.batch_plan import COUNTS, STEPS
 from clickjoin.model.ids import MICROS
 
 LATENCIES = ("p50", "p90", "p99")

@@ -11,7 +11,7 @@ from clickjoin.config import Pipeline
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import ClickjoinError
-from clickjoin.model.replica import RAW
+from clickjoin.model.names import RAW
 from clickjoin.report.backlog import backlog
 from clickjoin.report.status import replicas
 

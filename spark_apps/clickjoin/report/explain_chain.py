@@ -20,7 +20,7 @@ from clickjoin.model.ids import MICROS
 from clickjoin.report.explain import explain
 
 if TYPE_CHECKING:
-    from clickjoin.config.inputs import Input
+    from clickjoin.config.pipeline import Input
 
 _MOST = 10  # events that name one primary event
 _NAMING = ("joined", "pending", "unjoinable", "filtered", "expired")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from clickjoin.dispatcher.journal import sequences
-from clickjoin.model.counts import COUNTS, STEPS
-from clickjoin.model.outputs import JOINED, output_of
+from clickjoin.model.batch_plan import COUNTS, STEPS
+from clickjoin.model.places import JOINED, output_of
 from clickjoin.retry.pending import open_rows
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Typed columns of JSON records, and what does not fit. Runs on executors."""
+"""Typed columns of JSON records, what does not fit, and what is wrong with it. Runs on executors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, int64_array, text_array
+from clickjoin.kernel.typed_columns.by_line import TooDeep, decoded, json_text, value_at
 from clickjoin.kernel.typed_columns.convert import Converted, convert
 from clickjoin.kernel.typed_columns.read import read
 from clickjoin.kernel.types import arrow_type, delta_type
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from clickjoin.kernel.typed_columns.by_line import Found
-    from clickjoin.model.typed_column import TypedColumn
+    from clickjoin.model.field_path import TypedColumn
 
     Mask = npt.NDArray[np.bool_]
 
@@ -86,3 +87,28 @@ def default_of(column: TypedColumn) -> Converted:
     """A column's default, by the rule of its values. Needs a default."""
     (found,) = read(text_array([f'{{"":{column.default}}}'], pa.string()), {("",): frozenset({type_of(column)})})[("",)]
     return convert(found.kind, found.values, type_of(column))
+
+
+REASON = "wrong-value"
+_SHOWN = 60
+
+
+def wrong_values(texts: Any, columns: Sequence[TypedColumn]) -> dict[int, tuple[str, str]]:
+    """Reason and detail of the records (an array of JSON text) that do not fit, by number; the first column counts."""
+    misfits = typed(texts, columns).misfits
+    found: dict[int, tuple[str, str]] = {}
+    for column in columns:
+        for row in np.flatnonzero(misfits[column.name]).tolist():
+            if row not in found:
+                found[row] = REASON, _detail(texts[row].as_py(), column)
+    return found
+
+
+def _detail(text: str, column: TypedColumn) -> str:
+    try:
+        value = json_text(value_at(decoded(text), column.path))
+    except (ValueError, TooDeep, RecursionError):
+        value = "a value that cannot be read"
+    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    why = f"{column.source} is {shown}, which does not fit {column.type}"
+    return f"column {column.name}: {why}; fix the record, or the type"
