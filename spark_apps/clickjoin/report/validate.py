@@ -16,8 +16,8 @@ from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import require_as_made
 from clickjoin.joiner.typed_output import shown_paths, with_types
 from clickjoin.kernel.arrays import text_array
+from clickjoin.kernel.typed_columns.by_line import has
 from clickjoin.kernel.typed_columns.columns import wrong_values
-from clickjoin.kernel.typed_columns.derive import has
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.requirements import refusal

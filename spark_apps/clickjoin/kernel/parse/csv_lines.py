@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from clickjoin.kernel.arrays import scalar, text_array, to_numpy
-from clickjoin.kernel.parse.by_hand import Segment
-from clickjoin.kernel.parse.lines import BOM, pick, rows_at
+from clickjoin.kernel.parse.arrow_json import bytes_of
+from clickjoin.kernel.parse.lines import BOM, Segment, pick, rows_at
 from clickjoin.kernel.parse.quoted_records import MOST
 
 if TYPE_CHECKING:
@@ -171,8 +171,7 @@ def _read(whole: Any, width: int, separator: str) -> tuple[Any, list[tuple[int, 
         refused.append((row.number, row.actual_columns))
         return "skip"
 
-    offsets = np.frombuffer(whole.buffers()[1], np.int32)[whole.offset : whole.offset + len(whole) + 1]
-    data = whole.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    data = bytes_of(whole)
     names = [str(at) for at in range(width)]
     table = pyarrow.csv.read_csv(
         pa.BufferReader(data),

@@ -5,7 +5,7 @@ A line ends in a newline; CR before it and space or tab around it belong to no r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -53,6 +53,13 @@ class Lines(NamedTuple):
     end: Ints
     whole: Any
     text: Any
+
+
+class Segment(NamedTuple):
+    """Columns of some lines: their numbers, and by name an array of text, integers or floats; missing ones are null."""
+
+    rows: Ints
+    columns: Mapping[str, Any]
 
 
 def boundary(fd: Handle, at: int, start: int, end: int) -> int:

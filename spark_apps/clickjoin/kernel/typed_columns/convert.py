@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, text_array, to_numpy
+from clickjoin.kernel.parse.arrow_json import EXACT
 from clickjoin.kernel.parse.moments import micros_of
 
 if TYPE_CHECKING:
@@ -71,7 +72,6 @@ def like(values: Any, pattern: str) -> Mask:
     return to_numpy(pc.match_substring_regex(values, pattern))
 
 
-EXACT = 2**53
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _SHORT = r"^[+-]?[0-9]{1,18}$"
 _INTEGER = re.compile(r"[+-]?[0-9]+")

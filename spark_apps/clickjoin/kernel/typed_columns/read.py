@@ -1,8 +1,7 @@
 """Values at paths of JSON records in whole columns: by Arrow where it can, line by line elsewhere. Runs on executors.
 
 Arrow reads a column as one type. Which one, some of the records say; where others do not agree, their part is halved,
-down to a few that are left to Python. What Arrow accepts is accepted where as many rows come out as records went in,
-each of which begins with `{` and ends with `}`, so that none can be two and no two one.
+down to a few that are left to Python.
 """
 
 from __future__ import annotations
@@ -12,13 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.json
 
 from clickjoin.kernel.arrays import scalar, to_numpy
+from clickjoin.kernel.parse.arrow_json import (
+    EXACT,
+    Shape,
+    braced,
+    bytes_of,
+    can_read,
+    read_objects,
+    schema_of,
+    shape_of,
+    values_at,
+)
 from clickjoin.kernel.typed_columns.by_line import Found, Number, TooDeep, by_line, decoded, kind_of, value_at
-from clickjoin.kernel.typed_columns.convert import EXACT
-from clickjoin.kernel.typed_columns.shape import Shape, can_read, schema_of, shape_of, values_at
 
 if TYPE_CHECKING:
     from clickjoin.model.field_path import FieldPath
@@ -178,16 +184,10 @@ def _require_exact(values: Any, types: frozenset[pa.DataType]) -> None:
 
 def _table(part: Any, schema: pa.Schema) -> pa.Table:
     """Records as Arrow reads them: the texts lie behind one another, and need nothing between them."""
-    if part.null_count or not to_numpy(pc.and_(pc.starts_with(part, "{"), pc.ends_with(part, "}"))).all():
+    if part.null_count or not braced(part).all():
         raise Refused
-    offsets = np.frombuffer(part.buffers()[1], np.int32)[part.offset : part.offset + len(part) + 1]
-    data = part.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
     try:
-        table = pyarrow.json.read_json(
-            pa.BufferReader(data),
-            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-            parse_options=pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-        )
+        table = read_objects(bytes_of(part), schema)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         raise Refused from None
     if table.num_rows != len(part):
