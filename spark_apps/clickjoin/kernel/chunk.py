@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import Proof
@@ -38,18 +38,37 @@ class Chunk(NamedTuple):
     remote: Signed | None = None
 
 
-def spread(chunks: Sequence[Chunk], sizes: Sequence[int], most: int) -> list[tuple[Chunk, ...]]:
-    """At most so many tasks of about equal size, in order; big splits are cut. `sizes`: bytes, open ends estimated."""
+def tasks_for(sizes: Sequence[int], most: int) -> int:
+    """How many tasks read so many bytes; `most` at most."""
     total = sum(sizes)
-    count = 1 if total < SMALL else max(min(most, total // PIECE), 1)
-    target = -(-total // count) or 1
-    tasks: list[list[Chunk]] = [[] for _ in range(count)]
+    return 1 if total < SMALL else max(min(most, total // PIECE), 1)
+
+
+def dealt(
+    chunks: Sequence[Any], sizes: Sequence[int], count: int, cut: Callable[[Any, int, int], list[tuple[Any, int]]]
+) -> list[list[Any]]:
+    """At most `count` tasks of about equal size, in order.
+
+    `cut`: the parts of a chunk, and their sizes, by its size and that of a task.
+    """
+    target = -(-sum(sizes) // count) or 1
+    tasks: list[list[Any]] = [[] for _ in range(count)]
     done = 0
     for chunk, size in zip(chunks, sizes, strict=True):
-        for part, length in _parts(chunk, size, target):
+        for part, length in cut(chunk, size, target):
             tasks[min((done + length // 2) // target, count - 1)].append(part)
             done += length
-    return [tuple(task) for task in tasks if task]
+    return [task for task in tasks if task]
+
+
+def even_parts(start: int, length: int, pieces: int) -> list[tuple[int, int]]:
+    """Where each of some pieces of about equal length begins and ends."""
+    return list(pairwise(start + length * at // pieces for at in range(pieces + 1)))
+
+
+def spread(chunks: Sequence[Chunk], sizes: Sequence[int], most: int) -> list[list[Chunk]]:
+    """At most so many tasks of about equal size, in order; big splits are cut. `sizes`: bytes, open ends estimated."""
+    return dealt(chunks, sizes, tasks_for(sizes, most), _parts)
 
 
 def _parts(chunk: Chunk, size: int, target: int) -> list[tuple[Chunk, int]]:
@@ -57,5 +76,5 @@ def _parts(chunk: Chunk, size: int, target: int) -> list[tuple[Chunk, int]]:
     pieces = 1 if whole else round(size / target)
     if pieces <= 1:
         return [(chunk, size)]
-    edges = [chunk.start + size * at // pieces for at in range(pieces + 1)]
-    return [(chunk._replace(begin=low, stop=high), high - low) for low, high in pairwise(edges)]
+    edges = even_parts(chunk.start, size, pieces)
+    return [(chunk._replace(begin=low, stop=high), high - low) for low, high in edges]

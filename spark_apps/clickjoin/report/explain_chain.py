@@ -11,8 +11,8 @@ import numpy as np
 
 from clickjoin.chain.links import Link, links_of
 from clickjoin.config import OfPipeline, Pipeline
-from clickjoin.kernel.numbered_lines import read_numbered
 from clickjoin.kernel.parquet_lines import lines_of
+from clickjoin.kernel.read_lines import read_numbered
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import LakeError

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
+from clickjoin.kernel.chunk import dealt, even_parts, tasks_for
 from clickjoin.kernel.parse.csv_lines import CsvForm
-
-SMALL = 4 << 20  # bytes: up to here one task reads everything, since starting another costs more than it saves
-PIECE = 2 << 20  # no chunk of a cut split is smaller
 
 
 class Link(NamedTuple):
@@ -38,29 +35,20 @@ class KafkaChunk(NamedTuple):
     lost: str = ""
 
 
-def spread(chunks: Sequence[KafkaChunk], sizes: Sequence[int], most: int) -> list[tuple[KafkaChunk, ...]]:
+def spread(chunks: Sequence[KafkaChunk], sizes: Sequence[int], most: int) -> list[list[KafkaChunk]]:
     """At most so many tasks of about equal size, in order; big ranges are cut. `sizes`: bytes, estimated.
 
     Of a partition a task reads one range at most.
     """
-    total = sum(sizes)
-    count = 1 if total < SMALL else max(min(most, total // PIECE), 1)
-    target = -(-total // count) or 1
-    tasks: list[list[KafkaChunk]] = [[] for _ in range(count)]
-    done = 0
-    for chunk, size in zip(chunks, sizes, strict=True):
-        for part, length in _parts(chunk, size, target):
-            tasks[min((done + length // 2) // target, count - 1)].append(part)
-            done += length
-    return [tuple(_merged(task)) for task in tasks if task]
+    return [_merged(task) for task in dealt(chunks, sizes, tasks_for(sizes, most), _parts)]
 
 
 def _parts(chunk: KafkaChunk, size: int, target: int) -> list[tuple[KafkaChunk, int]]:
     pieces = 1 if chunk.lost else min(round(size / target), chunk.end - chunk.start)
     if pieces <= 1:
         return [(chunk, size)]
-    edges = [chunk.start + (chunk.end - chunk.start) * at // pieces for at in range(pieces + 1)]
-    return [(chunk._replace(start=low, end=high), size // pieces) for low, high in pairwise(edges)]
+    edges = even_parts(chunk.start, chunk.end - chunk.start, pieces)
+    return [(chunk._replace(start=low, end=high), size // pieces) for low, high in edges]
 
 
 def _merged(task: Sequence[KafkaChunk]) -> list[KafkaChunk]:
