@@ -12,7 +12,7 @@ import pytest
 from clickjoin.engines.arrow.land_ahead import LandedAhead
 from clickjoin.engines.arrow.landing import Written
 from clickjoin.kernel.forgotten import Forgotten
-from clickjoin.kernel.parquet_scan import KEYS
+from clickjoin.kernel.parquet_rows import KEYS
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.shards import Timeline
 

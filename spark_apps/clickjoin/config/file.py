@@ -85,21 +85,8 @@ _MISSING_KIND = (
 _NOT_READ = {
     ("kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
     ("s3",): "write `kind: files`, and s3://BUCKET/KEYS in `path`",
-    (
-        "gs",
-        "gcs",
-        "abfs",
-        "hdfs",
-        "http",
-        "https",
-    ): "a remote store is not read itself; mount it, or copy its files",
-    (
-        "iceberg",
-        "table",
-        "jdbc",
-        "postgres",
-        "mysql",
-    ): "a table is not read itself; export it as Parquet files",
+    ("gs", "gcs", "abfs", "hdfs", "http", "https"): "a remote store is not read itself; mount it, or copy its files",
+    ("iceberg", "table", "jdbc", "postgres", "mysql"): "a table is not read itself; export it as Parquet files",
     ("json", "jsonl", "csv", "parquet"): "that is a format: write it as `format`, beside `kind: files`",
 }
 

@@ -23,7 +23,7 @@ from clickjoin.kernel.file_bytes import (
     unplaced,
 )
 from clickjoin.kernel.packed import BLOCK, BrokenFile, is_packed
-from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of
+from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of, records_of
 from clickjoin.kernel.parse.fields import needed, understand
 from clickjoin.kernel.parse.json_lines import JsonParser
 from clickjoin.kernel.parse.lines import (
@@ -37,7 +37,6 @@ from clickjoin.kernel.parse.lines import (
     too_long,
     whole_lines,
 )
-from clickjoin.kernel.parse.quoted_records import records_of
 from clickjoin.kernel.remote_file import Handle, length_of
 from clickjoin.kernel.typed_columns.columns import wrong_values
 from clickjoin.model.errors import SourceError

@@ -19,8 +19,7 @@ from clickjoin.kernel.data_file import DataFile, Target, write
 from clickjoin.kernel.event_key import first_of, micros, values_of
 from clickjoin.kernel.filesystem import fetch
 from clickjoin.kernel.lookup import Files, first_landed, look_up, none_needed
-from clickjoin.kernel.parquet_rows import of_times
-from clickjoin.kernel.parquet_scan import TimeRanges
+from clickjoin.kernel.parquet_rows import TimeRanges, of_times
 from clickjoin.kernel.resolving import adapted
 
 _TIME = pa.timestamp("us", "UTC")

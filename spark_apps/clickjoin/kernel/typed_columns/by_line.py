@@ -1,7 +1,7 @@
 """Values at paths of JSON records, one record by one: the rule that Arrow's way has to agree with. Runs on executors.
 
 Of a key that is there twice the last counts. A path that leads through anything but objects and arrays finds nothing.
-By the same rule it is told what some records hold, which type fits a column without one, and which records match.
+The same rule says what some records hold, which type fits a column without one, and which records match.
 """
 
 from __future__ import annotations
