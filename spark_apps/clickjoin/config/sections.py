@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from clickjoin.config.types import Duration, Place, Size, SizeOrZero, Strict
+from clickjoin.config.types import Duration, Place, Size, SizeOrZero, Strict, listed, sound_path
 from clickjoin.model.dags import Dag
-from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import FieldPath, parse_path
 from clickjoin.model.places import Store
 
@@ -190,15 +189,10 @@ _CLASS = r"[\w.]+:\w+"
 _SHIPPED = ("TumblingCounts", "SessionWindows", "SpikesAndDips")
 
 
-def _listed(value: Any) -> Any:
-    """`key: item_id` is short for `key: [item_id]`."""
-    return (value,) if isinstance(value, str) else value
-
-
 class Process(Strict):
     """What is done with the events of each key, exactly once, as the output grows."""
 
-    key: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
+    key: Annotated[tuple[str, ...], BeforeValidator(listed)] = Field(
         min_length=1, description="columns of the output, or paths in one that holds records: primary_record.item_id"
     )
     processor: str = Field(
@@ -220,12 +214,7 @@ class Process(Strict):
     @field_validator("key")
     @classmethod
     def _sound(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        try:
-            for text in value:
-                parse_path(text)
-        except ConfigError as error:
-            raise ValueError(str(error)) from error
-        return value
+        return tuple(map(sound_path, value))
 
     @field_validator("processor", mode="before")
     @classmethod

@@ -19,9 +19,7 @@ from pydantic import (
 )
 
 from clickjoin.config.kafka import Kafka
-from clickjoin.config.types import Duration, Logs, Place, Strict, distinct, separates
-from clickjoin.model.errors import ConfigError
-from clickjoin.model.field_path import parse_path
+from clickjoin.config.types import Duration, Logs, Place, Strict, distinct, listed, separates, sound_path
 from clickjoin.model.ids import TimeForm
 from clickjoin.model.places import DEDUPLICATED, RECORD, RECORDS, is_on_s3
 
@@ -79,25 +77,13 @@ class OfPipeline(_Table):
 IN_ID = ("embedded", "uuid7", "landed")
 
 
-def _path(value: str) -> str:
-    try:
-        parse_path(value)
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
-    return value
-
-
-def _listed(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
 _Text = Annotated[str, Field(min_length=1)]
-Path = Annotated[_Text, AfterValidator(_path)]
+Path = Annotated[_Text, AfterValidator(sound_path)]
 # One column, or several whose values make up the id.
 Ids = Annotated[
     tuple[Path, ...],
     Field(min_length=1, max_length=16),
-    BeforeValidator(_listed, json_schema_input_type=_Text | Annotated[list[_Text], Field(min_length=1)]),
+    BeforeValidator(listed, json_schema_input_type=_Text | Annotated[list[_Text], Field(min_length=1)]),
 ]
 
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.field_path import parse_path
 from clickjoin.model.span import seconds_of
 
 
@@ -86,6 +88,20 @@ Logs = Annotated[
     Field(min_length=1, json_schema_extra={"pattern": f"^(file:///|{_BUCKET}/.|(?!.*://|file:))"}),
     AfterValidator(_logs),
 ]
+
+
+def listed(value: Any) -> Any:
+    """One text as a list of it: `key: item_id` is short for `key: [item_id]`."""
+    return (value,) if isinstance(value, str) else value
+
+
+def sound_path(value: str) -> str:
+    """A path of a value in a record. Errors: ValueError."""
+    try:
+        parse_path(value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return value
 
 
 def separates(value: str) -> str:

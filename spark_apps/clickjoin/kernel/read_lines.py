@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from clickjoin.kernel.allowed_folders import Outside
 from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, text_array, to_numpy
 from clickjoin.kernel.chunk import Chunk
 from clickjoin.kernel.file_bytes import (
+    Outside,
     Proof,
     changed,
     has_head,
@@ -42,8 +42,7 @@ from clickjoin.kernel.typed_columns.columns import wrong_values
 from clickjoin.model.errors import SourceError
 
 if TYPE_CHECKING:
-    from clickjoin.kernel.chunk import Chunk
-    from clickjoin.kernel.kafka.chunk import KafkaChunk
+    from clickjoin.kernel.chunk import Chunk, KafkaChunk
     from clickjoin.kernel.types import RecordFn
     from clickjoin.model.ids import RecordSpec
 

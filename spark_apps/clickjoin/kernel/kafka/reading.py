@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from clickjoin.kernel.kafka.chunk import KafkaChunk, Link
+    from clickjoin.kernel.chunk import KafkaChunk, Link
     from clickjoin.kernel.types import RecordFn
     from clickjoin.model.ids import RecordSpec
 

@@ -46,11 +46,6 @@ def can_read(shapes: Iterable[Shape]) -> bool:
     return not seen & steps.keys() and all(len(kinds) == 1 for kinds in steps.values())
 
 
-def schema_of(types: Mapping[Shape, pa.DataType]) -> pa.Schema:
-    """The schema of records that have values of these types there."""
-    return pa.schema(list(_type(types)))
-
-
 def _type(types: Mapping[Shape, pa.DataType]) -> Any:
     """The type of whatever holds these: a struct, a list, or the value's own."""
     if () in types:
@@ -64,7 +59,7 @@ def _type(types: Mapping[Shape, pa.DataType]) -> Any:
 
 
 def values_at(table: pa.Table, path: FieldPath) -> Any:
-    """The values at a path of a table of that schema, null where there is none."""
+    """The values at a path of a table that was so read, null where there is none."""
     first, *steps = path
     values = table.column(table.schema.get_field_index(first)).combine_chunks()
     for step in steps:
@@ -94,8 +89,9 @@ def bytes_of(texts: Any) -> Any:
     return texts.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
 
 
-def read_objects(data: Any, schema: pa.Schema) -> pa.Table:
-    """JSON objects one after another (a buffer), as a schema has them. Errors: ArrowInvalid, UnicodeDecodeError."""
+def read_json(data: Any, types: Mapping[Shape, pa.DataType]) -> pa.Table:
+    """JSON objects in a row (a buffer), with values of these types. Errors: ArrowInvalid, UnicodeDecodeError."""
+    schema = pa.schema(list(_type(types)))
     return pyarrow.json.read_json(
         pa.BufferReader(data),
         read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),

@@ -23,8 +23,7 @@ from clickjoin.kernel.parse.arrow_json import (
     braced,
     bytes_of,
     can_read,
-    read_objects,
-    schema_of,
+    read_json,
     shape_of,
     values_at,
 )
@@ -154,7 +153,7 @@ class _Work:
 
     def _read(self, data: Any, count: int) -> dict[str, Any]:
         try:
-            table = read_objects(data, schema_of(self.kinds))
+            table = read_json(data, self.kinds)
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise self._explain(str(error)) from None
         columns = {name: values_at(table, path) for name, path in self.paths.items()}

@@ -62,6 +62,11 @@ def value_at(record: Any, path: FieldPath) -> Any:
     return record
 
 
+def text_at(text: str, path: FieldPath) -> str:
+    """The value at a path of a record, as JSON text. Errors: ValueError where it is none, TooDeep, RecursionError."""
+    return json_text(value_at(decoded(text), path))
+
+
 def kind_of(value: Any) -> tuple[str, Any]:
     """What a value is (see convert; `missing` for null), and it as Arrow is to have it."""
     if value is None or isinstance(value, bool):

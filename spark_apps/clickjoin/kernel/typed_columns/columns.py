@@ -14,27 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, int64_array, scalar, text_array, to_numpy
-from clickjoin.kernel.parse.arrow_json import (
-    EXACT,
-    Shape,
-    braced,
-    bytes_of,
-    can_read,
-    read_objects,
-    schema_of,
-    shape_of,
-    values_at,
-)
-from clickjoin.kernel.typed_columns.by_line import (
-    Found,
-    Number,
-    TooDeep,
-    by_line,
-    decoded,
-    json_text,
-    kind_of,
-    value_at,
-)
+from clickjoin.kernel.parse.arrow_json import EXACT, Shape, braced, bytes_of, can_read, read_json, shape_of, values_at
+from clickjoin.kernel.typed_columns.by_line import Found, Number, TooDeep, by_line, decoded, kind_of, text_at, value_at
 from clickjoin.kernel.typed_columns.convert import Converted, convert
 from clickjoin.kernel.types import arrow_type, delta_type
 
@@ -163,7 +144,7 @@ def _read(
 ) -> Values:
     """Values of some records as these kinds. Errors: Refused."""
     read_as = {shape: _read_as(kind, types[shape]) for shape, kind in kinds.items()}
-    table = _table(part, schema_of({shape: kind for shape, (_, kind) in read_as.items()}))
+    table = _table(part, {shape: kind for shape, (_, kind) in read_as.items()})
     rows = np.arange(low, low + len(part))
     found = {path: [Found(rows, read_as[shape][0], values_at(table, path))] for path, shape in shapes.items()}
     for path, (some,) in found.items():
@@ -197,12 +178,12 @@ def _require_exact(values: Any, types: frozenset[pa.DataType]) -> None:
         raise Refused
 
 
-def _table(part: Any, schema: pa.Schema) -> pa.Table:
+def _table(part: Any, types: Mapping[Shape, pa.DataType]) -> pa.Table:
     """Records as Arrow reads them: the texts lie behind one another, and need nothing between them."""
     if part.null_count or not braced(part).all():
         raise Refused
     try:
-        table = read_objects(bytes_of(part), schema)
+        table = read_json(bytes_of(part), types)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         raise Refused from None
     if table.num_rows != len(part):
@@ -293,7 +274,7 @@ def wrong_values(texts: Any, columns: Sequence[TypedColumn]) -> dict[int, tuple[
 
 def _detail(text: str, column: TypedColumn) -> str:
     try:
-        value = json_text(value_at(decoded(text), column.path))
+        value = text_at(text, column.path)
     except (ValueError, TooDeep, RecursionError):
         value = "a value that cannot be read"
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"

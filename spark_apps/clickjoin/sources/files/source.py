@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from clickjoin.config import Files
-    from clickjoin.kernel.allowed_folders import AllowedFolders
+    from clickjoin.kernel.file_bytes import AllowedFolders
     from clickjoin.model.ids import RecordSpec
 
 _UNPACKED = 8  # times as long as packed, for sharing out work

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from clickjoin.config import Files
-    from clickjoin.kernel.allowed_folders import AllowedFolders
+    from clickjoin.kernel.file_bytes import AllowedFolders
     from clickjoin.model.ids import RecordSpec
 
 _AT_ONCE = 32  # looks at objects
