@@ -99,7 +99,7 @@ def export_quarantine(
     as_json: Json = False,
 ) -> None:
     """Write quarantined records to a file, byte for byte, to be read again once their cause is fixed."""
-    from clickjoin.kernel.parse.reasons import REASONS
+    from clickjoin.kernel.parse.lines import REASONS
     from clickjoin.report.export import export
 
     if stream not in ("", "primary", "foreign"):

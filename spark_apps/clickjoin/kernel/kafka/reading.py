@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import int64_array, to_numpy
 from clickjoin.kernel.kafka.connection import Connection, KafkaAway, NoTopic, is_end, is_final, is_out_of_range
-from clickjoin.kernel.parse.lines import Block
-from clickjoin.kernel.parse.reasons import REASONS
+from clickjoin.kernel.parse.lines import REASONS, Block
 from clickjoin.kernel.read_lines import SCHEMA, LineReader, bad_batch, lost_batch
 from clickjoin.model.errors import SourceError, SourceMoved
 
