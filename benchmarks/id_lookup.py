@@ -19,8 +19,7 @@ import pyarrow as pa
 from benchmarks.one_stream.batches import uuids
 from clickjoin.kernel import data_file
 from clickjoin.kernel.data_file import Target
-from clickjoin.kernel.id_filter import FOLDER
-from clickjoin.kernel.id_lookup import ids_among
+from clickjoin.kernel.id_filter import FOLDER, ids_among
 from clickjoin.model.ids import claims_order
 from clickjoin.schemas import REGISTRY
 from clickjoin.schemas.arrow import arrow_schema

@@ -28,7 +28,7 @@ from clickjoin.engines.arrow.claims import commit_claims
 from clickjoin.engines.extents import bucket_sql
 from clickjoin.lake.maintenance import sizes
 from clickjoin.model.ids import MICROS
-from clickjoin.model.timeline import Timeline
+from clickjoin.model.shards import Timeline
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY
 from clickjoin.schemas.arrow import arrow_schema

@@ -19,8 +19,7 @@ from clickjoin.engine import Engine
 from clickjoin.engines.arrow import ArrowLake
 from clickjoin.engines.arrow.claims import commit_claims
 from clickjoin.kernel import data_file, data_skipping
-from clickjoin.kernel.id_filter import FOLDER
-from clickjoin.kernel.id_lookup import ids_among
+from clickjoin.kernel.id_filter import FOLDER, ids_among
 from clickjoin.model.ids import claims_order
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import REGISTRY

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from clickjoin.jobs.all_jobs import require_job
-from clickjoin.model.outputs import JOINED, output_of
+from clickjoin.model.places import JOINED, output_of
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage

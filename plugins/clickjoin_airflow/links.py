@@ -9,7 +9,7 @@ from urllib.parse import quote
 from airflow.sdk import BaseOperatorLink
 from airflow.sdk.configuration import conf
 
-from clickjoin.model.outputs import output_of
+from clickjoin.model.places import output_of
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator

@@ -17,8 +17,7 @@ from airflow.sdk import Asset
 
 from clickjoin.model.dags import DAGS, PARTNERS, PROCESSING
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.outputs import DEDUPLICATED, JOINED, declare_output, output_of
-from clickjoin.model.stores import Store
+from clickjoin.model.places import DEDUPLICATED, JOINED, Store, declare_output, output_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.watermarks import least
 from clickjoin.engines.context import Context
-from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.model.batch_plan import COUNTS, STEPS
 from clickjoin.model.ids import MICROS, moment
 
 if TYPE_CHECKING:

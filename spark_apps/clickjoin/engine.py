@@ -22,7 +22,7 @@ from clickjoin.lake_setup import initialise
 from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.ids import MICROS
-from clickjoin.model.replica import replica_name
+from clickjoin.model.names import replica_name
 from clickjoin.model.split import Problem
 from clickjoin.overlap import NOTHING, Ahead, Overlap
 from clickjoin.registry.boundary import load_bounds

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clickjoin.agreement.check import require_agreement
-from clickjoin.config.pipeline import DEFAULT_ADAPTER
+from clickjoin.config.output import DEFAULT_ADAPTER
 from clickjoin.engines.choose import open_tables
 from clickjoin.engines.port import Tables
 from clickjoin.joiner.adapter import adapter_of

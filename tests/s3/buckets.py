@@ -16,8 +16,8 @@ from clickjoin.config import Files
 from clickjoin.kernel.chunk import spread
 from clickjoin.kernel.read_lines import read_chunk
 from clickjoin.lake.objects import make_client
+from clickjoin.model.places import store_of
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan, Split
-from clickjoin.model.stores import store_of
 from clickjoin.sources.s3.source import S3Source
 from stack.gateway import Gateway
 from tests.s3.proxy import Proxy

@@ -10,7 +10,7 @@ from clickjoin.lake.probe import fault_on_s3
 from clickjoin.lake.snapshot_files import PinnedTables, look
 from clickjoin.lake_setup import initialise
 from clickjoin.model.ids import moment
-from clickjoin.model.stores import declare
+from clickjoin.model.places import declare
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin_airflow import pipelines as of_airflow
 from clickjoin_airflow.status.pipeline_view import PipelineView

@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 
 from clickjoin.generate import Traffic, generate
 from clickjoin.lake.objects import make_client
-from clickjoin.model.stores import store_of
+from clickjoin.model.places import store_of
 from stack.gateway import Gateway
 from tests.oracle import examine
 from tests.s3.places import asking

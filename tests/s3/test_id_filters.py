@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.filesystem import filesystem
-from clickjoin.kernel.id_filter import load, place_of
-from clickjoin.kernel.id_lookup import ids_among
+from clickjoin.kernel.id_filter import ids_among, load, place_of
 from stack.gateway import Gateway
 from tests.s3.proxy import Proxy
 

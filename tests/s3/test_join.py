@@ -19,7 +19,7 @@ from clickjoin.dates.backfill import RawLogs, land
 from clickjoin.generate import Traffic, generate
 from clickjoin.lake.objects import make_client
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.stores import store_of
+from clickjoin.model.places import store_of
 from clickjoin.proposal.file import propose
 from clickjoin.report.status import backlog
 from clickjoin.report.validate import validate

@@ -11,7 +11,7 @@ import pytest
 
 from clickjoin.kernel.data_file import ROWS_A_GROUP
 from clickjoin.kernel.filesystem import filesystem
-from clickjoin.kernel.parquet_scan import TimeRanges, scan_by_key
+from clickjoin.kernel.parquet_rows import TimeRanges, scan_by_key
 from stack.gateway import Gateway
 from tests.s3.proxy import Proxy
 

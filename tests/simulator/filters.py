@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clickjoin.kernel import id_filter, id_lookup
+from clickjoin.kernel import id_filter
 from tests.simulator import rust, workers
 
 
@@ -47,18 +47,18 @@ def _load(root: str, file: str) -> Weak | None:
 
 def install() -> None:
     """Put these in the place of those on disk."""
-    id_lookup.ThreadPoolExecutor = Plain  # type: ignore[misc,assignment]
-    id_lookup.read_file = lambda root, file, schema: workers.whole(root, [file], schema)
-    id_lookup.ids_near = lambda root, file, ids: workers.whole(root, [file], id_lookup._IDS)["event_id"]
+    id_filter.ThreadPoolExecutor = Plain  # type: ignore[misc,assignment]
+    id_filter.read_file = lambda root, file, schema: workers.whole(root, [file], schema)
+    id_filter.ids_near = lambda root, file, ids: workers.whole(root, [file], id_filter._IDS)["event_id"]
     id_filter.load = _load  # type: ignore[assignment]
 
 
 def trust() -> None:
     """What a filter names is taken for claimed, and the file is not looked into."""
 
-    def in_file(root: str, file: str, ids: pa.Array, hashes: Any) -> id_lookup.Found:
+    def in_file(root: str, file: str, ids: pa.Array, hashes: Any) -> id_filter.Found:
         known = id_filter.load(root, file)
         maybe = np.ones(len(ids), np.bool_) if known is None else known.may_hold(id_filter.hashes_of(ids))
-        return id_lookup.Found(ids.filter(pa.array(maybe)), 0, 0)
+        return id_filter.Found(ids.filter(pa.array(maybe)), 0, 0)
 
-    id_lookup._in_file = in_file
+    id_filter._in_file = in_file

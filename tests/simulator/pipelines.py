@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from clickjoin.config import Pipeline
-from clickjoin.model.outputs import declare_output
+from clickjoin.model.places import declare_output
 from tests.simulator import heartbeats, logs
 from tests.simulator.bent import Bent
 from tests.simulator.oracle import MOST_ATTEMPTS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clickjoin.config.process import Process as Section
+from clickjoin.config.sections import Process as Section
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.model.errors import ClickjoinError
 from clickjoin.processing.events import EventReader

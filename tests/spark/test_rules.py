@@ -12,10 +12,9 @@ from pyspark.sql import functions as F
 
 from clickjoin.engines.extents import bucket_sql
 from clickjoin.kernel.land_task import buckets_of
-from clickjoin.model.boundary import expired_sql
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import MICROS, bucket_of, moment
-from clickjoin.model.timeline import Timeline
+from clickjoin.model.shards import Timeline, expired_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,7 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 from clickjoin.engines.arrow import dealing
 from clickjoin.gc.collector import Collector
 from clickjoin.jobs.registry import rebuild
-from clickjoin.kernel import id_filter, id_lookup
+from clickjoin.kernel import id_filter
 from clickjoin.lake.vacuum import remove_filters
 from clickjoin.model import failpoint
 from clickjoin.registry.reshard import reshard
@@ -233,7 +233,7 @@ def test_a_filter_spares_looks_and_is_never_trusted(make: Make) -> None:
     (made,) = (bench.disk / "registry/_ids").iterdir()
     root, fresh = str(bench.disk / "registry"), [event(number)["messageId"] for number in range(5_000, 5_020)]
     held = [event(number)["messageId"] for number in range(4_000)]
-    assert id_lookup.ids_among(root, [made.name.removesuffix(".ids")], pa.array(fresh)).files_read == 0
+    assert id_filter.ids_among(root, [made.name.removesuffix(".ids")], pa.array(fresh)).files_read == 0
     pafs.__dict__.pop("_clickjoin_id_filters", None)
     id_filter.store(root, made.name.removesuffix(".ids"), id_filter.hashes_of(pa.array([*held, *fresh])))
     bench.clicks(*(event(number) for number in range(4_990, 5_020)))

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clickjoin.kernel.adapter import BothRecords
-from clickjoin.kernel.adapter_output import made_of
+from clickjoin.kernel.adapter import BothRecords, made_of
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.kernel.data_skipping import Ends
 from clickjoin.kernel.join_task import Part

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from clickjoin.engines.arrow.joining import own_copy
-from clickjoin.kernel.adapter import ArrowAdapter, BothRecords, is_users
+from clickjoin.kernel.adapter import ArrowAdapter, BothRecords, TypedOutput, is_users
 from clickjoin.kernel.handshake import checked
-from clickjoin.kernel.typed_columns.adapter import TypedOutput
 from clickjoin.kernel.types import RecordFn
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from clickjoin.kernel.adapter_output import AdapterFault
+from clickjoin.kernel.adapter import AdapterFault
 from clickjoin.kernel.arrays import in_halves
 
 GB = 1 << 30

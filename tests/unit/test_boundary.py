@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickjoin.engines.arrow import ArrowTables
-from clickjoin.model.boundary import expired_sql
+from clickjoin.model.shards import expired_sql
 from clickjoin.registry.boundary import advance, lift_floor, load_boundary, load_bounds
 from clickjoin.schemas import BOUNDARY
 

@@ -12,8 +12,8 @@ from clickjoin.chain.links import beside, chain_of, links_of
 from clickjoin.chain.source import OutputSource, by_its_time, open_input
 from clickjoin.config import Delta, OfPipeline, load
 from clickjoin.model.errors import ConfigError
+from clickjoin.model.places import store_of
 from clickjoin.model.split import Budget
-from clickjoin.model.stores import store_of
 from clickjoin.sources.delta.source import DeltaSource
 from clickjoin.sources.open import open_source
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickjoin.kernel.crc import crcs_of
+from clickjoin.kernel.event_key import crcs_of
 
 _TEXTS = st.lists(st.text(st.characters(exclude_categories=("Cs",)), max_size=40), max_size=30)
 

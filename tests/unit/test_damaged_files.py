@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clickjoin.kernel import parquet_rows
-from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
+from clickjoin.kernel.parquet_rows import KEYS, TimeRanges, scan_by_key
 
 SECOND = 1_000_000  # microseconds
 FIRST, ROWS, GROUP, PAGE = 1_700_000_000 * SECOND, 10_000, 1_000, 250
@@ -112,7 +112,7 @@ def test_row_groups_of_other_times_are_not_read(tmp_path: Path, monkeypatch: pyt
         read.append(list(groups))
         return groups_of(file, groups, names)
 
-    monkeypatch.setattr("clickjoin.kernel.parquet_scan.groups_of", noted)
+    monkeypatch.setattr("clickjoin.kernel.parquet_rows.groups_of", noted)
     assert looked_up(written(tmp_path), [500, 5_500]) == [("id500", 500), ("id5500", 5500)]
     assert read == [[0, 5], [0, 5]]  # times, then ids
     read.clear()

@@ -14,9 +14,9 @@ from clickjoin.erasure.wanted import Condition, parse, word
 from clickjoin.forgotten.known import Events, add, forgotten, not_to_land
 from clickjoin.kernel.forgotten import NOTHING, WHY, Forgotten, digest, without_bytes, without_records
 from clickjoin.kernel.land_task import Place, placed
-from clickjoin.kernel.matching import matcher
-from clickjoin.kernel.parquet_scan import KEYS
+from clickjoin.kernel.parquet_rows import KEYS
 from clickjoin.kernel.read_lines import SCHEMA
+from clickjoin.kernel.typed_columns.by_line import matcher
 from clickjoin.lake.vacuum import Needed, vacuum
 from clickjoin.model.errors import ConfigError, TableMissing
 from clickjoin.model.field_path import parse_path

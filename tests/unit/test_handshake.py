@@ -24,10 +24,10 @@ def test_what_a_worker_has_loaded_is_left_out_of_its_collections_once() -> None:
 
 SHARED = """\
 import pyarrow as pa
-from clickjoin.kernel import worker_process
+from clickjoin.kernel import handshake
 from clickjoin.kernel.handshake import checked
-loads, made = worker_process.loads, []
-worker_process.loads = lambda code: made.append(1) or loads(code)
+loads, made = handshake.loads, []
+handshake.loads = lambda code: made.append(1) or loads(code)
 tasks = [checked(lambda rows, extra=extra: [*rows, extra]) for extra in range(5)]
 assert [list(tasks[0]([7])) for _ in range(3)] == [[7, 0]] * 3
 first = len(made)
@@ -48,7 +48,7 @@ def test_tasks_of_a_job_have_their_code_read_once_and_the_latest_are_kept() -> N
 GROWN = """\
 from pathlib import Path
 import pyarrow as pa
-from clickjoin.kernel.worker_process import prepare
+from clickjoin.kernel.handshake import prepare
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) >> 8
 prepare()

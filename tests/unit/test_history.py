@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from clickjoin.engines.arrow import ArrowTables
-from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.model.batch_plan import COUNTS, STEPS
 from clickjoin.model.ids import EPOCH
 from clickjoin.report import history as module
 from clickjoin.report.history import History

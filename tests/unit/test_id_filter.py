@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clickjoin.kernel import id_filter
-from clickjoin.kernel.id_filter import hashes_of, packed, place_of, unpacked
-from clickjoin.kernel.id_lookup import ids_among
+from clickjoin.kernel.id_filter import hashes_of, ids_among, packed, place_of, unpacked
 from clickjoin.kernel.parquet_rows import ids_near
 
 

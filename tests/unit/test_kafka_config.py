@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from clickjoin.config import Files, Kafka, load
+from clickjoin.kernel.chunk import Link
 from clickjoin.kernel.handshake import VersionMismatch, checked
-from clickjoin.kernel.kafka.chunk import Link
 from clickjoin.kernel.kafka.connection import settings
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.sources.kafka.link import link_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickjoin.kernel.kafka.chunk import KafkaChunk, spread
+from clickjoin.kernel.chunk import KafkaChunk, spread_offsets
 from clickjoin.kernel.kafka.connection import Ends, Topic
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan
 from clickjoin.sources.kafka.locate import located
@@ -170,7 +170,7 @@ def test_payloads_come_back_from_the_journal() -> None:
 @given(st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 3000)), min_size=1, max_size=6), st.integers(1, 8))
 def test_tasks_hold_every_offset_once(ranges: list[tuple[int, int]], most: int) -> None:
     chunks = [KafkaChunk(f"k/{n}", f"p{n}", "k", "t", n, start, start + size) for n, (start, size) in enumerate(ranges)]
-    work = spread(chunks, [8000 * (one.end - one.start) for one in chunks], most)
+    work = spread_offsets(chunks, [8000 * (one.end - one.start) for one in chunks], most)
     assert 1 <= len(work) <= most
     for task in work:
         assert len({chunk.partition for chunk in task}) == len(task)  # one place to read from at a time

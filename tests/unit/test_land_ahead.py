@@ -12,9 +12,9 @@ import pytest
 from clickjoin.engines.arrow.land_ahead import LandedAhead
 from clickjoin.engines.arrow.landing import Written
 from clickjoin.kernel.forgotten import Forgotten
-from clickjoin.kernel.parquet_scan import KEYS
+from clickjoin.kernel.parquet_rows import KEYS
 from clickjoin.model.batch_plan import BatchPlan
-from clickjoin.model.timeline import Timeline
+from clickjoin.model.shards import Timeline
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLAN = BatchPlan("shop", "main", "join", 7, 1)

@@ -20,7 +20,7 @@ from clickjoin.kernel.parse.fields import understand
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.outputs import folder_of, output_of
+from clickjoin.model.places import folder_of, output_of
 from clickjoin.registry.shards import fixed
 from clickjoin.schemas import BY_NAME, DEDUPLICATED
 

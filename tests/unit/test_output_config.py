@@ -14,7 +14,7 @@ from clickjoin.config.file import parse
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
-from clickjoin.kernel.typed_columns.derive import derived, has, paths
+from clickjoin.kernel.typed_columns.by_line import derived, has, paths
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.field_path import parse_path

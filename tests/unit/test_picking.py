@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickjoin.kernel import parquet_rows, wanted_ids
-from clickjoin.kernel.parquet_rows import of_batch
-from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
+from clickjoin.kernel import parquet_rows
+from clickjoin.kernel.parquet_rows import KEYS, TimeRanges, of_batch, scan_by_key
 
 SCHEMA = pa.schema([*KEYS, ("payload", pa.string()), ("more", pa.int64())])
 _TIME = SCHEMA.field("event_time").type
@@ -39,7 +38,7 @@ def test_as_one_by_one(
     starts = sorted({time for _, time in wanted})
     known = {f"id{number}" for number, _ in wanted}
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wanted_ids, "ROWS_TO_HOLD", hold)
+        patch.setattr(parquet_rows, "ROWS_TO_HOLD", hold)
         _write(Path(folder) / "one.parquet", held, size)
         when = TimeRanges(np.array(starts, np.int64), length)
         ids = pa.chunked_array([sorted(known), sorted(known)], pa.string())  # as rows name them: some twice

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.kernel import parquet_lines
-from clickjoin.kernel.plain_lines import plain_lines
+from clickjoin.kernel.parquet_lines import plain_lines
 
 TEXTS = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 TIMES = st.none() | st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(lambda at: at.replace(tzinfo=UTC))

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickjoin.kernel import lookup
-from clickjoin.kernel.adapter import ArrowAdapter
-from clickjoin.kernel.adapter_output import AdapterFault
+from clickjoin.kernel.adapter import AdapterFault, ArrowAdapter
 from clickjoin.kernel.join_task import resolve_part
 from clickjoin.kernel.parquet_rows import read_columns
 from tests.unit import resolving_bench

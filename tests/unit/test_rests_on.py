@@ -12,8 +12,7 @@ import pytest
 
 from clickjoin.chain.rests_on import rests_on
 from clickjoin.config import Pipeline
-from clickjoin.config.pipeline import Batch
-from clickjoin.config.process import Process
+from clickjoin.config.sections import Batch, Process
 from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake_setup import initialise

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from clickjoin.config import Pipeline
-from clickjoin.config.pipeline import Limits
+from clickjoin.config.sections import Limits
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.lake_setup import initialise

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clickjoin.config import Pipeline
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.errors import ConfigError, LakeError
-from clickjoin.model.timeline import Timeline
+from clickjoin.model.shards import Timeline
 from clickjoin.registry.shards import fence, load_timeline, start_timeline
 from clickjoin.schemas import BATCHES, TIMELINE
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
-from clickjoin.kernel import short_files
+from clickjoin.kernel import filesystem as short_files
 
 
 @pytest.fixture

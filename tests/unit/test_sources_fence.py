@@ -17,8 +17,7 @@ from clickjoin.config import Pipeline, load
 from clickjoin.config.starter import STARTER
 from clickjoin.dates.backfill import RawLogs
 from clickjoin.jobs import dates
-from clickjoin.kernel.allowed_folders import AllowedFolders, Outside
-from clickjoin.kernel.file_bytes import opened
+from clickjoin.kernel.file_bytes import AllowedFolders, Outside, opened
 from clickjoin.kernel.read_lines import unchanged
 from clickjoin.model.errors import ConfigError
 from clickjoin.sources.files.allowed_folders import base_of, fence_of

@@ -14,8 +14,7 @@ import pytest
 
 from clickjoin.config import Files
 from clickjoin.kernel import file_bytes
-from clickjoin.kernel.allowed_folders import AllowedFolders
-from clickjoin.kernel.file_bytes import opened
+from clickjoin.kernel.file_bytes import AllowedFolders, opened
 from clickjoin.kernel.read_lines import read_chunk
 from clickjoin.model.errors import SourceError, SourceMoved
 from clickjoin.model.split import LastRecord

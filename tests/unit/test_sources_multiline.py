@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clickjoin.kernel.parse import quoted_records
+from clickjoin.kernel.parse import csv_lines
 from clickjoin.model.split import Budget
 from clickjoin.sources.files import line_end
 from tests.unit.sources_bench import BASE, PLENTY, Feed, age, append, numbers
@@ -78,7 +78,7 @@ def _end(data: bytes, at: int, separator: bytes) -> int | None:
 def test_records_end_where_they_do_by_hand(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
 ) -> None:
-    monkeypatch.setattr(quoted_records, "MOST", FEW)
+    monkeypatch.setattr(csv_lines, "MOST", FEW)
     monkeypatch.setattr(line_end, "MOST", FEW)
     folder, separator = tmp_path_factory.mktemp("grown"), data.draw(st.sampled_from([",", "|", "\t"]))
     part = st.text(st.sampled_from('"""\n\nab\r' + separator), min_size=1, max_size=40).map(str.encode)

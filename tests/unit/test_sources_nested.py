@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickjoin.kernel.parse.by_hand import by_hand
-from clickjoin.kernel.parse.json_lines import JsonParser
+from clickjoin.kernel.parse.json_lines import JsonParser, by_hand
 from clickjoin.kernel.parse.lines import Block, split
 from clickjoin.model.ids import TimeForm
 from tests.unit.sources_bench import BASE, Feed

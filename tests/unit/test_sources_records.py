@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickjoin.kernel.parse import fields, lines
-from clickjoin.kernel.parse.lines import Block, whole_lines
-from clickjoin.kernel.parse.moments import micros_of
-from clickjoin.kernel.parse.reasons import REASONS
+from clickjoin.kernel.parse.fields import micros_of
+from clickjoin.kernel.parse.lines import REASONS, Block, whole_lines
 from clickjoin.kernel.read_lines import SCHEMA
 from clickjoin.model.errors import SourceError
 from clickjoin.model.ids import embedded_micros, uuid7_micros

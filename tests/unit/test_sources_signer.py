@@ -8,7 +8,7 @@ import pytest
 from botocore.credentials import Credentials
 
 from clickjoin.lake.objects import make_client
-from clickjoin.model.stores import store_of
+from clickjoin.model.places import store_of
 from clickjoin.sources.s3.signer import Signer
 
 

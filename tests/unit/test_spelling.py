@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from clickjoin.config.file import explain
-from clickjoin.config.spelling import close_to, fields_at
+from clickjoin.config.file import close_to, explain, fields_at
 
 
 class Files(BaseModel):

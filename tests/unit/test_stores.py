@@ -11,9 +11,9 @@ import yaml
 
 from clickjoin.config import load
 from clickjoin.lake.store_options import store_options
-from clickjoin.model import stores
+from clickjoin.model import places
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.stores import Store, declare, declared, store_of
+from clickjoin.model.places import Store, declare, declared, store_of
 from clickjoin.spark import object_store
 
 ENVIRONMENT = {"AWS_ENDPOINT_URL": "https://everywhere.example", "AWS_REGION": "eu-west-1"}
@@ -21,7 +21,7 @@ ENVIRONMENT = {"AWS_ENDPOINT_URL": "https://everywhere.example", "AWS_REGION": "
 
 @pytest.fixture(autouse=True)
 def undeclared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "_declared", {})
+    monkeypatch.setattr(places, "_declared", {})
 
 
 @pytest.fixture

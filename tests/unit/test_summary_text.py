@@ -11,7 +11,7 @@ import pytest
 from clickjoin.gc.collector import Collected
 from clickjoin.jobs.summary_text import summary_lines
 from clickjoin.lake.maintenance import Size
-from clickjoin.model.figure import figure
+from clickjoin.model.reporter import figure
 from clickjoin.model.split import Problem
 from clickjoin.report.summary import Summary
 

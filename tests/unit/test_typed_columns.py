@@ -10,14 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from clickjoin.kernel.adapter import needs_spark
-from clickjoin.kernel.adapter_output import GIVEN, made_of, merged, misfits_of
-from clickjoin.kernel.typed_columns import read
-from clickjoin.kernel.typed_columns.adapter import TypedOutput
-from clickjoin.kernel.typed_columns.check import wrong_values
-from clickjoin.kernel.typed_columns.columns import typed
-from clickjoin.model.field_path import parse_path
-from clickjoin.model.typed_column import TypedColumn
+from clickjoin.kernel.adapter import GIVEN, TypedOutput, made_of, merged, misfits_of, needs_spark
+from clickjoin.kernel.typed_columns import columns as typed_columns
+from clickjoin.kernel.typed_columns.columns import typed, wrong_values
+from clickjoin.model.field_path import TypedColumn, parse_path
 
 MISFIT = "misfit"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -148,7 +144,7 @@ def test_arrow_reads_what_is_of_one_kind(kind: str, monkeypatch: pytest.MonkeyPa
     """Nothing is left to Python where values are alike: that is what makes it fast."""
     values = {"STRING": '"x"', "BOOLEAN": "true", "DATE": '"2026-03-01"', "TIMESTAMP": "1772366400.5", "DOUBLE": "1"}
     value = values.get(kind, "0.25" if kind.startswith("DECIMAL") or kind == "FLOAT" else "7")
-    monkeypatch.setattr(read, "by_line", None)
+    monkeypatch.setattr(typed_columns, "by_line", None)
     assert MISFIT not in of([f'{{"m": {{"l": [{{"v": {value}}}]}}}}'] * 1000, "m.l[0].v", kind)
 
 

@@ -9,10 +9,9 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clickjoin.kernel.typed_columns.columns import type_of
+from clickjoin.kernel.typed_columns.columns import Reader, type_of
 from clickjoin.kernel.typed_columns.convert import convert
-from clickjoin.kernel.typed_columns.read import Reader
-from clickjoin.model.typed_column import TypedColumn
+from clickjoin.model.field_path import TypedColumn
 from tests.unit.test_typed_columns import TYPES, column
 
 PATHS = ["a", "b", "m.a", "m.b.a", "m", "l[0]", "l[1]", "l[0].a", "`a.b`"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clickjoin.config.dates import Close
+from clickjoin.config.sections import Close
 from clickjoin.dispatcher.watermarks import least, newer, stream_watermark
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import Problem, SourcePlan, Split

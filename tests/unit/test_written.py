@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from clickjoin.engines.arrow import ArrowTables
-from clickjoin.kernel import data_file, fsync
+from clickjoin.kernel import data_file, filesystem
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.kernel.parquet_rows import ends_of
 from clickjoin.model.ids import moment
@@ -75,7 +75,7 @@ def test_files_and_folders_are_flushed_before_they_are_handed_on(
 ) -> None:
     flushed: list[str] = []
     monkeypatch.setattr(
-        fsync.os, "fsync", lambda handle: flushed.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        filesystem.os, "fsync", lambda handle: flushed.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
     )
     rows = claims(("b", 7, "x", 1), ("a", 3, "x", 0), ("c", 5, "y", 0))
     files = write(target(tmp_path), rows)

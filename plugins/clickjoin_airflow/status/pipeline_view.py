@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.lake.snapshot_files import identity
 from clickjoin.model.errors import ClickjoinError
-from clickjoin.model.outputs import declare_output
-from clickjoin.model.stores import declare
+from clickjoin.model.places import declare, declare_output
 from clickjoin.report import by_date, checks, overview, registry
 from clickjoin.report.explain import TABLES as EXPLAINED
 from clickjoin.report.explain import explain

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from fastapi import HTTPException, Response
 from fastapi.responses import HTMLResponse
 
-from clickjoin.kernel.fsync import local_folder
+from clickjoin.kernel.filesystem import local_folder
 from clickjoin.lake.location import location
 from clickjoin_airflow.status.files import inside, kind
 

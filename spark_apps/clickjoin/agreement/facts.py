@@ -16,7 +16,7 @@ from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.log_entries import TableLog
 from clickjoin.lake.log_looks import logs
 from clickjoin.model.batch_plan import BatchPlan
-from clickjoin.model.seen_commits import Shown
+from clickjoin.model.txn import Shown
 from clickjoin.schemas import ALL, REGISTRY
 
 Key = tuple[str, str]  # replica, sequence

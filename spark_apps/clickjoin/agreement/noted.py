@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from clickjoin.model.seen_commits import Shown
-from clickjoin.model.txn import Txn
+from clickjoin.model.txn import Shown, Txn
 
 if TYPE_CHECKING:
     from clickjoin.engines.port import Tables

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from clickjoin.agreement.facts import JOURNAL, Facts, Key
 from clickjoin.lake.log_entries import POINTER, TableLog
-from clickjoin.model.seen_commits import Shown
+from clickjoin.model.txn import Shown
 
 OLD_JOURNAL, OLD_TABLE, TORN, BLIND, FORGETFUL = "old_journal", "old_table", "torn_log", "blind", "forgetful"
 # What cannot be there before the same batch is in the registry, by sequence.

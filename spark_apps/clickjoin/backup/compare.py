@@ -18,7 +18,7 @@ from clickjoin.lake.read_files import read_files
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import EVENT_KEY
-from clickjoin.model.outputs import declare_output, output_of
+from clickjoin.model.places import declare_output, output_of
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline

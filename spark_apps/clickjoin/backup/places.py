@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickjoin.config import Files
-from clickjoin.config.store import S3
+from clickjoin.config.sections import S3
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.places import is_on_s3
-from clickjoin.model.stores import declare
+from clickjoin.model.places import declare, is_on_s3
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline

@@ -14,7 +14,7 @@ from clickjoin.lake.location import location
 from clickjoin.lake.readable import missing
 from clickjoin.lake.snapshot_files import LOG, Look, PinnedTables, look
 from clickjoin.lake.table_changes import ChangeLog
-from clickjoin.model.outputs import JOINED, folder_of
+from clickjoin.model.places import JOINED, folder_of
 from clickjoin.schemas.process import FOLDER, PROCESS
 from clickjoin.sources.delta.state import newest, pieces_of
 

@@ -22,7 +22,7 @@ from clickjoin.lake.tree import Found, Tree, tree
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import EPOCH
-from clickjoin.model.outputs import JOINED, declare_output, output_of
+from clickjoin.model.places import JOINED, declare_output, output_of
 from clickjoin.model.reporter import Reporter
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clickjoin.config import OfPipeline, Pipeline, load
-from clickjoin.config.anchored import declare_places
+from clickjoin.config.pipeline import declare_places
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.places import is_on_s3
 

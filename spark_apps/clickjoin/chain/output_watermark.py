@@ -16,7 +16,7 @@ from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import micros_of
-from clickjoin.model.replica import RAW
+from clickjoin.model.names import RAW
 from clickjoin.retry.pending import open_pending
 
 

@@ -15,7 +15,7 @@ from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
-    from clickjoin.config.inputs import Input
+    from clickjoin.config.pipeline import Input
 
 
 class OutputSource(DeltaSource):

@@ -14,7 +14,7 @@ from clickjoin.config import Pipeline, load
 from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.lake.requirements import require_writable
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.replica import joining_name, replica_name
+from clickjoin.model.names import joining_name, replica_name
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -9,7 +9,7 @@ import typer
 from clickjoin.cli import console
 from clickjoin.cli.base import Config, Json, Master, Replica, SparkConnect, app, run_job
 from clickjoin.config import load
-from clickjoin.model.times import parse_date
+from clickjoin.model.span import parse_date
 
 
 @app.command()

@@ -13,7 +13,7 @@ from clickjoin.cli import console, console_listing
 from clickjoin.cli.base import Config, Json, app, small_tables
 from clickjoin.config import load
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.times import parse_moment
+from clickjoin.model.span import parse_moment
 
 JsonLines = Annotated[bool, typer.Option("--json", help="print a JSON object a line, for a machine to read")]
 Limit = Annotated[int, typer.Option(min=0, help="rows to show, newest first; with --by, groups")]
@@ -99,7 +99,7 @@ def export_quarantine(
     as_json: Json = False,
 ) -> None:
     """Write quarantined records to a file, byte for byte, to be read again once their cause is fixed."""
-    from clickjoin.kernel.parse.reasons import REASONS
+    from clickjoin.kernel.parse.lines import REASONS
     from clickjoin.report.export import export
 
     if stream not in ("", "primary", "foreign"):

@@ -13,7 +13,7 @@ from clickjoin.cli import console
 from clickjoin.cli.base import Config, app, writable
 from clickjoin.config.starter import starter
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.times import parse_moment
+from clickjoin.model.span import parse_moment
 
 
 @app.command()

@@ -4,10 +4,9 @@ Imports `model` alone. What a section means is documented on its fields.
 """
 
 from clickjoin.config.kafka import Kafka
-from clickjoin.config.pipeline import Batch, Pipeline, Retry, json_schema, load
-from clickjoin.config.several import Several, load_several
-from clickjoin.config.streams import AnySource, Files, Lookback, Primary, columns_of
-from clickjoin.config.tables import Delta, OfPipeline
+from clickjoin.config.pipeline import Pipeline, Several, json_schema, load, load_several
+from clickjoin.config.sections import Batch, Retry
+from clickjoin.config.streams import AnySource, Delta, Files, Lookback, OfPipeline, Primary, columns_of
 
 __all__ = [
     "AnySource",

@@ -1,20 +1,20 @@
-"""Reading a pipeline's file: YAML without repeated keys, what is wrong in plain words, folders that must be apart."""
+"""Reading a pipeline's file: YAML without repeated keys, what is wrong and was meant, folders that must be apart."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import yaml
+from pydantic import BaseModel
 
 from clickjoin.config.kafka import Kafka
-from clickjoin.config.spelling import close_to, fields_at
-from clickjoin.config.streams import Files
-from clickjoin.config.tables import Delta, OfPipeline
+from clickjoin.config.streams import Delta, Files, OfPipeline
 from clickjoin.model.places import is_on_s3
 
 if TYPE_CHECKING:
@@ -85,21 +85,8 @@ _MISSING_KIND = (
 _NOT_READ = {
     ("kinesis", "pulsar", "pubsub"): "a queue is not read itself; let its connector write files of JSON lines",
     ("s3",): "write `kind: files`, and s3://BUCKET/KEYS in `path`",
-    (
-        "gs",
-        "gcs",
-        "abfs",
-        "hdfs",
-        "http",
-        "https",
-    ): "a remote store is not read itself; mount it, or copy its files",
-    (
-        "iceberg",
-        "table",
-        "jdbc",
-        "postgres",
-        "mysql",
-    ): "a table is not read itself; export it as Parquet files",
+    ("gs", "gcs", "abfs", "hdfs", "http", "https"): "a remote store is not read itself; mount it, or copy its files",
+    ("iceberg", "table", "jdbc", "postgres", "mysql"): "a table is not read itself; export it as Parquet files",
     ("json", "jsonl", "csv", "parquet"): "that is a format: write it as `format`, beside `kind: files`",
 }
 
@@ -189,3 +176,39 @@ def _inside(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     if pattern[0] == "**":
         return any(_inside(parts[at:], pattern[1:]) for at in range(len(parts) + 1))
     return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _inside(parts[1:], pattern[1:])
+
+
+def close_to(word: str, known: Iterable[str]) -> str:
+    """The known word that is most like this one; empty if none is."""
+    return next(iter(get_close_matches(word, list(known), n=1)), "")
+
+
+def fields_at(place: Sequence[str | int], root: type[BaseModel] | None = None) -> list[str]:
+    """Fields that a pipeline's file may have at a place, such as `("foreign", "source")`; `root`: of another model."""
+    from clickjoin.config.pipeline import Pipeline  # which imports the module that asks
+
+    models = [root or Pipeline]
+    for part in place:
+        models = _below(models, part)
+    return list(dict.fromkeys(field.alias or name for model in models for name, field in model.model_fields.items()))
+
+
+def _below(models: list[type[BaseModel]], part: str | int) -> list[type[BaseModel]]:
+    """Models under a field; under the index of a list, the key of a mapping or the tag of a union: the same ones."""
+    fields = [field for model in models for name, field in model.model_fields.items() if part in (name, field.alias)]
+    if fields:
+        return [model for field in fields for model in _models(field.annotation)]
+    tagged = [model for model in models if part in _tags(model)]
+    return tagged or models
+
+
+def _models(kind: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield kind
+    for inner in get_args(kind):
+        yield from _models(inner)
+
+
+def _tags(model: type[BaseModel]) -> set[Any]:
+    kinds = (field.annotation for field in model.model_fields.values())
+    return {tag for kind in kinds if get_origin(kind) is Literal for tag in get_args(kind)}

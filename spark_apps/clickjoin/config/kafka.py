@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from clickjoin.config.csv import distinct, separates
-from clickjoin.config.types import Strict
+from clickjoin.config.types import Strict, distinct, separates
 
 # Options of librdkafka whose values nobody may read in a file.
 SECRETS = (

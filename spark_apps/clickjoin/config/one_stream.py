@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticKnownError
 
+from clickjoin.config.output import DEFAULT_ADAPTER
 from clickjoin.model.dags import PARTNERS
-from clickjoin.model.outputs import DEDUPLICATED, JOINED, RECORD
+from clickjoin.model.places import DEDUPLICATED, JOINED, RECORD
 
 if TYPE_CHECKING:
     from pydantic import ValidationInfo
@@ -40,9 +41,9 @@ def either(value: Primary | None, info: ValidationInfo) -> Primary | None:
     return value
 
 
-def clashes_of(pipeline: Pipeline, default_adapter: str) -> Iterator[str]:
+def clashes_of(pipeline: Pipeline) -> Iterator[str]:
     """What of a file does not go with one stream, or only with one; a sentence each."""
-    return _of_one(pipeline, default_adapter) if pipeline.stream else _of_two(pipeline)
+    return _of_one(pipeline) if pipeline.stream else _of_two(pipeline)
 
 
 def _of_two(pipeline: Pipeline) -> Iterator[str]:
@@ -59,8 +60,8 @@ def _streams(pipeline: Pipeline) -> set[str]:
     return {column.source.partition(".")[0] for column in pipeline.output.columns.values()}
 
 
-def _of_one(pipeline: Pipeline, default_adapter: str) -> Iterator[str]:
-    yield from _of_output(pipeline, default_adapter)
+def _of_one(pipeline: Pipeline) -> Iterator[str]:
+    yield from _of_output(pipeline)
     yield from _of_identity(pipeline, "stream")
     if "retry" in pipeline.model_fields_set:
         yield "retry: an event of one stream waits for nothing, so none is tried again; remove it"
@@ -81,12 +82,12 @@ def _of_identity(pipeline: Pipeline, stream: str) -> Iterator[str]:
         yield f"{stream}.event_time: landed names no event twice; write registry.identity: id, or where its own time is"
 
 
-def _of_output(pipeline: Pipeline, default_adapter: str) -> Iterator[str]:
+def _of_output(pipeline: Pipeline) -> Iterator[str]:
     if _streams(pipeline) - {"stream"}:
         yield "output.columns: a pipeline of one stream has no foreign. or primary. record; write stream. and the path"
     if pipeline.output.records not in ("both", RECORD, "none"):
         yield f"output.records: {pipeline.output.records} is no record of one stream; write {RECORD} or none"
-    if pipeline.adapter != default_adapter and pipeline.output.records == RECORD:
+    if pipeline.adapter != DEFAULT_ADAPTER and pipeline.output.records == RECORD:
         yield f"adapter {pipeline.adapter} and output both make the output; remove adapter, or else output"
 
 
@@ -95,9 +96,9 @@ def output_name(pipeline: Pipeline) -> str:
     return JOINED if pipeline.stream is None else DEDUPLICATED
 
 
-def output_with_record(pipeline: Pipeline, default_adapter: str) -> Output:
+def output_with_record(pipeline: Pipeline) -> Output:
     """The output with the record of one stream in place of both records, where no adapter makes it."""
     output = pipeline.output
-    if pipeline.stream is None or pipeline.adapter != default_adapter or output.records != "both":
+    if pipeline.stream is None or pipeline.adapter != DEFAULT_ADAPTER or output.records != "both":
         return output
     return output.model_copy(update={"records": RECORD})

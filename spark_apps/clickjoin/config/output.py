@@ -10,12 +10,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from clickjoin.config.types import Strict
-from clickjoin.model.errors import ConfigError
-from clickjoin.model.field_path import parse_path
-from clickjoin.model.outputs import RECORD, RECORDS
-from clickjoin.model.typed_column import TypedColumn
+from clickjoin.config.types import Strict, sound_path
+from clickjoin.model.field_path import TypedColumn, parse_path
+from clickjoin.model.places import RECORD, RECORDS
 
+DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
 TYPES = ("STRING", "BIGINT", "INT", "DOUBLE", "FLOAT", "BOOLEAN", "DECIMAL(p, s)", "DATE", "TIMESTAMP")
 _DECIMAL = re.compile(r"DECIMAL\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _NAME = re.compile(r"[^\W\d_]\w{0,127}")
@@ -39,10 +38,7 @@ class Column(Strict):
     @field_validator("source")
     @classmethod
     def _placed(cls, value: str) -> str:
-        try:
-            stream, *path = parse_path(value)
-        except ConfigError as error:
-            raise ValueError(str(error)) from error
+        stream, *path = parse_path(sound_path(value))
         if stream not in (*_STREAMS, "stream") or not path or not isinstance(path[0], str):
             raise ValueError(
                 f"{value!r} is in no record; write foreign. or primary. (of one stream: stream.), and the path of a "

@@ -3,137 +3,65 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from clickjoin.config import one_stream
-from clickjoin.config.anchored import anchored, declare_places
-from clickjoin.config.dates import Backfill, Close
-from clickjoin.config.file import clashes, explain, parse
-from clickjoin.config.inputs import Input, inputs_of
-from clickjoin.config.output import Output
-from clickjoin.config.process import Process
+from clickjoin.config.file import absolute, clashes, explain, parse
+from clickjoin.config.kafka import Kafka
+from clickjoin.config.output import DEFAULT_ADAPTER, Output
 from clickjoin.config.quality import Quality
-from clickjoin.config.store import S3
-from clickjoin.config.streams import Foreign, Lookback, Primary, TimeColumn
-from clickjoin.config.types import Duration, Place, Size, SizeOrZero
-from clickjoin.config.types import Strict as _Strict
-from clickjoin.model.dags import PROCESSING, Dag
+from clickjoin.config.sections import (
+    S3,
+    Airflow,
+    Backfill,
+    Batch,
+    Close,
+    Limits,
+    Process,
+    Registry,
+    Retention,
+    Retry,
+    Verify,
+)
+from clickjoin.config.streams import AnySource, Foreign, Lookback, OfPipeline, Primary, TimeColumn
+from clickjoin.config.types import Place, Strict
+from clickjoin.model.dags import PROCESSING
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
-from clickjoin.model.places import is_on_s3
+from clickjoin.model.places import JOINED, above_globs, declare, declare_output, is_on_s3
 
-DEFAULT_ADAPTER = "clickjoin.joiner.adapter:BothRecords"
-
-
-class Registry(_Strict):
-    """How long ids are remembered, and how they are laid out."""
-
-    identity: Literal["id", "id_and_time"] = Field(
-        "id_and_time", description="what an event is known by; id: whatever its time, of one stream alone"
-    )
-    retention: Duration = 3 * 86400.0
-    bucket: Duration = 3600.0
-    shards: int = Field(4, ge=1, le=10_000)
-    max_rows: int | None = Field(None, ge=1, description="oldest buckets go first where there are more claims")
-    max_bytes: Size | None = Field(None, description="oldest buckets go first where claims take more on disk")
-
-    @field_validator("bucket")
-    @classmethod
-    def _whole_minutes(cls, value: float) -> float:
-        if value < 60 or value % 60 or 86400 % value:
-            raise ValueError("bucket must be whole minutes that divide a day, such as 15m, 1h or 1d")
-        return value
+Role = Literal["primary", "foreign"]
 
 
-class Retry(_Strict):
-    """When a foreign event without its primary is tried again, and when it is given up: tried often AND for long."""
+@dataclass(frozen=True)
+class Input:
+    """One stream of a pipeline: its name, which is that of its table, and the part that it plays in the join.
 
-    first_delay: Duration = 10.0
-    backoff: float = Field(2.0, ge=1)
-    max_delay: Duration = 3600.0
-    max_age: Duration = 86400.0
-    max_attempts: int = Field(10, ge=1)
-    until: Literal["attempts", "watermark"] = Field(
-        "attempts", description="watermark: given up at once when the primary stream has passed its event's time too"
-    )
+    `role`: `primary` is looked up, `foreign` looks up. `spec`: how its records are read, by the time when a batch was
+    planned (microseconds since 1970). `section`: what it is called in the pipeline's file.
+    """
 
+    name: str
+    role: Role
+    stream: Primary
+    spec: Callable[[int], RecordSpec]
+    section: str
 
-class Batch(_Strict):
-    """How much one micro-batch may take, and how long a task goes on before it returns to its scheduler."""
-
-    max_events: int = Field(1_000_000, ge=1)
-    max_bytes: Size = 512_000_000
-    lease: Duration = 60.0
-    hand_over: Duration = Field(30.0, description="so long after its lease a task waits for the next one")
-    trigger_interval: Duration = Field(
-        1.0, description="from one batch of new records to the next, while none is behind"
-    )
-    heartbeats: bool = Field(
-        False, description="where nothing comes, batches of no records say that time passes; always with `process`"
-    )
-    driver_bytes: SizeOrZero = Field(
-        16_000_000, description="so much of a stream is parsed, and so much is written, without Spark"
-    )
-    parallelism: int = Field(8, ge=1, description="tasks that a large batch is cut into; no fewer than Spark has cores")
-    catch_up_share: float = Field(
-        0.5, gt=0, le=1, description="share of its time that a replica works while it is behind and another is not"
-    )
+    @property
+    def source(self) -> AnySource:
+        """Where its records come from."""
+        return self.stream.source
 
 
-class Retention(_Strict):
-    """How long what is no longer needed for joining is kept. `primary`, `foreign`: of event time."""
-
-    primary: Duration | None = Field(None, description="default: registry.retention")
-    foreign: Duration | None = Field(None, description="default: registry.retention")
-    pending: Duration = Field(7 * 86400.0, description="history of events that wait no longer")
-    journal: Duration = 7 * 86400.0
-    metrics: Duration = Field(90 * 86400.0, description="rows of metrics and of verifications")
-    files: Duration = Field(86400.0, ge=3600, description="files that no table version needs: for readers and replays")
-
-
-class Verify(_Strict):
-    """What a scheduled verification covers: events from so long ago until now; GC leaves these alone."""
-
-    window: Duration = 2 * 86400.0
-    repair: bool = Field(False, description="fix what can be fixed, at once")
-
-
-class Limits(_Strict):
-    """What is too old, too new or too long to be true, and so goes to quarantine."""
-
-    earliest: datetime = datetime(2000, 1, 1, tzinfo=UTC)
-    max_skew: Duration = 300.0
-    max_record: Size = 16_000_000
-
-    @field_validator("earliest")
-    @classmethod
-    def _aware(cls, value: datetime) -> datetime:
-        return value if value.tzinfo else value.replace(tzinfo=UTC)
-
-
-class Airflow(_Strict):
-    """What Airflow makes of the file."""
-
-    dags: tuple[Dag, ...] | None = Field(None, description="DAGs that it makes; default: all")
-    group: str | None = Field(
-        None,
-        pattern=r"^[a-z][a-z0-9_-]{0,62}$",
-        description="joined, and tried again, by one task with all other pipelines of this group",
-    )
-
-    @model_validator(mode="after")
-    def _joins(self) -> Airflow:
-        if self.group and self.dags is not None and "join" not in self.dags:
-            raise ValueError("group: is for a pipeline that Airflow joins; add join to airflow.dags, or remove group")
-        return self
-
-
-class Pipeline(_Strict):
+class Pipeline(Strict):
     """One pipeline: what to join, how, and where to."""
 
     pipeline: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$", description="name; the tables' folder in the lake")
@@ -141,8 +69,7 @@ class Pipeline(_Strict):
         description="folder that holds the tables, relative to the pipeline's file, or s3://BUCKET/PREFIX"
     )
     engine: Literal["arrow", "spark"] = Field(
-        "arrow",
-        description="what a batch's steps run on: arrow, in this process or on executors",
+        "arrow", description="what a batch's steps run on: arrow, in this process or on executors"
     )
     s3: S3 = S3()
     stream: Primary | None = Field(None, description="one stream to deduplicate, in place of primary and foreign")
@@ -177,7 +104,7 @@ class Pipeline(_Strict):
             raise ValueError(f"adapter {self.adapter} and output both make the output; remove adapter, or else output")
         if self.process is None and PROCESSING in (self.airflow.dags or ()):
             raise ValueError("airflow.dags: process is for a pipeline with a section `process`; add it, or remove this")
-        for clash in one_stream.clashes_of(self, DEFAULT_ADAPTER):
+        for clash in one_stream.clashes_of(self):
             raise ValueError(clash)
         return self
 
@@ -188,8 +115,16 @@ class Pipeline(_Strict):
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The streams that it reads: those that are looked up first."""
-        return inputs_of(self)
+        """The streams that it reads, those looked up first; the records of one alone lie where foreign ones do."""
+        named: dict[Role, tuple[str, Primary | None]] = {
+            "primary": ("primary", self.primary),
+            "foreign": ("foreign", self.foreign) if self.stream is None else ("stream", self.stream),
+        }
+        return tuple(
+            Input(role, role, stream, partial(self.spec, role), section)
+            for role, (section, stream) in named.items()
+            if stream is not None
+        )
 
     @property
     def claimed(self) -> Primary:
@@ -276,7 +211,7 @@ def load(file: str | Path) -> Pipeline:
             f"{path}: holds no fields", remedy="Remove it, and `clickjoin init` with this name writes one to start from"
         )
     try:
-        pipeline = anchored(Pipeline.model_validate(raw), path.resolve().parent, DEFAULT_ADAPTER)
+        pipeline = anchored(Pipeline.model_validate(raw), path.resolve().parent)
     except ValidationError as error:
         raise ConfigError(f"{path}:\n{explain(error)}", remedy="See `clickjoin schema --config-file`") from error
     if found := clashes(pipeline):
@@ -288,3 +223,80 @@ def load(file: str | Path) -> Pipeline:
 def json_schema() -> str:
     """JSON Schema of a pipeline's file, for editors."""
     return json.dumps(Pipeline.model_json_schema(mode="validation"), indent=2)
+
+
+def declare_places(pipeline: Pipeline) -> None:
+    """Have what the file names on S3 lie where its section `s3` says, and the output be called as it is."""
+    declare_output(pipeline.root, one_stream.output_name(pipeline))
+    for item in pipeline.inputs:
+        if isinstance(item.source, OfPipeline) and item.source.output != JOINED:
+            declare_output(item.source.root, item.source.output)
+    store = pipeline.s3.store if pipeline.s3 != S3() else None
+    sources = [_place_of(item) for item in pipeline.inputs if not isinstance(item.source, Kafka)]
+    for place in (pipeline.root, *sources, *(pipeline.backfill.roots or ())):
+        if is_on_s3(place):
+            declare(place, store)
+
+
+def _place_of(item: Input) -> str:
+    """The folder that holds a stream's records; of another pipeline's output its tables, whose state is read too."""
+    source = item.source
+    return source.root if isinstance(source, OfPipeline) else above_globs(source.path)
+
+
+def anchored(pipeline: Pipeline, base: Path) -> Pipeline:
+    """The same with absolute paths: those of its file are relative to the file's folder."""
+
+    def side(stream: Any) -> Any:
+        source = stream and stream.source
+        if source is None or isinstance(source, Kafka):
+            return stream
+        if isinstance(source, OfPipeline):
+            place = {"lake": absolute(source.lake or pipeline.lake, base)}
+        else:
+            place = {"path": absolute(source.path, base)}
+        return stream.model_copy(update={"source": source.model_copy(update=place)})
+
+    roots = pipeline.backfill.roots
+    return pipeline.model_copy(
+        update={
+            "lake": absolute(pipeline.lake, base),
+            "backfill": Backfill(roots=None if roots is None else tuple(absolute(root, base) for root in roots)),
+            "output": one_stream.output_with_record(pipeline),
+            "stream": side(pipeline.stream),
+            "primary": side(pipeline.primary),
+            "foreign": side(pipeline.foreign),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Several:
+    """Pipelines by their files. `broken`: why files cannot be read, by path."""
+
+    good: tuple[Pipeline, ...]
+    broken: Mapping[str, str]
+
+    @property
+    def pipeline(self) -> str:
+        """What they are called together."""
+        return f"of {len(self.good)} pipelines"
+
+    @property
+    def needs_s3(self) -> bool:
+        """Whether Spark has to commit to S3."""
+        return any(pipeline.needs_s3 for pipeline in self.good)
+
+
+def load_several(files: str) -> Several:
+    """Read and validate pipelines' files, with `:` between them as in PATH. Errors: ConfigError where none is named."""
+    paths = [path for path in files.split(os.pathsep) if path]
+    if not paths:
+        raise ConfigError("no pipeline's file is named", remedy="Give their paths, with `:` between them")
+    good, broken = list[Pipeline](), dict[str, str]()
+    for path in paths:
+        try:
+            good.append(load(path))
+        except ConfigError as error:
+            broken[path] = str(error)
+    return Several(tuple(good), broken)

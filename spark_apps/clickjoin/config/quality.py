@@ -6,23 +6,17 @@ import difflib
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from clickjoin.config.types import Duration
+from clickjoin.config.types import Duration, Strict
 
 Suite = Literal["joined", "primary", "foreign", "registry"]  # whose rows expectations can be asked of
 Level = Literal["warn", "fail"]
 _STREAM = (
-    "landed_once",
-    "repeat_rate",
-    "volume",
-    "freshness",
-    "fields_kept",
-    "fields_new",
-    "not_null.*",
-    "null_rate.*",
+    *("landed_once", "repeat_rate", "volume", "freshness"),
+    *("fields_kept", "fields_new", "not_null.*", "null_rate.*"),
 )
 # Every check of our own, by suite; `*` stands for the columns and fields that there are.
 CHECKS: dict[str, tuple[str, ...]] = {
@@ -41,37 +35,34 @@ CHECKS: dict[str, tuple[str, ...]] = {
 _OURS = ("column", "meta", "severity", "notes", "description", "id", "batch_id", "result_format", "catch_exceptions")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Ordered(Strict):
+    """What is a warning first, and then a failure."""
+
+    warn: float | None
+    fail: float | None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.warn is not None and self.fail is not None and self.warn > self.fail:
+            raise ValueError("warn is past fail, so it would never be heard; make it the smaller one")
+        return self
 
 
-class Limit(_Strict):
+class Limit(_Ordered):
     """How far a figure may go before it is a warning, and before it is a failure; null: as far as it likes."""
 
     warn: float | None = Field(None, ge=0)
     fail: float | None = Field(None, ge=0)
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Limit:
-        if self.warn is not None and self.fail is not None and self.warn > self.fail:
-            raise ValueError("warn is past fail, so it would never be heard; make it the smaller one")
-        return self
 
-
-class Late(_Strict):
+class Late(_Ordered):
     """How long something may take before it is a warning, and before it is a failure; null: as long as it likes."""
 
     warn: Duration | None = None
     fail: Duration | None = None
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Late:
-        if self.warn is not None and self.fail is not None and self.warn > self.fail:
-            raise ValueError("warn is past fail, so it would never be heard; make it the smaller one")
-        return self
 
-
-class Expectation(_Strict):
+class Expectation(Strict):
     """An expectation of Great Expectations' own, on the rows of a date of one table."""
 
     table: Suite = Field(description="whose rows: joined | primary | foreign | registry")
@@ -98,7 +89,7 @@ class Expectation(_Strict):
         return self.name or (f"{short}.{re.sub('[^a-z0-9_.-]', '_', self.column.lower())}" if self.column else short)
 
 
-class Quality(_Strict):
+class Quality(Strict):
     """What a date's data must be like. Shares are of 1; rises and drops are against the median of earlier dates."""
 
     history_days: int = Field(28, ge=1, le=400, description="how many days before a date it is checked against")

@@ -7,39 +7,83 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
-from clickjoin.config.csv import distinct, separates
 from clickjoin.config.kafka import Kafka
-from clickjoin.config.tables import Delta, OfPipeline
-from clickjoin.config.types import Duration, Logs, Strict
-from clickjoin.model.errors import ConfigError
-from clickjoin.model.field_path import parse_path
+from clickjoin.config.types import Duration, Logs, Place, Strict, distinct, listed, separates, sound_path
 from clickjoin.model.ids import TimeForm
-from clickjoin.model.places import is_on_s3
+from clickjoin.model.places import DEDUPLICATED, RECORD, RECORDS, is_on_s3
+
+Start = Annotated[
+    Literal["earliest", "latest"] | Annotated[int, Field(ge=0)],
+    Field(
+        description="what is read first: all rows of the table, none but what comes, or what a version and later added"
+    ),
+]
+
+
+class _Table(Strict):
+    """What both kinds have."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    start: Start = Field("earliest", alias="from")
+
+
+class Delta(_Table):
+    """A Delta table: what each of its versions adds."""
+
+    kind: Literal["delta"] = Field(description="a Delta table, whoever writes it")
+    path: Place = Field(description="folder of the table, relative to the pipeline's file, or s3://BUCKET/PREFIX")
+    json_columns: tuple[str, ...] = Field(
+        (), description="columns of JSON text, whose objects become part of the record"
+    )
+
+
+class OfPipeline(_Table):
+    """The output of another pipeline."""
+
+    kind: Literal["pipeline"] = Field(description="the output of another pipeline")
+    name: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$", description="the other pipeline")
+    lake: Place | None = Field(None, description="its lake; default: the one of this pipeline")
+    output: Literal["joined", "deduplicated"] = Field(
+        "joined", description="its output's table: deduplicated where it is of one stream"
+    )
+    json_columns: tuple[str, ...] = Field(
+        default_factory=lambda said: (RECORD,) if said.get("output") == DEDUPLICATED else tuple(RECORDS.values()),
+        description="columns of JSON text, whose objects become part of the record; default: its whole records",
+    )
+
+    @property
+    def root(self) -> str:
+        """Folder of the other pipeline's tables."""
+        return f"{(self.lake or '').rstrip('/')}/{self.name}"
+
+    @property
+    def path(self) -> str:
+        """Folder of its output."""
+        return f"{self.root}/{self.output}"
+
 
 IN_ID = ("embedded", "uuid7", "landed")
 
 
-def _path(value: str) -> str:
-    try:
-        parse_path(value)
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
-    return value
-
-
-def _listed(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
 _Text = Annotated[str, Field(min_length=1)]
-Path = Annotated[_Text, AfterValidator(_path)]
+Path = Annotated[_Text, AfterValidator(sound_path)]
 # One column, or several whose values make up the id.
 Ids = Annotated[
     tuple[Path, ...],
     Field(min_length=1, max_length=16),
-    BeforeValidator(_listed, json_schema_input_type=_Text | Annotated[list[_Text], Field(min_length=1)]),
+    BeforeValidator(listed, json_schema_input_type=_Text | Annotated[list[_Text], Field(min_length=1)]),
 ]
 
 
@@ -142,7 +186,6 @@ PrimaryTime = Annotated[
     Annotated[Path, Tag("name")] | Annotated[TimeColumn, Tag("column")] | Annotated[Lookback, Tag("lookback")],
     Discriminator(_kind_of_time),
 ]
-TIME_TAGS = ("name", "column", "lookback")
 
 
 AnySource = Annotated[Files | Kafka | Delta | OfPipeline, Field(discriminator="kind")]

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from clickjoin.model.times import seconds_of
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.field_path import parse_path
+from clickjoin.model.span import seconds_of
 
 
 class Strict(BaseModel):
@@ -86,3 +88,31 @@ Logs = Annotated[
     Field(min_length=1, json_schema_extra={"pattern": f"^(file:///|{_BUCKET}/.|(?!.*://|file:))"}),
     AfterValidator(_logs),
 ]
+
+
+def listed(value: Any) -> Any:
+    """One text as a list of it: `key: item_id` is short for `key: [item_id]`."""
+    return (value,) if isinstance(value, str) else value
+
+
+def sound_path(value: str) -> str:
+    """A path of a value in a record. Errors: ValueError."""
+    try:
+        parse_path(value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+def separates(value: str) -> str:
+    """A separator of fields. Errors: ValueError."""
+    if not value.isascii() or value in '"\r\n\0':
+        raise ValueError(f'{value!r} separates no fields; write one ASCII character such as ";" or "\\t"')
+    return value
+
+
+def distinct(value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Names of columns. Errors: ValueError."""
+    if value is not None and (not value or len(set(value)) < len(value) or not all(value)):
+        raise ValueError("columns must be names that differ, one for each field of a line")
+    return value

@@ -18,8 +18,8 @@ from clickjoin.dates.rebuild import counted
 from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.model.errors import ClickjoinError, ConfigError
 from clickjoin.model.ids import MICROS
+from clickjoin.model.names import RAW
 from clickjoin.model.places import is_on_s3
-from clickjoin.model.replica import RAW
 from clickjoin.model.reporter import Reporter
 from clickjoin.retry.pending import open_rows
 from clickjoin.sources.files.allowed_folders import base_of, fence_of
@@ -32,7 +32,7 @@ from clickjoin.spark.session import another, release
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.config.inputs import Input
+    from clickjoin.config.pipeline import Input
     from clickjoin.engine import Engine
     from clickjoin.model.span import Day
     from clickjoin.rounds import Settled

@@ -17,8 +17,8 @@ from clickjoin.engines.context import Context
 from clickjoin.engines.extents import extents, measured
 from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
-from clickjoin.model.boundary import expired_sql
 from clickjoin.model.ids import EVENT_KEY, MICROS
+from clickjoin.model.shards import expired_sql
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.report.status import replicas

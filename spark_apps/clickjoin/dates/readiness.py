@@ -25,7 +25,7 @@ from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import DateError, LakeError
 from clickjoin.model.ids import MICROS, moment
-from clickjoin.model.replica import RAW
+from clickjoin.model.names import RAW
 from clickjoin.model.split import Budget, Split
 from clickjoin.report.status import replicas
 from clickjoin.retry.pending import open_rows
@@ -34,7 +34,7 @@ from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.config.inputs import Input
+    from clickjoin.config.pipeline import Input
     from clickjoin.model.span import Day
 
 _ALL = Budget(1 << 62, 1 << 62)

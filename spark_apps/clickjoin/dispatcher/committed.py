@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clickjoin.model.seen_commits import Shown
+from clickjoin.model.txn import Shown
 from clickjoin.schemas import BY_NAME
 from clickjoin.schemas.process import NUMBERED
 

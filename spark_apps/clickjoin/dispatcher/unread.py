@@ -11,7 +11,7 @@ from clickjoin.model.split import Budget, SourcePlan
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.config.inputs import Input
+    from clickjoin.config.pipeline import Input
     from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.sources.port import Source
 

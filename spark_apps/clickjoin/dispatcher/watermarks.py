@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from clickjoin.config.dates import Close
+from clickjoin.config.sections import Close
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import SourcePlan
 

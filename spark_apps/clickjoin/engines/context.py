@@ -14,9 +14,8 @@ from clickjoin.kernel.adapter import Adapter
 from clickjoin.kernel.forgotten import NOTHING
 from clickjoin.kernel.land_task import Place
 from clickjoin.model.batch_plan import BatchPlan
-from clickjoin.model.boundary import Boundary
 from clickjoin.model.ids import MICROS, moment
-from clickjoin.model.timeline import Timeline
+from clickjoin.model.shards import Boundary, Timeline
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline

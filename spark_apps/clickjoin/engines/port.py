@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from clickjoin.kernel.adapter import Adapter
     from clickjoin.kernel.rewrite_task import BadRecords, Events
     from clickjoin.lake.maintenance import Size
-    from clickjoin.model.boundary import Boundary
+    from clickjoin.model.shards import Boundary
     from clickjoin.model.span import Span
     from clickjoin.model.txn import Txn
     from clickjoin.schemas import Table

@@ -25,9 +25,9 @@ from clickjoin.erasure.wanted import Wanted
 from clickjoin.forgotten.known import Events, add, as_arrow, forgotten
 from clickjoin.forgotten.sweep import left, sweep
 from clickjoin.model import failpoint
-from clickjoin.model.boundary import expired_sql
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.reporter import Reporter
+from clickjoin.model.shards import expired_sql
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import REGISTRY

@@ -18,7 +18,7 @@ from clickjoin.erasure.wanted import Condition, Wanted, word
 from clickjoin.forgotten.known import STREAMS, Events, Key, as_arrow
 from clickjoin.kernel.forgotten import digest
 from clickjoin.kernel.handshake import checked
-from clickjoin.kernel.matching import keep_matching
+from clickjoin.kernel.typed_columns.by_line import keep_matching
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import EVENT_KEY
 

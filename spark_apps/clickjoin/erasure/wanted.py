@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from clickjoin.kernel.matching import matcher
+from clickjoin.kernel.typed_columns.by_line import matcher
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import FieldPath, parse_path
 

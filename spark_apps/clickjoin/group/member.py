@@ -11,7 +11,7 @@ from clickjoin.dispatcher.handover import HandOver
 from clickjoin.engine import Engine
 from clickjoin.lake.requirements import require_lake
 from clickjoin.model.errors import ClickjoinError, ExecutorLost, ServerLost
-from clickjoin.model.replica import joining_name
+from clickjoin.model.names import joining_name
 from clickjoin.model.reporter import Reporter
 from clickjoin.report.summary import Summary
 from clickjoin.rounds import Round

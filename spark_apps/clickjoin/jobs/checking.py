@@ -9,7 +9,7 @@ from clickjoin.engine import Engine
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.requirements import has_tables, require_lake
 from clickjoin.model.reporter import Reporter
-from clickjoin.model.times import parse_moment
+from clickjoin.model.span import parse_moment
 from clickjoin.processing.check import check as check_sums
 from clickjoin.processing.tables import folder
 from clickjoin.verification.verify import Verifier, Wanted

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.group.member import Member, Turn
 from clickjoin.group.work import work
-from clickjoin.model.counts import COUNTS
+from clickjoin.model.batch_plan import COUNTS
 from clickjoin.model.reporter import Reporter
 from clickjoin.spark.lazy import lazy
 

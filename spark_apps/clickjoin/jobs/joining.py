@@ -10,7 +10,7 @@ from clickjoin.dispatcher.peers import require_known
 from clickjoin.engine import Engine
 from clickjoin.jobs.opening import open_engine
 from clickjoin.model.errors import ConfigError, SourceError
-from clickjoin.model.replica import joining_name
+from clickjoin.model.names import joining_name
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
 from clickjoin.report.summary import Summary

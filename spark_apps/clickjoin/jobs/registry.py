@@ -12,7 +12,7 @@ from clickjoin.lake import clock
 from clickjoin.lake.requirements import require_lake
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.reporter import Reporter
-from clickjoin.model.times import parse_moment
+from clickjoin.model.span import parse_moment
 from clickjoin.rebuild.journal import rebuild_journal
 from clickjoin.rebuild.registry import rebuild as rebuild_registry
 from clickjoin.registry.reshard import reshard as add_entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from clickjoin.model.figure import figure
+from clickjoin.model.reporter import figure
 
 _SAID = ("ok", "verdict", "dry_run", "known")
 _SECONDS = ("seconds", "lag_seconds", "latency_p50", "latency_p90", "latency_p99")

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from clickjoin.engines.choose import require_adapter
 from clickjoin.joiner.typed_output import require_sound
-from clickjoin.kernel.adapter import Adapter, ArrowAdapter, BothRecords, needs_spark
-from clickjoin.kernel.typed_columns.adapter import TypedOutput
+from clickjoin.kernel.adapter import Adapter, ArrowAdapter, BothRecords, TypedOutput, needs_spark
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.named_class import named_class
+from clickjoin.model.names import named_class
 from clickjoin.schemas import RESERVED
 
 if TYPE_CHECKING:

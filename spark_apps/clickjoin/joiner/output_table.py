@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.outputs import RECORD, RECORDS
+from clickjoin.model.places import RECORD, RECORDS
 from clickjoin.schemas import DEDUPLICATED, JOINED
 
 if TYPE_CHECKING:

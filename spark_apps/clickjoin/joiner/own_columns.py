@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from clickjoin.config.output import Column
-from clickjoin.kernel.typed_columns import derive
+from clickjoin.kernel.typed_columns.by_line import derived, fields
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import path_text
-from clickjoin.model.outputs import RECORD, RECORDS
+from clickjoin.model.places import RECORD, RECORDS
 from clickjoin.schemas import DEDUPLICATED, JOINED
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def of_records(texts: Sequence[str], pipeline: Pipeline) -> dict[str, Column]:
         )
     known = {"event_id"} if pipeline.claimed.event_id == ("event_id",) else set()  # the output's own holds the same
     found: dict[str, Column] = {}
-    for field in dict.fromkeys(name for text in texts for name in derive.fields(text) if name not in known):
-        kind, name = derive.derived(texts, (field,)), next(_free(field, {name.lower() for name in found}), None)
+    for field in dict.fromkeys(name for text in texts for name in fields(text) if name not in known):
+        kind, name = derived(texts, (field,)), next(_free(field, {name.lower() for name in found}), None)
         if kind and name:
             found[name] = _column(path_text(("stream", field)), kind)
     if len(found) > MOST:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from clickjoin.joiner import own_columns
-from clickjoin.kernel.typed_columns import derive
+from clickjoin.kernel.typed_columns.by_line import derived, paths
 from clickjoin.kernel.typed_columns.columns import default_of
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from clickjoin.config import Pipeline
     from clickjoin.lake.delta_reader import DeltaReader
-    from clickjoin.model.typed_column import TypedColumn
+    from clickjoin.model.field_path import TypedColumn
 
 _SHOWN = 12
 _SQL = {"long": "BIGINT", "integer": "INT"}
@@ -58,7 +58,7 @@ def _typed(pipeline: Pipeline, types: Mapping[str, str]) -> Pipeline:
 def _derived(pipeline: Pipeline) -> dict[str, str]:
     untyped = [column.typed(name) for name, column in pipeline.output.columns.items() if not column.type]
     samples = sampled(pipeline, {column.stream for column in untyped})
-    found = {column.name: derive.derived(samples[column.stream], column.path) for column in untyped}
+    found = {column.name: derived(samples[column.stream], column.path) for column in untyped}
     if unknown := [column for column in untyped if found[column.name] is None]:
         raise ConfigError(
             "; ".join(_unknown(column, samples[column.stream]) for column in unknown),
@@ -76,8 +76,8 @@ def _unknown(column: TypedColumn, texts: Sequence[str]) -> str:
 
 def shown_paths(texts: Sequence[str]) -> str:
     """The paths of some records (JSON text), as a part of a sentence."""
-    paths = derive.paths(texts)
-    return ", ".join(paths[:_SHOWN]) + (", …" if len(paths) > _SHOWN else "")
+    found = paths(texts)
+    return ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
 
 
 def sampled(pipeline: Pipeline, streams: set[str]) -> dict[str, Sequence[str]]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from clickjoin.kernel.adapter import ArrowAdapter
-from clickjoin.kernel.adapter_output import GIVEN, merged
+from clickjoin.kernel.adapter import GIVEN, ArrowAdapter, merged
 from clickjoin.kernel.arrays import bool_array
 from clickjoin.kernel.types import RecordFn
 

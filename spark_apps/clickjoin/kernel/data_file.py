@@ -22,8 +22,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import int64_array, text_array, to_numpy
-from clickjoin.kernel.filesystem import filesystem, make_folder
-from clickjoin.kernel.fsync import flush_data
+from clickjoin.kernel.filesystem import filesystem, flush_data, make_folder
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.ids import moment
 

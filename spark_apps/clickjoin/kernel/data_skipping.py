@@ -120,11 +120,8 @@ def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def in_shards(actions: pa.Table, shards: Iterable[int]) -> pa.Array:
     """Which files are of one of some shards."""
-    return _in_shards(actions, pa.array(sorted(shards)))
-
-
-def _in_shards(actions: pa.Table, shards: pa.Array) -> pa.Array:
-    return pc.is_in(actions["partition.shard"], shards.cast(actions["partition.shard"].type))
+    held = actions["partition.shard"]
+    return pc.is_in(held, pa.array(sorted(shards)).cast(held.type))
 
 
 def _in_buckets(actions: pa.Table, extent: Extent) -> pa.Array:

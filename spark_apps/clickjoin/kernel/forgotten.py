@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, scalar, to_numpy
 from clickjoin.kernel.event_key import found_among
-from clickjoin.kernel.parquet_scan import KEYS
+from clickjoin.kernel.parquet_rows import KEYS
 
 EMPTIED = "{}"  # a record that was forgotten; no other is, since each holds its id at least
 NO_ID = ""  # names no event

@@ -1,12 +1,18 @@
-"""Whether an executor's Python can run what the driver ships to it: the first thing that a task does.
+"""An executor's Python: whether it can run what the driver ships to it, and sees its files; what a worker keeps.
 
-The kernel itself travels with the plan, so that there is no version of it to differ.
+Checking is the first thing that a task does. The kernel itself travels with the plan, so that there is no version of it
+to differ. What a worker keeps from task to task is marked at Arrow's module, since the kernel's own are made again.
 """
 
 from __future__ import annotations
 
+import builtins
+import ctypes
+import gc
+import os
 import sys
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pickle import loads
 from typing import Any, NamedTuple
@@ -14,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from clickjoin.kernel.arrays import text_array
 from clickjoin.kernel.types import RecordFn
-from clickjoin.kernel.worker_process import prepare, remembered
 
 
 class Versions(NamedTuple):
@@ -78,3 +84,82 @@ def require_there(packages: Sequence[str]) -> None:
     lacking = [name for name in packages if find_spec(name.replace("-", "_")) is None]
     if lacking:
         raise VersionMismatch("; ".join(f"{name} is not installed there" for name in lacking) + ".")
+
+
+_READY, _CODE = "_clickjoin_ready", "_clickjoin_code"
+_LATEST = 4  # tasks whose code is kept: two streams land while a batch before them is looked up
+_KEEP = 256 << 20  # bytes
+# M_TRIM_THRESHOLD, M_MMAP_THRESHOLD and M_ARENA_MAX of malloc.h: one heap for all threads, or each keeps its own.
+_ONE_HEAP = {-1: _KEEP, -3: _KEEP, -8: 1}
+
+
+def prepare() -> None:
+    """Set a process up for its tasks, once."""
+    if not pa.__dict__.get(_READY):
+        pa.__dict__[_READY] = True
+        gc.freeze()  # or PySpark's daemon goes through all that is imported after every task, 45 ms each
+        keep_memory()
+
+
+def keep_memory() -> None:
+    """Have Arrow give freed memory back to the process and not to the system, where the C library is glibc.
+
+    Arrow's own pools return large pieces at once, and the system clears each page before it hands it out again, which
+    took a seventh of a large batch's time. A worker stays as large as it has been, until Spark ends it.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):  # not glibc
+        return
+    if all(mallopt(*setting) for setting in _ONE_HEAP.items()):
+        pa.set_memory_pool(pa.system_memory_pool())
+
+
+def remembered(code: bytes) -> Any:
+    """What some pickled code is, of the latest few as it was loaded before: tasks of a job all have the same."""
+    held: dict[bytes, Any] = pa.__dict__.setdefault(_CODE, {})
+    found = held.pop(code) if code in held else loads(code)
+    held[code] = found
+    for old in list(held)[:-_LATEST]:
+        del held[old]
+    return found
+
+
+def made(name: str) -> types.ModuleType:
+    """An empty module, which others can refer to before it is filled: modules of a package import each other."""
+    return types.ModuleType(name)
+
+
+def filled(module: types.ModuleType, names: Mapping[str, Any]) -> None:
+    """Give a module its names."""
+    vars(module).update(names)
+    vars(module)["__builtins__"] = vars(builtins)
+
+
+class Mark(NamedTuple):
+    """Something that the driver sees: a folder (`size` -1), or a file that has at least so many bytes.
+
+    `what`: what it stands for, in the answer.
+    """
+
+    what: str
+    path: str
+    size: int = -1
+
+
+def looker(marks: Sequence[Mark]) -> RecordFn:
+    """What a task does: its rows are those things (column `what`) of which it does not see every mark."""
+
+    def look(batches: Iterator[Any]) -> Iterator[Any]:
+        for _ in batches:
+            unseen = sorted({mark.what for mark in marks if not _sees(mark)})
+            yield pa.RecordBatch.from_arrays([text_array(unseen, pa.string())], names=["what"])
+
+    return look
+
+
+def _sees(mark: Mark) -> bool:
+    try:
+        return os.path.isdir(mark.path) if mark.size < 0 else os.stat(mark.path).st_size >= mark.size  # noqa: PTH112, PTH116
+    except OSError:
+        return False

@@ -1,8 +1,9 @@
-"""Beside a file of claims the hashes of its ids, so that a fresh id has no old file opened. Runs on executors.
+"""Which of some ids are in some files of claims, whatever their times: by the files' filters, then by the files.
 
-Hashes of 64 bits, sorted: the first bits say in which of 2^n groups of about 32, the next 32 are kept. So a fresh id is
-taken for one of a file's about once in 10^8 looks; what is taken for one is looked up in the file itself, always: a
-filter only ever spares a look. Four bytes an id, in a file that is mapped, and not held.
+A filter lies beside its file and holds the hashes of its ids, so that a fresh id has no old file opened. They are of 64
+bits, sorted: the first bits say in which of 2^n groups of about 32, the next 32 are kept. So a fresh id is taken for
+one of a file's about once in 10^8 looks; what is taken for one is looked up in the file itself, always: a filter only
+ever spares a look. Four bytes an id, in a file that is mapped, and not held. Runs on executors.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ import struct
 import tempfile
 import uuid
 import zlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
+from clickjoin.kernel.arrays import int64_array
 from clickjoin.kernel.filesystem import filesystem, make_folder
+from clickjoin.kernel.parquet_rows import ids_near, read_file
 
 FOLDER = "_ids"  # below the registry's: what begins with an underscore is none of Delta's data
 _COPIES = 4 << 30  # bytes of filters that a process keeps of an object store's
@@ -195,3 +202,47 @@ def store(root: str, file: str, hashes: np.ndarray[Any, Any]) -> None:
         out.write(packed(hashes, file))
     if local:
         os.replace(partial, place)  # noqa: PTH105 - names are Arrow's
+
+
+_IDS = pa.schema([("event_id", pa.string())])
+
+
+class Found(NamedTuple):
+    """Ids that are there; how many files were read for it; ids that a filter named, and that were not in its file."""
+
+    ids: pa.Array
+    files_read: int
+    false_positives: int
+
+
+def ids_among(root: str, files: Sequence[str], ids: pa.Array, readers: int = 2) -> Found:
+    """Which of some distinct ids are in some files below a folder. Errors: FileNotFoundError where one has gone."""
+    hashes = hashes_of(ids)
+    order = np.argsort(hashes)  # a filter's pages are then touched in their order
+    ids, hashes = ids.take(int64_array(order)), hashes[order]
+    with ThreadPoolExecutor(readers) as pool:
+        parts = list(pool.map(lambda file: _in_file(root, file, ids, hashes), files))
+    held = [part.ids for part in parts if len(part.ids)]
+    found = pc.unique(pa.chunked_array(held, pa.string()))
+    return Found(found, sum(part.files_read for part in parts), sum(part.false_positives for part in parts))
+
+
+def _in_file(root: str, file: str, ids: pa.Array, hashes: np.ndarray[Any, Any]) -> Found:
+    known = load(root, file)
+    if known is None:
+        return _in_new_file(root, file, ids)
+    maybe = ids.take(int64_array(np.flatnonzero(known.may_hold(hashes))))
+    if not len(maybe):
+        return Found(maybe, 0, 0)
+    # The file alone says what is claimed, never its filter.
+    held = ids_near(root, file, maybe)
+    found = pc.unique(held.filter(pc.is_in(held, value_set=maybe)))
+    return Found(found, 1, len(maybe) - len(found))
+
+
+def _in_new_file(root: str, file: str, ids: pa.Array) -> Found:
+    held = read_file(root, file, _IDS)["event_id"]
+    if len(held) >= FEWEST:
+        with suppress(OSError):  # a lake that is only read, a disk that is full: the file itself is there
+            store(root, file, hashes_of(held))
+    return Found(pc.unique(held.filter(pc.is_in(held, value_set=ids))), 1, 0)

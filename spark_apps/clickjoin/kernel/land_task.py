@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import distinct, int64_array, number_array, scalar, text_array, to_numpy
-from clickjoin.kernel.crc import crcs_of
 from clickjoin.kernel.data_file import Target, gathered, write
+from clickjoin.kernel.event_key import crcs_of
 from clickjoin.kernel.forgotten import NOTHING, Forgotten, without_bytes, without_records
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.extent import MINUTE

@@ -15,7 +15,7 @@ from clickjoin.kernel.arrays import bool_array, distinct, equi_join, int64_array
 from clickjoin.kernel.data_skipping import Ends, near
 from clickjoin.kernel.event_key import doubled, first_of, found_among, micros, same_key
 from clickjoin.kernel.forgotten import EMPTIED
-from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
+from clickjoin.kernel.parquet_rows import KEYS, TimeRanges, scan_by_key
 
 _TIME = pa.timestamp("us", "UTC")
 _LANDED = ("landed_at", "replica", "source_partition", "offset")  # of primary records with one name the first counts

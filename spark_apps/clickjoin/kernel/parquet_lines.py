@@ -2,6 +2,7 @@
 
 Times are ISO 8601 text in UTC, cut to microseconds; decimals and dates are text; binary that is no UTF-8 is `base64:…`;
 a map is an object; NaN and infinity, which JSON does not have, are null.
+Where all values are of plain types the same bytes are made by whole columns: a row at a time takes ten times as long.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.plain_lines import plain_lines
+from clickjoin.kernel.arrays import scalar
 
 _ROWS = 4096
 _BASE64 = "base64:"
@@ -166,3 +168,82 @@ def _of_bytes(value: bytes) -> str:
     except UnicodeDecodeError:
         text = _BASE64
     return _BASE64 + base64.b64encode(value).decode() if text.startswith(_BASE64) else text
+
+
+_ESCAPED = r'["\\\x00-\x1f\x7f]'
+_FIRST, _END = -30_610_224_000_000_000, 253_402_300_800_000_000  # microseconds: the years 1000 to 9999
+_OBJECT = r"^\{[^\n\r]*\}$"
+
+
+def plain_lines(batch: pa.RecordBatch, as_json: Sequence[str]) -> list[bytes] | None:
+    """The rows, each ended by a newline; None where some value is not plain enough, or there is nothing to write.
+
+    `as_json`: columns of text that stand last, as the objects that they hold.
+    """
+    names = [name for name in batch.schema.names if name not in as_json]
+    names += [name for name in as_json if name in batch.schema.names]
+    parts: list[pa.Array | pa.Scalar] = []
+    for name in names:
+        column = batch.column(name)
+        texts = _objects(column) if name in as_json else _texts(column)
+        if texts is None:
+            return None
+        key = json.dumps(name, ensure_ascii=False)
+        parts += [scalar(f"{',' if parts else '{'}{key}:"), pc.fill_null(texts, scalar("null"))]
+    if not parts or not batch.num_rows:
+        return None
+    lines = pc.binary_join_element_wise(*parts, scalar("}\n"), scalar(""))
+    try:
+        return [line.encode() for line in lines.to_pylist()]
+    except UnicodeDecodeError:
+        return None
+
+
+def _texts(column: pa.Array) -> pa.Array | None:
+    """A column's values as JSON; None where that takes more."""
+    for fits, made in _KINDS:
+        if fits(column.type):
+            return made(column)
+    return None
+
+
+def _quoted(column: pa.Array) -> pa.Array | None:
+    if pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
+        return None
+    return pc.binary_join_element_wise(scalar('"'), column, scalar('"'), scalar(""))
+
+
+def _moments(column: pa.Array) -> pa.Array | None:
+    """ISO 8601 as Python writes it: no fraction where it is zero; None of years that Python does not have."""
+    known = pc.min_max(pc.cast(pc.cast(column, pa.timestamp("us")), pa.int64())).as_py()
+    if known["min"] is not None and (known["min"] < _FIRST or known["max"] >= _END):
+        return None
+    texts = pc.strftime(pc.cast(column, pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
+    return pc.binary_join_element_wise(
+        scalar('"'), pc.replace_substring_regex(texts, r"\.0{6}$", ""), scalar('Z"'), scalar("")
+    )
+
+
+def _objects(column: pa.Array) -> pa.Array | None:
+    if not pa.types.is_string(column.type):
+        return None
+    found = pc.fill_null(pc.match_substring_regex(column, _OBJECT), fill_value=True)
+    return column if pc.all(found).as_py() else None
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz in (None, "UTC")
+
+
+def _all_null(column: pa.Array) -> pa.Array:
+    return pc.cast(column, pa.string())
+
+
+_KINDS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array | None]], ...] = (
+    (pa.types.is_string, _quoted),
+    (_is_moment, _moments),
+    (pa.types.is_integer, lambda column: pc.cast(column, pa.string())),
+    (pa.types.is_boolean, lambda column: pc.cast(column, pa.string())),
+    (pa.types.is_date32, lambda column: _quoted(pc.cast(column, pa.string()))),
+    (pa.types.is_null, _all_null),
+)

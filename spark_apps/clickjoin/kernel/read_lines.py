@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from clickjoin.kernel.allowed_folders import Outside
-from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, text_array
-from clickjoin.kernel.file_bytes import changed, has_head, holds, opened_chunk, packed_blocks, plain_blocks, unplaced
+from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, text_array, to_numpy
+from clickjoin.kernel.chunk import Chunk
+from clickjoin.kernel.file_bytes import (
+    Outside,
+    Proof,
+    changed,
+    has_head,
+    holds,
+    opened_chunk,
+    packed_blocks,
+    plain_blocks,
+    unplaced,
+)
 from clickjoin.kernel.packed import BLOCK, BrokenFile, is_packed
-from clickjoin.kernel.parse.csv_lines import HEADER, CsvForm, CsvParser, header_of
+from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of, records_of
 from clickjoin.kernel.parse.fields import needed, understand
 from clickjoin.kernel.parse.json_lines import JsonParser
 from clickjoin.kernel.parse.lines import (
@@ -27,17 +37,19 @@ from clickjoin.kernel.parse.lines import (
     too_long,
     whole_lines,
 )
-from clickjoin.kernel.parse.quoted_records import records_of
 from clickjoin.kernel.remote_file import Handle, length_of
-from clickjoin.kernel.typed_columns.check import wrong_values
+from clickjoin.kernel.typed_columns.columns import wrong_values
 from clickjoin.model.errors import SourceError
 
 if TYPE_CHECKING:
-    from clickjoin.kernel.chunk import Chunk
+    from clickjoin.kernel.chunk import Chunk, KafkaChunk
     from clickjoin.kernel.types import RecordFn
     from clickjoin.model.ids import RecordSpec
 
+    Piece = Chunk | KafkaChunk
+
 _TIME = pa.timestamp("us", "UTC")
+_NO_PROOF = Proof(0, "", 0, 0, "")
 SCHEMA = pa.schema([
     ("event_id", pa.string()), ("event_time", _TIME), ("primary_id", pa.string()), ("primary_time", _TIME),
     ("payload", pa.string()), ("reason", pa.string()), ("detail", pa.string()), ("raw", pa.binary()),
@@ -52,8 +64,7 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
     Errors: SourceMoved if the file does not hold the planned bytes (any more).
     """
     if chunk.lost:
-        length = max(chunk.end - chunk.start, 0)
-        yield bad_batch(chunk, [(chunk.start, length, None, None, "source-lost", chunk.lost)])
+        yield lost_batch(chunk)
         return
     with _planned(chunk) as fd:
         packed = is_packed(fd, chunk.path)
@@ -97,35 +108,6 @@ def _sound(blocks: Iterator[bytes], reader: LineReader) -> Iterator[bytes]:
         yield from blocks
     except BrokenFile as error:
         reader.broken = str(error)
-
-
-class Piece(Protocol):
-    """What a reader has to know of a part of a split."""
-
-    @property
-    def name(self) -> str:
-        """Where it lies, for people: what records say."""
-        ...
-
-    @property
-    def source_partition(self) -> str:
-        """The partition that it is a part of."""
-        ...
-
-    @property
-    def start(self) -> int:
-        """Where its split begins."""
-        ...
-
-    @property
-    def csv(self) -> CsvForm | None:
-        """How its CSV is written, None for JSON."""
-        ...
-
-    @property
-    def lost(self) -> str:
-        """Why it cannot be read, if it cannot."""
-        ...
 
 
 class LineReader:
@@ -226,19 +208,25 @@ def bad_batch(chunk: Piece, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*empty, *columns, *where], schema=SCHEMA)
 
 
+def lost_batch(chunk: Piece) -> pa.RecordBatch:
+    """The row of what cannot be read any more: all of a chunk, as long as that is known to be."""
+    length = max(chunk.end - chunk.start, 0)
+    return bad_batch(chunk, [(chunk.start, length, None, None, "source-lost", chunk.lost)])
+
+
 def _place(chunk: Piece, count: int) -> list[Any]:
     name = chunk.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return [pa.repeat(scalar(text), count) for text in (name, chunk.source_partition)]
 
 
-def reader(work: Sequence[Sequence[Chunk]], spec: RecordSpec, each: RecordFn) -> RecordFn:
-    """What a task does: `each` to the records of the chunks that its numbers name."""
+def reader(work: Sequence[Sequence[Any]], read: Callable[[Any], Iterator[Any]], each: RecordFn) -> RecordFn:
+    """What a task does: `each` to the records that `read` makes of the chunks that its numbers name."""
 
     def records_of(numbers: Iterator[Any]) -> Iterator[Any]:
         for batch in numbers:
             for task in batch.column(0).to_pylist():
                 for chunk in work[task]:
-                    yield from read_chunk(chunk, spec)
+                    yield from read(chunk)
 
     return lambda numbers: each(records_of(numbers))
 
@@ -246,3 +234,42 @@ def reader(work: Sequence[Sequence[Chunk]], spec: RecordSpec, each: RecordFn) ->
 def unchanged(batches: Iterator[Any]) -> Iterator[Any]:
     """The records as they are."""
     return batches
+
+
+def read_numbered(
+    name: str, source_partition: str, spec: RecordSpec, numbers: np.ndarray[Any, Any], lines: Sequence[bytes]
+) -> Iterator[pa.RecordBatch]:
+    """Records of some lines, each ended by a newline; columns as RECORDS_DDL, `offset` from `numbers`, `length` 1.
+
+    `name`: where they are, for people. A bad record is one row, however long it is.
+    """
+    starts = np.cumsum([0, *map(len, lines)])
+    reader = LineReader(_chunk(name, source_partition, ""), spec)
+    for batch in reader.read(Block(0, b"".join(lines))):
+        which = np.searchsorted(starts, to_numpy(batch["offset"]), "right") - 1
+        yield _numbered(batch, which, numbers, lines)
+
+
+def _numbered(
+    batch: pa.RecordBatch, which: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], lines: Sequence[bytes]
+) -> pa.RecordBatch:
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if batch["part"].null_count < batch.num_rows:  # bad ones: the whole line in the first of its parts
+        first = [number for number, part in enumerate(columns["part"].to_pylist()) if not part]
+        columns = {name: column.take(int64_array(first)) for name, column in columns.items()}
+        which = which[first]
+        columns["raw"] = text_array([lines[number] for number in which], pa.binary())
+    columns["offset"] = int64_array(numbers[which])
+    columns["length"] = int64_array(np.ones(len(which), np.int64))
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+
+
+def aside(name: str, source_partition: str, offset: int, length: int, reason: str, detail: str) -> pa.RecordBatch:
+    """A row of records that cannot be read: so many (`length`) from an offset on."""
+    lost = reason == "source-lost"
+    chunk = _chunk(name, source_partition, detail if lost else "")
+    return bad_batch(chunk, [(offset, length, None if lost else b"", None if lost else 0, reason, detail)])
+
+
+def _chunk(name: str, source_partition: str, lost: str) -> Chunk:
+    return Chunk(name, name, source_partition, 0, 0, 0, 0, _NO_PROOF, None, lost)

@@ -17,11 +17,10 @@ from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.kernel.arrays import distinct, mask, rows_at, scalar, text_array, to_numpy, where
 from clickjoin.kernel.data_file import DataFile, Target, write
 from clickjoin.kernel.event_key import first_of, micros, values_of
+from clickjoin.kernel.filesystem import fetch
 from clickjoin.kernel.lookup import Files, first_landed, look_up, none_needed
-from clickjoin.kernel.parquet_rows import of_times
-from clickjoin.kernel.parquet_scan import TimeRanges
+from clickjoin.kernel.parquet_rows import TimeRanges, of_times
 from clickjoin.kernel.resolving import adapted
-from clickjoin.kernel.short_files import fetch
 
 _TIME = pa.timestamp("us", "UTC")
 _NAMED = pa.schema([("primary_id", pa.string()), ("primary_time", _TIME)])

@@ -15,15 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.adapter import ArrowAdapter
-from clickjoin.kernel.adapter_output import GIVEN, merged, misfits_of
+from clickjoin.kernel.adapter import GIVEN, ArrowAdapter, merged, misfits_of
 from clickjoin.kernel.arrays import distinct, int64_array, mask, rows_at, scalar, text_array, to_numpy, where
 from clickjoin.kernel.data_file import DataFile, Target, write_each
 from clickjoin.kernel.event_key import dates_of, found_among, lie_before, micros, values_of
 from clickjoin.kernel.forgotten import EMPTIED
-from clickjoin.kernel.id_lookup import ids_among
+from clickjoin.kernel.id_filter import ids_among
 from clickjoin.kernel.lookup import Files, look_up, names_forgotten, none_needed
-from clickjoin.kernel.parquet_scan import KEYS, TimeRanges
+from clickjoin.kernel.parquet_rows import KEYS, TimeRanges
 from clickjoin.kernel.waiting import TRIED, Tries, moment_scalar, tried
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import claims_order

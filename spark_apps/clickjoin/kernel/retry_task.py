@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import distinct, in_halves, mask, rows_at, scalar, to_numpy, where
 from clickjoin.kernel.event_key import first_of, micros, values_of
+from clickjoin.kernel.filesystem import fetch
 from clickjoin.kernel.lookup import Files
-from clickjoin.kernel.parquet_scan import KEYS, TimeRanges
+from clickjoin.kernel.parquet_rows import KEYS, TimeRanges
 from clickjoin.kernel.resolving import Job, reported, resolve
-from clickjoin.kernel.short_files import fetch
 
 _RECORD = pa.schema([*KEYS, ("payload", pa.string()), ("round", pa.int32()), ("batch", pa.int64()),
                      ("replica", pa.string())])  # fmt: skip

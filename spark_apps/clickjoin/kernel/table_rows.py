@@ -16,12 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import bool_array, number_array, scalar
-from clickjoin.kernel.numbered_lines import aside, read_numbered
+from clickjoin.kernel.filesystem import open_file
 from clickjoin.kernel.parquet_lines import lines_of
-from clickjoin.kernel.short_files import open_file
+from clickjoin.kernel.read_lines import aside, read_numbered
 
 if TYPE_CHECKING:
-    from clickjoin.kernel.types import RecordFn
     from clickjoin.model.ids import RecordSpec
 
 VERSION_BITS = 32  # a record's offset is its version, and below that its number in it
@@ -222,15 +221,3 @@ def _unclear(chunk: TableChunk) -> pa.RecordBatch:
 def _lost(chunk: TableChunk, name: str, first: int, rows: int, why: str) -> pa.RecordBatch:
     first = first or offset_of(chunk.piece.version, 0)
     return aside(name, chunk.source_partition, first, rows, "source-lost", why)
-
-
-def reader(work: Sequence[Sequence[TableChunk]], spec: RecordSpec, each: RecordFn) -> RecordFn:
-    """What a task does: `each` to the records of the pieces that its numbers name."""
-
-    def records_of(numbers: Iterator[Any]) -> Iterator[Any]:
-        for batch in numbers:
-            for task in batch.column(0).to_pylist():
-                for chunk in work[task]:
-                    yield from read_piece(chunk, spec)
-
-    return lambda numbers: each(records_of(numbers))

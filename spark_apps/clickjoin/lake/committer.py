@@ -21,8 +21,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from clickjoin.kernel.filesystem import filesystem
-from clickjoin.kernel.fsync import flush_commit, flush_data, flush_recent, local_folder
+from clickjoin.kernel.filesystem import filesystem, flush_commit, flush_data, flush_recent, local_folder
 from clickjoin.lake.location import absent, location
 from clickjoin.lake.s3_table import S3Table, carrying
 from clickjoin.lake.side_by_side import together

@@ -29,9 +29,8 @@ from clickjoin.lake.table_format import Fitness, column_types, is_table, require
 from clickjoin.lake.table_settings import as_made
 from clickjoin.lake.txn_log import TxnLog
 from clickjoin.model.errors import LakeError, TableMissing
-from clickjoin.model.outputs import JOINED, folder_of, output_of
-from clickjoin.model.places import is_on_s3
-from clickjoin.model.seen_commits import SeenCommits, Shown
+from clickjoin.model.places import JOINED, folder_of, is_on_s3, output_of
+from clickjoin.model.txn import SeenCommits, Shown
 from clickjoin.schemas import BY_NAME, DEDUPLICATED, Table
 from clickjoin.schemas.format import ENGINE, FIRST_ENGINE
 

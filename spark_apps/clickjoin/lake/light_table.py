@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import DeltaError
 
-from clickjoin.kernel.fsync import flush_commit, local_folder
+from clickjoin.kernel.filesystem import flush_commit, local_folder
 from clickjoin.lake.log_end import ends_at
 from clickjoin.lake.thin_log import LOG, ThinLog, folder_of
 

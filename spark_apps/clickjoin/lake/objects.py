@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.stores import Store, store_of
+from clickjoin.model.places import Store, store_of
 
 _AT_ONCE, _TRIES = 40, 6  # connections, more than lake/side_by_side.py has workers; requests until one is given up
 _CONFLICTS = 5  # answers that another conditional write of the same object is under way

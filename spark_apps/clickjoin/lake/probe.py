@@ -10,8 +10,8 @@ import uuid
 from typing import Any
 
 from clickjoin.lake.objects import client
+from clickjoin.model.places import Store, store_of
 from clickjoin.model.store_faults import StoreFault, store_fault
-from clickjoin.model.stores import Store, store_of
 
 _TAKEN = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
 _IGNORES = StoreFault(

@@ -16,8 +16,7 @@ from deltalake.exceptions import DeltaError
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.restored import cut_short, half_restored
 from clickjoin.model.errors import ClickjoinError, LakeError, TableMissing
-from clickjoin.model.outputs import folder_of
-from clickjoin.model.places import is_on_s3
+from clickjoin.model.places import folder_of, is_on_s3
 from clickjoin.model.store_faults import store_fault
 
 UnreadableLog = DeltaError  # what delta-rs raises for a table whose log it cannot replay

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from clickjoin.kernel.fsync import local_folder
+from clickjoin.kernel.filesystem import local_folder
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.probe import fault_on_s3
 from clickjoin.model.errors import ConfigError, LakeError, StoreBusy

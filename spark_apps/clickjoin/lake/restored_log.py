@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from clickjoin.kernel.fsync import local_folder
+from clickjoin.kernel.filesystem import local_folder
 from clickjoin.lake.location import Location, location
 from clickjoin.lake.readable import readable
 from clickjoin.lake.snapshot_files import LOG, look
 from clickjoin.lake.store_options import store_options
 from clickjoin.model.ids import MICROS
-from clickjoin.model.outputs import folder_of
+from clickjoin.model.places import folder_of
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader

@@ -12,14 +12,13 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
-from clickjoin.kernel.filesystem import filesystem
-from clickjoin.kernel.fsync import local_folder
+from clickjoin.kernel.filesystem import filesystem, local_folder
 from clickjoin.lake.readable import ReadableTables, readable
 from clickjoin.lake.restored import mark
 from clickjoin.lake.store_options import store_options
 from clickjoin.lake.table_format import require_fit
 from clickjoin.model.errors import LakeError
-from clickjoin.model.outputs import folder_of
+from clickjoin.model.places import folder_of
 
 LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")

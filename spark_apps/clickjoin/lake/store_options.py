@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from clickjoin.model.places import S3, is_on_s3
-from clickjoin.model.stores import store_of
+from clickjoin.model.places import S3, is_on_s3, store_of
 
 
 def store_options(place: str) -> dict[str, str] | None:

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 from pyarrow.parquet import filters_to_expression
 
-from clickjoin.kernel import short_files
+from clickjoin.kernel.filesystem import SHORT, held, keep
 from clickjoin.lake.objects import Objects
 from clickjoin.lake.side_by_side import each
 
@@ -43,12 +43,12 @@ def _at_hand(table: S3Table, files: list[ds.ParquetFileFragment]) -> list[ds.Fra
     store = Objects(table.uri)
 
     def one(file: ds.ParquetFileFragment) -> ds.Fragment:
-        if sizes.get(file.path, short_files.SHORT + 1) > short_files.SHORT:
+        if sizes.get(file.path, SHORT + 1) > SHORT:
             return file
-        data = short_files.held(table.uri, file.path)
+        data = held(table.uri, file.path)
         if data is None and (read := store.get(file.path)) is not None:
             data = pa.py_buffer(read)
-            short_files.keep(table.uri, file.path, data)
+            keep(table.uri, file.path, data)
         if data is None:  # it is gone: Arrow says so
             return file
         return file.format.make_fragment(data, partition_expression=file.partition_expression)

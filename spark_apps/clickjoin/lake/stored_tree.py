@@ -20,8 +20,7 @@ from clickjoin.lake.object_lock import Held, locked
 from clickjoin.lake.objects import client
 from clickjoin.lake.table_order import by_table, in_order_of_making, in_order_of_removing
 from clickjoin.model.errors import LakeError
-from clickjoin.model.places import S3
-from clickjoin.model.stores import store_of
+from clickjoin.model.places import S3, store_of
 
 if TYPE_CHECKING:
     from clickjoin.lake.tree import Found, Tree

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from clickjoin.kernel.fsync import local_folder
+from clickjoin.kernel.filesystem import local_folder
 from clickjoin.lake.log_copy import new_folder
 from clickjoin.lake.log_end import entry_of, is_at_end
 from clickjoin.lake.log_entries import POINTER, read_log

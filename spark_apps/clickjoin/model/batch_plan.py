@@ -1,4 +1,4 @@
-"""A batch as frozen data: what it is called and what it reads. It is written down before any work is done."""
+"""A batch as frozen data: its name, what it reads and what it counts. It is written down before any work is done."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from datetime import UTC, datetime
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import Problem, SourceOffset, Split
 from clickjoin.model.txn import Txn
+
+COUNTS = (
+    "primary_in", "events_in", "joined", "repeats", "wasted", "pending", "unjoinable", "expired", "filtered",
+    "quarantined", "conflict_reruns",
+)  # fmt: skip
+STEPS = ("plan", "land", "lookup", "claim", "publish", "settle")
 
 
 @dataclass(frozen=True)

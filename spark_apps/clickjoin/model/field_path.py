@@ -1,8 +1,12 @@
-"""Paths of values inside a JSON record: `meta.ids[0]`, and "`a.b`.c" where a key itself holds a dot."""
+"""Paths of values inside a JSON record, and the columns that hold such values.
+
+A path is written `meta.ids[0]`, and "`a.b`.c" where a key itself holds a dot.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from clickjoin.model.errors import ConfigError
 
@@ -54,3 +58,21 @@ def path_text(path: FieldPath) -> str:
 
 def _quoted(key: str) -> str:
     return key if _BARE.fullmatch(key) else "`" + key.replace("`", "``") + "`"
+
+
+class TypedColumn(NamedTuple):
+    """Its name, where its value is (stream foreign | primary, path in that record), its Spark SQL type.
+
+    `default`: what it holds where a record has no value there, as JSON; None: null.
+    """
+
+    name: str
+    stream: str
+    path: FieldPath
+    type: str
+    default: str | None = None
+
+    @property
+    def source(self) -> str:
+        """Where its value is, as the pipeline's file names it."""
+        return path_text((self.stream, *self.path))

@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from clickjoin.model.typed_column import TypedColumn
+from clickjoin.model.field_path import TypedColumn
 
 MICROS = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

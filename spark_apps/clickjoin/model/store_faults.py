@@ -43,53 +43,26 @@ _CAUSES = {
     "timed out": "no answer in time",
 }
 # Each client spells codes in its own way: they are looked for in capitals and without underscores, in this order.
-_BY_CODE = {
-    "NOSUCHBUCKET": _NO_BUCKET,
-    "EXPIREDTOKEN": _EXPIRED,
-    "TOKENREFRESHREQUIRED": _EXPIRED,
-    "REQUESTTIMETOOSKEWED": _SKEWED,
-    "REQUESTEXPIRED": _SKEWED,
-    "INVALIDACCESSKEYID": _UNKNOWN,
-    "SIGNATUREDOESNOTMATCH": _UNKNOWN,
-    "INVALIDTOKEN": _UNKNOWN,
-    "NO USER EXISTS": _UNKNOWN,
-    "AUTHORIZATIONHEADERMALFORMED": _UNKNOWN,
-    "UNABLETOLOCATECREDENTIALS": _NONE,
-    "IMDS IS DISABLED": _NONE,
-    "LOADING CREDENTIALS": _NO_ROLE,
-    "169.254.169.254": _NO_ROLE,  # where a machine of Amazon's finds its role
-    "NOCREDENTIALS": _NONE,
-    "UNABLE TO LOAD CREDENTIALS": _NONE,
-    "ACCESSDENIED": _DENIED,
-    "403 FORBIDDEN": _DENIED,
-    "STATUS CODE: 403": _DENIED,
-    "LACKED THE NECESSARY PRIVILEGES": _DENIED,
-    "LACKED VALID AUTHENTICATION": _UNKNOWN,
-    "SLOWDOWN": _BUSY,
-    "SERVICEUNAVAILABLE": _BUSY,
-    "503 SERVICE": _BUSY,
-    "STATUS CODE: 503": _BUSY,
-    "THROTTL": _BUSY,
-    "INVALIDCONTENTTYPE": _NO_TLS,
-    "WRONG VERSION NUMBER": _NO_TLS,
-    "WRONGVERSIONNUMBER": _NO_TLS,
-    "NETWORKCONNECTION": _AWAY,
-    "ENDPOINTCONNECTION": _AWAY,
-    "CONNECTTIMEOUT": _AWAY,
-    "ERROR SENDING REQUEST": _AWAY,
-    "UNABLE TO EXECUTE HTTP REQUEST": _AWAY,
-    "COULD NOT CONNECT": _AWAY,
-    "CONNECTIONCLOSED": _AWAY,
-    "CONNECTION RESET": _AWAY,
-    "READTIMEOUT": _AWAY,
-    "PROXYCONNECTION": _AWAY,
-    "RESPONSESTREAMING": _AWAY,
-    "INCOMPLETEREAD": _AWAY,
-    "RESPONSE BODY ERROR": _AWAY,
-    "PREMATURE END OF": _AWAY,
-    "SSLERROR": _UNTRUSTED,
-    "HTTPCLIENTERROR": _AWAY,
-}
+_CODES = (
+    (_NO_BUCKET, ("NOSUCHBUCKET",)),
+    (_EXPIRED, ("EXPIREDTOKEN", "TOKENREFRESHREQUIRED")),
+    (_SKEWED, ("REQUESTTIMETOOSKEWED", "REQUESTEXPIRED")),
+    (_UNKNOWN, ("INVALIDACCESSKEYID", "SIGNATUREDOESNOTMATCH", "INVALIDTOKEN", "NO USER EXISTS")),
+    (_UNKNOWN, ("AUTHORIZATIONHEADERMALFORMED",)),
+    (_NONE, ("UNABLETOLOCATECREDENTIALS", "IMDS IS DISABLED")),
+    (_NO_ROLE, ("LOADING CREDENTIALS", "169.254.169.254")),  # where a machine of Amazon's finds its role
+    (_NONE, ("NOCREDENTIALS", "UNABLE TO LOAD CREDENTIALS")),
+    (_DENIED, ("ACCESSDENIED", "403 FORBIDDEN", "STATUS CODE: 403", "LACKED THE NECESSARY PRIVILEGES")),
+    (_UNKNOWN, ("LACKED VALID AUTHENTICATION",)),
+    (_BUSY, ("SLOWDOWN", "SERVICEUNAVAILABLE", "503 SERVICE", "STATUS CODE: 503", "THROTTL")),
+    (_NO_TLS, ("INVALIDCONTENTTYPE", "WRONG VERSION NUMBER", "WRONGVERSIONNUMBER")),
+    (_AWAY, ("NETWORKCONNECTION", "ENDPOINTCONNECTION", "CONNECTTIMEOUT", "ERROR SENDING REQUEST")),
+    (_AWAY, ("UNABLE TO EXECUTE HTTP REQUEST", "COULD NOT CONNECT", "CONNECTIONCLOSED", "CONNECTION RESET")),
+    (_AWAY, ("READTIMEOUT", "PROXYCONNECTION", "RESPONSESTREAMING", "INCOMPLETEREAD", "RESPONSE BODY ERROR")),
+    (_AWAY, ("PREMATURE END OF",)),
+    (_UNTRUSTED, ("SSLERROR",)),
+    (_AWAY, ("HTTPCLIENTERROR",)),
+)
 
 
 def store_fault(text: str) -> StoreFault | None:
@@ -98,7 +71,7 @@ def store_fault(text: str) -> StoreFault | None:
     Where it was not reached, `why` names the address that was tried, and the cause where the text says it.
     """
     plain = text.upper().replace("_", "")
-    fault = next((fault for code, fault in _BY_CODE.items() if code in plain), None)
+    fault = next((fault for fault, codes in _CODES if any(code in plain for code in codes)), None)
     address = _ADDRESS.search(text)
     if address is None or fault not in (_AWAY, _NO_TLS):
         return fault

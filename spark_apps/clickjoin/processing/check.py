@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from clickjoin.dispatcher.journal import JournalReader, JournalState
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.model.errors import LakeError
-from clickjoin.model.outputs import JOINED
+from clickjoin.model.places import JOINED
 from clickjoin.processing.planning import REPLICA, SEQUENCE, STREAM
 from clickjoin.processing.state_rows import Committed, committed
 from clickjoin.processing.tables import folder

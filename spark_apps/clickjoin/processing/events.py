@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.short_files import open_file
+from clickjoin.kernel.filesystem import open_file
 from clickjoin.kernel.typed_columns.columns import typed
 from clickjoin.lake.others_table import opened
 from clickjoin.model.errors import LakeError
-from clickjoin.model.typed_column import TypedColumn
+from clickjoin.model.field_path import TypedColumn
 from clickjoin.sources.delta.state import pieces_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.readable import ReadableTables, readable
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import micros_of
-from clickjoin.model.outputs import JOINED
+from clickjoin.model.places import JOINED
 from clickjoin.processing.events import keys_of, plain
 from clickjoin.processing.loading import require_process
 

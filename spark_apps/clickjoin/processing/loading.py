@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from clickjoin.model.errors import ClickjoinError, ConfigError
-from clickjoin.model.named_class import named_class
+from clickjoin.model.names import named_class
 from clickjoin.processing.tables import TYPES
 from clickjoin.processors.port import Processor
 from clickjoin.schemas.process import STATE
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.config.process import Process
+    from clickjoin.config.sections import Process
 
 
 def require_process(pipeline: Pipeline) -> Process:

@@ -20,7 +20,7 @@ from clickjoin.sources.delta.state import newest
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.config.process import Process
+    from clickjoin.config.sections import Process
     from clickjoin.engines.port import Tables
 
 REPLICA, SEQUENCE = "main", "process"

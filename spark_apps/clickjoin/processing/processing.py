@@ -20,7 +20,7 @@ from clickjoin.lake.maintenance import sizes
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS, moment
-from clickjoin.model.outputs import JOINED, folder_of
+from clickjoin.model.places import JOINED, folder_of
 from clickjoin.processing.agreement import require_agreement
 from clickjoin.processing.compute import Result, Sorted, Times, began_of, process, sort_out
 from clickjoin.processing.events import EventReader, Events

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS
-from clickjoin.model.times import seconds_of
+from clickjoin.model.span import seconds_of
 
 
 def microseconds(text: str, what: str) -> int:

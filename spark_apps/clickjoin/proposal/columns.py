@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from clickjoin.kernel.arrays import text_array
-from clickjoin.kernel.parse.moments import micros_by, micros_of
-from clickjoin.kernel.typed_columns.derive import common_type
+from clickjoin.kernel.parse.fields import micros_by, micros_of
+from clickjoin.kernel.typed_columns.by_line import common_type
 from clickjoin.model.ids import MICROS, TimeForm, embedded_micros, uuid7_micros
 
 FORMS = (

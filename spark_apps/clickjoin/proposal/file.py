@@ -12,8 +12,7 @@ from typing import Any
 import yaml
 
 from clickjoin.model.field_path import FieldPath, parse_path, path_text
-from clickjoin.model.outputs import RECORDS
-from clickjoin.model.places import is_on_s3
+from clickjoin.model.places import RECORDS, is_on_s3
 from clickjoin.proposal.columns import as_time, type_of
 from clickjoin.proposal.guess import Choice, guess, guess_one
 from clickjoin.proposal.logs import Log, look

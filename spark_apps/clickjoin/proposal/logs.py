@@ -13,7 +13,7 @@ from clickjoin.kernel.file_bytes import plain_blocks
 from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
 from clickjoin.kernel.parse.lines import BOM
 from clickjoin.kernel.remote_file import length_of
-from clickjoin.kernel.typed_columns.derive import leaves
+from clickjoin.kernel.typed_columns.by_line import leaves
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.field_path import path_text
 from clickjoin.model.split import Budget

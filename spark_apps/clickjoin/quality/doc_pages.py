@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.model.figure import figure
+from clickjoin.model.reporter import figure
 from clickjoin.quality.checks import Report
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from functools import cache, wraps
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from clickjoin.model.figure import figure
+from clickjoin.model.reporter import figure
 from clickjoin.quality.checks import ACCOUNTED, Bounds, Check
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from datetime import date, timedelta
 from statistics import median
 from typing import Any
 
-from clickjoin.kernel.fsync import local_folder
+from clickjoin.kernel.filesystem import local_folder
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.location import location
 from clickjoin.model.errors import LakeError
-from clickjoin.model.figure import figure
+from clickjoin.model.reporter import figure
 from clickjoin.schemas import QUALITY
 
 Key = tuple[str, str]  # suite, check

@@ -9,7 +9,7 @@ from errno import ENOTDIR
 from pathlib import Path
 from typing import Protocol
 
-from clickjoin.kernel.fsync import local_folder
+from clickjoin.kernel.filesystem import local_folder
 from clickjoin.lake.location import location, remove_markers
 from clickjoin.model.errors import LakeError
 from clickjoin.model.places import is_on_s3

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.reporter import Reporter
-from clickjoin.model.span import Day
-from clickjoin.model.times import parse_date
+from clickjoin.model.span import Day, parse_date
 from clickjoin.quality import history, measure, suites
 from clickjoin.quality.checks import Outcome, Report
 from clickjoin.quality.data_docs import Docs

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.config.quality import did_you_mean
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.outputs import RECORDS
+from clickjoin.model.places import RECORDS
 from clickjoin.quality import expect
 from clickjoin.quality.checks import Outcome
 from clickjoin.schemas import BY_NAME

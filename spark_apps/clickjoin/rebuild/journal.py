@@ -24,8 +24,8 @@ from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EPOCH, MICROS
+from clickjoin.model.shards import Timeline
 from clickjoin.model.split import LastRecord, SourceOffset
-from clickjoin.model.timeline import Timeline
 from clickjoin.model.txn import Txn
 from clickjoin.registry.shards import fence
 from clickjoin.schemas import BATCHES

@@ -21,7 +21,7 @@ from clickjoin.lake.restored_log import go_on_after
 from clickjoin.model.errors import BatchError, ConfigError
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EVENT_KEY, bucket_at, bucket_start, claims_order
-from clickjoin.model.timeline import Timeline
+from clickjoin.model.shards import Timeline
 from clickjoin.model.txn import Txn
 from clickjoin.rebuild.timeline import whole_timeline
 from clickjoin.registry.boundary import advance, load_boundary

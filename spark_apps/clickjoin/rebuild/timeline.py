@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.lake.log_entries import read_log
 from clickjoin.model.errors import LakeError
-from clickjoin.model.timeline import Timeline
+from clickjoin.model.shards import Timeline
 from clickjoin.model.txn import Txn
 from clickjoin.registry.shards import fenced, fixed, load_timeline
 

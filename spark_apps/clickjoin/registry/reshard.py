@@ -21,7 +21,7 @@ from clickjoin.model import failpoint
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EPOCH, bucket_at, bucket_start
-from clickjoin.model.timeline import Timeline
+from clickjoin.model.shards import Timeline
 from clickjoin.model.txn import Txn
 from clickjoin.registry.shards import fence, fixed, in_force, load_timeline, require_same
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clickjoin.lake.readable import readable
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import EPOCH
-from clickjoin.model.timeline import Timeline
+from clickjoin.model.shards import Timeline
 from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:

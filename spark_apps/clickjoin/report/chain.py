@@ -14,19 +14,19 @@ from clickjoin.chain.links import Link, chain_of, links_of
 from clickjoin.chain.rests_on import rests_on
 from clickjoin.chain.source import by_its_time
 from clickjoin.config import OfPipeline, Pipeline
-from clickjoin.kernel.numbered_lines import read_numbered
 from clickjoin.kernel.parquet_lines import lines_of
+from clickjoin.kernel.read_lines import read_numbered
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import ClickjoinError, LakeError
 from clickjoin.model.ids import MICROS
-from clickjoin.model.replica import RAW
+from clickjoin.model.names import RAW
 from clickjoin.model.span import Span
 from clickjoin.report.explain import explain
 from clickjoin.report.status import backlog, replicas
 
 if TYPE_CHECKING:
-    from clickjoin.config.inputs import Input
+    from clickjoin.config.pipeline import Input
 
 
 def chain_status(pipelines: Sequence[Pipeline]) -> list[dict[str, Any]]:

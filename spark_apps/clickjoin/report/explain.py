@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, moment, uuid7_micros
-from clickjoin.model.outputs import JOINED, output_of
+from clickjoin.model.places import JOINED, output_of
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline

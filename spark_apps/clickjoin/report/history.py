@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.lake.read_files import PATH, read_files
-from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.model.batch_plan import COUNTS, STEPS
 from clickjoin.model.ids import EPOCH, MICROS
 from clickjoin.schemas import METRICS
 from clickjoin.schemas.arrow import arrow_schema

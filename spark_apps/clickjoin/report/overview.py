@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.model.batch_plan import COUNTS, STEPS
 from clickjoin.model.ids import MICROS
 from clickjoin.report.history import BACKLOG, LATENCIES, gather, mean
 

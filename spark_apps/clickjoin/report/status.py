@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from clickjoin.dispatcher.journal import JournalReader, sequences
-from clickjoin.model.counts import COUNTS, STEPS
-from clickjoin.model.outputs import JOINED, output_of
-from clickjoin.model.replica import RAW
+from clickjoin.model.batch_plan import COUNTS, STEPS
+from clickjoin.model.names import RAW
+from clickjoin.model.places import JOINED, output_of
 from clickjoin.model.split import Budget, SourcePlan
 from clickjoin.retry.pending import open_pending, open_rows
 from clickjoin.sources.open import open_source

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from clickjoin.model.counts import COUNTS
+from clickjoin.model.batch_plan import COUNTS
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
 from clickjoin.report.status import batch_text, problem_text

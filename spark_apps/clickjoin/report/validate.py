@@ -16,8 +16,8 @@ from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import require_as_made
 from clickjoin.joiner.typed_output import shown_paths, with_types
 from clickjoin.kernel.arrays import text_array
-from clickjoin.kernel.typed_columns.check import wrong_values
-from clickjoin.kernel.typed_columns.derive import has
+from clickjoin.kernel.typed_columns.by_line import has
+from clickjoin.kernel.typed_columns.columns import wrong_values
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.requirements import refusal
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clickjoin.config import AnySource, Pipeline
-    from clickjoin.config.inputs import Input
-    from clickjoin.model.typed_column import TypedColumn
+    from clickjoin.config.pipeline import Input
+    from clickjoin.model.field_path import TypedColumn
 
 _SHOWN = 12
 _MOST = {"primary": (200_000, 64_000_000), "foreign": (SAMPLE_RECORDS, SAMPLE_BYTES)}  # records, bytes

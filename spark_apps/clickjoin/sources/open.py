@@ -20,7 +20,7 @@ from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
     from clickjoin.config import AnySource
-    from clickjoin.kernel.allowed_folders import AllowedFolders
+    from clickjoin.kernel.file_bytes import AllowedFolders
 
 
 def open_source(

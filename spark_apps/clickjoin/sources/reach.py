@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickjoin.config import Files
-from clickjoin.config.tables import Delta, OfPipeline
-from clickjoin.kernel.fsync import local_folder
-from clickjoin.kernel.seen import Mark
+from clickjoin.config.streams import Delta, OfPipeline
+from clickjoin.kernel.filesystem import local_folder
+from clickjoin.kernel.handshake import Mark
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.places import is_on_s3
 from clickjoin.sources.files.allowed_folders import base_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from clickjoin.kernel.typed_columns.derive import leaves
+from clickjoin.kernel.typed_columns.by_line import leaves
 from clickjoin.model.field_path import path_text
 from clickjoin.model.ids import micros_of
 

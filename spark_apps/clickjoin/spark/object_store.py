@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from clickjoin.model.places import S3
-from clickjoin.model.stores import Store, declared, store_of
+from clickjoin.model.places import S3, Store, declared, store_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from typing import Any
 
 import clickjoin.kernel
 import clickjoin.model
-from clickjoin.kernel.carried_module import filled, made
+from clickjoin.kernel.handshake import filled, made
 
 _PACKAGES: set[str] = set()  # whose modules travel
 # Of this machine alone.

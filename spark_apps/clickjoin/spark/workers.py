@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clickjoin.kernel.handshake import checked
-from clickjoin.kernel.seen import Mark, looker
+from clickjoin.kernel.handshake import Mark, checked, looker
 from clickjoin.spark.session import is_alone
 
 if TYPE_CHECKING:

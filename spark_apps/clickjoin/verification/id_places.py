@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.model.boundary import Boundary, expired_sql
 from clickjoin.model.ids import EPOCH, EVENT_KEY
+from clickjoin.model.shards import Boundary, expired_sql
 from clickjoin.verification.findings import FAULTS, NOTICES, faults_sql, has, kept_sql
 from clickjoin.verification.snapshot import OUTPUTS, Reading, waiting
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.config import Pipeline
-    from clickjoin.config.inputs import Input
+    from clickjoin.config.pipeline import Input
     from clickjoin.engines.port import Lake
     from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.model.span import Span

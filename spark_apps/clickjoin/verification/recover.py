@@ -20,10 +20,10 @@ from clickjoin.engines.extents import bucket_sql, measured
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
-from clickjoin.model.boundary import expired_sql
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.reporter import Reporter
+from clickjoin.model.shards import expired_sql
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import FINDINGS, REGISTRY

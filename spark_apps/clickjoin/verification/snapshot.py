@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.journal import JournalReader, sequences
 from clickjoin.kernel.data_skipping import matching, rows_in
-from clickjoin.model.boundary import Boundary
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY
+from clickjoin.model.shards import Boundary, Timeline
 from clickjoin.model.span import Span
-from clickjoin.model.timeline import Timeline
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.pending import states

@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from clickjoin.engines.arrow import ArrowTables
-from clickjoin.model.counts import COUNTS, STEPS
+from clickjoin.model.batch_plan import COUNTS, STEPS
 from clickjoin.model.ids import EPOCH, bucket_at
 from clickjoin.schemas import ALL, JOINED
 from clickjoin.schemas.arrow import arrow_schema

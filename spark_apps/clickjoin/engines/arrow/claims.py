@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 from clickjoin.kernel.arrays import Array, distinct, mask, to_numpy, where
 from clickjoin.kernel.data_file import write
 from clickjoin.kernel.event_key import found_among
-from clickjoin.kernel.id_lookup import ids_among
-from clickjoin.kernel.parquet_rows import read_columns
-from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
+from clickjoin.kernel.id_filter import ids_among
+from clickjoin.kernel.parquet_rows import KEYS, TimeRanges, read_columns, scan_by_key
 from clickjoin.model.errors import CommitRefused
 from clickjoin.model.ids import claims_order
 from clickjoin.schemas import REGISTRY

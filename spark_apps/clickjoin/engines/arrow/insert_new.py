@@ -12,7 +12,7 @@ from clickjoin.engines.arrow.rewrite_rows import near
 from clickjoin.kernel.arrays import distinct, where
 from clickjoin.kernel.data_skipping import paths
 from clickjoin.kernel.event_key import found_among, micros
-from clickjoin.kernel.parquet_scan import KEYS, TimeRanges, scan_by_key
+from clickjoin.kernel.parquet_rows import KEYS, TimeRanges, scan_by_key
 from clickjoin.model.errors import CommitRefused
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ import pyarrow as pa
 from clickjoin.engines.adapter_errors import adapter_errors
 from clickjoin.engines.arrow import dealing
 from clickjoin.engines.port import JoinInput, Outcome, Tally
-from clickjoin.kernel import adapter_output, data_skipping, join_task, retry_task
-from clickjoin.kernel.adapter import Adapter, ArrowAdapter, is_users
+from clickjoin.kernel import data_skipping, join_task, retry_task
+from clickjoin.kernel.adapter import Adapter, ArrowAdapter, is_users, made_of
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.resolving import Job, left_schema
@@ -178,7 +178,7 @@ def _files(done: Sequence[dict[str, Any]]) -> dict[str, list[DataFile]]:
 def _job(lake: ArrowLake, ctx: Context, work: JoinInput, *, fixed: bool) -> Job:
     plan, lookback, adapter = ctx.plan, ctx.pipeline.lookback, arrow_adapter(ctx)
     primaries = data_skipping.within(lake.delta.files("primary"), work.named)
-    made = adapter_output.made_of(adapter.columns, misfits=adapter.reports_misfits)
+    made = made_of(adapter.columns, misfits=adapter.reports_misfits)
     joined = lake.delta.table("joined")
     output = pa.schema([*arrow_schema(joined), *(made.field(name) for name in adapter.columns)])
     targets = {

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from clickjoin.engines.context import Context
     from clickjoin.kernel.adapter import Adapter
-    from clickjoin.model.boundary import Boundary
+    from clickjoin.model.shards import Boundary
     from clickjoin.model.span import Span
     from clickjoin.sources.port import Source
     from clickjoin.spark.lazy import Session

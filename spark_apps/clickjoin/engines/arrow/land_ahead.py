@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clickjoin.engines.context import Context
     from clickjoin.kernel.forgotten import Forgotten
     from clickjoin.model.batch_plan import BatchPlan
-    from clickjoin.model.timeline import Timeline
+    from clickjoin.model.shards import Timeline
     from clickjoin.sources.port import Source
 
 # No plan under way holds such files back from `gc`, which spares any file for an hour: older ones may be about to go.

@@ -16,7 +16,7 @@ from clickjoin.kernel import land_task
 from clickjoin.kernel.arrays import distinct, to_numpy
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.land_task import aside, placed
-from clickjoin.kernel.not_landed import only_missing, without_landed
+from clickjoin.kernel.parse.lines import only_missing, without_landed
 from clickjoin.schemas import BY_NAME, QUARANTINE
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.sources.port import RECORDS_DDL

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from clickjoin.engines.adapter_errors import adapter_errors
 from clickjoin.engines.arrow.dealing import as_files
 from clickjoin.engines.arrow.joining import arrow_adapter, own_copy
-from clickjoin.kernel.adapter_output import made_of
+from clickjoin.kernel.adapter import made_of
 from clickjoin.kernel.arrays import rows_at
 from clickjoin.kernel.event_key import dates_of
 from clickjoin.kernel.lookup import look_up, none_needed

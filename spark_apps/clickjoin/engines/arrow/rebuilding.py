@@ -18,8 +18,7 @@ from clickjoin.engines.arrow.joining import arrow_adapter, own_copy
 from clickjoin.engines.arrow.replace_files import partition_values, replace_files
 from clickjoin.engines.port import Rebuilt
 from clickjoin.kernel import data_skipping, rebuild_task
-from clickjoin.kernel.adapter import is_users
-from clickjoin.kernel.adapter_output import made_of
+from clickjoin.kernel.adapter import is_users, made_of
 from clickjoin.kernel.arrays import to_numpy
 from clickjoin.kernel.data_file import DataFile
 from clickjoin.kernel.handshake import checked

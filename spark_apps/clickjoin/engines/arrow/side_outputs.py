@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clickjoin.engines.arrow.lake import ArrowLake
     from clickjoin.engines.context import Context
     from clickjoin.engines.port import Outcome
-    from clickjoin.model.boundary import Boundary
+    from clickjoin.model.shards import Boundary
 
 
 def publish(lake: ArrowLake, ctx: Context, outcome: Outcome) -> None:

@@ -9,8 +9,7 @@ from pyspark.sql import functions as F
 
 from clickjoin.engines.adapter_errors import adapter_errors
 from clickjoin.kernel.adapt_task import answers
-from clickjoin.kernel.adapter import MISFITS, Adapter, ArrowAdapter, is_users, needs_spark
-from clickjoin.kernel.adapter_output import made_of
+from clickjoin.kernel.adapter import MISFITS, Adapter, ArrowAdapter, is_users, made_of, needs_spark
 from clickjoin.kernel.handshake import checked
 from clickjoin.model.errors import AdapterError, ConfigError, ServerLost, SourceMoved
 from clickjoin.model.ids import EVENT_KEY

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.kernel import land_task
 from clickjoin.kernel.arrays import distinct, to_numpy
 from clickjoin.kernel.handshake import checked
-from clickjoin.kernel.not_landed import only_missing
+from clickjoin.kernel.parse.lines import only_missing
 from clickjoin.schemas import BY_NAME, QUARANTINE, Table
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.sources.port import RECORDS_DDL

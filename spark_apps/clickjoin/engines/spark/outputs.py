@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from clickjoin.engines.port import Outcome
 from clickjoin.engines.spark.adapting import OUT
-from clickjoin.model.boundary import Boundary, expired_sql
 from clickjoin.model.extent import merge, timestamp
 from clickjoin.model.ids import EVENT_KEY
+from clickjoin.model.shards import Boundary, expired_sql
 from clickjoin.schemas import BY_NAME, REGISTRY
 from clickjoin.spark.views import named
 

@@ -15,9 +15,9 @@ from clickjoin.engines.port import JoinInput, Outcome, Tally
 from clickjoin.engines.spark.adapting import OUT, adapt, reporting
 from clickjoin.kernel.adapter import MISFITS
 from clickjoin.kernel.forgotten import EMPTIED
-from clickjoin.model.boundary import expired_sql
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY, moment
+from clickjoin.model.shards import expired_sql
 from clickjoin.spark.rows import first_of_key
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clickjoin.model.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
-    from clickjoin.kernel.kafka.chunk import Link
+    from clickjoin.kernel.chunk import Link
 
 ANSWER = 20.0  # seconds that brokers have for an answer
 # Positions are the journal's, the end is what is committed, and an offset that is gone is never passed over.

@@ -1,25 +1,34 @@
 """JSON lines to columns: by Arrow where it can, line by line where it cannot. Runs on executors.
 
-Arrow tells in which row it failed. That is taken as a hint only: what it accepts is accepted where as many rows come
-out as lines went in, each of which begins with `{` and ends with `}`, so that no two lines can be one object and no
-line two. A column that turns from text to numbers starts a new segment. All else is left to Python's parser.
+Arrow tells in which row it failed, which is taken as a hint only (see arrow_json). A column that turns from text to
+numbers starts a new segment. All else is left to Python's parser.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json
 
-from clickjoin.kernel.arrays import int64_array, to_numpy
-from clickjoin.kernel.parse.by_hand import Segment, by_hand
-from clickjoin.kernel.parse.nested import arrow_name, schema_of, values_at
-from clickjoin.model.field_path import parse_path
+from clickjoin.kernel.arrays import int64_array, number_array, text_array, to_numpy
+from clickjoin.kernel.parse.arrow_json import (
+    EXACT,
+    Shape,
+    arrow_name,
+    braced,
+    bytes_of,
+    can_read,
+    read_json,
+    shape_of,
+    values_at,
+)
+from clickjoin.kernel.parse.lines import Segment
+from clickjoin.model.field_path import FieldPath, parse_path
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,14 +41,13 @@ _ROW = re.compile(r"in row (\d+)\Z")
 _TURNED = re.compile(r"Column\(/(.*)\) changed from \w+ to (string|number) in row \d+\Z", re.DOTALL)
 SHORT = 32  # so few good lines before a bad one, and Arrow costs more than it saves
 MANY = 8  # so often in a row, and the next lines are left to Python together
-EXACT = 2**53
-_TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64()}
+_TEXT, _INTEGER, _FLOAT = pa.string(), pa.int64(), pa.float64()
 
 
 class Failed(Exception):
     """Arrow refused the lines: in row `row` (None: unknown), or because `column` turned to another kind there."""
 
-    def __init__(self, row: int | None, column: str = "", kind: str = "") -> None:
+    def __init__(self, row: int | None, column: str = "", kind: pa.DataType | None = None) -> None:
         super().__init__(row, column, kind)
         self.row, self.column, self.kind = row, column, kind
 
@@ -53,23 +61,24 @@ class JsonParser:
     def __init__(self, names: Mapping[str, bool]) -> None:
         self.names = dict(names)
         self.paths = {name: parse_path(name) for name in names}
-        self.kinds = dict.fromkeys(names, "string")
+        self.kinds = dict.fromkeys(map(shape_of, self.paths.values()), _TEXT)
+        self.readable = can_read(self.kinds)
 
     def parse(self, lines: Lines) -> tuple[list[Segment], dict[int, tuple[str, str]]]:
         """Columns of the lines that are JSON objects, and reason and detail of the others by number."""
-        braced = to_numpy(pc.and_(pc.starts_with(lines.text, "{"), pc.ends_with(lines.text, "}")))
+        fit = braced(lines.text) & self.readable
         if b"I" in lines.data and b"Inf" in lines.data:  # a number to Arrow, to no other parser
-            braced &= ~to_numpy(pc.match_substring_regex(lines.text, r"Inf($|[^i])"))
+            fit &= ~to_numpy(pc.match_substring_regex(lines.text, r"Inf($|[^i])"))
         if b"N" in lines.data and b"-NaN" in lines.data:
-            braced &= ~to_numpy(pc.match_substring(lines.text, "-NaN"))
-        rows, slow = np.flatnonzero(braced), np.flatnonzero(~braced).tolist()
+            fit &= ~to_numpy(pc.match_substring(lines.text, "-NaN"))
+        rows, slow = np.flatnonzero(fit), np.flatnonzero(~fit).tolist()
         whole = lines.whole if len(rows) == len(lines.text) else lines.whole.take(int64_array(rows))
         work = _Work(self, whole)
         work.solve(0, len(rows))
         segments = [Segment(rows[part.rows], part.columns) for part in work.done]
         slow += rows[np.array(work.slow, np.int64)].tolist()
         more, bad, deep = by_hand(lines.text, slow, self.names)
-        for row in deep:
+        for row in deep if self.readable else ():
             work = _Work(JsonParser(self.names), lines.whole.slice(row, 1).take(int64_array([0])))
             work.solve(0, 1)
             more += [Segment(np.array([row]), part.columns) for part in work.done]
@@ -132,7 +141,7 @@ class _Work:
         if not len(rows):
             return
         part = self.whole.take(int64_array(rows)) if bad else None
-        data = self._slice(first, high) if part is None else _data(part)
+        data = self._slice(first, high) if part is None else bytes_of(part)
         try:
             self.done.append(Segment(rows, self._read(data, len(rows))))
         except Failed:
@@ -143,15 +152,8 @@ class _Work:
         return self.whole.buffers()[2].slice(begin, end - begin)
 
     def _read(self, data: Any, count: int) -> dict[str, Any]:
-        schema = schema_of({self.paths[name]: _TYPES[kind] for name, kind in self.kinds.items()})
-        if schema is None:
-            raise Failed(None)
         try:
-            table = pyarrow.json.read_json(
-                pa.BufferReader(data),
-                read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-                parse_options=pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-            )
+            table = read_json(data, self.kinds)
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise self._explain(str(error)) from None
         columns = {name: values_at(table, path) for name, path in self.paths.items()}
@@ -162,23 +164,19 @@ class _Work:
     def _explain(self, message: str) -> Failed:
         if message.startswith("Failed to convert"):
             # Never an id: as a float it would be another text.
-            late = [column for column in self._whole_numbers() if not any(map(self.names.get, self._named(column)))]
-            return Failed(0, late[0], "float64") if late else Failed(None)
+            ids = {shape_of(path) for name, path in self.paths.items() if self.names[name]}
+            late = [shape for shape, kind in self.kinds.items() if kind == _INTEGER and shape not in ids]
+            return Failed(0, arrow_name(late[0]), _FLOAT) if late else Failed(None)
         row, turned = _ROW.search(message), _TURNED.search(message)
         if not row:
             return Failed(None)
         if turned and self._named(turned[1]):
-            kind = "int64" if turned[2] == "number" else "string"
-            return Failed(int(row[1]), turned[1], kind)
+            return Failed(int(row[1]), turned[1], _INTEGER if turned[2] == "number" else _TEXT)
         return Failed(int(row[1]))
 
-    def _whole_numbers(self) -> list[str]:
-        """What Arrow calls the values that are read as integers."""
-        return [arrow_name(self.paths[name]) for name, kind in self.kinds.items() if kind == "int64"]
-
-    def _named(self, column: str) -> list[str]:
-        """Names of the values that Arrow knows by this name."""
-        return [name for name, path in self.paths.items() if arrow_name(path) == column]
+    def _named(self, column: str) -> list[Shape]:
+        """Shapes that Arrow knows by this name."""
+        return [shape for shape in self.kinds if arrow_name(shape) == column]
 
 
 def _exact(values: Any) -> bool:
@@ -189,7 +187,119 @@ def _exact(values: Any) -> bool:
     return top is None or top < EXACT
 
 
-def _data(lines: Any) -> Any:
-    """The bytes of some lines, one after another."""
-    offsets = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset : lines.offset + len(lines) + 1]
-    return lines.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+class _Pairs(list[Any]):
+    """A JSON object as its pairs, so that keys named twice are seen."""
+
+
+class _Integer(str):
+    """A JSON integer as it stands."""
+
+
+class _Bad(Exception):
+    """A line is no good record: reason and detail."""
+
+
+def by_hand(
+    text: Any, rows: Sequence[int], names: Mapping[str, bool]
+) -> tuple[list[Segment], dict[int, tuple[str, str]], list[int]]:
+    """Columns of some of the lines, and reason and detail of those that are bad, by number.
+
+    Third are those nested so deeply that Arrow has the last word.
+    """
+    groups: dict[tuple[str, ...], list[tuple[int, list[Any]]]] = {}
+    bad: dict[int, tuple[str, str]] = {}
+    deep = []
+    paths = {name: parse_path(name) for name in names}
+    decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=_Integer)
+    for row, line in zip(rows, text.take(int64_array(rows)).to_pylist(), strict=True):
+        try:
+            values = _values(decoder.decode, line, names, paths)
+        except _Bad as error:
+            bad[row] = error.args[0], error.args[1]
+            if error.args[2:]:
+                deep.append(row)
+            continue
+        groups.setdefault(tuple(type(value).__name__ for value in values), []).append((row, values))
+    return list(_grouped(groups, list(names))), bad, deep
+
+
+def _grouped(groups: Mapping[tuple[str, ...], list[tuple[int, list[Any]]]], names: list[str]) -> Iterator[Segment]:
+    for kinds, found in groups.items():
+        rows = np.array([row for row, _ in found], np.int64)
+        columns = zip(*(values for _, values in found), strict=True)
+        arrays = (_array(column, kind) for column, kind in zip(columns, kinds, strict=True))
+        yield Segment(rows, dict(zip(names, arrays, strict=True)))
+
+
+def _array(values: Sequence[Any], kind: str) -> Any:
+    if kind == "NoneType":
+        return pa.nulls(len(values), pa.string())
+    if kind == "str":
+        return text_array(values, pa.string())
+    return number_array(values, pa.int64() if kind == "int" else pa.float64())
+
+
+def _values(
+    decode: Callable[[str], Any], line: str, names: Mapping[str, bool], paths: Mapping[str, FieldPath]
+) -> list[Any]:
+    try:
+        pairs = decode(line)
+    except RecursionError:
+        raise _Bad("broken-json", "the object is nested too deeply; flatten it", "deep") from None
+    except ValueError as error:
+        what = error.msg.removesuffix(" at") if isinstance(error, json.JSONDecodeError) else str(error)
+        where = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
+        raise _Bad("broken-json", f"the line is not one JSON object: {what}{where}; write one object a line") from None
+    if not isinstance(pairs, _Pairs):
+        raise _Bad("not-an-object", f"the line is JSON, but {_kind(pairs)}; write one object a line")
+    found = {name: _at(pairs, path) for name, path in paths.items()}
+    return [(_id if names[name] else _time)(name, found[name]) for name in names]
+
+
+def _at(value: Any, path: FieldPath) -> Any:
+    """The value at a path; None where nothing is there."""
+    for step in path:
+        if isinstance(step, int):
+            held = value if isinstance(value, list) and not isinstance(value, _Pairs) else []
+            value = held[step] if step < len(held) else None
+        else:
+            named = [item for key, item in value if key == step] if isinstance(value, _Pairs) else []
+            if len(named) > 1:
+                raise _Bad("broken-json", f"`{step}` is named twice in one object; name it once")
+            value = named[0] if named else None
+    return value
+
+
+def _id(name: str, value: Any) -> str | None:
+    if isinstance(value, _Integer):
+        return "0" if value == "-0" else str(value)
+    if value is not None and not isinstance(value, str):
+        raise _Bad("wrong-type", f"`{name}` is {_kind(value)}, but an id is a string or an integer")
+    return _encodable(name, value)
+
+
+def _time(name: str, value: Any) -> str | int | float | None:
+    if isinstance(value, _Integer):
+        return int(value) if len(value) <= 19 and abs(int(value)) < 2**63 else str(value)
+    if isinstance(value, float) or value is None:
+        return value
+    if not isinstance(value, str):
+        raise _Bad("wrong-type", f"`{name}` is {_kind(value)}, but a time is text or a number")
+    return _encodable(name, value)
+
+
+def _encodable(name: str, value: str | None) -> str | None:
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError:
+        raise _Bad("broken-json", f"`{name}` holds half of a surrogate pair; write whole characters") from None
+    return value
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, _Integer | float) and not isinstance(value, bool):
+        return "a number"
+    if value is None:
+        return "null"
+    names = {bool: "true or false", str: "a string", _Pairs: "an object", list: "an array"}
+    return names[type(value)]

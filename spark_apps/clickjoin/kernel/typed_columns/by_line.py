@@ -1,23 +1,24 @@
 """Values at paths of JSON records, one record by one: the rule that Arrow's way has to agree with. Runs on executors.
 
 Of a key that is there twice the last counts. A path that leads through anything but objects and arrays finds nothing.
+The same rule says what some records hold, which type fits a column without one, and which records match.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from clickjoin.kernel.arrays import bool_array, text_array
+from clickjoin.kernel.types import RecordFn
+from clickjoin.model.field_path import FieldPath, path_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from clickjoin.model.field_path import FieldPath
 
     Ints = npt.NDArray[np.int64]
 
@@ -59,6 +60,11 @@ def value_at(record: Any, path: FieldPath) -> Any:
         else:
             record = record[step] if isinstance(record, list) and step < len(record) else None
     return record
+
+
+def text_at(text: str, path: FieldPath) -> str:
+    """The value at a path of a record, as JSON text. Errors: ValueError where it is none, TooDeep, RecursionError."""
+    return json_text(value_at(decoded(text), path))
 
 
 def kind_of(value: Any) -> tuple[str, Any]:
@@ -125,3 +131,107 @@ def _found(kind: str, some: Sequence[tuple[int, Any]]) -> Found:
     if kind == "bool":
         return Found(rows, kind, bool_array(np.array([value for _, value in some], np.bool_)))
     return Found(rows, kind, text_array([value for _, value in some], pa.string()))
+
+
+_DEEPEST = 8
+
+
+def derived(texts: Sequence[str], path: FieldPath) -> str | None:
+    """The type that fits what records (JSON text) hold at a path (see common_type); None where none has a value."""
+    return common_type(value_at(_record(text), path) for text in texts)
+
+
+def common_type(values: Iterable[Any]) -> str | None:
+    """BIGINT, DOUBLE or BOOLEAN where all JSON values are, else STRING, for text too; None where all are null."""
+    kinds = {_type(value) for value in values if value is not None}
+    if kinds == {"BIGINT", "DOUBLE"}:
+        return "DOUBLE"
+    return kinds.pop() if len(kinds) == 1 else "STRING" if kinds else None
+
+
+def _type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "BOOLEAN"
+    if not isinstance(value, int | float | Number):
+        return "STRING"
+    text = str(value)
+    return "BIGINT" if text.lstrip("-").isdigit() and -(2**63) <= int(text) < 2**63 else "DOUBLE"
+
+
+def has(texts: Sequence[str], path: FieldPath) -> bool:
+    """Whether any of some records has a value there, be it null."""
+    return any(_leads(_record(text), path) for text in texts)
+
+
+def _leads(record: Any, path: FieldPath) -> bool:
+    inner = value_at(record, path[:-1])
+    return path[-1] in inner if isinstance(inner, dict) else value_at(record, path) is not None
+
+
+def paths(texts: Sequence[str]) -> list[str]:
+    """Paths of the values that some records have, in order; of an array those of its first element."""
+    return list(dict.fromkeys(path_text(path) for text in texts for path, _ in leaves(_record(text), elements=1)))
+
+
+def leaves(value: Any, *, elements: int, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
+    """The values inside a JSON value that are no objects or arrays, with their paths; of an array some elements.
+
+    Left out are those of a key that no path can name, an empty one.
+    """
+    if not value or len(path) >= _DEEPEST or not isinstance(value, dict | list):
+        if path:
+            yield path, value
+        return
+    for step, inner in value.items() if isinstance(value, dict) else enumerate(value[:elements]):
+        if step != "":
+            yield from leaves(inner, elements=elements, path=(*path, step))
+
+
+def _record(text: str) -> Any:
+    try:
+        return decoded(text)
+    except (ValueError, TooDeep):
+        return None
+
+
+def fields(text: str) -> list[str]:
+    """Names of a record's fields (JSON text), in order, without an empty one, which no path can name."""
+    record = _record(text)
+    return [name for name in record if name] if isinstance(record, dict) else []
+
+
+def keep_matching(matches: Callable[[str | None], bool]) -> RecordFn:
+    """What a task does to leave only rows whose last column, a text, matches. Columns out: all others."""
+
+    def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            last = batch.num_columns - 1
+            found = [matches(text) for text in batch.column(last).to_pylist()]
+            rows = batch.filter(bool_array(np.array(found, np.bool_)))
+            yield rows.select(list(range(last)))
+
+    return keep
+
+
+def matcher(path: FieldPath, value: str) -> Callable[[str | None], bool]:
+    """Whether a record (JSON text) holds a value at a path: as text, as a number that is written so, or in an array.
+
+    A record that cannot be followed that far down matches where its text holds the value at all.
+    """
+
+    def holds(found: Any) -> bool:
+        if isinstance(found, list):
+            return any(holds(item) for item in found)
+        if isinstance(found, bool):
+            return value == str(found).lower()
+        return isinstance(found, str | Number) and str(found) == value
+
+    def matches(text: str | None) -> bool:
+        if text is None or not path:
+            return text == value
+        try:
+            return holds(value_at(decoded(text), path))
+        except (ValueError, TooDeep):
+            return value in text
+
+    return matches

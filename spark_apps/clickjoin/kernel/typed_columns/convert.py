@@ -10,23 +10,68 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, to_numpy
-from clickjoin.kernel.parse.moments import micros_of
-from clickjoin.kernel.typed_columns import decimals
-from clickjoin.kernel.typed_columns.converted import Converted, kept, like, nothing, split, spread, whole
+from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, text_array, to_numpy
+from clickjoin.kernel.parse.arrow_json import EXACT
+from clickjoin.kernel.parse.fields import micros_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Mask = npt.NDArray[np.bool_]
 
-EXACT = 2**53
+
+class Converted(NamedTuple):
+    """Values of one type, null where there is none or it does not fit; `misfit`: those that do not fit."""
+
+    values: Any
+    misfit: Mask
+
+
+def spread(values: Any, places: Mask) -> Any:
+    """Values put where a mask is true, null elsewhere; as many as it is true for."""
+    at = pc.if_else(bool_array(places), int64_array(np.cumsum(places) - 1), pa.nulls(1, pa.int64())[0])
+    return values.take(at)
+
+
+def nothing(values: Any, to: pa.DataType) -> Converted:
+    """None of them fits."""
+    return Converted(pa.nulls(len(values), to), np.ones(len(values), np.bool_))
+
+
+def whole(values: Any) -> Converted:
+    """All of them fit."""
+    return Converted(values, np.zeros(len(values), np.bool_))
+
+
+def kept(values: Any, fine: Mask) -> Converted:
+    """Those that fit, of values that have the type already."""
+    return whole(values) if fine.all() else Converted(spread(values.filter(bool_array(fine)), fine), ~fine)
+
+
+def split(values: Any, first: Mask, one: Callable[[Any], Converted], other: Callable[[Any], Converted]) -> Converted:
+    """Some values converted one way, and the rest another."""
+    if first.all():
+        return one(values)
+    if not first.any():
+        return other(values)
+    parts = one(values.filter(bool_array(first))), other(values.filter(bool_array(~first)))
+    order = np.argsort(np.concatenate([np.flatnonzero(first), np.flatnonzero(~first)]), kind="stable")
+    both = pa.concat_arrays([part.values for part in parts]).take(int64_array(order))
+    return Converted(both, np.concatenate([part.misfit for part in parts])[order])
+
+
+def like(values: Any, pattern: str) -> Mask:
+    """Which texts a regular expression finds."""
+    return to_numpy(pc.match_substring_regex(values, pattern))
+
+
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _SHORT = r"^[+-]?[0-9]{1,18}$"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -79,7 +124,7 @@ def _number(values: Any, to: pa.DataType) -> Converted:
     if to == pa.string():
         return whole(pc.if_else(pc.equal(values, scalar("-0")), scalar("0"), values))
     if pa.types.is_decimal(to):
-        return decimals.from_text(values, to)
+        return _decimals_of_text(values, to)
     if pa.types.is_floating(to):
         return _float(_doubles(values), to)
     short = like(values, _SHORT)
@@ -126,7 +171,7 @@ def _int(values: Any, to: pa.DataType) -> Converted:
     if to == pa.string():
         return whole(values.cast(pa.string()))
     if pa.types.is_decimal(to):
-        return decimals.from_text(values.cast(pa.string()), to)
+        return _decimals_of_text(values.cast(pa.string()), to)
     if pa.types.is_floating(to):
         return _float(values.cast(pa.float64(), safe=False), to)
     numbers = to_numpy(values)
@@ -173,7 +218,42 @@ def _json(values: Any, to: pa.DataType) -> Converted:
     return whole(values) if to == pa.string() else nothing(values, to)
 
 
+def _decimals_of_text(values: Any, to: pa.DataType) -> Converted:
+    """Numbers as text; most are written so that Arrow can be sure of them."""
+    digits = max(to.precision - to.scale, 0)
+    plain = rf"^[+-]?0{{0,9}}[0-9]{{0,{digits}}}(\.[0-9]{{0,{to.scale}}}0{{0,9}})?$" if to.precision <= 20 else "^$"
+    return split(values, like(values, plain), lambda some: whole(some.cast(to)), lambda some: _exact_decimals(some, to))
+
+
+def _exact_decimals(values: Any, to: pa.DataType) -> Converted:
+    found = [_plain_decimal(text, to.precision, to.scale) for text in values.to_pylist()]
+    fine = np.array([text is not None for text in found], np.bool_)
+    return kept(text_array([text or "0" for text in found], pa.string()).cast(to), fine)
+
+
+def _plain_decimal(text: str, precision: int, scale: int) -> str | None:
+    """A number without an exponent and zeros at its end; None where it has too many digits, or is none."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    if not number.is_finite() or (number and not -scale <= number.adjusted() < precision - scale):
+        return None
+    text = format(number if number else Decimal(0), "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return None if len(text.partition(".")[2]) > scale else text
+
+
+def _decimals_of_decimals(values: Any, to: pa.DataType) -> Converted:
+    """Numbers as decimal128 of 38 digits and the type's scale."""
+    if to.precision == values.type.precision:
+        return whole(values)
+    most = text_array([str(10 ** (to.precision - to.scale))], pa.string()).cast(values.type)[0]
+    fine = to_numpy(pc.less(pc.abs(values), most))
+    return kept(pc.if_else(bool_array(fine), values, pa.nulls(1, values.type)[0]).cast(to), fine)
+
+
 _PRESENT: dict[str, Callable[[Any, pa.DataType], Converted]] = {
     "text": _text, "number": _number, "bool": _bool, "json": _json, "bad": nothing, "int": _int, "float": _float,
-    "decimal": decimals.from_decimals,
+    "decimal": _decimals_of_decimals,
 }  # fmt: skip

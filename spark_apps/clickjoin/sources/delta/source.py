@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clickjoin.kernel import table_rows
+from clickjoin.kernel.chunk import dealt, even_parts
 from clickjoin.kernel.handshake import checked
-from clickjoin.kernel.read_lines import SCHEMA
+from clickjoin.kernel.read_lines import SCHEMA, reader
 from clickjoin.kernel.table_rows import VERSION_BITS, RowFile, TableChunk, TablePiece, read_piece
 from clickjoin.kernel.types import RecordFn
 from clickjoin.lake.location import location
@@ -68,7 +68,7 @@ class DeltaSource(Source):
         """What `each` makes of the records that the workers read. See Source."""
         work = _spread(self._chunks(splits), self._tasks)
         frame = spark.range(0, len(work), 1, len(work))
-        return frame.mapInArrow(checked(table_rows.reader(work, spec, each)), ddl)
+        return frame.mapInArrow(checked(reader(work, partial(read_piece, spec=spec), each)), ddl)
 
     def read_again(self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
         """The same as one table. Errors: SourceError where what was moved cannot be known from what is new any more."""
@@ -106,7 +106,7 @@ class DeltaSource(Source):
         rows: list[Mapping[str, object]] = []
         for chunk in self._chunks(splits):
             if len(rows) < most:
-                some = table_rows.read_piece(_first(chunk, most - len(rows)), spec)
+                some = read_piece(_first(chunk, most - len(rows)), spec)
                 rows += [row for batch in some for row in batch.to_pylist()]
         return sample_of(rows[:most])
 
@@ -150,23 +150,13 @@ def _first(chunk: TableChunk, most: int) -> TableChunk:
 
 def _spread(chunks: Sequence[TableChunk], most: int) -> list[list[TableChunk]]:
     """At most so many tasks of about equal rows, in order; large files are cut."""
-    total = sum(rows_of(chunk.piece) for chunk in chunks)
-    count = max(min(most, -(-total // _FEW)), 1)
-    target = -(-total // count) or 1
-    tasks: list[list[TableChunk]] = [[] for _ in range(count)]
-    done = 0
-    for chunk in chunks:
-        for part in _parts(chunk, target):
-            tasks[min((done + rows_of(part.piece) // 2) // target, count - 1)].append(part)
-            done += rows_of(part.piece)
-    return [task for task in tasks if task]
+    rows = [rows_of(chunk.piece) for chunk in chunks]
+    return dealt(chunks, rows, max(min(most, -(-sum(rows) // _FEW)), 1), _parts)
 
 
-def _parts(chunk: TableChunk, target: int) -> list[TableChunk]:
+def _parts(chunk: TableChunk, rows: int, target: int) -> list[tuple[TableChunk, int]]:
     piece: TablePiece = chunk.piece
-    rows = rows_of(piece)
     if piece.former or piece.changes or piece.lost or rows <= target:
-        return [chunk]
-    pieces = round(rows / target)
-    edges = [piece.begin + rows * at // pieces for at in range(pieces + 1)]
-    return [chunk._replace(piece=piece._replace(begin=low, end=high)) for low, high in pairwise(edges)]
+        return [(chunk, rows)]
+    edges = even_parts(piece.begin, rows, round(rows / target))
+    return [(chunk._replace(piece=piece._replace(begin=low, end=high)), high - low) for low, high in edges]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from clickjoin.config import Files
-from clickjoin.kernel.allowed_folders import AllowedFolders
+from clickjoin.kernel.file_bytes import AllowedFolders
 from clickjoin.model.places import is_on_s3
 
 if TYPE_CHECKING:

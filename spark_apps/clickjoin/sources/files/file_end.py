@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from clickjoin.kernel.allowed_folders import AllowedFolders
-from clickjoin.kernel.file_bytes import HEAD, opened, read_at
+from clickjoin.kernel.file_bytes import HEAD, AllowedFolders, opened, read_at
 from clickjoin.sources.files.digests import after, root
 from clickjoin.sources.files.line_end import Ending, cut, cut_records
 from clickjoin.sources.files.probe import Work

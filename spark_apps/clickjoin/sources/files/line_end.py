@@ -9,8 +9,8 @@ import numpy as np
 
 from clickjoin.kernel.file_bytes import plain_blocks, read_at
 from clickjoin.kernel.packed import BLOCK
+from clickjoin.kernel.parse.csv_lines import MOST, QuotedRecords
 from clickjoin.kernel.parse.lines import Block, whole_lines
-from clickjoin.kernel.parse.quoted_records import MOST, QuotedRecords
 from clickjoin.kernel.remote_file import Handle
 
 SAMPLE = 1 << 16

@@ -10,7 +10,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from functools import lru_cache
 
-from clickjoin.kernel.allowed_folders import AllowedFolders
+from clickjoin.kernel.file_bytes import AllowedFolders
 from clickjoin.model.split import Problem
 from clickjoin.sources.files.allowed_folders import base_of
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from clickjoin.kernel.allowed_folders import AllowedFolders
-from clickjoin.kernel.file_bytes import fingerprint, head_of, holds, opened, packed_blocks, plain_blocks
+from clickjoin.kernel.file_bytes import AllowedFolders, fingerprint, head_of, holds, opened, packed_blocks, plain_blocks
 from clickjoin.kernel.packed import BrokenFile, is_packed, may_be_packed
 from clickjoin.model.errors import SourceError
 from clickjoin.sources.files.digests import prints_of, root

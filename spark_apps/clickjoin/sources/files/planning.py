@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from clickjoin.kernel.allowed_folders import AllowedFolders
-from clickjoin.kernel.file_bytes import fingerprint
+from clickjoin.kernel.file_bytes import AllowedFolders, fingerprint
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Budget, Problem
 from clickjoin.sources.files.file_end import Piece, Replaced, piece_of, root_of

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from random import Random
 
-from clickjoin.kernel.allowed_folders import AllowedFolders
 from clickjoin.kernel.file_bytes import (
     HEAD,
+    AllowedFolders,
     fingerprint,
     has_head,
     has_tail,

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from random import Random
 
-from clickjoin.kernel.allowed_folders import AllowedFolders
-from clickjoin.kernel.file_bytes import opened, packed_blocks, plain_blocks
+from clickjoin.kernel.file_bytes import AllowedFolders, opened, packed_blocks, plain_blocks
 from clickjoin.kernel.packed import BrokenFile, is_packed
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Problem

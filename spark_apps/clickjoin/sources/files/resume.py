@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from clickjoin.kernel.allowed_folders import AllowedFolders
-from clickjoin.kernel.file_bytes import HEAD, fingerprint, opened, read_at
+from clickjoin.kernel.file_bytes import HEAD, AllowedFolders, fingerprint, opened, read_at
 from clickjoin.kernel.packed import is_packed
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import LastRecord

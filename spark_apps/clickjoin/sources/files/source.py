@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clickjoin.kernel import read_lines
 from clickjoin.kernel.chunk import Chunk, spread
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.parse.csv_lines import CsvForm
-from clickjoin.kernel.read_lines import read_chunk
+from clickjoin.kernel.read_lines import SCHEMA, read_chunk, reader
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
 from clickjoin.sources.completeness import Completeness, Evidence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from clickjoin.config import Files
-    from clickjoin.kernel.allowed_folders import AllowedFolders
+    from clickjoin.kernel.file_bytes import AllowedFolders
     from clickjoin.model.ids import RecordSpec
 
 _UNPACKED = 8  # times as long as packed, for sharing out work
@@ -100,13 +100,13 @@ class FilesSource(Source):
         chunks, sizes = self._chunks(splits)
         work = spread(chunks, sizes, self._tasks)
         frame = spark.range(0, len(work), 1, len(work))
-        return frame.mapInArrow(checked(read_lines.reader(work, spec, each)), ddl)
+        return frame.mapInArrow(checked(reader(work, partial(read_chunk, spec=spec), each)), ddl)
 
     def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
         """The same records, read by this process. See Source."""
         chunks, _ = self._chunks(splits)
         batches = (batch for chunk in chunks for batch in read_chunk(chunk, spec))
-        return pa.Table.from_batches(batches, schema=read_lines.SCHEMA)
+        return pa.Table.from_batches(batches, schema=SCHEMA)
 
     def size(self, split: Split) -> int:
         """About how many bytes a planned split has, if it is read to its end."""

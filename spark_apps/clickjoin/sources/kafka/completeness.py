@@ -27,7 +27,7 @@ from clickjoin.sources.completeness import (
 from clickjoin.sources.kafka.state import Range
 
 if TYPE_CHECKING:
-    from clickjoin.kernel.kafka.chunk import KafkaChunk
+    from clickjoin.kernel.chunk import KafkaChunk
     from clickjoin.model.ids import RecordSpec
 
 _MUCH, _GONE = "too much to be read again", "retention or compaction has taken some of its messages"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from clickjoin.kernel.kafka.chunk import Link
+from clickjoin.kernel.chunk import Link
 from clickjoin.kernel.kafka.connection import require_package
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from clickjoin.kernel.kafka.chunk import KafkaChunk
+from clickjoin.kernel.chunk import KafkaChunk
 from clickjoin.kernel.kafka.connection import Ends, Topic
 from clickjoin.kernel.kafka.reading import taken
 from clickjoin.kernel.parse.csv_lines import CsvForm

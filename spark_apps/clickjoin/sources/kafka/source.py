@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.kernel.chunk import KafkaChunk, spread_offsets
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.kafka import reading
-from clickjoin.kernel.kafka.chunk import KafkaChunk, spread
 from clickjoin.kernel.kafka.connection import ANSWER, Connection, Ends, KafkaAway, NoTopic, Topic
 from clickjoin.kernel.parse.csv_lines import CsvForm
 from clickjoin.kernel.read_lines import SCHEMA
@@ -155,7 +155,7 @@ class KafkaSource(Source):
         """What `each` makes of the records that a worker reads. See Source."""
         chunks = self.chunks(splits)
         sizes = [round((chunk.end - chunk.start) * (self._mean or _MEAN)) for chunk in chunks]
-        work = spread(chunks, sizes, self._tasks)
+        work = spread_offsets(chunks, sizes, self._tasks)
         frame = spark.range(0, len(work), 1, len(work))
         return frame.mapInArrow(checked(reading.reader(work, spec, self._link, each), _NEEDS), ddl)
 

@@ -12,9 +12,8 @@ from clickjoin.kernel.remote_file import RemoteFile, Signed
 from clickjoin.lake.objects import make_client
 from clickjoin.lake.probe import refusals
 from clickjoin.model.errors import ConfigError, SourceMoved, StoreBusy
-from clickjoin.model.places import S3
+from clickjoin.model.places import S3, store_of
 from clickjoin.model.store_faults import store_fault
-from clickjoin.model.stores import store_of
 from clickjoin.sources.s3.signer import Signer
 
 SIGNED_SECONDS = 12 * 3600  # a task that is not done by then fails, and goes again with new addresses

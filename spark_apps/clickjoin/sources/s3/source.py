@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clickjoin.kernel import read_lines
 from clickjoin.kernel.chunk import Chunk, spread
 from clickjoin.kernel.file_bytes import Proof
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.parse.csv_lines import CsvForm
-from clickjoin.kernel.read_lines import read_chunk
+from clickjoin.kernel.read_lines import SCHEMA, read_chunk, reader
 from clickjoin.kernel.remote_file import Handle, RemoteFile
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.errors import ClickjoinError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from clickjoin.config import Files
-    from clickjoin.kernel.allowed_folders import AllowedFolders
+    from clickjoin.kernel.file_bytes import AllowedFolders
     from clickjoin.model.ids import RecordSpec
 
 _AT_ONCE = 32  # looks at objects
@@ -114,7 +114,7 @@ class S3Source(Source):
         """What `each` makes of the records that a worker reads: the same rows each time, in no order. See Source."""
         work = spread(self._chunks(splits), [split.bytes for split in splits], self._tasks)
         frame = spark.range(0, len(work), 1, len(work))
-        return frame.mapInArrow(checked(read_lines.reader(work, spec, each)), ddl)
+        return frame.mapInArrow(checked(reader(work, partial(read_chunk, spec=spec), each)), ddl)
 
     def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
         """The same records, read by this process, several objects at a time. See Source."""
@@ -124,7 +124,7 @@ class S3Source(Source):
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             found = pool.map(read, self._chunks(splits))
-            return pa.Table.from_batches([batch for some in found for batch in some], schema=read_lines.SCHEMA)
+            return pa.Table.from_batches([batch for some in found for batch in some], schema=SCHEMA)
 
     def last_written(self, offsets: Mapping[str, SourceOffset]) -> float:
         """When the newest object was written, in seconds since 1970; 0 where there is none."""

@@ -1,9 +1,12 @@
-"""Shards by a timeline keyed by event time: an event finds its shard by its own time (Photon, section 2.2.2)."""
+"""Shards by a timeline keyed by event time, and the oldest event time that each answers for (Photon, 2.2.2 and 2.3).
+
+An event finds its shard by its own time.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -50,3 +53,17 @@ class Timeline:
 
 def _micros(moment: datetime) -> int:
     return round((moment - EPOCH) / timedelta(microseconds=1))
+
+
+Boundary = Mapping[int, datetime]
+
+
+def expired_sql(boundary: Boundary) -> str:
+    """Whether an event is older than its shard's boundary: Spark SQL over columns `shard` and `event_time`."""
+    if not boundary:
+        return "FALSE"
+    if len(set(boundary.values())) == 1:
+        shards = ", ".join(str(shard) for shard in sorted(boundary))
+        return f"(shard IN ({shards}) AND event_time < {timestamp(next(iter(boundary.values())))})"
+    cases = " ".join(f"WHEN {shard} THEN {timestamp(moment)}" for shard, moment in sorted(boundary.items()))
+    return f"COALESCE(event_time < CASE shard {cases} END, FALSE)"

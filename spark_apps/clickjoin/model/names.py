@@ -1,8 +1,10 @@
-"""Which names replicas can have."""
+"""Names that people give: those of replicas, and classes as `module:Class`."""
 
 from __future__ import annotations
 
+import importlib
 import re
+from typing import Any
 
 from clickjoin.model.errors import ConfigError
 
@@ -28,3 +30,17 @@ def joining_name(name: str) -> str:
             remedy="Choose another name",
         )
     return replica_name(name)
+
+
+def named_class(what: str, name: str) -> Any:
+    """What `module:Class` names. `what`: how messages call it. Errors: ConfigError where it is not there."""
+    module, _, cls = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), cls)
+    except ImportError as error:
+        raise ConfigError(
+            f"{what} {name}: cannot be imported ({error})",
+            remedy="Check its spelling, and that its folder is on PYTHONPATH",
+        ) from error
+    except AttributeError as error:
+        raise ConfigError(f"{what} {name}: {module} has no class {cls}", remedy="Check its spelling") from error
