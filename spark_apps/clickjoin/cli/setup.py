@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -104,4 +103,5 @@ def generate_logs(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the truth is written all the same
     with console.progress("writing lines") as advance:
         truth = generate(folder, traffic, progress=advance)
-    console.generated(folder, asdict(truth))
+    said = ("queries", "clicks", "joinable", "orphans", "complete")
+    console.pairs(f"written to {folder}", {name: getattr(truth, name) for name in said})

@@ -107,7 +107,8 @@ _JOBS = (
         reads=(*_LANDED, *_OUTPUTS, "forgotten"),
         writes=(*_LANDED, *_OUTPUTS, "forgotten", "findings", "removed_duplicates"), commands=("forget",),
         arguments=(
-            Argument("where", str, "Conditions, one a line: STREAM.PATH=VALUE, such as foreign.user_id=U17."),
+            Argument("where", str, "Conditions, one a line: STREAM.PATH=VALUE, such as foreign.user_id=U17.",
+                     many=True),
             Argument("ids", str, "File of event ids, one a line. Neither: all that was ever forgotten."),
             Argument("request", str, "Name of the request, written down with each event."),
             Argument("apply", bool, "Do it; else report what would go.", False),
