@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from clickjoin.forgotten.known import forgotten
-from clickjoin.jobs.erasing import forget
+from clickjoin.jobs.upkeep import forget
 from clickjoin.joiner import dealing
 from clickjoin.lake.vacuum import Needed, vacuum
 from clickjoin.registry.boundary import advance

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from clickjoin.jobs.registry import rebuild
+from clickjoin.jobs.upkeep import rebuild
 from clickjoin.lake import DeltaTables
 from clickjoin.lake.committer import committer
 from clickjoin.lake.s3_table import S3Table

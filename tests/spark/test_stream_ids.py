@@ -20,7 +20,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from clickjoin.gc.collector import Collector
-from clickjoin.jobs.registry import rebuild
+from clickjoin.jobs.upkeep import rebuild
 from clickjoin.joiner import dealing
 from clickjoin.kernel import id_filter, id_lookup
 from clickjoin.lake.vacuum import remove_filters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from clickjoin.cli.sentences import waiting
+from clickjoin.cli.job_commands import waiting
 from clickjoin.dispatcher.pacing import Passes
 from tests.unit.lakes import NOON
 

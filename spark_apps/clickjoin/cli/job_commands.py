@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickjoin.cli import before, console, sentences
+from clickjoin.cli import before, console
 from clickjoin.cli.base import Config, Json, app, connected, load, writable
 from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.jobs.job import Argument, Job
@@ -113,6 +114,50 @@ def option(item: Argument, *, positional: bool = False) -> inspect.Parameter:
     return _parameter(item.name, Annotated[kind | None if item.default is None else kind, said], item.default)
 
 
+def waiting(found: dict[str, Any]) -> Iterator[str]:
+    """How many events a drain leaves waiting, and why it does; nothing where none waits."""
+    if not found["waiting"]:
+        return
+    one = found["waiting"] == 1
+    count = "1 event waits for its" if one else f"{found['waiting']:,} events wait for their"
+    count += " primary event"
+    if found["due"]:
+        why = f"{found['due']:,} of them are due again, since retries fall due faster than they are tried"
+        yield f"{count}; {why}: raise retry.first_delay or retry.backoff, or let `clickjoin run` go on"
+        return
+    next_due = f"{datetime.fromisoformat(found['next_due']):%Y-%m-%dT%H:%M:%SZ}"
+    yield f"{count}: none is due before {next_due}, so this drain ends; `clickjoin run` or `retry` tries them then"
+
+
+def _sums(found: dict[str, Any]) -> str:
+    """Whether a drain's sums agree."""
+    agree = "the sums agree" if "accounts" in found else "nothing was counted (--no-check)"
+    return agree if found["ok"] else "something is wrong: see above"
+
+
+def _closed(found: dict[str, Any]) -> str:
+    """How a date stands."""
+    return f"{found['date']} is {found['state']}"
+
+
+def _rebuilt(_: dict[str, Any]) -> Iterator[str]:
+    """What is to be done after a rebuilding."""
+    yield "now run `clickjoin verify --repair`: it finds what was under way when it was lost"
+
+
+def _forgotten(found: dict[str, Any]) -> Iterator[str]:
+    """Where records are that were forgotten, and what may bring them back."""
+    if found["dry_run"]:
+        yield "nothing was changed; the same with --apply does it"
+        return
+    yield (
+        f"older versions of the tables hold these records until `clickjoin gc` removes their files, "
+        f"after {found['bytes_kept_until'][:16]} UTC; logs and backups hold them until you remove them"
+    )
+    for token in found["open"]:
+        yield f"{token} is not settled, and may land such a record: then run `clickjoin verify --repair`"
+
+
 _REPLACE = "Stop joins first, and verify after."
 _WAIT = Argument("wait", bool, "Wait until it is complete, close.wait at most.", False)
 _FORCE = Argument("force", bool, "Close it although something is missing.", False)
@@ -139,7 +184,7 @@ COMMANDS = (
             replica=joining_name, prepare=_writable),
     Command("drain", _DRAINED,
             "Join all that the sources hold, try what is due until nothing is, then say whether the sums agree.",
-            ("check",), replica=joining_name, prepare=_writable, follow=sentences.waiting, ends=sentences.sums),
+            ("check",), replica=joining_name, prepare=_writable, follow=waiting, ends=_sums),
     Command("retry", JOBS["retry"], "Try the pending events that are due once more.", prepare=_writable),
     Command("redrive", JOBS["redrive"], "Send unjoinable events round again, as if they were new.", prepare=_writable),
     Command("process", JOBS["process"],
@@ -156,7 +201,7 @@ COMMANDS = (
             "Close a date: join what is missing, verify it, judge its quality, say so in table `dates`; else exit "
             "code 1.",
             ("date",), more=(_WAIT, _FORCE), positional="date", prepare=before.close, as_rows=True,
-            ends=sentences.closed),
+            ends=_closed),
     Command("backfill", JOBS["backfill"],
             "Fill or rebuild the output of some dates, beside joins that run; exit code 1 if one is not closed "
             "afterwards.",
@@ -172,16 +217,16 @@ COMMANDS = (
             ("shards", "since")),
     Command("registry rebuild", JOBS["rebuild"],
             f"Rebuild a lost or damaged registry from the outputs. {_REPLACE}", ("replace",),
-            fixed={"what": "registry"}, replica=None, follow=sentences.rebuilt),
+            fixed={"what": "registry"}, replica=None, follow=_rebuilt),
     Command("journal rebuild", JOBS["rebuild"],
             f"Rebuild a lost journal from outputs and landed tables. {_REPLACE}", ("replace",),
-            fixed={"what": "journal"}, replica=None, follow=sentences.rebuilt),
+            fixed={"what": "journal"}, replica=None, follow=_rebuilt),
     Command("forget", JOBS["forget"],
             "Take a person's events out of all tables, for good; exit code 1 while a batch under way may bring one "
             "back.",
             ("where", "ids", "apply", "request", "wait"),
             more=(Argument("list", bool, "Ids of all that was ever forgotten; starts no Spark.", False),),
-            prepare=before.forget, follow=sentences.forgotten, fails=lambda found: bool(found["open"])),
+            prepare=before.forget, follow=_forgotten, fails=lambda found: bool(found["open"])),
 )  # fmt: skip
 
 _GROUPS = {

@@ -65,7 +65,7 @@ _JOBS = (
                      title="Check"),
             _HANDS_OVER,
         )),
-    Job("gc", "clickjoin.jobs.collecting",
+    Job("gc", "clickjoin.jobs.upkeep",
         "Drops what retention lets go, compacts small files, removes unreferenced ones.",
         reads=("registry", "pending", "journal"),
         writes=("registry", "registry_boundary", "primary", "foreign", "pending", "journal", "metrics"),
@@ -75,7 +75,7 @@ _JOBS = (
             Argument("wait", float, "Seconds to wait for batches under way.", 60.0, title="Wait", minimum=0),
             _LAKE_EXISTS,
         )),
-    Job("reshard", "clickjoin.jobs.registry", "Spreads events from a future time on over other shards, or shows them.",
+    Job("reshard", "clickjoin.jobs.upkeep", "Spreads events from a future time on over other shards, or shows them.",
         reads=("shard_timeline", "registry"), writes=("shard_timeline",), needs_spark=False, commands=("reshard",),
         arguments=(
             Argument("shards", int, "Number of shards from then on. Empty: only look.", title="Shards",
@@ -83,7 +83,7 @@ _JOBS = (
             Argument("since", str, "Event time, the start of a bucket in the future. Empty: as soon as is safe.",
                      option="from", title="From event time", format="date-time"),
         )),
-    Job("rebuild", "clickjoin.jobs.registry", "Rebuilds a lost registry or journal, while no join runs.",
+    Job("rebuild", "clickjoin.jobs.upkeep", "Rebuilds a lost registry or journal, while no join runs.",
         reads=(*_LANDED, *_OUTPUTS), writes=("registry", "registry_boundary", "journal"),
         commands=("registry rebuild", "journal rebuild"),
         arguments=(
@@ -103,7 +103,7 @@ _JOBS = (
                      title="Remove doubles"),
             Argument("lake_exists", bool, "A lake without tables is an error, and not one that is to be made.", True),
         )),
-    Job("forget", "clickjoin.jobs.erasing", "Takes the records of a person's events out of all tables, for good.",
+    Job("forget", "clickjoin.jobs.upkeep", "Takes the records of a person's events out of all tables, for good.",
         reads=(*_LANDED, *_OUTPUTS, "forgotten"),
         writes=(*_LANDED, *_OUTPUTS, "forgotten", "findings", "removed_duplicates"), commands=("forget",),
         arguments=(

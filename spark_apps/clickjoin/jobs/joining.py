@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.dispatcher.handover import HandOver
 from clickjoin.dispatcher.peers import require_known
 from clickjoin.engine import Engine
-from clickjoin.jobs.opening import open_engine
+from clickjoin.lake.requirements import require_lake
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.replica import joining_name
 from clickjoin.model.reporter import Reporter
@@ -94,6 +94,13 @@ def redrive(spark: Session, pipeline: Pipeline, replica: str, report: Reporter) 
     sent = engine.redrive()
     report(f"{sent} events sent round again")
     return {"redriven": sent}
+
+
+def open_engine(spark: Session, pipeline: Pipeline, replica: str, *, lake_exists: bool) -> Engine:
+    """An engine. Errors: LakeError for a lake without tables where `lake_exists`: it is not mounted, or was moved."""
+    if lake_exists:
+        require_lake(pipeline.root)
+    return Engine(spark, pipeline, replica)
 
 
 def _never() -> bool:
