@@ -79,4 +79,4 @@ def test_help_waits_for_no_heavy_library() -> None:
     script = "import sys; import clickjoin.cli.main; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": f"{ROOT}/spark_apps"}, capture_output=True)
     assert "clickjoin" in (loaded := set(done.stdout.decode().split())), done.stderr
-    assert not loaded & {"pyspark", "pyarrow", "pandas", "numpy", "deltalake", "great_expectations", "pydantic"}
+    assert not loaded & {"pyspark", "pyarrow", "pandas", "numpy", "deltalake", "great_expectations"}
