@@ -71,13 +71,13 @@ def verdict(text: str, ok: bool) -> None:
 def pairs(title: str, data: Mapping[str, Any]) -> None:
     """Print names and values under a title; nothing where there are none."""
     for line in (title, *field_lines(data)) if data else ():
-        report_line(line)
+        report_line(plain(line))
 
 
 def summary(name: str, data: Mapping[str, Any]) -> None:
     """Print a job's summary but for its verdict."""
     for line in summary_lines(name, data, whole=True):
-        report_line(line)
+        report_line(plain(line))
 
 
 def columns(names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:

@@ -12,7 +12,6 @@ import typer
 from clickjoin.cli import console
 from clickjoin.cli.base import Config, Json, app, load, small_tables
 from clickjoin.cli.console import report_line
-from clickjoin.cli.listing import key_stands
 from clickjoin.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -140,7 +139,8 @@ def explain(
         raise ConfigError("explain needs an event's id or a key", remedy="Give the id, or --key KEY: one of them")
     if key is not None:
         stands = explain_key(load(config), key)
-        key_stands(stands, as_json)
+        shown = {"expected_per_window" if name == "expected" else name: value for name, value in stands.items()}
+        console.print_json(stands) if as_json else console.pairs("the key, as it stands now", shown)
         raise typer.Exit(0 if stands["has_state"] or stands["signals_reported"] or stands["late_events"] else 1)
     if not (event_id or "").strip():
         raise ConfigError("an empty id names no event", remedy="Give the event's id")

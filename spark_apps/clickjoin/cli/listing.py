@@ -212,34 +212,7 @@ def _show(name: str, found: Listed, by: str, limit: int, as_json: bool) -> None:
     if found.rows and not by:
         console.report_line("")
         console.columns(_SHOWN[name], found.rows)
-    _more(*(len(groups), len(found.groups)) if by else (len(found.rows), found.count))
-
-
-def key_stands(found: dict[str, Any], as_json: bool) -> None:
-    """Print how a key of per-key processing stands."""
-    if as_json:
-        return console.print_json(found)
-    singles = {name: value for name, value in found.items() if not isinstance(value, list | dict)}
-    if band := found["expected"]:
-        singles |= {"expected per window": f"{band['expected']:g}, from {band['low']:g} to {band['high']:g}"}
-        singles |= {"expected until": band["to"]}
-    console.pairs(
-        "the key, as it stands now",
-        {name: console.plain(value) for name, value in singles.items() if name != "expected"},
-    )
-    if found["open"]:
-        console.report_line("open windows")
-        console.columns(("window_start", "window_end", "count"), found["open"])
-    if found["signals"]:
-        console.report_line("signals, newest first")
-        console.columns(_SHOWN["signals"], found["signals"])
-    if found["late"]:
-        console.report_line("late events, newest first")
-        console.columns(("event_time", "event_id", "reason", "watermark"), found["late"])
-    return None
-
-
-def _more(shown: int, whole: int) -> None:
+    shown, whole = (len(groups), len(found.groups)) if by else (len(found.rows), found.count)
     if 0 < shown < whole:
         console.report_line(f"{shown:,} of {whole:,} shown; --limit shows more")
 

@@ -41,7 +41,7 @@ _JOBS = (
         reads=("primary", "foreign", "registry"),
         writes=(*_LANDED, "joined", "registry", "pending", "expired", "filtered"),
         arguments=(_LAKE_EXISTS, _HANDS_OVER), leased=True, commands=("run", "drain")),
-    Job("join_group", "clickjoin.jobs.grouping", "Joins several pipelines, and tries again what is due.",
+    Job("join_group", "clickjoin.jobs.joining", "Joins several pipelines, and tries again what is due.",
         reads=("primary", "foreign", "registry"), writes=(*_LANDED, *_OUTPUTS), leased=True, several=True,
         arguments=(
             Argument("known", str, "Names of those that have worked before: as `lake_exists` for them."),
