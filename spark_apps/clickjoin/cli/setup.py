@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -104,4 +105,4 @@ def generate_logs(
     with console.progress("writing lines") as advance:
         truth = generate(folder, traffic, progress=advance)
     said = ("queries", "clicks", "joinable", "orphans", "complete")
-    console.pairs(f"written to {folder}", {name: getattr(truth, name) for name in said})
+    console.pairs(f"written to {folder}", {name: value for name, value in asdict(truth).items() if name in said})
