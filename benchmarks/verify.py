@@ -24,7 +24,7 @@ from clickjoin.config import Pipeline
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.engine import Engine
 from clickjoin.engines.extents import bucket_sql
-from clickjoin.jobs.collecting import gc
+from clickjoin.jobs.upkeep import gc
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
 from clickjoin.model.txn import Txn

@@ -8,9 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from clickjoin.jobs.collecting import gc
-from clickjoin.jobs.erasing import forget
-from clickjoin.jobs.registry import reshard
+from clickjoin.jobs.upkeep import forget, gc, reshard
 from tests.conformance.world import BASE, HOUR, World, click, query
 
 Work = Callable[[World], object]

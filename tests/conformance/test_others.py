@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from clickjoin.jobs.collecting import gc
-from clickjoin.jobs.erasing import forget
+from clickjoin.jobs.upkeep import forget, gc
 from clickjoin.lake.table_features import FeatureRefused
 from tests.conformance import oracle
 from tests.conformance.runs import Make, Undisturbed, carried, compare, undisturbed

@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from clickjoin.dates.rebuild import rebuild
-from clickjoin.jobs.erasing import forget
+from clickjoin.jobs.upkeep import forget
 from clickjoin.model.span import Day
 from tests.kafka.topics import Topics
 from tests.sampled import in_full

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.jobs.erasing import forget
+from clickjoin.jobs.upkeep import forget
 from clickjoin.model.span import Span
 from tests.spark.bench import Bench, click, query
 from tests.spark.hand import found, verify

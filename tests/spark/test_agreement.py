@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.jobs import collecting, registry
+from clickjoin.jobs import upkeep
 from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.lake.log_entries import TableLog
 from clickjoin.model import failpoint
@@ -86,7 +86,7 @@ def drain(bench: Bench, replica: str = "main") -> None:
 
 
 def rebuild(bench: Bench, what: str) -> None:
-    registry.rebuild(bench.spark, bench.pipeline, "", print, what=what, replace=True)
+    upkeep.rebuild(bench.spark, bench.pipeline, "", print, what=what, replace=True)
     bench.engine = bench.replica("main")
 
 
@@ -176,7 +176,7 @@ def test_a_boundary_from_before_claims_were_dropped(bench: Bench) -> None:
     bench.clock.now = NOON + 3 * 86400 + 60
     drain(bench)
     back = keep(bench, "registry_boundary")
-    collecting.gc(bench.spark, bench.pipeline, "main", print, wait=0)
+    upkeep.gc(bench.spark, bench.pipeline, "main", print, wait=0)
     assert list(bench.claims()) == ["new"]
     back()
     with pytest.raises(LakeError, match=r"registry_boundary: is older .* was noted in the journal"):
@@ -345,7 +345,7 @@ def test_a_collection_cut_short_is_accepted(bench: Bench, monkeypatch: pytest.Mo
     drain(bench)
     bench.clicks(click("open", 3 * 86400 + 2, late, position=1))
     stopped(monkeypatch, "planned", lambda: bench.engine.join_once())
-    collect = lambda: collecting.gc(bench.spark, bench.pipeline, "main", print, wait=0)  # noqa: E731
+    collect = lambda: upkeep.gc(bench.spark, bench.pipeline, "main", print, wait=0)  # noqa: E731
     stopped(monkeypatch, point, collect)
     bench.replica("main")
     collect()

@@ -13,7 +13,7 @@ import pytest
 
 from clickjoin.engine import Engine
 from clickjoin.gc.compaction import clean
-from clickjoin.jobs import collecting
+from clickjoin.jobs import upkeep
 from clickjoin.lake import clock
 from clickjoin.lake.vacuum import Needed, is_whole, vacuum
 from clickjoin.model import failpoint
@@ -141,11 +141,11 @@ def test_gc_by_a_clock_that_is_off_removes_no_file_and_says_why(
     with pytest.raises(
         ClockError, match=rf"(?s){abs(off) // 1000:.0f}\d\d\d s apart, more than 300 s.*no file was removed"
     ):
-        collecting.gc(bench.spark, bench.pipeline, "main", said.append, wait=0)
+        upkeep.gc(bench.spark, bench.pipeline, "main", said.append, wait=0)
     assert files <= set(bench.disk.rglob("*.parquet"))
     monkeypatch.undo()
     age(bench, DAYS)
-    done = collecting.gc(bench.spark, bench.pipeline, "main", said.append, wait=0)
+    done = upkeep.gc(bench.spark, bench.pipeline, "main", said.append, wait=0)
     assert done["removed"]["joined"] == 5
     assert whole(bench)
 
@@ -163,7 +163,7 @@ def test_events_of_now_are_not_expired_by_a_collector_that_is_ahead(
     bench.clicks(click("new", now, record), click("rogue", ahead, record))
     bench.join()
     monkeypatch.setattr(clock.time, "time", lambda: real() + DAYS)
-    done = collecting.gc(bench.spark, bench.pipeline, "main", print, wait=0, dry_run=True)
+    done = upkeep.gc(bench.spark, bench.pipeline, "main", print, wait=0, dry_run=True)
     assert datetime.fromisoformat(done["boundary"]).timestamp() < real() - 3600
 
 

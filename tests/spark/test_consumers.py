@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clickjoin.jobs.erasing import forget
+from clickjoin.jobs.upkeep import forget
 from tests.sampled import in_full
 from tests.spark.bench import Bench, click, event_id, query
 

@@ -17,7 +17,7 @@ from clickjoin.backup.take import take
 from clickjoin.dates.late_events import join_expired
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.gc.compaction import maintain
-from clickjoin.jobs.registry import rebuild as rebuild_registry
+from clickjoin.jobs.upkeep import rebuild as rebuild_registry
 from clickjoin.model.ids import MICROS
 from clickjoin.model.span import Day
 from clickjoin.registry.boundary import advance

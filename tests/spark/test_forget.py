@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from clickjoin.engines.arrow import dealing
 from clickjoin.forgotten.known import forgotten
-from clickjoin.jobs.erasing import forget
+from clickjoin.jobs.upkeep import forget
 from clickjoin.lake.vacuum import Needed, vacuum
 from clickjoin.registry.boundary import advance
 from clickjoin.report.explain import explain

@@ -13,7 +13,7 @@ from clickjoin.dates.backfill import RawLogs, land
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.erasure import forget as erasure
 from clickjoin.event_store import landing
-from clickjoin.jobs.registry import rebuild as rebuild_table
+from clickjoin.jobs.upkeep import rebuild as rebuild_table
 from clickjoin.model.errors import LakeError
 from tests.sampled import in_full, some
 from tests.spark.bench import Bench, click, query

@@ -16,7 +16,7 @@ from clickjoin.dispatcher.journal import Journal
 from clickjoin.engine import Engine
 from clickjoin.group import member as module
 from clickjoin.group import slots
-from clickjoin.jobs.grouping import join_group
+from clickjoin.jobs.joining import join_group
 from clickjoin.lake import restored
 from clickjoin.model.errors import ServerLost, SourceError
 from tests.spark.bench import Bench, event_id

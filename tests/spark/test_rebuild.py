@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from clickjoin.engines.arrow import ArrowTables
-from clickjoin.jobs.registry import rebuild
+from clickjoin.jobs.upkeep import rebuild
 from clickjoin.lake.committer import committer
 from clickjoin.lake.s3_table import S3Table
 from clickjoin.model import failpoint

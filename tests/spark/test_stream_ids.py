@@ -21,7 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from clickjoin.engines.arrow import dealing
 from clickjoin.gc.collector import Collector
-from clickjoin.jobs.registry import rebuild
+from clickjoin.jobs.upkeep import rebuild
 from clickjoin.kernel import id_filter
 from clickjoin.lake.vacuum import remove_filters
 from clickjoin.model import failpoint

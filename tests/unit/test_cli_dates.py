@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clickjoin.cli import console_dates
+from clickjoin.cli import job_commands, listing
 from clickjoin.config import load
 from clickjoin.dates.ledger import require_run
 from clickjoin.engines.arrow import ArrowTables
@@ -50,19 +50,20 @@ def test_dates_shows_what_is_not_zero(run, file: Path, monkeypatch: pytest.Monke
 def test_heads_of_dates_are_whole(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Off a terminal, which is 80 columns wide by default: all counts at once are wider."""
     monkeypatch.setenv("COLUMNS", "80")
-    counts = dict.fromkeys(console_dates._COUNTS, 1_234_567)
+    counts = dict.fromkeys(listing.COUNTS, 1_234_567)
     row = {"date": date(2026, 3, 1), "state": "open", "revision": 1, "run": "backfill-20260301T120000", "detail": "why"}
-    console_dates.closed([row | counts], as_json=False)
+    listing.show_dates([row | counts], as_json=False)
     lines = capsys.readouterr().out.splitlines()
-    assert all(name in lines[1] for name in ("revision", *console_dates._COUNTS))
-    assert (row["run"] in lines[3], lines[-1]) == (True, "2026-03-01: why")
+    assert all(name in lines[0] for name in ("revision", *listing.COUNTS))
+    assert (row["run"] in lines[1], lines[-1]) == (True, "2026-03-01: why")
 
 
 def test_a_backfill_says_once_why_a_date_is_not_closed(capsys: pytest.CaptureFixture[str]) -> None:
     row = {"date": "2026-03-01", "state": "open", "revision": 0, "run": "r", "detail": "the input is late", "ok": False}
-    result = {"dates": [row | dict.fromkeys(console_dates._COUNTS, 0)], "errors": {"2026-03-02": "no such lake"}}
+    result = {"dates": [row | dict.fromkeys(listing.COUNTS, 0)], "errors": {"2026-03-02": "no such lake"}}
     verdict = _verdict(result, 3)
-    console_dates.backfilled(result | verdict, as_json=False)
+    (backfill,) = (command for command in job_commands.COMMANDS if command.name == "backfill")
+    backfill.show(result | verdict)
     said = "2 of 3 dates are not closed: 2026-03-01 is open, 2026-03-02 has failed"
     assert verdict == {"ok": False, "verdict": said}
     assert capsys.readouterr().out.splitlines()[-1] == said

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +14,8 @@ import pytest
 from clickjoin import __version__
 from clickjoin.cli import main as cli
 from clickjoin.model.errors import BatchError, ConfigError
+
+ROOT = Path(__file__).parents[2]
 
 
 class Held:
@@ -68,3 +73,10 @@ def test_it_says_its_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         cli.main()
     assert end.value.code == 0
     assert capsys.readouterr().out == f"clickjoin {__version__}\n"
+
+
+def test_help_waits_for_no_heavy_library() -> None:
+    script = "import sys; import clickjoin.cli.main; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": f"{ROOT}/spark_apps"}, capture_output=True)
+    assert "clickjoin" in (loaded := set(done.stdout.decode().split())), done.stderr
+    assert not loaded & {"pyspark", "pyarrow", "pandas", "numpy", "deltalake", "great_expectations"}

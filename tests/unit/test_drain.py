@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from clickjoin.cli.console_runs import waits
+from clickjoin.cli.job_commands import waiting
 from clickjoin.dispatcher.pacing import Passes
 from tests.unit.lakes import NOON
 
@@ -32,10 +32,10 @@ def test_what_falls_due_again_and_again_is_left_after_some_passes() -> None:
 
 def test_what_waits_is_said_with_its_time() -> None:
     data = {"waiting": 1200, "due": 0, "next_due": NOON.isoformat()}
-    assert waits(data) == (
+    assert next(waiting(data)) == (
         "1,200 events wait for their primary event: none is due before 2026-03-01T12:00:00Z, so this drain ends; "
         "`clickjoin run` or `retry` tries them then"
     )
-    assert waits(data | {"waiting": 1}).startswith("1 event waits for its primary event: none is due before ")
-    assert "3 of them are due again" in waits(data | {"due": 3})
-    assert waits({"waiting": 0, "due": 0, "next_due": None}) == ""
+    assert next(waiting(data | {"waiting": 1})).startswith("1 event waits for its primary event: none is due before ")
+    assert "3 of them are due again" in next(waiting(data | {"due": 3}))
+    assert [*waiting({"waiting": 0, "due": 0, "next_due": None})] == []

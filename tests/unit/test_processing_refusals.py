@@ -21,7 +21,7 @@ def test_a_path_that_no_event_has_is_named(tmp_path: Path, run: Callable[..., tu
     code, text, _ = run("process", "--config", out.file)
     text = " ".join(text.split())
     assert (code, "1 events have no record.idd, and are in `late` as no-key; check its spelling" in text) == (0, True)
-    assert "the watermark rests on" in text
+    assert "watermark rests on: " in text
     code, text, _ = run("explain", "--config", out.file, "--key", "none", "--json")
     assert json.loads(text)["looked_at_again"] is None
 

@@ -75,6 +75,13 @@ def test_a_join_and_a_problem() -> None:
     assert asdict(summary.problems[0])["kind"] == "missing"
 
 
+def test_a_shell_shows_all_of_it() -> None:
+    summary = {"joined": 0, "ok": False, "verdict": "2 lost", "dropped": {"primary": {"rows": 0}}, "waiting": 3}
+    lines = summary_lines("drain", summary | {"boundary": None, "notes": list(map(str, range(12)))}, whole=True)
+    assert lines[:4] == ["drain: done", "- joined: 0", "- dropped primary: rows 0", "- boundary: none"]
+    assert lines[-3:] == ["- notes: 11", "as it stands now", "- waiting: 3"]
+
+
 def test_a_verdict_and_long_lists() -> None:
     summary = {"ok": False, "verdict": "2 lost", "found": {"lost": 2, "doubled": 0}, "notes": list(map(str, range(12)))}
     lines = summary_lines("verify", summary)

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from clickjoin.cli import console, console_backup
-from clickjoin.cli.base import Config, Json, app
-from clickjoin.config import load
+from clickjoin.cli import console
+from clickjoin.cli.base import Config, Json, app, load
 from clickjoin.model.errors import ConfigError
 
 
@@ -30,7 +29,8 @@ def backup(
     from clickjoin.backup.take import take
 
     taken = take(load(config), absolute(to), console.batch_line(as_json), wait=wait, keep=keep)
-    console_backup.taken(taken.to_dict(), as_json)
+    done = taken.to_dict()
+    console.print_json(done) if as_json else console.pairs(f"backup: {done['backup']}", done)
 
 
 @app.command()
@@ -52,7 +52,34 @@ def restore(
     done = put_back(pipeline, absolute(source), at, console.batch_line(as_json), force=force, dry_run=dry_run)
     before = pipeline.root if dry_run else done.aside
     lost = _shards_lost(before, done.place if dry_run else pipeline.root) if before else []
-    console_backup.restored(done.to_dict() | {"timeline": lost}, as_json, config=config, dry_run=dry_run)
+    found = done.to_dict() | {"timeline": lost, "dry_run": dry_run}
+    console.print_json(found) if as_json else _restored(found, config)
+
+
+def _restored(data: dict[str, Any], config: Path) -> None:
+    """What was restored, or would be, and what to do now."""
+    from clickjoin.schemas.process import FOLDER
+
+    dry_run = data["dry_run"]
+    head = f"{'would restore' if dry_run else 'restored'}: {data['backup']}"
+    console.pairs(head, {name: value for name, value in data.items() if name not in ("dry_run", "timeline")})
+    for entry in data["timeline"]:
+        console.report_line(_taken_back(entry, config, dry_run=dry_run))
+    if dry_run:
+        return
+    drain = f"clickjoin drain --config {config}"
+    console.report_line(f"now run `{drain}` for each replica: what was joined since is read and joined again")
+    if any(name.startswith(f"{FOLDER}/") for name in data["versions"]):
+        console.report_line(f"per-key processing goes on from where it was: `clickjoin process --config {config}`")
+    if data["aside"]:
+        console.report_line(f"then `clickjoin compare --config {config} --aside {data['aside']}`: what could not be")
+
+
+def _taken_back(entry: dict[str, Any], config: Path, *, dry_run: bool) -> str:
+    """That a reshard came after the backup was taken, and how to have it again."""
+    what = f"the reshard to {entry['shards']} shards from {entry['since']} on is newer than the backup"
+    again = f"`clickjoin reshard --config {config} --shards {entry['shards']}`"
+    return f"{what}, and {'would be taken back' if dry_run else f'was taken back: {again} adds one again'}"
 
 
 def _shards_lost(before: str, after: str) -> list[dict[str, Any]]:
@@ -88,5 +115,11 @@ def compare(
                 lines.writelines(f"{json.dumps(asdict(item), default=str)}\n" for item in found)
         except OSError as error:
             raise ConfigError(f"{out}: cannot be written ({error.strerror})", remedy="Give a new file") from error
-    console_backup.compared(by_state(found), [asdict(item) for item in found[:10]], as_json)
+    states, some = by_state(found), [asdict(item) for item in found[:10]]
+    if as_json:
+        console.print_json({"missing": sum(states.values()), "states": states, "some": some})
+    else:
+        for item in some:
+            console.report_line(f"{item['event_id']} at {item['event_time']}: {item['state']}")
+        console.pairs("joined there and not here", {"all": sum(states.values()), **states})
     raise typer.Exit(1 if found else 0)

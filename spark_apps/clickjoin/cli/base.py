@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from clickjoin import __version__
 from clickjoin.cli import console
-from clickjoin.config import Pipeline, load
-from clickjoin.jobs.all_jobs import JOBS
-from clickjoin.lake.requirements import require_writable
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.names import joining_name, replica_name
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.engines.port import Tables
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,19 +41,6 @@ def common(
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="the pipeline's YAML file", envvar="CLICKJOIN_CONFIG")]
 Json = Annotated[bool, typer.Option("--json", help="print JSON, for a machine to read")]
-Replica = Annotated[
-    str, typer.Option(help="name of this running copy", envvar="CLICKJOIN_REPLICA", callback=replica_name)
-]
-Joining = Annotated[
-    str, typer.Option(help="name of this running copy", envvar="CLICKJOIN_REPLICA", callback=joining_name)
-]
-SparkConnect = Annotated[
-    str, typer.Option(help="Spark Connect address (sc://…), or a file that holds it", envvar="CLICKJOIN_SPARK_CONNECT")
-]
-Master = Annotated[
-    str,
-    typer.Option(help="a cluster that this process is the driver of (spark://…)", envvar="CLICKJOIN_SPARK_MASTER"),
-]
 
 
 def connected(spark: tuple[str, str], pipeline: Pipeline) -> Any:
@@ -105,29 +92,23 @@ def _one_of(spark_connect: str, master: str) -> tuple[str, str]:
     return ("", master) if of_environment[0] else (spark_connect, "")
 
 
-def run_job(
-    name: str,
-    pipeline: Pipeline,
-    replica: str = "",
-    *,
-    spark: tuple[str, str] = ("", ""),
-    as_json: bool,
-    **arguments: Any,
-) -> dict[str, Any]:
-    """Run a job of the table; returns its summary."""
-    job = JOBS[name]
-    session = connected(spark, pipeline) if job.needs_spark else None
-    return job.run(session, pipeline, replica, console.batch_line(as_json), **arguments)
+def load(config: Path) -> Pipeline:
+    """The pipeline of a file. Errors: ConfigError."""
+    from clickjoin.config import load as read
+
+    return read(config)
 
 
 def writable(config: Path) -> Pipeline:
     """The pipeline, if its lake can be written to: said before Spark takes its time to start. Errors: ConfigError."""
+    from clickjoin.lake.requirements import require_writable
+
     pipeline = load(config)
     require_writable(pipeline.root)
     return pipeline
 
 
-def small_tables(pipeline: Pipeline) -> Any:
+def small_tables(pipeline: Pipeline) -> Tables:
     """The pipeline's tables, as they can be read without Spark."""
     from clickjoin.engines.choose import open_tables
 

@@ -1,27 +1,59 @@
-"""Commands that look: validate, status, explain, schema. None of them starts Spark."""
+"""Commands that look: validate, status, explain, schema, jars. None of them starts Spark."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickjoin.cli import console, console_listing
-from clickjoin.cli.base import Config, Json, app, small_tables
-from clickjoin.config import json_schema, load
+from clickjoin.cli import console
+from clickjoin.cli.base import Config, Json, app, load, small_tables
+from clickjoin.cli.console import report_line
 from clickjoin.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from clickjoin.report.validate import Validation
+    from clickjoin.schemas import Table
 
 
 @app.command()
 def validate(config: Config, as_json: Json = False) -> None:
     """Check a pipeline's file, its adapter and its sources; exit code 1 if something is wrong."""
-    from clickjoin.cli import console_validate
     from clickjoin.report import validate
 
     found = validate.validate(load(config))
-    problems = found.problems
-    console_validate.show(config, found, as_json)
-    raise typer.Exit(1 if problems else 0)
+    if as_json:
+        console.print_json({"file": str(config), "ok": not found.problems, **_validation(found)})
+    else:
+        _show_validation(config, found)
+    raise typer.Exit(1 if found.problems else 0)
+
+
+def _validation(found: Validation) -> dict[str, Any]:
+    streams = {
+        found.sections[name]: {"read": sample.read, "good": sample.good, "bad": [asdict(bad) for bad in sample.bad]}
+        for name, sample in found.samples.items()
+    }
+    return {"problems": found.problems, "streams": streams, "matches": asdict(found.matches) if found.matches else None}
+
+
+def _show_validation(config: Path, found: Validation) -> None:
+    """What was read, what would go to quarantine, how many find theirs, what is wrong."""
+    for name, sample in found.samples.items():
+        read = f"records read {sample.read:,}, good {sample.good:,}"
+        report_line(f"{found.sections[name]}: {read}, would go to quarantine {sample.read - sample.good:,}")
+        for bad in sample.bad:
+            report_line(f"  {bad.reason}: {bad.count:,}, such as {bad.path} at offset {bad.offset}: {bad.detail}")
+    if pairs := found.matches:
+        report_line(
+            f"{pairs.found:,} of {pairs.foreign:,} sampled foreign events find their primary event "
+            f"among the first {pairs.primary:,} primary events"
+        )
+    for problem in found.problems or ["all is well"]:
+        report_line(f"{config}: {problem}")
 
 
 @app.command()
@@ -48,7 +80,43 @@ def status(
     found["chain"] = chain_status(pipelines)
     if pipeline.process:
         found["processing"] = process_status(pipeline)
-    console.status(pipeline.pipeline, found, as_json)
+    if as_json:
+        console.print_json(found)
+    else:
+        show_status(pipeline.pipeline, found)
+
+
+def show_status(name: str, data: dict[str, Any]) -> None:
+    """Print how a pipeline stands."""
+    from clickjoin.report.status import batch_text, problem_text
+
+    apart = ("replicas", "chain", "processing")
+    console.pairs(name, {key: value for key, value in data.items() if key not in apart})
+    for replica, part in data["replicas"].items():
+        listed = ("totals", "problems", "last")
+        console.pairs(f"replica {replica}", {k: v for k, v in part.items() if k not in listed} | part["totals"])
+        if part.get("watermark", "") is None:
+            report_line("no watermark yet: each stream has to be read to its end without a problem, and have an event")
+        for problem in part["problems"]:
+            report_line(problem_text(**problem))
+        report_line("last batches" if part["last"] else "no batch has been settled yet")
+        for row in part["last"]:
+            report_line(batch_text(row, f"{row['settled_at']:%m-%d %H:%M:%S}"))
+    _show_chain(data.get("chain", []))
+    console.pairs("per-key processing", data.get("processing", {}))
+
+
+def _show_chain(parts: list[dict[str, Any]]) -> None:
+    """The pipelines that read one another, a line each."""
+    if parts:
+        report_line("chain", "bold")
+    for part in parts:
+        reads = ", ".join(
+            f"{stream} from {name} ({part['unread'].get(stream, '?')} unread)" for stream, name in part["reads"].items()
+        )
+        mark = f"{part['watermark']:%Y-%m-%d %H:%M:%S} UTC" if part["watermark"] else "not known"
+        stands = part.get("problem") or f"joined {part['joined']}; output complete up to {mark} ({part['why']})"
+        report_line(f"{part['pipeline']}: {stands}" + (f"; reads {reads}" if reads else ""))
 
 
 @app.command()
@@ -71,13 +139,29 @@ def explain(
         raise ConfigError("explain needs an event's id or a key", remedy="Give the id, or --key KEY: one of them")
     if key is not None:
         stands = explain_key(load(config), key)
-        console_listing.key_stands(stands, as_json)
+        shown = {"expected_per_window" if name == "expected" else name: value for name, value in stands.items()}
+        console.print_json(stands) if as_json else console.pairs("the key, as it stands now", shown)
         raise typer.Exit(0 if stands["has_state"] or stands["signals_reported"] or stands["late_events"] else 1)
     if not (event_id or "").strip():
         raise ConfigError("an empty id names no event", remedy="Give the event's id")
     found = explain_chain(beside(config), event_id or "")
-    console.explained(found, as_json)
+    if as_json:
+        console.print_json(found)
+    else:
+        _show_history(found, f"{found['event_id']}: {found['state']}")
+        for part in found.get("chain", []):
+            report_line("")
+            _show_history(part, f"pipeline {part['pipeline']}, {part['how']}: {part['event_id']}: {part['state']}")
     raise typer.Exit(1 if found["state"] == "unknown" else 0)
+
+
+def _show_history(data: dict[str, Any], title: str) -> None:
+    report_line(title + (f". {data['remedy']}" if data["remedy"] else ""))
+    for step in data["history"]:
+        report_line(step["table"], "bold")
+        for key, value in step.items():
+            if key != "table":
+                report_line(f"  {key.replace('_', ' ')}: {value}")  # whole, however long: it is there to be copied
 
 
 @app.command()
@@ -89,6 +173,7 @@ def schema(
 ) -> None:
     """Every table's columns, types and units; the JSON Schema of a pipeline's file; or what each job takes."""
     from clickjoin import schemas
+    from clickjoin.config import json_schema
     from clickjoin.jobs import all_jobs
 
     if config_file + jobs + markdown > 1 or (as_json and (config_file or markdown)):
@@ -102,5 +187,53 @@ def schema(
         console.print_json(all_jobs.data()) if as_json else typer.echo(all_jobs.markdown())
     elif markdown:
         typer.echo(schemas.markdown())
+    elif as_json:
+        console.print_json({table.name: _columns(table) for table in schemas.ALL})
     else:
-        console.schema(as_json)
+        for table in schemas.ALL:
+            report_line(f"{table.name}: {table.purpose}")
+            console.columns(("column", "type", "meaning"), [one | {"column": one["name"]} for one in _columns(table)])
+
+
+def _columns(table: Table) -> list[dict[str, Any]]:
+    return [{"name": column.name, "type": column.type, "meaning": column.meaning} for column in table.columns]
+
+
+@app.command()
+def jars(
+    fetch: Annotated[bool, typer.Option("--fetch", help="fetch Delta's JARs, each by its SHA-256")] = False,
+    settings: Annotated[Path | None, typer.Option(help="an ivysettings.xml that names another repository")] = None,
+    s3: Annotated[bool, typer.Option("--s3", help="also what a lake on S3 needs")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say which JARs and settings a Spark needs, and where the JARs are; exit code 1 if one is not there."""
+    from clickjoin.spark import fetch_jars, jars, object_store, session
+
+    fetched = fetch_jars.fetch(settings) if fetch else []
+    fetched += fetch_jars.fetch(settings, s3=True) if fetch and s3 else []
+    place, store = jars.folder(), jars.log_store()
+    lacking = [jar.file for jar in jars.locked() if not jar.is_in(place)]
+    lacking += [f"{jars.S3}/{jar.file}" for jar in jars.locked(s3=True) if s3 and not jar.is_in(place / jars.S3)]
+    data: dict[str, Any] = {
+        "folder": str(place), "log_store": str(store), "fetched": fetched, "lacking": lacking,
+        "jars": None if lacking else jars.jars(s3),
+        "conf": session.DELTA | (object_store.settings(os.environ) if s3 else {}),
+    }  # fmt: skip
+    if as_json:
+        console.print_json(data)
+    else:
+        _show_jars(data)
+    raise typer.Exit(1 if lacking else 0)
+
+
+def _show_jars(data: dict[str, Any]) -> None:
+    report_line(f"log store: {data['log_store']}")
+    if data["lacking"]:
+        report_line(f"Delta: {data['folder']} lacks {', '.join(data['lacking'])}, or has others of that name")
+        report_line("`clickjoin jars --fetch` fetches them; CLICKJOIN_JARS names another folder")
+        return
+    report_line(f"Delta: {data['folder']}")
+    report_line("A Spark of your own, be it a Connect server, is started with")
+    report_line(f"  --jars {data['jars']}")
+    for name, value in data["conf"].items():
+        report_line(f"  --conf {name}={value}")

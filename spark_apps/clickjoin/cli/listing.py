@@ -1,19 +1,23 @@
-"""Commands that list what did not join: pending, unjoinable, expired, quarantine and its export. All without Spark."""
+"""Commands that list: what did not join, quarantine and its export, signals, dates. All without Spark."""
 
 from __future__ import annotations
 
+import json
+import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from clickjoin.cli import console, console_listing
-from clickjoin.cli.base import Config, Json, app, small_tables
-from clickjoin.config import load
+from clickjoin.cli import console
+from clickjoin.cli.base import Config, Json, app, load, small_tables
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.span import parse_moment
+
+if TYPE_CHECKING:
+    from clickjoin.report.listing import Listed
 
 JsonLines = Annotated[bool, typer.Option("--json", help="print a JSON object a line, for a machine to read")]
 Limit = Annotated[int, typer.Option(min=0, help="rows to show, newest first; with --by, groups")]
@@ -22,6 +26,35 @@ Until = Annotated[str, typer.Option("--to", help="event time to end before; defa
 ByAttempt = Annotated[Literal["attempt", "hour"] | None, typer.Option(help="only count, by this")]
 ByHour = Annotated[Literal["hour"] | None, typer.Option(help="only count, by this")]
 ByReason = Annotated[Literal["reason", "file", "hour"] | None, typer.Option(help="only count, by this")]
+
+
+_SHOWN = {
+    "pending": ("event_id", "event_time", "primary_id", "state", "attempt", "due_at"),
+    "unjoinable": ("event_id", "event_time", "primary_id", "attempt", "at"),
+    "expired": ("event_id", "event_time", "primary_id", "at"),
+    "quarantine": ("at", "stream", "reason", "path", "offset", "detail"),
+    "signals": ("reported_at", "kind", "key", "window_start", "window_end", "count", "expected", "score", "retracted"),
+}
+# Of none, of one, of more.
+_WORDS = {
+    "pending": (
+        "no event waits",
+        "1 event waits for its primary event",
+        "{:,} events wait for their primary event",
+    ),
+    "unjoinable": ("no event has been given up", "1 event has been given up", "{:,} events have been given up"),
+    "expired": (
+        "no event has expired",
+        "1 event came after the registry had forgotten its time",
+        "{:,} events came after the registry had forgotten their time",
+    ),
+    "quarantine": (
+        "no record is in quarantine",
+        "1 record could not be understood",
+        "{:,} records could not be understood",
+    ),
+    "signals": ("nothing has been reported", "1 signal has been reported", "{:,} signals have been reported"),
+}
 
 
 @app.command()
@@ -61,7 +94,7 @@ def _list(name: str, config: Path, by: str | None, limit: int, since: str, until
         )
     delta = small_tables(load(config))
     found = listed(delta, name, datetime.now(UTC), since=first, until=last, by=by or "", limit=limit)
-    console_listing.listed(name, found, by or "", limit, as_json)
+    _show(name, found, by or "", limit, as_json)
 
 
 quarantine = typer.Typer(invoke_without_command=True, help="Records that could not be understood, and why.")
@@ -107,4 +140,82 @@ def export_quarantine(
     if reason not in ("", *REASONS):
         raise ConfigError(f"--reason {reason}: no such reason", remedy=f"Reasons are {', '.join(REASONS)}")
     pipeline = load(config)
-    console.exported(out, asdict(export(pipeline, small_tables(pipeline), out, stream=stream, reason=reason)), as_json)
+    done = asdict(export(pipeline, small_tables(pipeline), out, stream=stream, reason=reason))
+    if as_json:
+        console.print_json({"file": str(out), **done})
+        return
+    reasons = ", ".join(f"{reason} {count}" for reason, count in done["reasons"].items())
+    console.report_line(
+        f"{out}: {done['records']} records, {done['bytes']:,} bytes" + (f" ({reasons})" if reasons else "")
+    )
+    if done["without_bytes"]:
+        console.report_line(f"{done['without_bytes']} rows hold no bytes: put their files back, and they are read")
+
+
+@app.command()
+def signals(
+    config: Config,
+    key: Annotated[str | None, typer.Option(help="of this key alone, and how it stands")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="rows to show, newest first")] = 20,
+    as_json: JsonLines = False,
+) -> None:
+    """What per-key processing has reported, newest first. Starts no Spark."""
+    from clickjoin.report import processing as report
+
+    pipeline = load(config)
+    _show("signals", report.signals(pipeline, key, limit), "", limit, as_json)
+    if key is not None and not as_json:
+        console.pairs("the key, as it stands now", report.key_state(pipeline, key))
+
+
+_PLACES = ("accepted", "joined", "pending", "unjoinable", "expired", "filtered", "forgotten")
+COUNTS = (*_PLACES, "faults", "failed", "warned")
+
+
+@app.command()
+def dates(config: Config, as_json: Json = False) -> None:
+    """Show the state of every date that was ever closed or worked on. No Spark."""
+    from clickjoin.dates import ledger
+
+    rows = ledger.newest(small_tables(load(config)))
+    show_dates([rows[date] for date in sorted(rows)], as_json)
+
+
+def show_dates(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Print rows of table `dates`, and why one is not closed."""
+    if as_json:
+        console.print_json(rows)
+        return
+    # Most are 0 on most dates; all of them make a table that few terminals can hold.
+    shown = [name for name in COUNTS if name in ("accepted", "joined") or any(row.get(name) for row in rows)]
+    whole = [row | {name: row.get(name) or 0 for name in shown} for row in rows]
+    console.columns(("date", "state", "revision", *shown, "run"), whole)
+    for row in rows:
+        if row["detail"]:
+            console.report_line(f"{row['date']}: {row['detail']}")
+
+
+def _show(name: str, found: Listed, by: str, limit: int, as_json: bool) -> None:
+    """Print the newest rows of a table and what they count by; `by`: only the counts, `limit` of them."""
+    words = _WORDS[name][min(found.count, 2)].format(found.count)
+    groups = found.groups[: limit if by else None]
+    if as_json:
+        for item in groups if by else found.rows:
+            print(json.dumps({key: _plain(value) for key, value in item.items()}))
+    if not found.count:
+        print(f"{name}: {words}", file=sys.stderr if as_json else sys.stdout)
+    if as_json or not found.count:
+        return
+    console.report_line(f"{name}: {words}")
+    if groups:
+        console.columns(list(groups[0]), groups)
+    if found.rows and not by:
+        console.report_line("")
+        console.columns(_SHOWN[name], found.rows)
+    shown, whole = (len(groups), len(found.groups)) if by else (len(found.rows), found.count)
+    if 0 < shown < whole:
+        console.report_line(f"{shown:,} of {whole:,} shown; --limit shows more")
+
+
+def _plain(value: Any) -> Any:
+    return f"{value:%Y-%m-%dT%H:%M:%S.%fZ}" if isinstance(value, datetime) else value

@@ -104,4 +104,5 @@ def generate_logs(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the truth is written all the same
     with console.progress("writing lines") as advance:
         truth = generate(folder, traffic, progress=advance)
-    console.generated(folder, asdict(truth))
+    said = ("queries", "clicks", "joinable", "orphans", "complete")
+    console.pairs(f"written to {folder}", {name: value for name, value in asdict(truth).items() if name in said})

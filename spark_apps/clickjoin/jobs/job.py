@@ -17,7 +17,8 @@ class Argument:
     """One argument of a job, passed by keyword; `kind` is bool, int, float or str, a default of None means unset.
 
     An argument with a `title` is a field of Airflow's form. `option`: its name there and on the command line, where it
-    differs. `format` (date, date-time), `choices`, `minimum` and `maximum` as in JSON Schema.
+    differs. `format` (date, date-time), `choices`, `minimum` and `maximum` as in JSON Schema. `many`: the command
+    line takes several, and the job a line of text for each.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Argument:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
+    many: bool = False
 
     @property
     def option_name(self) -> str:

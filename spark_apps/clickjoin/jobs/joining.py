@@ -1,24 +1,29 @@
-"""The jobs that join: new records, pending events, and unjoinable ones once more."""
+"""The jobs that join: new records, of one pipeline or several, pending events, and unjoinable ones once more."""
 
 from __future__ import annotations
 
 import time
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.dispatcher.handover import HandOver
 from clickjoin.dispatcher.peers import require_known
 from clickjoin.engine import Engine
-from clickjoin.jobs.opening import open_engine
+from clickjoin.group.member import Member, Turn
+from clickjoin.group.work import work
+from clickjoin.lake.requirements import require_lake
+from clickjoin.model.batch_plan import COUNTS
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.names import joining_name
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
 from clickjoin.report.summary import Summary
+from clickjoin.spark.lazy import lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from clickjoin.config import Pipeline
+    from clickjoin.config import Pipeline, Several
     from clickjoin.spark.lazy import Session
 
 
@@ -52,6 +57,41 @@ def join(
     )
     _require_sources(summary.problems)
     return summary.to_dict()
+
+
+def join_group(
+    spark: Session,
+    several: Several,
+    replica: str,
+    report: Reporter,
+    lease: float | None = None,
+    *,
+    known: str | None = None,
+    hands_over: bool = False,
+) -> dict[str, Any]:
+    """Join new records and try again what is due, of several pipelines, for the longest of their leases, or `lease`.
+
+    A pipeline that fails for good leaves the others alone; the summary names it, and is not `ok`. `known`: pipelines
+    that have worked before, by name: a lake of theirs without tables is an error. `hands_over`: see `join`, for each.
+    Errors: ServerLost.
+    """
+    one_at_a_time = Lock()
+
+    def said(text: str) -> None:
+        with one_at_a_time:
+            report(text)
+
+    for path, problem in several.broken.items():
+        report(f"{path}: cannot be read, so that it is not joined: {problem}")
+    longest = max((pipeline.batch.lease for pipeline in several.good), default=0.0)
+    turn = Turn(replica, longest if lease is None else lease, hands_over)
+    before = set((known or "").split())
+    shared = lazy(spark)
+    members = [
+        Member(shared, pipeline, turn, said, lake_exists=pipeline.pipeline in before) for pipeline in several.good
+    ]
+    work(members)
+    return _summary(members, several.broken, before)
 
 
 def retry(
@@ -96,6 +136,13 @@ def redrive(spark: Session, pipeline: Pipeline, replica: str, report: Reporter) 
     return {"redriven": sent}
 
 
+def open_engine(spark: Session, pipeline: Pipeline, replica: str, *, lake_exists: bool) -> Engine:
+    """An engine. Errors: LakeError for a lake without tables where `lake_exists`: it is not mounted, or was moved."""
+    if lake_exists:
+        require_lake(pipeline.root)
+    return Engine(spark, pipeline, replica)
+
+
 def _never() -> bool:
     return False
 
@@ -121,3 +168,26 @@ def _require_sources(problems: Sequence[Problem]) -> None:
                 detail if problem.path in detail else f"{problem.path}: {detail}",
                 remedy="Mount the folder or create the topic, or fix source in the pipeline's file",
             )
+
+
+def _summary(members: list[Member], broken: Mapping[str, str], before: set[str]) -> dict[str, Any]:
+    """Sums over all, what each did, and why some did not.
+
+    `known`: pipelines that have worked by now, for the next task.
+    """
+    each = {member.pipeline.pipeline: member.to_dict() for member in members}
+    failed = dict(broken) | {member.pipeline.pipeline: member.failed for member in members if member.failed}
+    for name, found in each.items():
+        missing = [problem for problem in found["problems"] if problem["kind"] == "missing"]
+        if missing and name not in failed:
+            failed[name] = "; ".join(f"{problem['path']}: {problem['detail']}" for problem in missing)
+    opened = {member.pipeline.pipeline for member in members if member.opened}
+    return {
+        **{name: sum(found[name] for found in each.values()) for name in ("batches", *COUNTS, "backlog_events")},
+        "lag_seconds": max((found["lag_seconds"] for found in each.values()), default=0.0),
+        "pipelines": each,
+        "failed": failed,
+        "known": sorted(before | opened),
+        "ok": not failed,
+        "verdict": "\n".join(f"{name}: {reason}" for name, reason in failed.items()),
+    }
