@@ -189,10 +189,10 @@ def test_every_replicas_events_are_tried(bench: Bench, monkeypatch: pytest.Monke
 
 
 def test_a_date_is_held_by_one(bench: Bench) -> None:
-    now, root = [1000.0], bench.pipeline.root
+    now, tables = [1000.0], bench.engine.lake.delta
 
     def held(day: Day) -> Any:
-        return ledger.held(root, day, 30, lambda: now[0])
+        return ledger.held(tables, day, 30, lambda: now[0])
 
     with held(TODAY):
         with pytest.raises(DateBusy, match="free 30 s after a run that was killed"), held(TODAY):
