@@ -1,0 +1,154 @@
+"""`engine: spark`: what its commits answer, and lakes that change their engine between two batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clickjoin.engines.port import UnderWay
+from clickjoin.engines.spark import SparkTables
+from clickjoin.engines.spark.commits import Commits
+from clickjoin.model.txn import Txn
+from clickjoin.schemas import BOUNDARY, METRICS, REGISTRY
+from tests.spark.bench import Bench, click, query
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+Q = query("q")
+
+
+@pytest.fixture
+def tables(spark: SparkSession, tmp_path: Path) -> SparkTables:
+    """A lake with two small tables and a registry."""
+    made = SparkTables(spark, str(tmp_path))
+    assert [made.create(table) for table in (BOUNDARY, METRICS, REGISTRY)] == [True] * 3
+    assert not made.create(BOUNDARY)
+    return made
+
+
+def bound(shard: int) -> dict[str, Any]:
+    return {"shard": shard, "boundary": AT, "at": AT}
+
+
+def shards(tables: SparkTables) -> list[int]:
+    return sorted(tables.read("registry_boundary")["shard"].to_pylist())
+
+
+def test_rows_come_once_a_transaction(tables: SparkTables) -> None:
+    """Delta skips the second write and does not say so; its nonce is in no entry."""
+    assert tables.append("registry_boundary", [bound(1)], Txn("a", 1))
+    assert not tables.append("registry_boundary", [bound(2)], Txn("a", 1))
+    assert not tables.copy().append("registry_boundary", [bound(2)], Txn("a", 1))
+    assert tables.append("registry_boundary", [bound(3)])
+    assert shards(tables) == [1, 3]
+
+
+def test_a_skipped_write_is_nobodys(tables: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the transaction came after this process had looked."""
+    other = tables.copy()
+    look = SparkTables.latest_txn_version
+
+    def late(self: SparkTables, name: str, app_id: str) -> int:
+        found = look(self, name, app_id)
+        if self is tables:
+            other.append(name, [bound(7)], Txn(app_id, 1))
+        return found
+
+    monkeypatch.setattr(SparkTables, "latest_txn_version", late)
+    assert not tables.append("registry_boundary", [bound(8)], Txn("a", 1))
+    assert shards(tables) == [7]
+
+
+def test_a_transaction_without_rows_is_a_fence(tables: SparkTables) -> None:
+    """Neither a write nor a MERGE of that number comes after it."""
+    assert tables.commit_txn_only("registry", Txn("p/main/join", 3))
+    assert not tables.commit_txn_only("registry", Txn("p/main/join", 3))
+    claim = (
+        "SELECT 'e' event_id, TIMESTAMP '2026-03-01 12:00:00' event_time, 'b' bucket, 0 shard, 't' token, "
+        "'joined' outcome"
+    )
+    merge = f"MERGE INTO {{table}} t USING ({claim}) s ON t.event_id = s.event_id WHEN NOT MATCHED THEN INSERT *"
+    assert tables.commits.run("registry", merge, Txn("p/main/join", 3)) is None
+    assert tables.rows("registry") == 0
+    assert tables.commits.run("registry", merge, Txn("p/main/join", 4)) == 1
+    assert not tables.commits.run("registry", merge, Txn("p/main/join", 5))
+    assert tables.rows("registry") == 1
+
+
+def test_of_two_that_decide_by_the_same_rows_one_does(tables: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An append that comes while the MERGE runs is a conflict; run again, the MERGE sees it."""
+    version = tables.version("registry_boundary")
+    other, settings = tables.copy(), Commits._settings
+    came: list[bool] = []
+
+    def meanwhile(self: Commits, nonce: str, txn: Txn | None) -> Any:
+        if self is tables.commits and not came:
+            came.append(other.append("registry_boundary", [bound(1)]))
+        return settings(self, nonce, txn)
+
+    monkeypatch.setattr(Commits, "_settings", meanwhile)
+    assert not tables.append_next("registry_boundary", version, bound(2), "t.shard = 1", Txn("fence", 1))
+    assert came == [True]
+    assert shards(tables) == [1]
+    assert tables.append_next("registry_boundary", version, bound(3), "t.shard = 9")
+    assert shards(tables) == [1, 3]
+
+
+def test_rows_of_batches_under_way_stay(spark: SparkSession, tmp_path: Path) -> None:
+    """A DELETE fixes its version after the question: what is planned later is told by its replica and number."""
+    from clickjoin.schemas import FOREIGN
+
+    made = SparkTables(spark, str(tmp_path))
+    made.create(FOREIGN)
+    rows = [("main", 1), ("main", 2), ("main", 3), ("west", 1), ("west", 9)]
+    some = [
+        dict.fromkeys(FOREIGN.names) | {"bucket": "a", "replica": r, "batch": n, "event_id": f"{r}{n}"} for r, n in rows
+    ]
+    made.append("foreign", some)
+    gone = made.drop_buckets("foreign", "b", lambda: UnderWay([2], {"main": 3, "west": 8}))
+    assert gone.rows == 3
+    assert sorted(made.read("foreign")["event_id"].to_pylist()) == ["main2", "west9"]
+
+
+def test_a_lake_changes_its_engine_between_batches(make: Callable[..., Bench]) -> None:
+    """Each takes up what the other has left; every commit of the registry under Spark is a MERGE."""
+    bench = make(engine="spark")
+    bench.queries(Q)
+    bench.clicks(click("a", 10, Q), click("late", 10, query("r", 5)), "{broken")
+    bench.join()
+    use(bench, "arrow")
+    bench.clicks(click("a", 10, Q), click("b", 20, Q))
+    bench.join()
+    use(bench, "spark")
+    bench.queries(query("r", 5))
+    bench.clicks(click("b", 20, Q), click("c", 30, Q))
+    bench.join()
+    bench.clock.now += 60
+    while bench.engine.retry_once():
+        pass
+    joined = sorted(row["event_id"].split(":")[0] for row in bench.engine.lake.delta.read("joined").to_pylist())
+    assert joined == ["a", "b", "c", "late"]
+    claims = [row["event_id"] for row in bench.engine.lake.delta.read("registry").to_pylist()]
+    assert len(claims) == len(set(claims)) == 4
+    history = bench.spark.sql(f"DESCRIBE HISTORY delta.`{bench.engine.lake.delta.path('registry')}`").collect()
+    by_spark = [row["operation"] for row in history if row["userMetadata"]]
+    assert by_spark.count("MERGE") >= 3
+    assert set(by_spark) <= {"MERGE", "WRITE"}
+    assert bench.engine.lake.delta.engine == "spark"
+
+
+def use(bench: Bench, engine: str) -> None:
+    """Go on with another engine."""
+    bench.file.write_text(
+        bench.file.read_text()
+        .replace("engine: arrow", f"engine: {engine}")
+        .replace("engine: spark", f"engine: {engine}")
+    )
+    bench.reload()
