@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -359,3 +362,15 @@ def test_two_that_rewrite_the_same_files_double_nothing(make: Callable[..., Benc
         thread.join()
     assert bench.all_tables() == before
     assert bench.engine.lake.delta.files("joined").num_rows == 1
+
+
+def test_a_process_collects_that_has_not_started_spark(make: Callable[..., Bench]) -> None:
+    """As `clickjoin gc` does in a shell: nothing may name a column before there is a session."""
+    bench = make()
+    bench.queries(asked := query("q"))
+    bench.clicks(click("a", 10, asked), click("late", 20, query("missing", 5)))
+    bench.join()
+    command = [Path(sys.executable).with_name("clickjoin"), "gc", "--config", bench.file, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["dry_run"] is False

@@ -73,8 +73,8 @@ def facts(pipeline: Pipeline, lake: Lake, now: datetime) -> Facts:
 
 
 def _oldest_waiting(pipeline: Pipeline, lake: Lake) -> tuple[datetime | None, datetime | None]:
-    wanted = F.max("primary_time").alias("primary_time")
-    rows = pending.states(lake.read("pending"), wanted)
+    history = lake.read("pending")  # first: it starts Spark, without which no column can be named
+    rows = pending.states(history, F.max("primary_time").alias("primary_time"))
     row = (
         rows.where("state = 'waiting'")
         .agg(
