@@ -102,7 +102,7 @@ def test_of_two_that_decide_by_the_same_rows_one_does(tables: SparkTables, monke
 
 
 def test_rows_of_batches_under_way_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """A DELETE fixes its version after the question: what is planned later is told by its replica and number."""
+    """A DELETE fixes its version after the question: what is planned later is known by its replica and number."""
     from clickjoin.schemas import FOREIGN
 
     made = SparkTables(spark, str(tmp_path))
