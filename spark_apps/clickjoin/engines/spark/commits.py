@@ -107,7 +107,7 @@ class Commits:
             tables.open(name)  # it is checked whether this program keeps to the table's features
             nonces.append(uuid.uuid4().hex)
             try:
-                with failpoint.around_commit(name), _alone(self.spark):
+                with failpoint.around_commit(tables.path(name)), _alone(self.spark):
                     write(nonces[-1])
                 return self._done(name, before, nonces, txn)
             except Exception as error:
