@@ -12,12 +12,11 @@ from functools import partial
 from clickjoin.dispatcher.journal import is_settled
 from clickjoin.dispatcher.peers import await_claims
 from clickjoin.engines.context import Context
-from clickjoin.engines.port import Ahead, JoinInput, Outcome
+from clickjoin.engines.port import JoinInput, Outcome, ReadAhead
 from clickjoin.event_store.bad_input import floods
 from clickjoin.event_store.landing import land, landed_events
-from clickjoin.joiner.publish import require_complete
 from clickjoin.model import failpoint
-from clickjoin.model.errors import DataFileGone, ExecutorLost, FilesGone, SourceMoved
+from clickjoin.model.errors import BatchError, DataFileGone, ExecutorLost, FilesGone, SourceMoved
 from clickjoin.model.ids import micros_of
 from clickjoin.model.split import Split
 from clickjoin.registry.boundary import load_boundary
@@ -33,7 +32,7 @@ _PASSING = (FilesGone, SourceMoved, DataFileGone, ExecutorLost)
 def run_batch(
     ctx: Context,
     sources: Mapping[str, Source],
-    ahead: Ahead | None = None,
+    ahead: ReadAhead | None = None,
     landed: Callable[[Context], None] = lambda _: None,
 ) -> dict[str, tuple[Split, ...]]:
     """Carry a planned batch through to where only the journal's last word is missing. Returns splits that were lost.
@@ -54,7 +53,7 @@ def run_batch(
 def carry_through(
     ctx: Context,
     sources: Mapping[str, Source],
-    ahead: Ahead | None = None,
+    ahead: ReadAhead | None = None,
     landed: Callable[[Context], None] = lambda _: None,
 ) -> dict[str, tuple[Split, ...]]:
     """Run the batch; again at once where a log was renamed, packed or cut, or files or an executor went."""
@@ -74,7 +73,7 @@ def _taken_up(ctx: Context) -> JoinInput:
 
 
 def _land(
-    ctx: Context, sources: Mapping[str, Source], ahead: Ahead | None = None
+    ctx: Context, sources: Mapping[str, Source], ahead: ReadAhead | None = None
 ) -> tuple[JoinInput | None, dict[str, tuple[Split, ...]]]:
     with ctx.step("land"):
         landed = land(ctx, sources, ahead)
@@ -89,7 +88,7 @@ def _join(ctx: Context, work: JoinInput) -> None:
     failpoint.reach("looked-up")
     if not outcome.final:
         outcome = _claim(ctx, work, outcome)
-    require_complete(ctx, outcome)
+    _require_complete(ctx, outcome)
     with ctx.step("publish"):
         ctx.lake.publish(ctx, outcome)
     failpoint.reach("published")
@@ -133,3 +132,26 @@ def _count(ctx: Context, work: JoinInput, outcome: Outcome) -> None:
     ctx.misfits = dict(outcome.misfits)
     ctx.counts["absent"] = outcome.absent
     ctx.times = outcome.tallies["joined"].times if "joined" in outcome.tallies else ()
+
+
+def _require_complete(ctx: Context, outcome: Outcome) -> None:
+    """Check that every claim of the batch has its primary event, and that the adapter keeps it. Errors: BatchError."""
+    broken = outcome.count("broken")
+    if not broken or _is_published(ctx):  # else this is a late copy, and its queries are collected
+        return
+    if outcome.dropped:
+        what = f"adapter {ctx.pipeline.adapter}" if ctx.pipeline.output.is_default else "`output`"
+        raise BatchError(
+            f"batch {ctx.plan.token}: has claimed {outcome.dropped} events as joined that {what} drops: it was "
+            "another, or another version of it, when they were claimed",
+            remedy="Put that one back until the batch is settled (`clickjoin drain`), then change it",
+        )
+    raise BatchError(
+        f"batch {ctx.plan.token}: {broken} of its claims have no primary event any more",
+        remedy="Look whether rows of table `primary` were removed; the batch stays unsettled",
+    )
+
+
+def _is_published(ctx: Context) -> bool:
+    """Whether this batch's output has been committed already, by whichever copy of it."""
+    return ctx.lake.delta.latest_txn_version("joined", ctx.plan.txn.app_id) >= ctx.plan.number

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from clickjoin.dispatcher.peers import gives_way
 from clickjoin.dispatcher.planner import Proposal
 from clickjoin.dispatcher.watermarks import newer
-from clickjoin.engines.port import Ahead as LandedAhead
+from clickjoin.engines.port import ReadAhead
 from clickjoin.spark.session import make_active
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Ahead:
     """The next batch as proposed, and what is written of its records; `waited`: seconds until that was done."""
 
     proposal: Proposal | None = None
-    landed: LandedAhead | None = None
+    landed: ReadAhead | None = None
     waited: float = 0.0
 
 

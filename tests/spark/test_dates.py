@@ -199,10 +199,17 @@ def test_a_date_is_held_by_one(bench: Bench) -> None:
             pass
         with held(Day(date(2026, 3, 2))):
             pass
-    ledger._take(bench.engine.lake.delta, TODAY, 30, lambda: now[0])  # and is killed
+    ledger._take(tables, TODAY, 30, lambda: now[0])  # and is killed
     now[0] += 31
-    with held(TODAY):
+    slow = held(TODAY)
+    with slow:
+        now[0] += 31  # this one is paused for longer than its hold lasts
+        quick = held(TODAY)
+        quick.__enter__()
+    with pytest.raises(DateBusy), held(TODAY):  # the slow one has ended its own hold, and no other
         pass
+    quick.__exit__(None, None, None)
+    assert tables.read("dates", [("state", "=", "held")]).num_rows == 0  # nor does one of the killed run stay
 
 
 def test_a_date_that_has_not_begun(bench: Bench) -> None:

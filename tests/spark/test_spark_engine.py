@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from pyspark.sql import functions as F
 
+from clickjoin.dates import ledger
 from clickjoin.engines.port import UnderWay
 from clickjoin.engines.spark import SparkTables
 from clickjoin.engines.spark.commits import Commits
+from clickjoin.kernel.adapter import Adapter
+from clickjoin.model.errors import AdapterError, DateBusy
+from clickjoin.model.ids import moment
+from clickjoin.model.span import Day
 from clickjoin.model.txn import Txn
-from clickjoin.schemas import BOUNDARY, METRICS, REGISTRY
+from clickjoin.schemas import BOUNDARY, DATES, FOREIGN, METRICS, REGISTRY
 from tests.spark.bench import Bench, click, query
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 Q = query("q")
@@ -103,8 +110,6 @@ def test_of_two_that_decide_by_the_same_rows_one_does(tables: SparkTables, monke
 
 def test_rows_of_batches_under_way_stay(spark: SparkSession, tmp_path: Path) -> None:
     """A DELETE fixes its version after the question: what is planned later is known by its replica and number."""
-    from clickjoin.schemas import FOREIGN
-
     made = SparkTables(spark, str(tmp_path))
     made.create(FOREIGN)
     rows = [("main", 1), ("main", 2), ("main", 3), ("west", 1), ("west", 9)]
@@ -144,11 +149,64 @@ def test_a_lake_changes_its_engine_between_batches(make: Callable[..., Bench]) -
     assert bench.engine.lake.delta.engine == "spark"
 
 
+class Frames(Adapter):
+    """Works on DataFrames: leaves events out before the look-up, and one after it."""
+
+    columns: ClassVar[Mapping[str, str]] = {"host": "STRING"}
+
+    def prepare(self, foreign: DataFrame) -> DataFrame:
+        return foreign.where(~F.col("event_id").startswith("bot"))
+
+    def merge(self, joined: DataFrame) -> DataFrame:
+        kept = joined.where(~F.col("event_id").startswith("test"))
+        return kept.select("event_id", "event_time", F.substring_index("event_id", ":", 1).alias("host"))
+
+
+class Doubles(Frames):
+    def merge(self, joined: DataFrame) -> DataFrame:
+        return super().merge(joined).unionAll(super().merge(joined))
+
+
+def test_an_adapter_of_dataframes(make: Callable[..., Bench]) -> None:
+    """What it leaves out is filtered; what it may not give is refused before anything is claimed."""
+    bench = make(engine="spark", adapter=f"{__name__}:Doubles")
+    bench.queries(Q)
+    bench.clicks(click("a", 10, Q), click("bot", 10, Q), click("test", 10, Q), click("late", 10, query("r", 5)))
+    with pytest.raises(AdapterError, match="merge made two rows of one event, such as a:"):
+        bench.join()
+    assert bench.engine.lake.delta.rows("registry") == 0
+    bench.file.write_text(bench.file.read_text().replace(":Doubles", ":Frames"))
+    bench.reload()
+    assert bench.join()["filtered"] == 2
+    assert [row["host"] for row in bench.engine.lake.delta.read("joined").to_pylist()] == ["a"]
+    assert bench.engine.waiting().all == 1
+
+
 def use(bench: Bench, engine: str) -> None:
     """Go on with another engine."""
-    bench.file.write_text(
-        bench.file.read_text()
-        .replace("engine: arrow", f"engine: {engine}")
-        .replace("engine: spark", f"engine: {engine}")
-    )
+    bench.file.write_text(re.sub(r"engine: \w+", f"engine: {engine}", bench.file.read_text()))
     bench.reload()
+
+
+def test_a_date_is_held_by_one(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hold that is put off while another run decides that it is over keeps the date."""
+    made, day, now = SparkTables(spark, str(tmp_path)), Day(date(2026, 3, 1)), [1000.0]
+    made.create(DATES)
+    first, _ = ledger._take(made, day, 30, lambda: now[0])
+    now[0] += 31
+    holds, came = ledger._holds, list[bool]()
+
+    def late(tables: SparkTables, of: Day) -> Any:
+        found = holds(tables, of)
+        if not came:
+            came.append(made.append("dates", [ledger._row(day, first, moment(int(now[0] * 1e6)), 30)]))
+        return found
+
+    monkeypatch.setattr(ledger, "_holds", late)
+    with pytest.raises(DateBusy, match="another run works on this date"):
+        ledger._take(made.copy(), day, 30, lambda: now[0])
+    now[0] += 31
+    second, over = ledger._take(made, day, 30, lambda: now[0])
+    assert over == [first]
+    ledger._end(made, day, [second, *over])
+    assert made.rows("dates") == 0

@@ -12,6 +12,7 @@ import pytest
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.batch_plan import BatchPlan
+from clickjoin.model.extent import text
 from clickjoin.model.span import Span
 from clickjoin.model.split import PlannedSplit
 from clickjoin.schemas import BATCHES
@@ -21,7 +22,7 @@ from clickjoin.sources.files.state import FileSplit
 from clickjoin.verification import records as of_batches
 from clickjoin.verification.findings import Count, Report
 from clickjoin.verification.records import planned_splits
-from clickjoin.verification.snapshot import Journals, text
+from clickjoin.verification.snapshot import Journals
 from tests.unit.sources_bench import Feed, age, events, spec
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

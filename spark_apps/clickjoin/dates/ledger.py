@@ -7,10 +7,11 @@ goes on, and all of them go at its end: a process that is killed leaves the date
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.engines.port import Tables
 from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.lake.delta_reader import DeltaReader
-from clickjoin.model.errors import DateBusy, DateError
+from clickjoin.model.errors import ClickjoinError, DateBusy, DateError
+from clickjoin.model.extent import text, timestamp
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.span import Day
 from clickjoin.schemas import DATES
@@ -26,6 +28,7 @@ from clickjoin.schemas import DATES
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
+_log = logging.getLogger(__name__)
 _TRIES = 20
 _HELD = "held"
 _NAMED = 5
@@ -66,7 +69,7 @@ def held(tables: Tables, day: Day, seconds: float, clock: Callable[[], float]) -
     `clock`: one that all who take dates share, the lake's.
     """
     delta, stop = tables.copy(), threading.Event()
-    hold = _take(delta, day, seconds, clock)
+    hold, over = _take(delta, day, seconds, clock)
     keeper = threading.Thread(target=_keep, args=(tables.copy(), day, hold, seconds, clock, stop), daemon=True)
     keeper.start()
     try:
@@ -74,15 +77,15 @@ def held(tables: Tables, day: Day, seconds: float, clock: Callable[[], float]) -
     finally:
         stop.set()
         keeper.join()
-        delta.delete("dates", f"state = '{_HELD}' AND run = '{hold}'")
+        _end(delta, day, [hold, *over])
 
 
-def _take(delta: Tables, day: Day, seconds: float, clock: Callable[[], float]) -> str:
-    """Take a date; returns the name of the hold."""
+def _take(delta: Tables, day: Day, seconds: float, clock: Callable[[], float]) -> tuple[str, list[str]]:
+    """Take a date; returns the name of the hold, and those of runs that were killed: they are over."""
     for _ in range(_TRIES):
         version, now = delta.version("dates"), moment(int(clock() * MICROS))
-        ends = _ends(delta, day)
-        until = max(ends.values(), default=now)
+        known = _holds(delta, day)
+        until = max((row["at"] + timedelta(seconds=row["seconds"]) for row in known.values()), default=now)
         if until > now:
             raise DateBusy(
                 f"{day}: another run works on this date (it says so until {until:%H:%M:%S} UTC, and again if it is "
@@ -90,26 +93,36 @@ def _take(delta: Tables, day: Day, seconds: float, clock: Callable[[], float]) -
                 remedy=f"Wait for it; the date is free {seconds:.0f} s after a run that was killed (close.lease)",
             )
         hold = uuid.uuid4().hex
-        names = ", ".join(f"'{run}'" for run in sorted(ends))
-        known = f" AND t.run NOT IN ({names})" if ends else ""
-        others = f"t.date = DATE '{day}' AND t.state = '{_HELD}'{known}"
+        seen = " OR ".join(f"(t.run = {text(run)} AND t.at <= {timestamp(row['at'])})" for run, row in known.items())
+        others = f"t.date = DATE '{day}' AND t.state = '{_HELD}' AND NOT ({seen or 'FALSE'})"
         if delta.append_next("dates", version, _row(day, hold, now, seconds), others):
-            return hold
+            return hold, sorted(known)
     raise DateBusy(f"{day}: table `dates` changes too often to take this date", remedy="Try again in a minute")
 
 
-def _ends(delta: DeltaReader, day: Day) -> dict[str, datetime]:
-    """Until when each hold of a date lasts, by its name."""
+def _holds(delta: DeltaReader, day: Day) -> dict[str, dict[str, Any]]:
+    """The newest row of each hold of a date, by the hold's name."""
     rows = delta.read("dates", [("date", "=", day.date), ("state", "=", _HELD)]).to_pylist()
-    rows.sort(key=lambda row: row["at"])
-    return {row["run"]: row["at"] + timedelta(seconds=row["seconds"]) for row in rows}
+    return {row["run"]: row for row in sorted(rows, key=lambda row: row["at"])}
 
 
 def _keep(
     delta: Tables, day: Day, hold: str, seconds: float, clock: Callable[[], float], stop: threading.Event
 ) -> None:
     while not stop.wait(seconds / 4):
-        delta.append("dates", [_row(day, hold, moment(int(clock() * MICROS)), seconds)])
+        try:
+            delta.append("dates", [_row(day, hold, moment(int(clock() * MICROS)), seconds)])
+        except ClickjoinError as error:  # the next try comes before the hold ends
+            _log.warning("%s: its hold was not put off: %s", day, error)
+
+
+def _end(delta: Tables, day: Day, holds: Sequence[str]) -> None:
+    """Take holds away, by name: where this run was paused for long, another may hold the date by now."""
+    names = ", ".join(text(name) for name in holds)
+    try:
+        delta.delete("dates", f"state = '{_HELD}' AND run IN ({names})")
+    except ClickjoinError as error:  # what was done on the date is done
+        _log.warning("%s: it stays held until close.lease is over: %s", day, error)
 
 
 def _row(day: Day, hold: str, at: datetime, seconds: float) -> dict[str, Any]:

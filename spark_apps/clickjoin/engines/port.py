@@ -16,9 +16,11 @@ from clickjoin.kernel.types import delta_type
 from clickjoin.lake import restored
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.spark_reader import SparkReader
+from clickjoin.lake.table_settings import STATISTICS
 from clickjoin.model.errors import LakeError, TableMissing
 from clickjoin.model.extent import Extent
 from clickjoin.schemas import BY_NAME
+from clickjoin.schemas.format import ENGINE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from clickjoin.sources.port import Source
 
 
+_TRIES = (False, False, True)  # of a change of settings: which is the last
+
+
 class UnderWay(NamedTuple):
     """Batches under way: numbers of those that are not settled; and the newest that was planned, by replica.
 
@@ -43,6 +48,15 @@ class UnderWay(NamedTuple):
 
     open: Collection[int]
     planned: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """New columns of a table (name to Spark SQL type) with their comments, and properties."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    comments: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 class Tables(DeltaReader, ABC):
@@ -57,6 +71,12 @@ class Tables(DeltaReader, ABC):
         """Create an empty table that says its format; False if it is there already, or another process was first."""
 
     @abstractmethod
+    def _change_settings(self, name: str, change: Settings, last: bool) -> bool:
+        """Commit a change of a table's settings; False where another commit came first, unless it is the `last` try.
+
+        Either way the next look is a new one, also where the table was just looked at.
+        """
+
     def add_columns(
         self,
         name: str,
@@ -69,14 +89,30 @@ class Tables(DeltaReader, ABC):
 
         Errors: LakeError where one has another type, or another spelling.
         """
+        for last in _TRIES:
+            known = self.columns(name)
+            self.require_addable(name, columns, whose, known)
+            new = {column: kind for column, kind in columns.items() if column not in known}
+            if not new or self._change_settings(name, Settings(new, comments or {}), last):
+                return
 
-    @abstractmethod
     def add_statistics(self, name: str, columns: Sequence[str]) -> None:
         """Keep statistics of some more columns in the files that are written from now on."""
+        for last in _TRIES:
+            known = (self.open(name).metadata().configuration or {}).get(STATISTICS, "").split(",")
+            wanted = {STATISTICS: ",".join(dict.fromkeys([*known, *columns]))}
+            if not any(known) or set(columns) <= set(known):
+                return
+            if self._change_settings(name, Settings(properties=wanted), last):
+                return
 
-    @abstractmethod
     def set_engine(self, engine: str) -> None:
         """Keep the engine that works on this lake from now on."""
+        for last in _TRIES:
+            if self.engine == engine:
+                return
+            if self._change_settings("journal", Settings(properties={ENGINE: engine}), last):
+                return
 
     @abstractmethod
     def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:
@@ -209,7 +245,7 @@ class Rebuilt:
     rows: Any = None
 
 
-class Ahead(ABC):
+class ReadAhead(ABC):
     """What was read of a plan's records before the batch's turn; no commit names it yet."""
 
     @abstractmethod
@@ -231,14 +267,14 @@ class Lake(SparkReader, ABC):
         """Load what batches need into Spark's workers, where a session has been started."""
 
     @abstractmethod
-    def land_ahead(self, ctx: Context, sources: Mapping[str, Source]) -> Ahead | None:
+    def land_ahead(self, ctx: Context, sources: Mapping[str, Source]) -> ReadAhead | None:
         """Read and write the records of a plan that is not written down yet, where that is worth it."""
 
     @abstractmethod
     def land(self, ctx: Context, stream: str, source: Source, written: Any = None) -> dict[str, Any] | None:
         """Append a batch's good records of a stream, once its txn; returns facts as kernel.land_task.placed names them.
 
-        None where another copy of the batch has landed: it may have found other records. `written`: see Ahead.of.
+        None where another copy of the batch has landed: it may have found other records. `written`: see ReadAhead.of.
         """
 
     @abstractmethod

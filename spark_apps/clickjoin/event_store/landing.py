@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.engines.context import Context
 from clickjoin.engines.extents import extent_of
 from clickjoin.engines.lookup import primary_extent
-from clickjoin.engines.port import Ahead, JoinInput
+from clickjoin.engines.port import JoinInput, ReadAhead
 from clickjoin.forgotten.known import not_to_land
 from clickjoin.kernel.land_task import span_of
 from clickjoin.model.extent import Extent
@@ -35,7 +35,7 @@ class Landed:
     bad: int = 0
 
 
-def land(ctx: Context, sources: Mapping[str, Source], ahead: Ahead | None = None) -> dict[str, Landed]:
+def land(ctx: Context, sources: Mapping[str, Source], ahead: ReadAhead | None = None) -> dict[str, Landed]:
     """Land all streams of a batch, side by side. Returns what has landed, by stream. `ahead`: see Lake.land_ahead."""
     streams = [item.name for item in ctx.pipeline.inputs if ctx.plan.splits.get(item.name)]
     # After the plan was written: whoever forgets events later sees this batch as unsettled, and waits.

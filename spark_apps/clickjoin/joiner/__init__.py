@@ -1,4 +1,4 @@
-"""The joiner (Photon, section 3.3): looks up, adapts, claims the outcome, publishes it, writes side outputs.
+"""What a pipeline says of its output (Photon, section 3.3): the adapter it names, typed columns, how its table is made.
 
-What becomes of an event is `kernel.resolving`; here a batch's work is dealt out to tasks, and its outcome put together.
+How events are joined is the engine's (engines).
 """

@@ -6,26 +6,31 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from clickjoin.kernel.adapter import GIVEN, ArrowAdapter, merged
-from clickjoin.kernel.arrays import bool_array
+from clickjoin.kernel.arrays import bool_array, mask, where
 from clickjoin.kernel.types import RecordFn
 
 
 def answers(adapter: ArrowAdapter, made: pa.Schema, prefix: str) -> RecordFn:
-    """What a task does with matched rows. Errors: AdapterFault.
+    """What a task does with rows. Errors: AdapterFault.
 
-    Columns in: those of GIVEN, and others. Columns out: the same, merged (BOOLEAN: the adapter keeps the row), and the
-    adapter's own, with a prefix before the name, null where it does not.
+    Columns in: those of GIVEN, found (BOOLEAN: the adapter is given the row), and others. Columns out: the same, merged
+    (BOOLEAN: it keeps it), and the adapter's own, with a prefix before the name, null where it does not.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = pa.Table.from_batches([batch])
-            given = pa.table([rows[name].cast(GIVEN.field(name).type) for name in GIVEN.names], schema=GIVEN)
-            origins, out = merged(adapter, given, made)
+            found = mask(pc.fill_null(rows["found"], pa.scalar(False)))
+            some = where(rows, found)
+            given = pa.table([some[name].cast(GIVEN.field(name).type) for name in GIVEN.names], schema=GIVEN)
+            origins, out = (
+                merged(adapter, given, made) if given.num_rows else (np.zeros(0, np.int64), made.empty_table())
+            )
             place = np.full(rows.num_rows, -1, np.int64)
-            place[origins] = np.arange(len(origins))
+            place[np.flatnonzero(found)[origins]] = np.arange(len(origins))
             at = pa.array(place, pa.int64(), mask=place < 0)
             whole = rows.append_column("merged", bool_array(place >= 0))
             for name in made.names[2:]:

@@ -18,6 +18,11 @@ def timestamp(moment: datetime) -> str:
     return f"TIMESTAMP '{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
 
 
+def text(value: str) -> str:
+    """A text as a Spark SQL literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 @dataclass(frozen=True)
 class Extent:
     """Buckets and the closed range of event times that some rows lie in; `rows` says how many there are.

@@ -9,11 +9,10 @@ from pyspark.sql import functions as F
 from clickjoin.engines.context import Context
 from clickjoin.model import failpoint
 from clickjoin.model.errors import CommitConflict
-from clickjoin.model.extent import timestamp
+from clickjoin.model.extent import text, timestamp
 from clickjoin.model.ids import EVENT_KEY, moment
 from clickjoin.spark.rows import ranked
 from clickjoin.verification.id_places import era
-from clickjoin.verification.snapshot import text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

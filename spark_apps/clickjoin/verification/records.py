@@ -14,11 +14,12 @@ from pyspark.sql import functions as F
 
 from clickjoin.dispatcher.journal import JournalReader, OffsetsByStream
 from clickjoin.model.batch_plan import BatchPlan
+from clickjoin.model.extent import text
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import PlannedSplit, SplitKey
 from clickjoin.sources.completeness import MAX_BYTES, UNPROVEN, UNREAD, Completeness, Evidence, Fault
 from clickjoin.verification.findings import RECORDS, SAMPLES, Count
-from clickjoin.verification.snapshot import Reading, part, text
+from clickjoin.verification.snapshot import Reading, part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -20,7 +20,7 @@ from clickjoin.engines.extents import bucket_sql, measured
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
-from clickjoin.model.extent import Extent
+from clickjoin.model.extent import Extent, text
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.shards import expired_sql
@@ -32,7 +32,7 @@ from clickjoin.verification.duplicates import remove
 from clickjoin.verification.findings import FAULTS
 from clickjoin.verification.id_places import output_rows
 from clickjoin.verification.reland import reland, seal
-from clickjoin.verification.snapshot import Journals, Reading, part, planned_now, settled_now, text
+from clickjoin.verification.snapshot import Journals, Reading, part, planned_now, settled_now
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

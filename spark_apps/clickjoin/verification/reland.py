@@ -15,11 +15,11 @@ from clickjoin.forgotten.known import not_to_land
 from clickjoin.kernel.land_task import aside, placed
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import SourceError
+from clickjoin.model.extent import text
 from clickjoin.model.ids import MICROS
 from clickjoin.model.split import PlannedSplit
 from clickjoin.schemas import BY_NAME, QUARANTINE
 from clickjoin.schemas.arrow import arrow_schema
-from clickjoin.verification.snapshot import text
 
 if TYPE_CHECKING:
     from clickjoin.sources.port import Source

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.journal import JournalReader, sequences
 from clickjoin.kernel.data_skipping import matching, rows_in
-from clickjoin.model.extent import Extent
+from clickjoin.model.extent import Extent, text
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.shards import Boundary, Timeline
 from clickjoin.model.span import Span
@@ -73,11 +73,6 @@ class Journals:
             if sequence == _REDRIVE and last > self.settled.get((replica, sequence), 0)
         )
         return f"replica IN ({', '.join(text(replica) for replica in moving)})" if moving else "FALSE"
-
-
-def text(value: str) -> str:
-    """A text as a Spark SQL literal."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def settled_now(delta: DeltaReader, pipeline: str) -> dict[Key, int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clickjoin.engines.arrow.landing import Written, is_few, write_many
-from clickjoin.engines.port import Ahead
+from clickjoin.engines.port import ReadAhead
 
 if TYPE_CHECKING:
     from clickjoin.engines.arrow.lake import ArrowLake
@@ -28,7 +28,7 @@ _LONGEST = 1800.0  # seconds
 
 
 @dataclass(frozen=True)
-class LandedAhead(Ahead):
+class LandedAhead(ReadAhead):
     """Files of a plan's records by stream, and by what they were written: whose records were left out, which shards.
 
     `begun`: when, in seconds since 1970.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from operator import methodcaller
@@ -18,7 +18,7 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import PrimitiveType
 
-from clickjoin.engines.port import Tables, UnderWay
+from clickjoin.engines.port import Settings, Tables, UnderWay
 from clickjoin.kernel import data_file
 from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.kernel.types import delta_type
@@ -26,14 +26,14 @@ from clickjoin.lake.committer import committer, rewritten
 from clickjoin.lake.maintenance import LARGE, Size, sizes_of
 from clickjoin.lake.s3_table import S3Table
 from clickjoin.lake.side_by_side import together
-from clickjoin.lake.table_settings import STATISTICS, settings
+from clickjoin.lake.table_settings import settings
 from clickjoin.lake.table_version import TableVersion
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import Table
 from clickjoin.schemas.arrow import arrow_schema
-from clickjoin.schemas.format import ENGINE, FORMAT, KEY
+from clickjoin.schemas.format import FORMAT, KEY
 
 _RACES = 100
 _DELETIONS = 10
@@ -72,38 +72,19 @@ class ArrowTables(Tables):
             raise
         return True
 
-    def add_columns(
-        self,
-        name: str,
-        columns: Mapping[str, str],
-        comments: Mapping[str, str] | None = None,
-        *,
-        whose: str = "the adapter",
-    ) -> None:
-        """Add columns (name to Spark SQL type) that a table lacks; `comments` by name. `whose`: who asks for them.
-
-        Errors: LakeError where one has another type, or another spelling.
-        """
-        said = {column: {"comment": text} for column, text in (comments or {}).items()}
-        for last in (False, False, True):
-            known = self.columns(name)
-            self.require_addable(name, columns, whose, known)
-            new = [
-                Field(column, PrimitiveType(delta_type(kind)), metadata=said.get(column))
-                for column, kind in columns.items()
-                if column not in known
-            ]
-            if not new or self._altered(name, methodcaller("add_columns", new), last):
-                return
-
-    def _altered(self, name: str, change: Callable[[Any], object], last: bool) -> bool:
-        """Change a table's settings; False where that failed, as it does after another's commit, unless `last`.
-
-        Either way the next look is a new one, also where the table was just looked at.
-        """
+    def _change_settings(self, name: str, change: Settings, last: bool) -> bool:
+        """See Tables."""
+        fields = [
+            Field(column, PrimitiveType(delta_type(kind)), metadata=_comment(change.comments.get(column)))
+            for column, kind in change.columns.items()
+        ]
         try:
             with failpoint.around_commit(name):
-                change(self.open(name).alter)
+                alter = self.open(name).alter
+                if fields:
+                    alter.add_columns(fields)
+                else:
+                    alter.set_table_properties(dict(change.properties), raise_if_not_exists=False)
         except DeltaError:
             if last:
                 raise
@@ -111,23 +92,6 @@ class ArrowTables(Tables):
         finally:
             self.forget(name)
         return True
-
-    def set_engine(self, engine: str) -> None:
-        """Keep the engine that works on this lake from now on. Errors: DeltaError after other commits in a row."""
-        change = methodcaller("set_table_properties", {ENGINE: engine}, raise_if_not_exists=False)
-        for last in (False, False, True):
-            if self.engine == engine or self._altered("journal", change, last):
-                return
-
-    def add_statistics(self, name: str, columns: Sequence[str]) -> None:
-        """Keep statistics of some more columns in the files that are written from now on."""
-        for last in (False, False, True):
-            known = (self.open(name).metadata().configuration or {}).get(STATISTICS, "").split(",")
-            if not any(known) or set(columns) <= set(known):
-                return
-            wanted = ",".join(dict.fromkeys([*known, *columns]))
-            if self._altered(name, methodcaller("set_table_properties", {STATISTICS: wanted}), last):
-                return
 
     def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:
         """Append rows in one commit; False, and nothing written, if the table already holds this txn."""
@@ -277,6 +241,10 @@ class ArrowTables(Tables):
             f"{self.path(name)}: lost {_DELETIONS} commits in a row",
             remedy="Run it again when fewer writers are active",
         )
+
+
+def _comment(text: str | None) -> dict[str, str] | None:
+    return {"comment": text} if text else None
 
 
 def _holding(actions: pa.Table, batches: Iterable[int]) -> list[str]:

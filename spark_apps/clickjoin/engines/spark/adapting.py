@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.engines.adapter_errors import adapter_errors
 from clickjoin.kernel.adapt_task import answers
 from clickjoin.kernel.adapter import MISFITS, Adapter, ArrowAdapter, is_users, made_of, needs_spark
 from clickjoin.kernel.handshake import checked
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.engines.context import Context
-    from clickjoin.engines.spark.lake import SparkLake
 
 OUT = "out_"  # before the names of the adapter's columns: those of the batch's own rows must stay apart
 _NO_FAULT = (ServerLost, ConfigError, SourceMoved)  # whatever the adapter did
@@ -34,8 +32,8 @@ def reporting(ctx: Context) -> list[str]:
     return list(ctx.adapter.columns) if reports else []
 
 
-def adapt(lake: SparkLake, ctx: Context, rows: DataFrame, look: LookUp) -> DataFrame:
-    """Rows with what the adapter makes of those that are found. Errors: AdapterError.
+def adapt(ctx: Context, rows: DataFrame, look: LookUp) -> DataFrame:
+    """Rows with what the adapter makes of those that are found. Errors, once it is computed: those of adapter_errors.
 
     Columns in: those of events, and standing. Columns added: found, emptied, kept, merged, and the adapter's own.
     """
@@ -44,25 +42,21 @@ def adapt(lake: SparkLake, ctx: Context, rows: DataFrame, look: LookUp) -> DataF
 
 
 def _by_tables(ctx: Context, rows: DataFrame, look: LookUp) -> DataFrame:
+    """Have the tasks that have looked the records up call the adapter, which no plan computes twice."""
     wanted = F.col("standing").isin("new", "mine")
     masked = rows.withColumns({"wanted_id": F.col("primary_id"), "primary_id": F.when(wanted, F.col("primary_id"))})
     looked = look(masked).withColumn("primary_id", F.col("wanted_id")).drop("wanted_id")
     looked = looked.withColumns({"found": F.col("found") & wanted, "emptied": F.col("emptied") & wanted})
-    with adapter_errors(ctx):
-        held = looked.localCheckpoint(eager=True)
-    made = made_of(ctx.adapter.columns, misfits=bool(reporting(ctx)))
     own = {f"{OUT}{name}": kind for name, kind in ctx.adapter.columns.items()}
     own |= {f"{OUT}{MISFITS}": "ARRAY<STRING>"} if reporting(ctx) else {}
     ddl = ", ".join([
-        *(f"`{field.name}` {field.dataType.simpleString()}" for field in held.schema.fields), "merged BOOLEAN",
+        *(f"`{field.name}` {field.dataType.simpleString()}" for field in looked.schema.fields), "merged BOOLEAN",
         *(f"`{name}` {kind}" for name, kind in own.items()),
     ])  # fmt: skip
     adapter: Any = ctx.adapter
-    found = held.where("found").mapInArrow(checked(answers(adapter, made, OUT), fresh=is_users(adapter)), ddl)
-    nulls = {name: F.lit(None).cast(kind) for name, kind in own.items()}
-    others = held.where("NOT found").withColumns({"merged": F.lit(False), **nulls})
-    with adapter_errors(ctx):
-        return found.unionByName(others).withColumn("kept", F.lit(True)).localCheckpoint(eager=True)
+    made = made_of(adapter.columns, misfits=bool(reporting(ctx)))
+    found = looked.mapInArrow(checked(answers(adapter, made, OUT), fresh=is_users(adapter)), ddl)
+    return found.withColumn("kept", F.lit(True))
 
 
 def _by_frames(ctx: Context, rows: DataFrame, look: LookUp) -> DataFrame:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from clickjoin.engines.port import RowChange
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.kernel.rewrite_task import BadRecords, Events
-from clickjoin.model.extent import Extent
+from clickjoin.model.extent import Extent, text
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.spark.views import named
 
@@ -27,16 +27,8 @@ _KEY = "t.event_id = s.event_id AND t.event_time = s.event_time"
 def insert_new(lake: SparkLake, name: str, rows: pa.Table, extent: Extent | None, txn: Txn | None) -> int:
     """See Lake.insert_new."""
     columns = [column for column in lake.delta.columns(name) if column in rows.column_names]
-    names = ", ".join(f"`{column}`" for column in columns)
-    values = ", ".join(f"s.`{column}`" for column in columns)
-    near = f" AND {_place(lake, name, extent)}" if extent else ""
-    with named(lake.spark.createDataFrame(rows.select(columns)).localCheckpoint()) as view:
-        added = lake.commits.run(
-            name,
-            f"MERGE INTO {{table}} t USING {view} s ON {_KEY}{near} "
-            f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})",
-            txn,
-        )
+    near = f" AND {place(lake, name, extent)}" if extent else ""
+    added = lake.commits.insert(name, lake.spark.createDataFrame(rows.select(columns)), f"{_KEY}{near}", txn)
     if txn:
         lake.delta.commit_txn_only(name, txn)
     return added or 0
@@ -47,14 +39,16 @@ def delete_matched(
     same: Sequence[str], up_to: Sequence[str],
 ) -> int:  # fmt: skip
     """See Lake.delete_matched."""
-    where = _matched(same, up_to) + (f" AND {_place(lake, name, extent, shards)}" if extent else "")
+    where = _matched(same, up_to) + (f" AND {place(lake, name, extent, shards)}" if extent else "")
     rows = events.select(*EVENT_KEY, *same, *up_to).distinct().localCheckpoint()
     return _merge(lake, name, rows, where, "DELETE")
 
 
 def change_rows(lake: SparkLake, name: str, change: RowChange) -> int:
     """See Lake.change_rows."""
-    values = ", ".join(f"`{column}` = {_literal(value)}" for column, value in (change.values or {}).items())
+    values = ", ".join(
+        f"`{column}` = {'NULL' if value is None else text(value)}" for column, value in (change.values or {}).items()
+    )
     if isinstance(change.meant, BadRecords):
         where = _bad(change.meant)
         count = int(lake.read(name).where(where).count())
@@ -79,12 +73,12 @@ def replace_rows(lake: SparkLake, name: str, held: pa.Table, kept: pa.Table, sam
     """
     spark, columns = lake.spark, list(lake.delta.columns(name))
     keys = [*EVENT_KEY, *same]
-    meant = spark.createDataFrame(held.select(keys)).localCheckpoint()
+    meant = spark.createDataFrame(held.select(keys))
     if _count(lake, name, meant.distinct(), _matched(same, ())) != held.num_rows:
         return False
     going = meant.distinct().select(*(F.col(key).alias(f"k_{key}") for key in keys))
     coming = spark.createDataFrame(kept.select(columns))
-    rows = going.unionByName(coming, allowMissingColumns=True).localCheckpoint()
+    rows = going.unionByName(coming, allowMissingColumns=True)
     where = " AND ".join(f"t.`{key}` = s.`k_{key}`" for key in keys)
     names, values = (", ".join(f"{dot}`{column}`" for column in columns) for dot in ("", "s."))
     with named(rows) as view:
@@ -101,11 +95,11 @@ def _meant(lake: SparkLake, name: str, change: RowChange) -> tuple[DataFrame, st
     meant: Events = change.meant  # type: ignore[assignment]
     where = _matched(meant.same, meant.up_to)
     if change.extent:
-        where += f" AND {_place(lake, name, change.extent)}"
+        where += f" AND {place(lake, name, change.extent)}"
     if change.with_record:
-        where += f" AND t.payload IS NOT NULL AND t.payload != {_literal(EMPTIED)}"
+        where += f" AND t.payload IS NOT NULL AND t.payload != {text(EMPTIED)}"
     names = [*EVENT_KEY, *meant.same, *meant.up_to]
-    return lake.spark.createDataFrame(meant.keys.select(names)).distinct().localCheckpoint(), where
+    return lake.spark.createDataFrame(meant.keys.select(names)).distinct(), where
 
 
 def _matched(same: Sequence[str], up_to: Sequence[str]) -> str:
@@ -125,7 +119,7 @@ def _count(lake: SparkLake, name: str, rows: DataFrame, where: str) -> int:
     return int(lake.read(name).alias("t").join(rows.alias("s"), F.expr(where), "left_semi").count())
 
 
-def _place(lake: SparkLake, name: str, extent: Extent, shards: Iterable[int] | None = None) -> str:
+def place(lake: SparkLake, name: str, extent: Extent, shards: Iterable[int] | None = None) -> str:
     """Where rows lie, as literal terms over the target `t`: they prune its files."""
     table = lake.delta.table(name)
     where = extent.sql("t", shards if "shard" in table.names else None)
@@ -136,12 +130,8 @@ def _place(lake: SparkLake, name: str, extent: Extent, shards: Iterable[int] | N
 
 def _bad(meant: BadRecords) -> str:
     terms = [
-        f"(stream = '{stream}' AND sha2(raw, 256) IN ({', '.join(_literal(one) for one in sorted(digests))}))"
+        f"(stream = {text(stream)} AND sha2(raw, 256) IN ({', '.join(text(one) for one in sorted(digests))}))"
         for stream, digests in meant.digests.items()
         if digests
     ]
     return " OR ".join(terms) or "FALSE"
-
-
-def _literal(value: str | None) -> str:
-    return "NULL" if value is None else "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

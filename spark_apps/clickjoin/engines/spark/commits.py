@@ -18,9 +18,12 @@ from weakref import WeakKeyDictionary
 
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake.committer import committer
+from clickjoin.lake.log_entries import read_entry
+from clickjoin.lake.snapshot_files import LOG
 from clickjoin.model import failpoint
 from clickjoin.model.errors import CommitStateUnknown
 from clickjoin.spark.commit_errors import commit_error, given_up
+from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,6 +77,17 @@ class Commits:
 
         return self._commit(name, write, txn)
 
+    def insert(self, name: str, rows: DataFrame, on: str, txn: Txn | None = None) -> int | None:
+        """Insert those rows (`s`) for which no row of a table (`t`) fulfils `on`, by one MERGE; returns as `run`.
+
+        `rows`: kept by Spark, or of this process, so that they are the same however often Delta reads its source.
+        `on` is what a commit of others is a conflict by: literal terms on the partitions of `t` keep MERGEs apart.
+        """
+        names, values = (", ".join(f"{dot}`{column}`" for column in rows.columns) for dot in ("", "s."))
+        with named(rows) as view:
+            merge = f"MERGE INTO {{table}} t USING {view} s ON {on} "
+            return self.run(name, f"{merge}WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})", txn)
+
     @contextmanager
     def _settings(self, nonce: str, txn: Txn | None) -> Iterator[None]:
         """What SQL statements commit with. Nothing else runs in the session meanwhile (see _commit).
@@ -107,7 +121,7 @@ class Commits:
             tables.open(name)  # it is checked whether this program keeps to the table's features
             nonces.append(uuid.uuid4().hex)
             try:
-                with failpoint.around_commit(tables.path(name)), _alone(self.spark):
+                with failpoint.around_commit(tables.path(name)), alone(self.spark):
                     write(nonces[-1])
                 return self._done(name, before, nonces, txn)
             except Exception as error:
@@ -135,17 +149,16 @@ class Commits:
         """Rows of the files that an entry of the log after a version has added, which carries one of some nonces."""
         system, root = filesystem(self._tables.path(name))
         for version in range(before + 1, self._tables.version(name) + 1):
-            nonce, rows = _said(system, f"{root}/_delta_log/{version:020}.json")
+            nonce, rows = _said(system, f"{root}/{LOG}", version)
             if nonce in nonces:
                 return rows
         return None
 
 
-def _said(system: Any, path: str) -> tuple[str | None, int]:
+def _said(system: Any, folder: str, version: int) -> tuple[str | None, int]:
     """The nonce of an entry, and the rows of the files that it adds; nothing of an entry that is not there any more."""
     try:
-        with system.open_input_stream(path) as file:
-            actions = [json.loads(line) for line in file.read().splitlines()]
+        actions = [json.loads(line) for line in read_entry(system, folder, version).splitlines()]
     except FileNotFoundError:
         return None, 0
     infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
@@ -154,7 +167,7 @@ def _said(system: Any, path: str) -> tuple[str | None, int]:
 
 
 @contextmanager
-def _alone(session: SparkSession) -> Iterator[None]:
+def alone(session: SparkSession) -> Iterator[None]:
     """Be the only thread that runs a statement in a session: a transaction in its settings is meant for one."""
     with _making:
         lock = _locks.setdefault(session, RLock())

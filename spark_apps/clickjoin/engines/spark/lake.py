@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from clickjoin.engines.optimize import optimize
 from clickjoin.engines.port import JoinInput, Lake, Outcome, Rebuilt, RowChange
 from clickjoin.engines.spark import changes, landing, outputs, rebuilding
+from clickjoin.engines.spark.commits import Commits, alone
 from clickjoin.engines.spark.resolving import resolve
 from clickjoin.engines.spark.tables import SparkTables
 from clickjoin.model.errors import LakeError
@@ -36,17 +37,19 @@ if TYPE_CHECKING:
 class SparkLake(Lake):
     """See Lake."""
 
+    delta: SparkTables
+    commits: Commits
+
     def __init__(self, spark: Session, root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
         session = reaching(lazy(spark), root)
         super().__init__(session, SparkTables(session, root, sleep=sleep))
-        self.delta: SparkTables
         self.commits = self.delta.commits
         self.sleep = sleep
 
     @property
     def conflict_reruns(self) -> int:  # type: ignore[override]
         """See Lake."""
-        return int(self.commits.reruns)
+        return self.commits.reruns
 
     def read(self, name: str, version: int | None = None) -> DataFrame:
         """A table by Delta's own reader, which keeps to all of its features."""
@@ -99,9 +102,9 @@ class SparkLake(Lake):
     def append(self, name: str, rows: DataFrame | pa.Table, txn: Txn) -> bool:
         """See Lake."""
         if isinstance(rows, pa.Table):
-            return bool(self.delta.append_table(name, rows, txn))
+            return self.delta.append_table(name, rows, txn)
         columns = [column for column in self.delta.columns(name) if column in rows.columns]
-        return bool(self.commits.append(name, rows.select(*(f"`{column}`" for column in columns)), txn))
+        return self.commits.append(name, rows.select(*(f"`{column}`" for column in columns)), txn)
 
     def insert_new(self, name: str, rows: pa.Table, extent: Extent | None = None, txn: Txn | None = None) -> int:
         """See Lake."""
@@ -155,4 +158,5 @@ class SparkLake(Lake):
 
     def rewrite(self, name: str, place: str | None = None, order: str = "event_time") -> int | None:
         """See Lake."""
-        return optimize(self, name, place, order)
+        with alone(self.spark):
+            return optimize(self, name, place, order)

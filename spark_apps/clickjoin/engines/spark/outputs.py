@@ -13,7 +13,6 @@ from clickjoin.model.extent import merge, timestamp
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.shards import Boundary, expired_sql
 from clickjoin.schemas import BY_NAME, REGISTRY
-from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,20 +31,12 @@ def claim(lake: SparkLake, ctx: Context, outcome: Outcome) -> bool:
     """
     wanted, txn = outcome.count(*_CLAIMED), ctx.plan.txn
     if not wanted:
-        return bool(lake.delta.commit_txn_only(REGISTRY.name, txn))
+        return lake.delta.commit_txn_only(REGISTRY.name, txn)
     rows = outcome.rows.of(*_CLAIMED).withColumns({"token": F.lit(ctx.plan.token), "outcome": F.col("status")})
-    names = ", ".join(f"`{name}`" for name in REGISTRY.names)
-    values = ", ".join(f"s.`{name}`" for name in REGISTRY.names)
-    with named(rows.select(*REGISTRY.names)) as view:
-        inserted = lake.commits.run(
-            REGISTRY.name,
-            f"MERGE INTO {{table}} t USING {view} s ON {_same(lake, ctx, outcome)} "
-            f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})",
-            txn,
-        )
+    inserted = lake.commits.insert(REGISTRY.name, rows.select(*REGISTRY.names), _same(lake, ctx, outcome), txn)
     # Whatever was committed: without a commit of this number a late copy of the batch could still claim.
     lake.delta.commit_txn_only(REGISTRY.name, txn)
-    return bool(inserted == wanted)
+    return inserted == wanted
 
 
 def _same(lake: SparkLake, ctx: Context, outcome: Outcome) -> str:
@@ -104,9 +95,9 @@ def _append(lake: SparkLake, ctx: Context, table: str, rows: DataFrame, count: i
 def _append_pending(lake: SparkLake, ctx: Context, outcome: Outcome) -> bool:
     """Append the states of events that wait, or were tried; whether they are by this call."""
     if ctx.plan.table is None and not outcome.count("pending"):
-        return bool(lake.delta.commit_txn_only("pending", ctx.plan.txn))
+        return lake.delta.commit_txn_only("pending", ctx.plan.txn)
     rows = outcome.rows.events if ctx.plan.table else outcome.rows.of("pending")
-    return bool(lake.commits.append("pending", _states(ctx, rows).select(*BY_NAME["pending"].names), ctx.plan.txn))
+    return lake.commits.append("pending", _states(ctx, rows).select(*BY_NAME["pending"].names), ctx.plan.txn)
 
 
 def _states(ctx: Context, rows: DataFrame) -> DataFrame:

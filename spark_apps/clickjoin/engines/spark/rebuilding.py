@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from clickjoin.engines.adapter_errors import adapter_errors
 from clickjoin.engines.extents import extents
 from clickjoin.engines.lookup import primary_extent
 from clickjoin.engines.port import JoinInput, Rebuilt
 from clickjoin.engines.spark.adapting import OUT
+from clickjoin.engines.spark.changes import place
 from clickjoin.engines.spark.outputs import output
 from clickjoin.engines.spark.resolving import adapted
 from clickjoin.model.ids import EVENT_KEY
@@ -30,7 +32,14 @@ _KEY = "t.event_id = s.event_id AND t.event_time = s.event_time AND t.bucket = s
 def rebuilt(lake: SparkLake, ctx: Context, span: Span) -> Rebuilt:
     """See Lake.rebuilt."""
     rows = _records(lake, ctx, span).localCheckpoint(eager=False)
-    made = _answers(lake, ctx, rows, F.when(F.col("payload").isNotNull(), "new").otherwise("gone"))
+    made = _answers(ctx, rows, F.when(F.col("payload").isNotNull(), "new").otherwise("gone"))
+    with adapter_errors(ctx, "nothing was changed"):
+        row = _counted(made)
+    return Rebuilt(row, (_values(lake, ctx, made), place(lake, "joined", span.extent(ctx.bucket_seconds))))
+
+
+def _counted(made: DataFrame) -> dict[str, int]:
+    """How many ids of the output there are, and how many cannot be rebuilt, by reason."""
     row = made.agg(
         F.count(F.lit(1)).alias("rows"),
         F.expr("count_if(payload IS NULL)").alias("foreign"),
@@ -38,33 +47,34 @@ def rebuilt(lake: SparkLake, ctx: Context, span: Span) -> Rebuilt:
         F.expr("count_if(payload IS NOT NULL AND NOT merged AND (found OR NOT kept))").alias("adapter"),
         F.expr("COALESCE(SUM(again), 0)").alias("doubled"),
     ).collect()[0]
-    return Rebuilt(row.asDict(), _values(lake, ctx, made))
+    found: dict[str, int] = row.asDict()
+    return found
 
 
 def replace_output(lake: SparkLake, made: Rebuilt) -> bool:
     """See Lake.replace_output: a MERGE by id, which finds rows wherever they were moved meanwhile."""
+    rows, near = made.rows
     keys = (*EVENT_KEY, "bucket")
-    values = ", ".join(f"t.`{name}` = s.`{name}`" for name in made.rows.columns if name not in keys)
-    with named(made.rows) as view:
-        lake.commits.run(
-            "joined", f"MERGE INTO {{table}} t USING {view} s ON {_KEY} WHEN MATCHED THEN UPDATE SET {values}"
-        )
+    values = ", ".join(f"t.`{name}` = s.`{name}`" for name in rows.columns if name not in keys)
+    with named(rows) as view:
+        merge = f"MERGE INTO {{table}} t USING {view} s ON {_KEY} AND {near} WHEN MATCHED THEN UPDATE SET {values}"
+        lake.commits.run("joined", merge)
     return True
 
 
 def output_of(lake: SparkLake, ctx: Context, rows: pa.Table) -> pa.Table:
     """See Lake.output_of."""
-    events = lake.spark.createDataFrame(rows).withColumn("emptied_", F.lit(False)).drop("emptied_")
-    made = _answers(lake, ctx, events.localCheckpoint(), F.lit("new"))
+    made = _answers(ctx, lake.spark.createDataFrame(rows), F.lit("new"))
     known = lake.delta.schema("joined")
-    found: Any = output(lake, ctx, made.where("merged").drop("at")).toArrow()
+    with adapter_errors(ctx, "nothing was changed"):
+        found: Any = output(lake, ctx, made.where("merged")).toArrow()
     return found.cast(pa.schema([known.field(name) for name in found.column_names]))
 
 
-def _answers(lake: SparkLake, ctx: Context, rows: DataFrame, standing: Any) -> DataFrame:
+def _answers(ctx: Context, rows: DataFrame, standing: Any) -> DataFrame:
     own, wanted = extents(rows, ctx.bucket_seconds)
     work = JoinInput(own, primary_extent(ctx, own, wanted))
-    return adapted(lake, ctx, rows.withColumn("standing", standing), work, None).localCheckpoint(eager=False)
+    return adapted(ctx, rows.withColumn("standing", standing), work, None).localCheckpoint(eager=False)
 
 
 def _records(lake: SparkLake, ctx: Context, span: Span) -> DataFrame:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from clickjoin.engines.adapter_errors import adapter_errors
 from clickjoin.engines.lookup import look_up
 from clickjoin.engines.port import JoinInput, Outcome, Tally
 from clickjoin.engines.spark.adapting import OUT, adapt, reporting
@@ -21,6 +22,8 @@ from clickjoin.model.shards import expired_sql
 from clickjoin.spark.rows import first_of_key
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import DataFrame
 
     from clickjoin.engines.context import Context
@@ -42,13 +45,12 @@ class Resolved:
 def resolve(lake: SparkLake, ctx: Context, work: JoinInput, *, fixed: bool) -> Outcome:
     """See Lake.resolve."""
     # What a batch has claimed is there until it is settled, wherever the floor stands by then.
-    rows = adapted(
-        lake, ctx, screened(lake, ctx, _events(lake, ctx, work), work.own), work, None if fixed else ctx.floor
-    )
+    rows = adapted(ctx, screened(lake, ctx, _events(lake, ctx, work), work.own), work, None if fixed else ctx.floor)
     # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
     # plan would be looked up, and computed, again.
     held = rows.withColumn("status", _claimed_status() if fixed else _first_status(ctx)).localCheckpoint(eager=False)
-    return _outcome(ctx, held, fixed=fixed)
+    with adapter_errors(ctx):
+        return _outcome(ctx, held, fixed=fixed)
 
 
 def _events(lake: SparkLake, ctx: Context, work: JoinInput) -> DataFrame:
@@ -77,7 +79,10 @@ def screened(lake: SparkLake, ctx: Context, events: DataFrame, own: Extent) -> D
     same = F.col("c_id") == F.col("event_id")
     if not by_id:
         same &= F.col("c_time") == F.col("event_time")
-    seen = first_of_key(events, "source_partition", "offset", key=key).join(claims, same, "left")
+    unique = first_of_key(events, "source_partition", "offset", key=key)
+    # Only claims of these ids are sorted and sent about: a registry has many more.
+    claims = claims.join(F.broadcast(events.select(F.col("event_id").alias("c_id")).distinct()), "c_id", "left_semi")
+    seen = unique.join(claims, same, "left")
     standing = (
         F.when(F.col("c_token") == ctx.plan.token, "mine")
         .when(F.col("c_token").isNotNull(), "repeat")
@@ -87,13 +92,9 @@ def screened(lake: SparkLake, ctx: Context, events: DataFrame, own: Extent) -> D
     return seen.withColumn("standing", standing).drop("c_id", "c_time", "c_token")
 
 
-def adapted(lake: SparkLake, ctx: Context, rows: DataFrame, work: JoinInput, floor: Any) -> DataFrame:
-    """Look up the events whose `standing` is new or mine, and run the adapter on those that were found.
-
-    Columns added: found, emptied, kept (by `prepare`), merged (BOOLEAN), and the adapter's own, with OUT before the
-    name. Errors: AdapterError.
-    """
-    return adapt(lake, ctx, rows, lambda wanted: look_up(ctx, wanted, work.named, floor=floor))
+def adapted(ctx: Context, rows: DataFrame, work: JoinInput, floor: datetime | None) -> DataFrame:
+    """Look up the events whose `standing` is new or mine, and run the adapter on those that were found; see adapt."""
+    return adapt(ctx, rows, lambda wanted: look_up(ctx, wanted, work.named, floor=floor))
 
 
 def _first_status(ctx: Context) -> Any:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clickjoin.engines.port import Tables, UnderWay
-from clickjoin.engines.spark.commits import Commits
+from clickjoin.engines.port import Settings, Tables, UnderWay
+from clickjoin.engines.spark.commits import Commits, alone
 from clickjoin.lake.committer import committer
 from clickjoin.lake.maintenance import Size, sizes_of
-from clickjoin.lake.table_settings import STATISTICS, settings
-from clickjoin.model.extent import timestamp
+from clickjoin.lake.table_settings import settings
+from clickjoin.model import failpoint
+from clickjoin.model.extent import text, timestamp
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.schemas.format import ENGINE, FORMAT, KEY
 from clickjoin.spark.commit_errors import already_there
 from clickjoin.spark.lazy import lazy
-from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
     from clickjoin.model.txn import Txn
@@ -51,17 +51,13 @@ class SparkTables(Tables):
         """See Tables."""
         if self.exists(table.name):
             return False
-        columns = ", ".join(f"`{c.name}` {c.type} COMMENT {_text(c.meaning)}" for c in table.columns)
+        columns = ", ".join(f"`{c.name}` {c.type} COMMENT {text(c.meaning)}" for c in table.columns)
         parts = f" PARTITIONED BY ({', '.join(f'`{name}`' for name in table.partitions)})" if table.partitions else ""
-        properties = ", ".join(
-            f"{_text(key)} = {_text(value)}"
-            for key, value in (settings(table) | {KEY: str(FORMAT), ENGINE: "spark"}).items()
-        )
+        properties = _properties(settings(table) | {KEY: str(FORMAT), ENGINE: "spark"})
+        sql = f"CREATE TABLE delta.`{self.path(table.name)}` ({columns}) USING delta{parts} "
         try:
-            self.session().sql(
-                f"CREATE TABLE delta.`{self.path(table.name)}` ({columns}) USING delta{parts} "
-                f"COMMENT {_text(table.purpose)} TBLPROPERTIES ({properties})"
-            )
+            with failpoint.around_commit(table.name), alone(self.session()):
+                self.session().sql(f"{sql}COMMENT {text(table.purpose)} TBLPROPERTIES ({properties})")
         except Exception as error:
             self.forget(table.name)
             if already_there(error) and self.exists(table.name):
@@ -69,44 +65,16 @@ class SparkTables(Tables):
             raise
         return True
 
-    def add_columns(
-        self,
-        name: str,
-        columns: Mapping[str, str],
-        comments: Mapping[str, str] | None = None,
-        *,
-        whose: str = "the adapter",
-    ) -> None:
-        """See Tables."""
-        known = self.columns(name)
-        self.require_addable(name, columns, whose, known)
-        said = comments or {}
-        new = [
-            f"`{column}` {kind}" + (f" COMMENT {_text(said[column])}" if column in said else "")
-            for column, kind in columns.items()
-            if column not in known
-        ]
-        if new:
-            self._alter(name, f"ADD COLUMNS ({', '.join(new)})")
-
-    def add_statistics(self, name: str, columns: Sequence[str]) -> None:
-        """See Tables."""
-        known = (self.open(name).metadata().configuration or {}).get(STATISTICS, "").split(",")
-        if any(known) and not set(columns) <= set(known):
-            wanted = ",".join(dict.fromkeys([*known, *columns]))
-            self._alter(name, f"SET TBLPROPERTIES ({_text(STATISTICS)} = {_text(wanted)})")
-
-    def set_engine(self, engine: str) -> None:
-        """See Tables."""
-        if self.engine != engine:
-            self._alter("journal", f"SET TBLPROPERTIES ({_text(ENGINE)} = {_text(engine)})")
-
-    def _alter(self, name: str, change: str) -> None:
-        """Change a table's settings; the next look is a new one, also where the table was just looked at."""
+    def _change_settings(self, name: str, change: Settings, last: bool) -> bool:
+        """See Tables. `Commits` runs it again by itself."""
+        said = {column: f" COMMENT {text(comment)}" for column, comment in change.comments.items()}
+        new = ", ".join(f"`{column}` {kind}{said.get(column, '')}" for column, kind in change.columns.items())
+        properties = f"SET TBLPROPERTIES ({_properties(change.properties)})"
         try:
-            self.commits.run(name, f"ALTER TABLE {{table}} {change}")
+            self.commits.run(name, f"ALTER TABLE {{table}} {f'ADD COLUMNS ({new})' if new else properties}")
         finally:
             self.forget(name)
+        return True
 
     def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:
         """See Tables."""
@@ -125,17 +93,7 @@ class SparkTables(Tables):
         meanwhile is a conflict, since tables are Serializable.
         """
         data = pa.Table.from_pylist([row], schema=arrow_schema(self.table(name)))
-        rows = self.session().createDataFrame(data).localCheckpoint()
-        names = ", ".join(f"`{column}`" for column in data.column_names)
-        values = ", ".join(f"s.`{column}`" for column in data.column_names)
-        with named(rows) as view:
-            added = self.commits.run(
-                name,
-                f"MERGE INTO {{table}} t USING {view} s ON {unless} "
-                f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})",
-                txn,
-            )
-        return bool(added)
+        return bool(self.commits.insert(name, self.session().createDataFrame(data), unless, txn))
 
     def ensure_durable(self, name: str) -> None:
         """See Tables."""
@@ -154,7 +112,7 @@ class SparkTables(Tables):
         going = self._below(name, before)
         if going.files:
             done = f" AND {_done(under_way())}" if under_way else ""
-            self.commits.run(name, f"DELETE FROM {{table}} WHERE bucket < {_text(before)}{done}")
+            self.commits.run(name, f"DELETE FROM {{table}} WHERE bucket < {text(before)}{done}")
             left = self._below(name, before)
             going = Size(going.files - left.files, going.rows - left.rows, going.bytes - left.bytes)
         return going
@@ -180,13 +138,12 @@ class SparkTables(Tables):
         return max(files - int(self.files(name).num_rows), 0)
 
 
-def _text(value: str) -> str:
-    """A text as a SQL literal."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def _done(under_way: UnderWay) -> str:
     """Rows of batches that are settled, by their replica and number: a DELETE fixes its version after the question."""
-    of = " OR ".join(f"(replica = {_text(name)} AND batch <= {last})" for name, last in under_way.planned.items())
+    of = " OR ".join(f"(replica = {text(name)} AND batch <= {last})" for name, last in under_way.planned.items())
     open_ = f" AND batch NOT IN ({', '.join(str(number) for number in under_way.open)})" if under_way.open else ""
     return f"({of or 'FALSE'}){open_}"
+
+
+def _properties(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{text(key)} = {text(value)}" for key, value in values.items())
