@@ -128,8 +128,8 @@ bench: setup ## Measure it beside its peers
 bench-quick: setup ## The same on small inputs, in under 5 minutes
 	@PYTHONPATH=infra:spark_apps:. $(RUN) -m benchmarks --quick
 
-demo: setup ## Show it at work; KEEP=1 leaves Spark and Airflow up (with lake and logs on disk); LAKE=s3 has both on an S3 server (built by Go), SOURCE=kafka the logs in topics
-	@$(BRIEF) $(RUN) -m demo $(if $(KEEP),--keep) $(if $(LAKE),--lake $(LAKE)) $(if $(SOURCE),--source $(SOURCE))
+demo: setup ## Show it at work; KEEP=1 leaves Spark and Airflow up (with lake and logs on disk); ENGINE=arrow without Spark jobs; LAKE=s3 has both on an S3 server (built by Go), SOURCE=kafka the logs in topics
+	@$(BRIEF) $(RUN) -m demo $(if $(ENGINE),--engine $(ENGINE)) $(if $(KEEP),--keep) $(if $(LAKE),--lake $(LAKE)) $(if $(SOURCE),--source $(SOURCE))
 
 s3-server: setup s3 ## Serve FOLDER=.run/s3 as an S3 server with bucket BUCKET=lake, until Ctrl-C: to try a lake there without an account
 	@PYTHONPATH=infra $(RUN) -m stack.gateway $(or $(FOLDER),.run/s3) $(or $(BUCKET),lake)

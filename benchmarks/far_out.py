@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from benchmarks.flatness import BATCH, CommittedTxns
+from benchmarks.flatness import BATCH, FilledLake
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine, save
 from benchmarks.memory import emptied, line, watched
@@ -53,7 +53,7 @@ AN_ENTRY = 50_000  # files
 SETTLES = 5
 
 
-class FarLake(CommittedTxns):
+class FarLake(FilledLake):
     """A lake with `claims` of so many days; `files` of the registry at least, and a quarter of them in other tables."""
 
     def __init__(self, spark: SparkSession, folder: Path, claims: int, days: int, files: int = 0) -> None:
@@ -65,7 +65,7 @@ class FarLake(CommittedTxns):
         self.open()
 
     def doubled(self) -> int:
-        """See CommittedTxns: of the files that are there."""
+        """See FilledLake: of the files that are there."""
         root = Path(self.engine.lake.delta.path("joined"))
         paths = (root / unquote(path) for path in self.engine.lake.delta.files("joined")["path"].to_pylist())
         ids = [pq.read_table(path, columns=["event_id"])["event_id"] for path in paths if path.exists()]
@@ -158,7 +158,7 @@ def held(root: str, whole: bool) -> dict[str, float]:
     return {name: round(value, 3) for name, value in found.items()}
 
 
-def measured(lakes: dict[str, CommittedTxns], warm: int, turns: int) -> dict[str, Any]:
+def measured(lakes: dict[str, FilledLake], warm: int, turns: int) -> dict[str, Any]:
     """Medians of fresh batches beside each lake in turns, and their ratio to the first's."""
     seen: dict[str, list[dict[str, float]]] = {name: [] for name in lakes}
     for turn in range(warm + turns):
@@ -208,10 +208,10 @@ def main(arguments: list[str]) -> int:
     folder, about = Path(tempfile.mkdtemp(prefix="clickjoin-far-")), machine()
     spark = in_process(cores="2", memory="2g")
     try:
-        lakes: dict[str, CommittedTxns] = {f"{NEAR:,}": CommittedTxns(spark, folder / "near", NEAR)}
+        lakes: dict[str, FilledLake] = {f"{NEAR:,}": FilledLake(spark, folder / "near", NEAR)}
         far, rows = f"{chosen.claims:,}", chosen.claims * REAL_HOURS // (chosen.days * 24)
         # Its clicks name as many queries as the far lake's; those of the lake before have a few queries a second.
-        lakes[f"{rows:,}, the last hour of it"] = CommittedTxns(
+        lakes[f"{rows:,}, the last hour of it"] = FilledLake(
             spark, folder / "hour", rows, REAL_HOURS * 3600 * MICROS
         )
         lakes[far] = FarLake(spark, folder / "far", chosen.claims, chosen.days)

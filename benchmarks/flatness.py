@@ -32,6 +32,8 @@ from bootstrap import ROOT
 from clickjoin.config import load
 from clickjoin.engine import Engine
 from clickjoin.engines.arrow import ArrowLake
+from clickjoin.lake.tree import tree
+from clickjoin.lake_setup import initialise
 from clickjoin.model.ids import MICROS
 from clickjoin.schemas import PRIMARY, REGISTRY
 from clickjoin.spark.session import in_process
@@ -50,7 +52,7 @@ KINDS = ("fresh", "spread")
 QUERIES, CLAIMS, CLICKS = 3, 1, {"fresh": 4, "spread": 5}  # servers, so that no id is made twice
 
 
-class CommittedTxns:
+class FilledLake:
     """A pipeline whose lake holds so many claims and queries, of so many microseconds before noon."""
 
     def __init__(self, spark: SparkSession, folder: Path, count: int, span: int = SPAN, lake: str = "") -> None:
@@ -59,9 +61,10 @@ class CommittedTxns:
         file = folder / "shop.yaml"
         write_pipeline(
             file, lake or folder / "lake", folder / "queries/*.jsonl", folder / "clicks/*.jsonl",
-            registry={"retention": "30d", "bucket": "1h", "shards": 4},
+            registry={"retention": "30d", "bucket": "1h", "shards": 4}, engine="arrow",
         )  # fmt: skip
         self._spark, self.pipeline = spark, load(file)
+        initialise(self.pipeline)
         _fill(spark, self.pipeline.root, count, span)
         self.open()
 
@@ -103,6 +106,8 @@ class CommittedTxns:
 
 
 def _fill(spark: SparkSession, root: str, count: int, span: int) -> None:
+    for name in ("registry", "primary"):  # begun empty with the others; these are written sorted, as gc leaves them
+        tree(f"{root}/{name}").discard()
     lake, low = ArrowLake(spark, root), NOON - timedelta(microseconds=span)
     lake.create_filled(REGISTRY, ids(spark, count, low, NOON, CLAIMS), "registry")
     text = F.concat(F.lit('{"event_id":"'), "event_id", F.lit('","text":"'), F.md5("event_id"), F.lit('"}'))
@@ -115,7 +120,7 @@ def _fill(spark: SparkSession, root: str, count: int, span: int) -> None:
 
 
 def measured(
-    lakes: list[CommittedTxns], warm: int, turns: int, requests: Callable[[], Counter[str]] = Counter
+    lakes: list[FilledLake], warm: int, turns: int, requests: Callable[[], Counter[str]] = Counter
 ) -> dict[str, Any]:
     """Medians by kind and size of lake, in seconds, and their ratio to the first lake's; requests sent, of a store."""
     seen: defaultdict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
@@ -182,7 +187,7 @@ def _run(chosen: argparse.Namespace, folder: Path, place: Place) -> tuple[dict[s
     spark = in_process(cores="2", memory=chosen.memory, s3=chosen.lake == "s3")
     try:
         lakes = [
-            CommittedTxns(spark, folder / str(count), count, lake=f"{place.lake}/{count}") for count in chosen.counts
+            FilledLake(spark, folder / str(count), count, lake=f"{place.lake}/{count}") for count in chosen.counts
         ]
         emptied(spark)
         place.slow(chosen.delay or 0.0)

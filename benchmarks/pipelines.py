@@ -31,6 +31,7 @@ from stack.home import clean_environment
 
 PIPELINE = """\
 pipeline: p{number:02}
+engine: arrow
 lake: ./lake
 primary:
   source: {{kind: files, path: "./logs/p{number:02}/queries/*.jsonl"}}

@@ -22,6 +22,7 @@ from stack import Stack
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = """
 pipeline: p
+engine: arrow
 lake: {folder}/lake
 primary: {{source: {{kind: files, path: "{folder}/queries/*"}}, event_id: event_id, event_time: embedded}}
 foreign: {{source: {{kind: files, path: "{folder}/clicks/*"}}, event_id: event_id, event_time: embedded,

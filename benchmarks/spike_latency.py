@@ -66,7 +66,7 @@ def write_live(logs: Path, rate: float, seconds: float, seed: int) -> None:
 
 def _pipeline(file: Path, lake: Path, logs: Path, lease: str) -> None:
     made = {
-        "pipeline": file.stem, "lake": str(lake),
+        "pipeline": file.stem, "engine": "arrow", "lake": str(lake),
         "stream": {"source": {"kind": "files", "path": f"{logs}/*.jsonl"}, "event_id": "event_id",
                    "event_time": "embedded"},
         "output": {"columns": {"item": {"from": "stream.item", "type": "STRING"}}, "records": "record"},

@@ -43,7 +43,13 @@ def pipeline(folder: str, retention: str = "365d") -> Pipeline:
     """A pipeline whose lake lies in a folder."""
     side = {"source": {"kind": "files", "path": f"{folder}/none/*"}, "event_id": "id", "event_time": "embedded"}
     other = {"source": {"kind": "files", "path": f"{folder}/clicks/*"}, "primary_id": "q", "primary_time": "embedded"}
-    raw = {"pipeline": "bench", "lake": folder, "primary": side, "registry": {"retention": retention}}
+    raw = {
+        "pipeline": "bench",
+        "engine": "arrow",
+        "lake": folder,
+        "primary": side,
+        "registry": {"retention": retention},
+    }
     return Pipeline.model_validate(raw | {"foreign": {**side, **other}})
 
 

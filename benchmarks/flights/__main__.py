@@ -68,7 +68,7 @@ def _day(at: datetime) -> int:
 def _pipeline(folder: Path, threshold: float) -> dict[str, Any]:
     source = {"kind": "files", "path": str(folder / "logs/*.jsonl")}
     return {
-        "pipeline": "departures", "lake": str(folder / "lake"),
+        "pipeline": "departures", "engine": "arrow", "lake": str(folder / "lake"),
         "stream": {"source": source, "event_id": "event_id", "event_time": "embedded"},
         "output": {"columns": {"airport": {"from": "stream.airport", "type": "STRING"}}, "records": "record"},
         "registry": {"retention": "36500d", "bucket": "1d"},

@@ -95,6 +95,7 @@ def _pipeline(folder: Path) -> dict[str, object]:
     stream = {"source": {"kind": "files", "path": str(folder / "logs/*.jsonl")}, "event_id": "messageId"}
     return {
         "pipeline": "messages",
+        "engine": "arrow",
         "lake": str(folder / "lake"),
         "stream": {**stream, "event_time": "landed"},
         "registry": {"identity": "id", "retention": "28d", "bucket": "1d", "shards": SHARDS},

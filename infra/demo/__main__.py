@@ -28,7 +28,7 @@ from .feeder import SECONDS, Feeder
 from .lake import OUTCOMES, Lake
 from .latency import Readable
 from .progress import GIVE_UP, Progress
-from .report import Tally, latencies, sums, tally, times
+from .report import Tally, latencies, sums, tally, times, written_by
 from .running import Running, running, write_pipeline
 from .screen import Screen
 from .script import SEED, Script, script
@@ -42,11 +42,12 @@ RUNS_EVERY = 4
 class Demo:
     """One demonstration in a folder of its own."""
 
-    def __init__(self, folder: Path, seconds: float, seed: int, store: Store) -> None:
+    def __init__(self, folder: Path, seconds: float, seed: int, store: Store, **fields: str) -> None:
         self.folder = folder
         self.pipeline = folder / "pipelines/zozo.yaml"
         logs = folder / "logs"
-        write_pipeline(self.pipeline, store.lake, _source(store, logs, "impressions"), _source(store, logs, "clicks"))
+        streams = (_source(store, logs, name) for name in ("impressions", "clicks"))
+        write_pipeline(self.pipeline, store.lake, *streams, **fields)
         self.feeder = _feeder(store, script(seconds, seed), logs, folder / "ledger.csv")
         self.lake = Lake(store.folder / "zozo")
         self.readable = Readable(self.lake.folder / "joined")
@@ -144,10 +145,10 @@ def _caught(work: Callable[[], None], failed: list[BaseException]) -> None:
 
 
 def demonstrate(
-    folder: Path, seconds: float, seed: int, console: Console, store: Store, *, keep: bool = False
+    folder: Path, seconds: float, seed: int, console: Console, store: Store, *, keep: bool = False, **fields: str
 ) -> Tally:
     """Start the stack, feed, watch, stop the stack unless it is kept, print what came of it and what to do next."""
-    demo, begun, left_up = Demo(folder, seconds, seed, store), time.monotonic(), ""
+    demo, begun, left_up = Demo(folder, seconds, seed, store, **fields), time.monotonic(), ""
     starting = "starting Spark Connect and Airflow"
     try:
         with Screen(console) as screen:
@@ -161,6 +162,7 @@ def demonstrate(
         found = tally(demo.lake, demo.feeder.entries)
         spreads = latencies(demo.lake, demo.feeder.entries, demo.readable, demo.feeder.plan.warm)
         console.print(sums(found), times(spreads))
+        console.print(written_by(demo.lake.commits()), highlight=False, soft_wrap=True)
         return found
     finally:
         for line in _after(demo, store, left_up) if demo.feeder.entries else ():
@@ -216,6 +218,7 @@ def main(arguments: list[str]) -> int:
         "--lake", choices=("local", "s3"), default="local", help="s3: on an S3 server of its own, with logs"
     )
     parser.add_argument("--source", choices=("files", "kafka"), default="files", help="kafka: topics of its own broker")
+    parser.add_argument("--engine", choices=("spark", "arrow"), default="spark", help="what its batches run on")
     chosen = parser.parse_args(arguments)
     # A plain kill must stop the servers as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -228,7 +231,9 @@ def main(arguments: list[str]) -> int:
         folder = fresh_folder()
         with lake_store(chosen.lake, folder) as store, _servers(chosen.source, folder) as servers:
             store = store._replace(servers=servers)
-            found = demonstrate(folder, chosen.seconds, chosen.seed, Console(), store, keep=chosen.keep)
+            found = demonstrate(
+                folder, chosen.seconds, chosen.seed, Console(), store, keep=chosen.keep, engine=chosen.engine
+            )
     except Problem as problem:
         print(f"clickjoin: {problem}", file=sys.stderr)
         return 1

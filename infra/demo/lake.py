@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,17 @@ class Lake:
         """The newest commit of each table, from file names alone: any work at all moves one of them."""
         logs = self.folder.glob("*/_delta_log")
         return {log.parent.name: max((file.name for file in log.glob("*.json")), default="") for log in logs}
+
+    def commits(self) -> Counter[tuple[str, str, str]]:
+        """Commits in all logs by table, writer (Spark, delta-rs) and operation, as DESCRIBE HISTORY has them."""
+        found: Counter[tuple[str, str, str]] = Counter()
+        for entry in self.folder.glob("*/_delta_log/*.json"):
+            actions = map(json.loads, entry.read_text(encoding="utf-8").splitlines())
+            info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+            writer = str(info.get("engineInfo") or info.get("clientVersion") or "unknown")
+            name = "Spark" if "Spark" in writer else "delta-rs" if "delta-rs" in writer else writer
+            found[entry.parent.parent.name, name, info.get("operation", "")] += 1
+        return found
 
     def rows(self, name: str) -> int:
         """Number of rows, from the statistics in the table's log alone."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
@@ -119,3 +120,15 @@ def times(spreads: dict[str, Spread | None]) -> Table:
         if of:
             table.add_row(name, f"{of.count:,}", *(f"{part:.1f}" for part in (of.p50, of.p90, of.p99, of.max)))
     return table
+
+
+def written_by(commits: Mapping[tuple[str, str, str], int]) -> str:
+    """Whose commits the tables hold, and how the registry got its claims; `commits`: see Lake.commits."""
+    writers, claims = Counter[str](), Counter[str]()
+    for (table, writer, operation), count in commits.items():
+        writers[writer] += count
+        if table == "registry":
+            claims[operation] += count
+    by = " and ".join(f"{count:,} by {writer}" for writer, count in writers.most_common())
+    of = ", ".join(f"{count:,} {operation}" for operation, count in claims.most_common())
+    return f"commits in the logs of its {len({table for table, _, _ in commits})} tables: {by}; of the registry: {of}"

@@ -15,6 +15,7 @@ os.environ["AIRFLOW_HOME"] = _home.name
 
 PIPELINE = """\
 pipeline: {name}
+engine: arrow
 lake: {lake}
 primary:
   source: {{kind: files, path: "./{name}-logs/queries/*.jsonl"}}
@@ -32,6 +33,7 @@ adapter: {adapter}
 """
 CHAINED = """\
 pipeline: {name}
+engine: arrow
 lake: ./lake
 primary:
   source: {{kind: pipeline, name: {upstream}}}

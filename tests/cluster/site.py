@@ -51,7 +51,7 @@ class Site:
         stream = {"event_id": "event_id", "event_time": "embedded"}
         named = {"primary_id": "query_id", "primary_time": "embedded"}
         config = {
-            "pipeline": name, "lake": f"s3://{BUCKET}/lakes", "batch": batch,
+            "pipeline": name, "engine": "arrow", "lake": f"s3://{BUCKET}/lakes", "batch": batch,
             "primary": {"source": {"kind": "files", "path": f"{source}/queries/*.jsonl"}, **stream},
             "foreign": {"source": {"kind": "files", "path": f"{source}/clicks/*.jsonl"}, **stream, **named},
             "retry": {"first_delay": "10m", "max_delay": "10m"},

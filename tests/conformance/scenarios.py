@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from clickjoin.backup.restore import restore
+from clickjoin.backup.take import take
+from clickjoin.jobs.dates import close_day
 from clickjoin.jobs.upkeep import forget, gc, reshard
+from clickjoin.model.errors import DateBusy
 from tests.conformance.world import BASE, HOUR, World, click, query
 
 Work = Callable[[World], object]
@@ -117,6 +122,43 @@ def events(world: World, first: int, last: int) -> None:
     world.clicks(*({"messageId": f"{n:08x}-1111-4222-8333-444455556666", "n": n} for n in range(first, last)))
 
 
+def by_date(world: World, action: str = "rebuild") -> None:
+    """Work on the date of the first events; once it is free, where a run that held it was killed."""
+    for _ in range(40):
+        try:
+            return close_once(world, action)
+        except DateBusy:
+            time.sleep(0.5)
+    raise AssertionError("the date is held for ever")
+
+
+def close_once(world: World, action: str = "rebuild") -> None:
+    """The same, once. Errors: DateBusy."""
+    day = datetime.fromtimestamp(BASE, UTC).date().isoformat()
+    close_day(world.spark, world.pipeline, "main", _silent, date=day, action=action)
+
+
+def _typed(world: World) -> None:
+    """Rows get other columns than those that they were published with."""
+    world.change(adapter="clickjoin.joiner.adapter:BothRecords", **TYPED)
+
+
+def one_more(world: World, number: int) -> None:
+    """One click in a batch of its own, so that each table gets one file more, and the one before it again."""
+    world.queries(query("q", number))
+    world.clicks(click("a", number, Q), click("a", number - 1, Q))
+
+
+def _saved(world: World) -> None:
+    take(world.pipeline, world.folder / "backups", _silent, wait=5)
+
+
+def _put_back(world: World) -> None:
+    restore(world.pipeline, world.folder / "backups", "", _silent, force=True)
+    world.end()
+    world.work()
+
+
 def _silent(_: object) -> None:
     pass
 
@@ -152,4 +194,28 @@ REDRIVE = Scenario(
 )
 RESHARD = Scenario("reshard", (Step(_first), Step(_late, _reshard)), ("shard_timeline", "journal", "registry"), TOP)
 FORGET = Scenario("forget", (*_JOINED, Step(partial(_later, seconds=0), _forget)), ("forgotten", "joined"), TOP)
-ALL = (JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET)
+DATED = {"close": {"lease": "5s"}}
+REBUILD = Scenario("rebuild", (Step(_both), Step(_typed, by_date), Step(_late)), ("dates", "joined"), DATED)
+FILL = Scenario(
+    "fill",
+    (Step(_first), Step(_late, partial(by_date, action="fill")), Step(partial(_later, seconds=11))),
+    ("dates", "registry", "joined", "pending"),
+    TOP | DATED,
+)
+COMPACT = Scenario(
+    "compact",
+    (
+        *(Step(partial(one_more, number=number)) for number in range(1, 6)),
+        Step(partial(_later, seconds=0), _collect),
+        Step(partial(one_more, number=6)),
+    ),
+    ("registry", "joined", "primary", "foreign"),
+    {"registry": {"retention": "100h", "bucket": "1h", "shards": 1}},
+)
+BACKUP = Scenario(
+    "backup",
+    (Step(_first), Step(partial(_later, seconds=0), _saved), Step(_late), Step(partial(_later, seconds=0), _put_back)),
+    (*LANDED, "registry", "joined", "pending"),
+    TOP,
+)
+ALL = (JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET, REBUILD, FILL, COMPACT, BACKUP)

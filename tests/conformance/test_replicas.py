@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from clickjoin.model.errors import DateBusy
 from tests.conformance import oracle
 from tests.conformance.points import SIDES, Points, Stop
 from tests.conformance.runs import Make
-from tests.conformance.scenarios import JOIN, LANDED
+from tests.conformance.scenarios import DATED, JOIN, LANDED, TYPED, by_date, close_once
 from tests.conformance.world import World
 from tests.sampled import some
 
@@ -41,3 +44,24 @@ def test_a_zombie_goes_on(make: Make, table: str, side: str, other: str) -> None
     assert oracle.faults(world.folder, world.tables, copies=copies) == {}
     joined = sorted(row["event_id"].split(":")[0] for row in oracle.rows(world.tables, "joined"))
     assert joined == ["a", "c", "d"]
+
+
+def _refused(world: World) -> None:
+    with pytest.raises(DateBusy):
+        close_once(world)
+
+
+@pytest.mark.parametrize(("table", "other"), [("dates", close_once), ("joined", _refused)])
+def test_two_runs_on_one_date(make: Make, table: str, other: Callable[..., None]) -> None:
+    """One stands still while it takes the date, or while it replaces the date's rows; another run comes meanwhile."""
+    world = make(**DATED, **TYPED)
+    JOIN.steps[0].arrive(world)
+    world.work()
+    before = oracle.state(world.tables)
+    points = Points(Stop(table, "before"), lambda: other(world))
+    with points.watching():
+        close_once(world)
+    assert points.hit
+    by_date(world)
+    assert oracle.state(world.tables) == before
+    assert "held" not in {row["state"] for row in oracle.rows(world.tables, "dates")}

@@ -51,11 +51,17 @@ class World:
         self.tables = folder / "lake" / "world"
         for stream in ("primary", "foreign"):
             (folder / stream).mkdir()
-        file = folder / "world.yaml"
-        whole = {"pipeline": "world", "lake": "lake"} | ({} if "stream" in fields else _PARTNERS) | dict(fields)
-        file.write_text(yaml.safe_dump(whole), encoding="utf-8")
-        self.pipeline = load(file)
+        self._fields = {"pipeline": "world", "lake": "lake"} | ({} if "stream" in fields else _PARTNERS)
         self._engines: dict[str, Engine] = {}
+        self.change(**fields)
+
+    def change(self, **fields: Any) -> None:
+        """Replace fields of the pipeline's file; every process that runs is gone."""
+        self._fields |= fields
+        file = self.folder / "world.yaml"
+        file.write_text(yaml.safe_dump(self._fields), encoding="utf-8")
+        self.pipeline = load(file)
+        self._engines.clear()
 
     def engine(self, replica: str = "main") -> Engine:
         """A replica's running process; begun where there is none."""

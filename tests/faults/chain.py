@@ -48,7 +48,7 @@ class Chain:
     def _pipeline(self, name: str, names: str, primary: dict[str, str]) -> Path:
         foreign = {"source": files(self.folder, "clicks" if name == "clicks" else "conversions"), "primary_id": names}
         config = {
-            "pipeline": name, "lake": str(self.lake), "batch": _BATCH, "retry": _RETRY,
+            "pipeline": name, "engine": "arrow", "lake": str(self.lake), "batch": _BATCH, "retry": _RETRY,
             "primary": _STREAM | {"source": primary}, "foreign": _STREAM | foreign | {"primary_time": "embedded"},
         }  # fmt: skip
         file = self.folder / f"{name}.yaml"

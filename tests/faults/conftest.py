@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 START = 1_700_000_000_000_000
 CONFIG = """
 pipeline: p
+engine: arrow
 lake: ./lake
 primary: {source: {kind: files, path: "./logs/queries/*.jsonl"}, event_id: event_id, event_time: embedded}
 foreign: {source: {kind: files, path: "./logs/clicks/*.jsonl"}, event_id: event_id, event_time: embedded,

@@ -102,6 +102,7 @@ def pipeline(folder: Path) -> Path:
     logs = {name: {"kind": "files", "path": f"s3://{BUCKET}/logs/{name}/*"} for name in ("queries", "clicks")}
     whole = {
         "pipeline": "role",
+        "engine": "arrow",
         "lake": f"s3://{BUCKET}/lake",
         "primary": {**stream, "source": logs["queries"]},
         "foreign": {**stream, "source": logs["clicks"], "primary_id": "query_id", "primary_time": "embedded"},

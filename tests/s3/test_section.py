@@ -56,7 +56,7 @@ def written(folder: Path, server: Gateway, name: str = "p") -> Path:
     foreign = {"primary_id": "query_id", "primary_time": "embedded"}
     logs = folder / "logs"
     said = {
-        "pipeline": name, "lake": f"s3://{BUCKET}/lake", "s3": section,
+        "pipeline": name, "engine": "arrow", "lake": f"s3://{BUCKET}/lake", "s3": section,
         "primary": {"source": {"kind": "files", "path": str(logs / "queries/*")}, **stream},
         "foreign": {"source": {"kind": "files", "path": str(logs / "clicks/*")}, **stream, **foreign},
     }  # fmt: skip

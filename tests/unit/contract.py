@@ -10,6 +10,7 @@ import yaml
 
 CONTRACT = """\
 pipeline: zozo
+engine: arrow
 lake: file:///var/lake
 primary:
   source: {kind: files, path: "/logs/impressions/*.jsonl"}

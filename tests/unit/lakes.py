@@ -25,6 +25,7 @@ def pipeline(folder: Path, name: str = "p", lake: str = "") -> Pipeline:
     return Pipeline.model_validate(
         {
             "pipeline": name,
+            "engine": "arrow",
             "lake": lake or f"{folder}/lake",
             "primary": side,
             "foreign": foreign,

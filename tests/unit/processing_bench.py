@@ -37,7 +37,7 @@ class Output:
         self.name, self.file, self.now = name, folder / f"{name}.yaml", NOON
         source = {"kind": "files", "path": "logs/*.jsonl"}
         self.raw: dict[str, Any] = {
-            "pipeline": name, "lake": "lake",
+            "pipeline": name, "engine": "arrow", "lake": "lake",
             "stream": {"source": source, "event_id": "id", "event_time": "at"},
             "output": {"columns": {"item": {"from": "stream.item", "type": "STRING"}}, "records": "record"},
             "process": {"key": "item", "processor": "clickjoin.processors:TumblingCounts", "args": {"window": "1m"}}

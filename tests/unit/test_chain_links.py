@@ -21,7 +21,13 @@ from clickjoin.sources.open import open_source
 def write(folder: Path, name: str, source: dict[str, Any], **more: Any) -> Path:
     side = {"event_id": "event_id", "event_time": "embedded"}
     foreign = {"source": {"kind": "files", "path": f"{name}/*"}, "primary_id": "of", "primary_time": "embedded"}
-    raw = {"pipeline": name, "lake": "lake", "primary": side | {"source": source}, "foreign": side | foreign}
+    raw = {
+        "pipeline": name,
+        "engine": "arrow",
+        "lake": "lake",
+        "primary": side | {"source": source},
+        "foreign": side | foreign,
+    }
     folder.mkdir(exist_ok=True, parents=True)
     (folder / f"{name}.yaml").write_text(yaml.safe_dump(raw | more))
     return folder / f"{name}.yaml"

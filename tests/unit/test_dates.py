@@ -23,6 +23,7 @@ from clickjoin.sources.port import Nothing
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 FILE = """\
 pipeline: p
+engine: arrow
 lake: lake
 primary: {source: {kind: files, path: "q/*.jsonl"}, event_id: id, event_time: embedded}
 foreign: {source: {kind: files, path: "c/*.jsonl"}, event_id: id, event_time: embedded, primary_id: q,

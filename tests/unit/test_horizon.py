@@ -25,6 +25,7 @@ def pipeline(**more: Any) -> Pipeline:
     return Pipeline.model_validate(
         {
             "pipeline": "p",
+            "engine": "arrow",
             "lake": "/lake",
             "primary": SIDE,
             "foreign": {**SIDE, "primary_id": "q", "primary_time": "embedded"},

@@ -24,6 +24,7 @@ def file(folder: Path, **more: Any) -> Path:
     stream = {"event_id": "event_id", "event_time": "embedded"}
     raw = {
         "pipeline": "p",
+        "engine": "arrow",
         "lake": "lake",
         "primary": {"source": TOPIC | {"topic": "queries"}, **stream},
         "foreign": {"source": TOPIC | more, **stream, "primary_id": "query_id", "primary_time": "embedded"},

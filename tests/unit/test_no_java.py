@@ -43,7 +43,7 @@ def drained(folder: Path, environment: dict[str, str]) -> dict[str, Any]:
 def test_ten_lines(tmp_path: Path, environment: dict[str, str]) -> None:
     side = {"event_id": "id", "event_time": "embedded"}
     config = {
-        "pipeline": "p",
+        "pipeline": "p", "engine": "arrow",
         "lake": "lake",
         "primary": {"source": {"kind": "files", "path": "queries/*"}, **side},
         "foreign": {

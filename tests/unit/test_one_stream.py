@@ -34,7 +34,7 @@ PRIMARY = STREAM | {"source": {"kind": "files", "path": "queries/*.jsonl"}}
 
 def write(folder: Path, **fields: Any) -> Path:
     file = folder / "one.yaml"
-    whole = {"pipeline": "one", "lake": "lake", "stream": STREAM, **fields}
+    whole = {"pipeline": "one", "engine": "arrow", "lake": "lake", "stream": STREAM, **fields}
     file.write_text(yaml.safe_dump({name: value for name, value in whole.items() if value is not None}))
     return file
 

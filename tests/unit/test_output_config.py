@@ -32,7 +32,14 @@ def write(folder: Path, output: Any, **more: Any) -> Path:
     primary = {"source": {"kind": "files", "path": f"{folder}/queries/*"}, "event_id": "id", "event_time": "embedded"}
     foreign = {**primary, "source": {"kind": "files", "path": f"{folder}/clicks/*"}}
     foreign |= {"primary_id": "q", "primary_time": "embedded"}
-    raw = {"pipeline": "p", "lake": str(folder / "lake"), "primary": primary, "foreign": foreign, "output": output}
+    raw = {
+        "pipeline": "p",
+        "engine": "arrow",
+        "lake": str(folder / "lake"),
+        "primary": primary,
+        "foreign": foreign,
+        "output": output,
+    }
     (folder / "p.yaml").write_text(yaml.safe_dump(raw | more, sort_keys=False))
     return folder / "p.yaml"
 

@@ -140,7 +140,9 @@ def make(tmp_path: Any) -> Any:
     delta.create(BY_NAME["pending"])
     side = {"source": {"kind": "files", "path": "/x"}, "event_id": "id", "event_time": "embedded"}
     foreign = {**side, "primary_id": "q", "primary_time": "embedded"}
-    pipeline = Pipeline.model_validate({"pipeline": "z", "lake": str(tmp_path), "primary": side, "foreign": foreign})
+    pipeline = Pipeline.model_validate(
+        {"pipeline": "z", "engine": "arrow", "lake": str(tmp_path), "primary": side, "foreign": foreign}
+    )
     sources: Any = {"primary": Tape("p"), "foreign": Tape("f")}
 
     def dispatcher(sequence: str = "join") -> Dispatcher:

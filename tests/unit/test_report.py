@@ -38,7 +38,9 @@ def identity(host: str, seconds: int) -> dict[str, Any]:
 def pipeline(lake: Path, event_time: str = "embedded") -> Pipeline:
     side = {"source": {"kind": "files", "path": "/x"}, "event_id": "id", "event_time": event_time}
     foreign = {**side, "primary_id": "q", "primary_time": "embedded"}
-    return Pipeline.model_validate({"pipeline": "p", "lake": str(lake), "primary": side, "foreign": foreign})
+    return Pipeline.model_validate(
+        {"pipeline": "p", "engine": "arrow", "lake": str(lake), "primary": side, "foreign": foreign}
+    )
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ def pipeline(tmp_path: Path) -> Pipeline:
     found = Pipeline.model_validate(
         {
             "pipeline": "p",
+            "engine": "arrow",
             "lake": str(tmp_path),
             "primary": SIDE,
             "foreign": {**SIDE, "primary_id": "q", "primary_time": "embedded"},

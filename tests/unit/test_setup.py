@@ -42,7 +42,7 @@ class Odd(ArrowAdapter):
 
 def pipeline(lake: Path, adapter: str = "", shards: int = 4) -> Pipeline:
     side = {"source": {"kind": "files", "path": "/x"}, "event_id": "id", "event_time": "embedded"}
-    raw = {"pipeline": "p", "lake": str(lake), "primary": side, "registry": {"shards": shards}}
+    raw = {"pipeline": "p", "engine": "arrow", "lake": str(lake), "primary": side, "registry": {"shards": shards}}
     other = {"source": {"kind": "files", "path": "/y"}}
     raw |= {"foreign": {**side, **other, "primary_id": "q", "primary_time": "embedded"}}
     return Pipeline.model_validate(raw | ({"adapter": f"{__name__}:{adapter}"} if adapter else {}))

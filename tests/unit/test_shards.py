@@ -66,7 +66,14 @@ def _pipeline(shards: int, bucket: str = "1h") -> Pipeline:
     foreign = {**primary, "primary_id": "query_id", "primary_time": "embedded"}
     registry = {"shards": shards, "bucket": bucket}
     return Pipeline.model_validate(
-        {"pipeline": "p", "lake": "/lake", "primary": primary, "foreign": foreign, "registry": registry}
+        {
+            "pipeline": "p",
+            "engine": "arrow",
+            "lake": "/lake",
+            "primary": primary,
+            "foreign": foreign,
+            "registry": registry,
+        }
     )
 
 

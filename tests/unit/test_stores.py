@@ -30,7 +30,7 @@ def section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.delenv(name, raising=False)
     stream = {"event_id": "id", "event_time": "at"}
     whole: dict[str, Any] = {
-        "pipeline": "p", "lake": "s3://lakes/here",
+        "pipeline": "p", "engine": "arrow", "lake": "s3://lakes/here",
         "primary": {"source": {"kind": "files", "path": "q/*"}, **stream},
         "foreign": {"source": {"kind": "files", "path": "c/*"}, **stream, "primary_id": "q", "primary_time": "at"},
     }  # fmt: skip

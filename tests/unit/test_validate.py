@@ -29,7 +29,7 @@ def pipeline(folder: Path, **more: Any) -> Pipeline:
     primary = {"source": {"kind": "files", "path": f"{folder}/queries/*"}, "event_id": "id", "event_time": "embedded"}
     foreign = {**primary, "source": {"kind": "files", "path": f"{folder}/clicks/*"}}
     foreign |= {"primary_id": "q", "primary_time": "embedded"}
-    raw = {"pipeline": "p", "lake": str(folder), "primary": primary, "foreign": foreign, **more}
+    raw = {"pipeline": "p", "engine": "arrow", "lake": str(folder), "primary": primary, "foreign": foreign, **more}
     return Pipeline.model_validate(raw)
 
 

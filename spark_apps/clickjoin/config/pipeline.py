@@ -68,8 +68,8 @@ class Pipeline(Strict):
     lake: Place = Field(
         description="folder that holds the tables, relative to the pipeline's file, or s3://BUCKET/PREFIX"
     )
-    engine: Literal["arrow", "spark"] = Field(
-        "arrow", description="what a batch's steps run on: arrow, in this process or on executors; spark, as Spark jobs"
+    engine: Literal["spark", "arrow"] = Field(
+        "spark", description="what a batch's steps run on: spark, as Spark jobs; arrow, in this process or on executors"
     )
     s3: S3 = S3()
     stream: Primary | None = Field(None, description="one stream to deduplicate, in place of primary and foreign")

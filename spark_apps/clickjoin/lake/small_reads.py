@@ -18,6 +18,7 @@ from clickjoin.kernel import data_skipping
 from clickjoin.kernel.parquet_rows import read_file
 from clickjoin.kernel.types import arrow_type
 from clickjoin.model.places import is_on_s3
+from clickjoin.spark.rows import frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,7 @@ def rows_of_files(spark: SparkSession, root: str, files: pa.Table, columns: Mapp
     try:
         if not _few(files, *(_ON_S3 if is_on_s3(root) else _ON_DISK)):
             return None
-        return spark.createDataFrame(_read(root, files, pa.schema([(n, arrow_type(k)) for n, k in columns.items()])))
+        return frame(spark, _read(root, files, pa.schema([(n, arrow_type(k)) for n, k in columns.items()])))
     except (OSError, ValueError, KeyError, pa.ArrowException):  # what is wrong with a file or column, Spark says
         return None
 

@@ -1,4 +1,4 @@
-"""Rows of DataFrames: one of each key."""
+"""Rows of DataFrames: those of an Arrow table, one of each key."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from clickjoin.model.ids import EVENT_KEY
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 NTH = "_nth"
+
+
+def frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """An Arrow table as a DataFrame; also an empty one, whose columns Spark Connect does not tell by itself."""
+    if table.num_rows:
+        return spark.createDataFrame(table)
+    return spark.createDataFrame([], from_arrow_schema(table.schema))
 
 
 def ranked(rows: DataFrame, *order: Any, key: tuple[str, ...] = EVENT_KEY) -> DataFrame:

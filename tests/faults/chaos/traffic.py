@@ -12,6 +12,7 @@ from tests.faults.chaos.logs import STREAMS, GrowingFiles, Logs
 
 CONFIG = """
 pipeline: p
+engine: arrow
 lake: {lake}
 primary:
   source: {queries}

@@ -12,6 +12,7 @@ from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.kernel.rewrite_task import BadRecords, Events
 from clickjoin.model.extent import Extent, text
 from clickjoin.model.ids import EVENT_KEY
+from clickjoin.spark.rows import frame
 from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def insert_new(lake: SparkLake, name: str, rows: pa.Table, extent: Extent | None
     """See Lake.insert_new."""
     columns = [column for column in lake.delta.columns(name) if column in rows.column_names]
     near = f" AND {place(lake, name, extent)}" if extent else ""
-    added = lake.commits.insert(name, lake.spark.createDataFrame(rows.select(columns)), f"{_KEY}{near}", txn)
+    added = lake.commits.insert(name, frame(lake.spark, rows.select(columns)), f"{_KEY}{near}", txn)
     if txn:
         lake.delta.commit_txn_only(name, txn)
     return added or 0
@@ -73,11 +74,11 @@ def replace_rows(lake: SparkLake, name: str, held: pa.Table, kept: pa.Table, sam
     """
     spark, columns = lake.spark, list(lake.delta.columns(name))
     keys = [*EVENT_KEY, *same]
-    meant = spark.createDataFrame(held.select(keys))
+    meant = frame(spark, held.select(keys))
     if _count(lake, name, meant.distinct(), _matched(same, ())) != held.num_rows:
         return False
     going = meant.distinct().select(*(F.col(key).alias(f"k_{key}") for key in keys))
-    coming = spark.createDataFrame(kept.select(columns))
+    coming = frame(spark, kept.select(columns))
     rows = going.unionByName(coming, allowMissingColumns=True)
     where = " AND ".join(f"t.`{key}` = s.`k_{key}`" for key in keys)
     names, values = (", ".join(f"{dot}`{column}`" for column in columns) for dot in ("", "s."))
@@ -99,7 +100,7 @@ def _meant(lake: SparkLake, name: str, change: RowChange) -> tuple[DataFrame, st
     if change.with_record:
         where += f" AND t.payload IS NOT NULL AND t.payload != {text(EMPTIED)}"
     names = [*EVENT_KEY, *meant.same, *meant.up_to]
-    return lake.spark.createDataFrame(meant.keys.select(names)).distinct(), where
+    return frame(lake.spark, meant.keys.select(names)).distinct(), where
 
 
 def _matched(same: Sequence[str], up_to: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from clickjoin.engines.spark.changes import place
 from clickjoin.engines.spark.outputs import output
 from clickjoin.engines.spark.resolving import adapted
 from clickjoin.model.ids import EVENT_KEY
-from clickjoin.spark.rows import first_of_key
+from clickjoin.spark.rows import first_of_key, frame
 from clickjoin.spark.views import named
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def replace_output(lake: SparkLake, made: Rebuilt) -> bool:
 
 def output_of(lake: SparkLake, ctx: Context, rows: pa.Table) -> pa.Table:
     """See Lake.output_of."""
-    made = _answers(ctx, lake.spark.createDataFrame(rows), F.lit("new"))
+    made = _answers(ctx, frame(lake.spark, rows), F.lit("new"))
     known = lake.delta.schema("joined")
     with adapter_errors(ctx, "nothing was changed"):
         found: Any = output(lake, ctx, made.where("merged")).toArrow()

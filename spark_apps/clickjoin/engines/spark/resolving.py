@@ -19,7 +19,7 @@ from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY, moment
 from clickjoin.model.shards import expired_sql
-from clickjoin.spark.rows import first_of_key
+from clickjoin.spark.rows import first_of_key, frame
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -60,7 +60,7 @@ def _events(lake: SparkLake, ctx: Context, work: JoinInput) -> DataFrame:
         return rows.withColumns({"round": F.lit(0), "attempt": F.lit(0), "first_seen": F.col("landed_at")})
     kept = lake.read("pending").where((F.col("replica") == ctx.plan.replica) & F.col("payload").isNotNull())
     kept = first_of_key(kept.where(work.own.sql()), "round", "batch").select(*EVENT_KEY, "payload")
-    due = lake.spark.createDataFrame(work.due)
+    due = frame(lake.spark, work.due)
     return due.join(kept, list(EVENT_KEY), "left").withColumns({"source_partition": F.lit(""), "offset": F.lit(0)})
 
 

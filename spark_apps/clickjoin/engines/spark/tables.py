@@ -20,6 +20,7 @@ from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.schemas.format import ENGINE, FORMAT, KEY
 from clickjoin.spark.commit_errors import already_there
 from clickjoin.spark.lazy import lazy
+from clickjoin.spark.rows import frame
 
 if TYPE_CHECKING:
     from clickjoin.model.txn import Txn
@@ -82,7 +83,7 @@ class SparkTables(Tables):
 
     def append_table(self, name: str, data: pa.Table, txn: Txn | None = None) -> bool:
         """See Tables."""
-        return self.commits.append(name, self.session().createDataFrame(data).coalesce(1), txn)
+        return self.commits.append(name, frame(self.session(), data).coalesce(1), txn)
 
     def commit_txn_only(self, name: str, txn: Txn) -> bool:
         """See Tables."""
@@ -93,7 +94,7 @@ class SparkTables(Tables):
         meanwhile is a conflict, since tables are Serializable.
         """
         data = pa.Table.from_pylist([row], schema=arrow_schema(self.table(name)))
-        return bool(self.commits.insert(name, self.session().createDataFrame(data), unless, txn))
+        return bool(self.commits.insert(name, frame(self.session(), data), unless, txn))
 
     def ensure_durable(self, name: str) -> None:
         """See Tables."""
