@@ -61,12 +61,12 @@ def start(name: str, command: list[str], env: Mapping[str, str], folder: Path, l
             "stdout": output,
             "stderr": subprocess.STDOUT,
         } | more
-        process = subprocess.Popen(command, env=env, start_new_session=True, umask=_umask(env), **how)
+        process = subprocess.Popen(command, env=env, start_new_session=True, umask=umask(env), **how)
     _children[process.pid] = process
     return Server(name, process.pid, born(process.pid) or "", str(folder), str(log))
 
 
-def _umask(env: Mapping[str, str]) -> int:
+def umask(env: Mapping[str, str]) -> int:
     """As clickjoin's own programs take it: what they write holds raw records."""
     text = env.get("CLICKJOIN_UMASK") or "077"
     if not re.fullmatch(r"0?[0-7]{3}", text):

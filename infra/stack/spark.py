@@ -13,7 +13,7 @@ from bootstrap import INFRA, JARS, ROOT
 from bootstrap.doctor import find_java
 from bootstrap.jars import S3_JARS
 from clickjoin.spark import object_store
-from clickjoin.spark.session import ALONE, is_alone
+from clickjoin.spark.session import ALONE, UMASK, is_alone
 
 from . import processes
 from .home import Home, write_private
@@ -56,6 +56,7 @@ def command(home: Home, port: int, env: Mapping[str, str]) -> list[str]:
         "spark.connect.grpc.binding.port": port,
         "spark.local.dir": home.folder / "spark/tmp",
         "spark.sql.warehouse.dir": home.folder / "spark/warehouse",
+        UMASK: f"{processes.umask(env):03o}",
     }
     return [
         str(Path(pyspark.__file__).parent / "bin/spark-submit"),

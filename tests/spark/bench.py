@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +19,7 @@ from clickjoin.batch import run_batch
 from clickjoin.config import load
 from clickjoin.engine import Engine
 from clickjoin.engines.context import Context
+from clickjoin.model import failpoint
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
 from clickjoin.registry.boundary import load_bounds
@@ -32,7 +32,7 @@ from clickjoin.schemas import ALL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from clickjoin.engines.arrow import ArrowLake
+    from clickjoin.engines import port
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 # Read from the machine's clock, or measured: no two runs agree on them.
@@ -205,18 +205,15 @@ class Bench:
 
 
 @contextmanager
-def crash_at(lake: ArrowLake, table: str, *, after: bool) -> Iterator[None]:
-    """What is done inside ends, as if killed, just before or just after the table is appended to."""
+def crash_at(lake: port.Lake, table: str, *, after: bool) -> Iterator[None]:
+    """What is done inside ends, as if killed, just before or just after the table is committed to."""
 
-    def stop(commit: Any, name: str, *more: Any) -> Any:
-        done = commit(name, *more) if after or name != table else None
-        if name == table:
+    def stop(point: str) -> None:
+        if point == f"{'after' if after else 'before'}-commit:{table}":
             raise KeyboardInterrupt
-        return done
 
     with pytest.MonkeyPatch.context() as patch:
-        for way in ("append_table", "add"):
-            patch.setattr(lake.delta, way, partial(stop, getattr(lake.delta, way)))
+        patch.setattr(failpoint, "reach", stop)
         with pytest.raises(KeyboardInterrupt):
             yield
 

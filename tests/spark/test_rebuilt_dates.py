@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from clickjoin.dates.closing import Order
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.engines.arrow import dealing
 from clickjoin.engines.arrow import rebuilding as rebuilds
+from clickjoin.engines.spark import rebuilding as of_spark
 from clickjoin.lake import committer
 from clickjoin.lake.table_features import FeatureRefused
 from clickjoin.model.errors import CommitConflict, LakeError
@@ -154,15 +156,16 @@ def test_a_date_that_lacks_something_is_refused(make: Make, how: str, message: s
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, *acts: Callable[[], object]) -> None:
     """Have something done, at each time, after the rows were made and before they are committed."""
-    made, left = rebuilds.rebuilt, list(acts)
+    left = list(acts)
 
-    def rebuilt(*args: Any, **more: Any) -> Any:
+    def then_act(made: Callable[..., Any], *args: Any, **more: Any) -> Any:
         done = made(*args, **more)
         if left:
             left.pop(0)()
         return done
 
-    monkeypatch.setattr(rebuilds, "rebuilt", rebuilt)
+    for engine in (rebuilds, of_spark):
+        monkeypatch.setattr(engine, "rebuilt", partial(then_act, engine.rebuilt))
 
 
 def test_what_others_do_meanwhile_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

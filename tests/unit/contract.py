@@ -10,7 +10,6 @@ import yaml
 
 CONTRACT = """\
 pipeline: zozo
-engine: arrow
 lake: file:///var/lake
 primary:
   source: {kind: files, path: "/logs/impressions/*.jsonl"}

@@ -41,6 +41,11 @@ def already_there(error: BaseException) -> bool:
     return commit_error(error) is not None or "ALREADY_EXISTS" in text
 
 
+def half_made(error: BaseException) -> bool:
+    """Whether a table was not made since its folder holds something, and no table."""
+    return "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION" in str(error)
+
+
 def given_up(table: str, times: int, unknown: Exception | None) -> CommitConflict | CommitStateUnknown:
     """What to raise after so many tries to commit to a table; `unknown`: an answer that was lost."""
     if unknown:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from clickjoin.model.ids import EVENT_KEY
 
@@ -21,6 +20,8 @@ def frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     """An Arrow table as a DataFrame; also an empty one, whose columns Spark Connect does not tell by itself."""
     if table.num_rows:
         return spark.createDataFrame(table)
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     return spark.createDataFrame([], from_arrow_schema(table.schema))
 
 

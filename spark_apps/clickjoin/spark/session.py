@@ -48,6 +48,7 @@ ALONE = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.authenticate": "true",
 }
+UMASK = "spark.hadoop.fs.permissions.umask-mode"
 DELTA = {
     **LOG_STORES,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -183,7 +184,7 @@ def in_process(cores: str = "*", memory: str | None = None, *, s3: bool = False,
     require_answer(master)
     builder = SparkSession.builder.master(master).appName("clickjoin").config("spark.jars", jars(s3))
     more = (ALONE if is_alone(master) else {}) | (object_store.settings(os.environ) if s3 else {})
-    for key, value in {**_IN_PROCESS, **SETTINGS, **more}.items():
+    for key, value in {**_IN_PROCESS, **SETTINGS, **_private(), **more}.items():
         if key.startswith("spark."):  # the others are a session's alone
             builder = builder.config(key, value)
     builder = builder.config("spark.sql.warehouse.dir", _scratch())
@@ -201,9 +202,16 @@ def submitted(name: str, *, s3: bool = False) -> SparkSession:
 
     conf = SparkConf()
     more = object_store.settings(os.environ) if s3 else {}
-    for key, value in (DELTA | more | (ALONE if is_alone(conf.get("spark.master", "")) else {})).items():
+    for key, value in (DELTA | more | _private() | (ALONE if is_alone(conf.get("spark.master", "")) else {})).items():
         conf.setIfMissing(key, value)
     return configured(SparkSession.builder.config(conf=conf).appName(name).getOrCreate())
+
+
+def _private() -> dict[str, str]:
+    """Have Hadoop make files and folders as this process does: by itself it sets modes that let all read them."""
+    known = os.umask(0o077)
+    os.umask(known)
+    return {UMASK: f"{known:03o}"}
 
 
 def is_alone(master: str | None) -> bool:

@@ -13,12 +13,14 @@ from clickjoin.engines.port import Settings, Tables, UnderWay
 from clickjoin.engines.spark.commits import Commits, alone
 from clickjoin.lake.committer import committer
 from clickjoin.lake.maintenance import Size, sizes_of
+from clickjoin.lake.snapshot_files import LOG
 from clickjoin.lake.table_settings import settings
+from clickjoin.lake.tree import tree
 from clickjoin.model import failpoint
 from clickjoin.model.extent import text, timestamp
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.schemas.format import ENGINE, FORMAT, KEY
-from clickjoin.spark.commit_errors import already_there
+from clickjoin.spark.commit_errors import already_there, half_made
 from clickjoin.spark.lazy import lazy
 from clickjoin.spark.rows import frame
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from clickjoin.model.txn import Txn
     from clickjoin.schemas import Table
     from clickjoin.spark.lazy import Session
+
+
+_LOOKS, _PAUSE = 12, 1.0  # at a table that another process seems to make; seconds between
 
 
 class SparkTables(Tables):
@@ -49,22 +54,39 @@ class SparkTables(Tables):
         return SparkTables(self.session, self._root, self._own, self._within, sleep=self.commits.sleep)
 
     def create(self, table: Table) -> bool:
-        """See Tables."""
-        if self.exists(table.name):
-            return False
+        """See Tables.
+
+        Spark's CREATE TABLE wants an empty folder. One that holds a log without a version is of another process that
+        makes the table just now; or of one that was killed meanwhile, whose files then go.
+        """
+        for look in range(_LOOKS):
+            if self.exists(table.name):
+                return False
+            try:
+                with failpoint.around_commit(table.name), alone(self.session()):
+                    self.session().sql(self._create_sql(table))
+                return True
+            except Exception as error:
+                self.forget(table.name)
+                if not (already_there(error) or half_made(error)) or look == _LOOKS - 1:
+                    raise
+                if half_made(error) and look == _LOOKS - 2:
+                    self._clear(table.name)
+                self.commits.sleep(_PAUSE)
+        return False
+
+    def _clear(self, name: str) -> None:
+        """Remove the log, without a version, of a process that was killed before it had made a table."""
+        place = tree(self.path(name))
+        if not self.exists(name) and all(path.startswith(f"{LOG}/") for path in place.files()):
+            place.discard()
+
+    def _create_sql(self, table: Table) -> str:
         columns = ", ".join(f"`{c.name}` {c.type} COMMENT {text(c.meaning)}" for c in table.columns)
         parts = f" PARTITIONED BY ({', '.join(f'`{name}`' for name in table.partitions)})" if table.partitions else ""
         properties = _properties(settings(table) | {KEY: str(FORMAT), ENGINE: "spark"})
         sql = f"CREATE TABLE delta.`{self.path(table.name)}` ({columns}) USING delta{parts} "
-        try:
-            with failpoint.around_commit(table.name), alone(self.session()):
-                self.session().sql(f"{sql}COMMENT {text(table.purpose)} TBLPROPERTIES ({properties})")
-        except Exception as error:
-            self.forget(table.name)
-            if already_there(error) and self.exists(table.name):
-                return False
-            raise
-        return True
+        return f"{sql}COMMENT {text(table.purpose)} TBLPROPERTIES ({properties})"
 
     def _change_settings(self, name: str, change: Settings, last: bool) -> bool:
         """See Tables. `Commits` runs it again by itself."""
