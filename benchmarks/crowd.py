@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.engine import ENGINE
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine, save
 from benchmarks.registry import NOON
@@ -50,7 +51,7 @@ class Live:
         file = folder / "shop.yaml"
         write_pipeline(
             file, folder / "lake", folder / "queries/*.jsonl", folder / "clicks/*.jsonl",
-            registry={"retention": "30d", "bucket": "1h", "shards": SHARDS},
+            registry={"retention": "30d", "bucket": "1h", "shards": SHARDS}, engine=ENGINE,
         )  # fmt: skip
         self.engine = Engine(spark, load(file), clock=lambda: self.now)
 

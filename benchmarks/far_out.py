@@ -211,9 +211,7 @@ def main(arguments: list[str]) -> int:
         lakes: dict[str, FilledLake] = {f"{NEAR:,}": FilledLake(spark, folder / "near", NEAR)}
         far, rows = f"{chosen.claims:,}", chosen.claims * REAL_HOURS // (chosen.days * 24)
         # Its clicks name as many queries as the far lake's; those of the lake before have a few queries a second.
-        lakes[f"{rows:,}, the last hour of it"] = FilledLake(
-            spark, folder / "hour", rows, REAL_HOURS * 3600 * MICROS
-        )
+        lakes[f"{rows:,}, the last hour of it"] = FilledLake(spark, folder / "hour", rows, REAL_HOURS * 3600 * MICROS)
         lakes[far] = FarLake(spark, folder / "far", chosen.claims, chosen.days)
         if chosen.files:
             many = FarLake(spark, folder / "many", chosen.claims, chosen.days, chosen.files)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from benchmarks.engine import ENGINE
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine, save
 from benchmarks.memory import emptied, line, watched
@@ -61,7 +62,7 @@ class FilledLake:
         file = folder / "shop.yaml"
         write_pipeline(
             file, lake or folder / "lake", folder / "queries/*.jsonl", folder / "clicks/*.jsonl",
-            registry={"retention": "30d", "bucket": "1h", "shards": 4}, engine="arrow",
+            registry={"retention": "30d", "bucket": "1h", "shards": 4}, engine=ENGINE,
         )  # fmt: skip
         self._spark, self.pipeline = spark, load(file)
         initialise(self.pipeline)
@@ -186,9 +187,7 @@ def _run(chosen: argparse.Namespace, folder: Path, place: Place) -> tuple[dict[s
     """What was found, and the memory of it. Errors: SystemExit where a click is joined twice."""
     spark = in_process(cores="2", memory=chosen.memory, s3=chosen.lake == "s3")
     try:
-        lakes = [
-            FilledLake(spark, folder / str(count), count, lake=f"{place.lake}/{count}") for count in chosen.counts
-        ]
+        lakes = [FilledLake(spark, folder / str(count), count, lake=f"{place.lake}/{count}") for count in chosen.counts]
         emptied(spark)
         place.slow(chosen.delay or 0.0)
         with watched() as memory:

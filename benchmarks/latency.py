@@ -28,6 +28,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from rich.console import Console
 
+from benchmarks.engine import ENGINE
 from benchmarks.latency_machine import machine, save
 from benchmarks.live import Alone, alone
 from benchmarks.memory import Memory, line, watched
@@ -82,7 +83,7 @@ class Bench:
         sources = (source(servers, name) if servers else self.logs / f"*/{name}/*.jsonl" for name in STREAMS)
         registry = {"retention": "3d", "bucket": "1h", "shards": 4}
         batch = {"trigger_interval": load.interval}
-        write_pipeline(self.pipeline, place.lake, *sources, registry=registry, batch=batch)
+        write_pipeline(self.pipeline, place.lake, *sources, registry=registry, batch=batch, engine=ENGINE)
         self.lake = Lake(place.folder / "latency")
         self.readable = Readable(self.lake.folder / "joined")
         self.memory, self.requests = Memory(), dict[str, float]()

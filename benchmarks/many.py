@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.engine import ENGINE
 from benchmarks.latency_machine import machine, save
 from benchmarks.live import examined, heed_sigterm
 from benchmarks.memory import line, watched
@@ -78,6 +79,7 @@ class Joined:
             folder / f"pipelines/{self.name}.yaml", folder / "lake", *sources,
             registry={"retention": "3d", "bucket": "1h", "shards": 4}, retry={},
             airflow={"dags": ["join"]} | ({} if load.alone else {"group": "live"}), batch={"lease": load.lease},
+            engine=ENGINE,
         )  # fmt: skip
         for stream in ("queries", "clicks"):  # where no file matches, a run fails
             (self.logs / "none" / stream).mkdir(parents=True)

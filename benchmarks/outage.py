@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from benchmarks.engine import ENGINE
 from benchmarks.live import Servers, Writer, examined, joining, lines, truth
 from benchmarks.memory import Memory, watched
 from bootstrap import Problem
@@ -64,7 +65,8 @@ class Run:
         write_pipeline(
             self.file, folder / "lake", self.logs / "*/queries/*.jsonl", self.logs / "*/clicks/*.jsonl",
             registry={"retention": "3d", "bucket": "1h", "shards": 4},
-            retry={},  # as by default: those of the ZOZO logs give up soon
+            engine=ENGINE,
+        retry={},  # as by default: those of the ZOZO logs give up soon
         )  # fmt: skip
         self.lake = Lake(folder / "lake/shop")
         self.servers = Servers(folder / "run")

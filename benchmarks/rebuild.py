@@ -22,6 +22,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from benchmarks.beside_join import command
+from benchmarks.engine import ENGINE
 from benchmarks.folders import remove
 from benchmarks.throughput.work import STREAMS, Work, check, make
 from clickjoin.config import load
@@ -46,7 +47,7 @@ def run(spark: SparkSession, work: Work, folder: Path) -> dict[str, float]:
     """Join all clicks, then rebuild their dates; seconds of both. Errors: SystemExit unless each is as it has to be."""
     folder.mkdir(parents=True)
     file, table, taken = folder / "shop.yaml", str(folder / "lake/shop/joined"), {}
-    options: dict[str, Any] = {"registry": {"retention": "30d", "bucket": "1h", "shards": 4}}
+    options: dict[str, Any] = {"engine": ENGINE, "registry": {"retention": "30d", "bucket": "1h", "shards": 4}}
     options["batch"] = {"max_events": 5_000_000, "max_bytes": "4GB"}
     write_pipeline(file, str(folder / "lake"), work.glob("queries"), work.glob("clicks"), **options)
     engine = Engine(spark, load(file), clock=lambda: time.time() + 60)

@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from benchmarks.engine import ENGINE
 from benchmarks.store import Place, Request, lake_at
 from bootstrap import ROOT, Problem
 from clickjoin.config import load
@@ -82,7 +83,7 @@ def steady(folder: Path, lake: str) -> Iterator[tuple[Engine, Logs]]:
     logs, pipeline = Logs(folder / "logs"), folder / _PIPELINE
     write_pipeline(
         pipeline, lake, logs.folder / "queries/*.jsonl", logs.folder / "clicks/*.jsonl",
-        registry={"retention": "3d", "bucket": "1h", "shards": 4},
+        registry={"retention": "3d", "bucket": "1h", "shards": 4}, engine=ENGINE,
     )  # fmt: skip
     spark = in_process("2", "1g", s3=lake.startswith("s3:"))
     try:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.beside_join import command
+from benchmarks.engine import ENGINE
 from benchmarks.folders import remove
 from benchmarks.throughput.work import Work, check, make
 from clickjoin.config import load
@@ -50,6 +51,7 @@ def run(spark: SparkSession, work: Work, way: str, folder: Path) -> Settled:
     write_pipeline(
         file, str(folder / "lake"), f"{logs}/queries/*.jsonl", f"{logs}/clicks/*.jsonl",
         registry={"retention": "30d", "bucket": "1h", "shards": 4}, batch={"max_events": 5_000_000, "max_bytes": "1GB"},
+        engine=ENGINE,
     )  # fmt: skip
     engine = Engine(spark, load(file), clock=clock)
     for stream in ("queries", "clicks") if way == "join" else ("clicks", "queries"):

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import yaml
 from rich.console import Console
 
+from benchmarks.engine import ENGINE
 from benchmarks.latency_machine import machine, save
 from bootstrap import ROOT, Problem
 from clickjoin.config import load
@@ -66,7 +67,7 @@ def write_live(logs: Path, rate: float, seconds: float, seed: int) -> None:
 
 def _pipeline(file: Path, lake: Path, logs: Path, lease: str) -> None:
     made = {
-        "pipeline": file.stem, "engine": "arrow", "lake": str(lake),
+        "pipeline": file.stem, "engine": ENGINE, "lake": str(lake),
         "stream": {"source": {"kind": "files", "path": f"{logs}/*.jsonl"}, "event_id": "event_id",
                    "event_time": "embedded"},
         "output": {"columns": {"item": {"from": "stream.item", "type": "STRING"}}, "records": "record"},

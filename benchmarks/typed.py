@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from benchmarks.engine import ENGINE
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine, save
 from benchmarks.memory import family
@@ -53,7 +54,7 @@ def once(spark: SparkSession, name: str, work: Work, folder: Path) -> tuple[floa
     write_pipeline(
         out / "shop.yaml", out / "lake", Path(work.glob("queries")), Path(work.glob("clicks")),
         registry={"retention": "3d", "bucket": "1h", "shards": 4},
-        batch={"max_events": 2_000_000, "max_bytes": "512MB", "lease": "60s"}, **OUTPUTS[name],
+        batch={"max_events": 2_000_000, "max_bytes": "512MB", "lease": "60s"}, **OUTPUTS[name], engine=ENGINE,
     )  # fmt: skip
     begun, used = time.perf_counter(), cpu()
     engine = Engine(spark, load(out / "shop.yaml"))

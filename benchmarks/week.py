@@ -25,6 +25,7 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks.engine import ENGINE
 from benchmarks.latency import write_live
 from benchmarks.latency_machine import machine, save
 from bootstrap import ROOT, Problem
@@ -68,7 +69,7 @@ class Week:
         self.phases: list[Phase] = []
         write_pipeline(
             self.file, folder / "lake", self.logs / "*/queries/*.jsonl", self.logs / "*/clicks/*.jsonl",
-            close={"idle_timeout": "5s", "max_out_of_orderness": "1s", "late_window": "36500d"},
+            close={"idle_timeout": "5s", "max_out_of_orderness": "1s", "late_window": "36500d"}, engine=ENGINE,
         )  # fmt: skip
         self.dags = shutil.copytree(ROOT / "dags", folder / "dags", ignore=shutil.ignore_patterns("pipelines"))
         (self.dags / "downstream.py").write_text(downstream("week"), encoding="utf-8")

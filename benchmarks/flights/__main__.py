@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.engine import ENGINE
 from benchmarks.flights.series import HOUR, Flights, ensure, flights
 from benchmarks.folders import remove
 from benchmarks.latency_machine import save
@@ -68,7 +69,7 @@ def _day(at: datetime) -> int:
 def _pipeline(folder: Path, threshold: float) -> dict[str, Any]:
     source = {"kind": "files", "path": str(folder / "logs/*.jsonl")}
     return {
-        "pipeline": "departures", "engine": "arrow", "lake": str(folder / "lake"),
+        "pipeline": "departures", "engine": ENGINE, "lake": str(folder / "lake"),
         "stream": {"source": source, "event_id": "event_id", "event_time": "embedded"},
         "output": {"columns": {"airport": {"from": "stream.airport", "type": "STRING"}}, "records": "record"},
         "registry": {"retention": "36500d", "bucket": "1d"},

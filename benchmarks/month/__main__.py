@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.engine import ENGINE
 from benchmarks.folders import remove
 from benchmarks.latency_machine import machine, save
 from benchmarks.month.traffic import BEGIN, DAY, DAYS, HOUR, MINUTE, Lines, Traffic, score
@@ -134,7 +135,7 @@ def _micros(at: Any) -> int:
 def _pipeline(folder: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     source = {"kind": "files", "path": str(folder / "logs/*.jsonl")}
     return {
-        "pipeline": "trends", "engine": "arrow", "lake": str(folder / "lake"),
+        "pipeline": "trends", "engine": ENGINE, "lake": str(folder / "lake"),
         "stream": {"source": source, "event_id": "event_id", "event_time": "embedded"},
         "output": {"columns": {"item": {"from": "stream.item", "type": "STRING"}}, "records": "record"},
         "registry": {"retention": "36500d", "bucket": "1d"},

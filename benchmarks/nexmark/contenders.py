@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import yaml
 from pyspark.sql import functions as F
 
+from benchmarks.engine import ENGINE
 from benchmarks.flink.warm import STATES, Flink
 from benchmarks.nexmark.adapter import CATEGORY
 from benchmarks.throughput.contenders import tell
@@ -65,7 +66,7 @@ def plain(spark: SparkSession, work: Work, out: Path) -> Path:
 def clickjoin(spark: SparkSession, work: Work, out: Path) -> Path:
     """This project: auctions are primary, and looked for in the hour before a bid, which does not say when."""
     pipeline = {
-        "pipeline": "q20", "engine": "arrow", "lake": str(out / "lake"),
+        "pipeline": "q20", "engine": ENGINE, "lake": str(out / "lake"),
         "primary": {"source": {"kind": "files", "path": work.glob("auctions")},
                     "event_id": "id", "event_time": "date_time"},
         "foreign": {"source": {"kind": "files", "path": work.glob("bids")}, "event_id": "id", "event_time": "as_of",

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
+from benchmarks.engine import ENGINE
 from benchmarks.one_stream.batches import BATCH, DAYS, REPEATS, Batches, days, shards_of, uuids, write_log
 from clickjoin.config import load
 from clickjoin.engine import Engine
@@ -95,7 +96,7 @@ def _pipeline(folder: Path) -> dict[str, object]:
     stream = {"source": {"kind": "files", "path": str(folder / "logs/*.jsonl")}, "event_id": "messageId"}
     return {
         "pipeline": "messages",
-        "engine": "arrow",
+        "engine": ENGINE,
         "lake": str(folder / "lake"),
         "stream": {**stream, "event_time": "landed"},
         "registry": {"identity": "id", "retention": "28d", "bucket": "1d", "shards": SHARDS},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from benchmarks.engine import ENGINE
 from benchmarks.throughput import topics
 from benchmarks.throughput.limit import started
 from benchmarks.throughput.work import HELD, STREAMS, Work
@@ -106,7 +107,7 @@ def clickjoin(
     write_pipeline(
         file, lake, *logs,
         registry={"retention": "3d", "bucket": "1h", "shards": 4},
-        batch={"max_events": 2_000_000, "max_bytes": "512MB", "lease": "60s"},
+        batch={"max_events": 2_000_000, "max_bytes": "512MB", "lease": "60s"}, engine=ENGINE,
     )  # fmt: skip
     Engine(spark, load(file)).drain(tell)
     return str((store.folder / out.parent.name if store else out / "lake") / "shop/joined")
