@@ -11,8 +11,8 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from threading import RLock
+from contextlib import AbstractContextManager, contextmanager
+from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -36,8 +36,8 @@ _TXN_APP = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _NONCE = "spark.databricks.delta.commitInfo.userMetadata"
 _RERUNS = 30
-_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_making = RLock()
+_known: WeakKeyDictionary[Any, _Turns] = WeakKeyDictionary()
+_making = Lock()
 
 
 class Commits:
@@ -61,7 +61,7 @@ class Commits:
                 writer = writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version)
             writer.save(self._tables.path(name))
 
-        return self._commit(name, write, txn) is not None
+        return self._commit(name, write, txn, _beside) is not None
 
     def run(self, name: str, sql: str, txn: Txn | None = None) -> int | None:
         """Run a MERGE, DELETE, UPDATE, ALTER or OPTIMIZE of a table; `{table}` in it stands for the table.
@@ -75,7 +75,7 @@ class Commits:
             with self._settings(nonce, txn):
                 self.spark.sql(text).collect()
 
-        return self._commit(name, write, txn)
+        return self._commit(name, write, txn, alone)
 
     def insert(self, name: str, rows: DataFrame, on: str, txn: Txn | None = None) -> int | None:
         """Insert those rows (`s`) for which no row of a table (`t`) fulfils `on`, by one MERGE; returns as `run`.
@@ -108,7 +108,13 @@ class Commits:
                 spark.stop()
                 raise
 
-    def _commit(self, name: str, write: Callable[[str], None], txn: Txn | None) -> int | None:
+    def _commit(
+        self,
+        name: str,
+        write: Callable[[str], None],
+        txn: Txn | None,
+        turn: Callable[[SparkSession], AbstractContextManager[None]],
+    ) -> int | None:
         tables = self._tables
         before = tables.version(name)
         if txn and tables.latest_txn_version(name, txn.app_id) >= txn.version:
@@ -121,7 +127,7 @@ class Commits:
             tables.open(name)  # it is checked whether this program keeps to the table's features
             nonces.append(uuid.uuid4().hex)
             try:
-                with failpoint.around_commit(tables.path(name)), alone(self.spark):
+                with failpoint.around_commit(tables.path(name)), turn(self.spark):
                     write(nonces[-1])
                 return self._done(name, before, nonces, txn)
             except Exception as error:
@@ -166,10 +172,47 @@ def _said(system: Any, folder: str, version: int) -> tuple[str | None, int]:
     return next((info.get("userMetadata") for info in infos), None), sum(stats.get("numRecords", 0) for stats in added)
 
 
-@contextmanager
-def alone(session: SparkSession) -> Iterator[None]:
-    """Be the only thread that runs a statement in a session: a transaction in its settings is meant for one."""
+class _Turns:
+    """Of the threads that commit by a session: those that append go side by side, one that sets a transaction alone."""
+
+    def __init__(self) -> None:
+        self._changed, self._appending, self._taken = Condition(), 0, False
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._taken and not self._appending)
+            self._taken = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken = False
+                self._changed.notify_all()
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._taken)
+            self._appending += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._appending -= 1
+                self._changed.notify_all()
+
+
+def alone(session: SparkSession) -> AbstractContextManager[None]:
+    """Be the only thread that commits by a session: a transaction in its settings is meant for one statement."""
+    return _turns(session).alone()
+
+
+def _beside(session: SparkSession) -> AbstractContextManager[None]:
+    """Commit by a session while others may too, none of them by its settings."""
+    return _turns(session).beside()
+
+
+def _turns(session: SparkSession) -> _Turns:
     with _making:
-        lock = _locks.setdefault(session, RLock())
-    with lock:
-        yield
+        return _known.setdefault(session, _Turns())
