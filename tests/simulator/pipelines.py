@@ -62,7 +62,8 @@ def alone(adapter: str, max_events: int, identity: str) -> Pipeline:
 
 def _fields(adapter: str, max_events: int, delay: int) -> dict[str, Any]:
     return {
-        "pipeline": "sim", "engine": "arrow",
+        "pipeline": "sim",
+        "engine": "arrow",
         "lake": "/sim",
         "primary": _SIDE,
         "foreign": _SIDE | {"primary_id": "query_id", "primary_time": "embedded"},

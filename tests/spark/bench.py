@@ -208,8 +208,10 @@ class Bench:
 def crash_at(lake: port.Lake, table: str, *, after: bool) -> Iterator[None]:
     """What is done inside ends, as if killed, just before or just after the table is committed to."""
 
+    where = f"{'after' if after else 'before'}-commit:{Path(lake.delta.path(table)).name}"
+
     def stop(point: str) -> None:
-        if point == f"{'after' if after else 'before'}-commit:{table}":
+        if point == where:
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy
 import pytest
+from delta.exceptions.base import ConcurrentAppendException, MetadataChangedException
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors.exceptions.connect import PythonException, SparkConnectGrpcException
 
+from clickjoin.engines.commit_errors import commit_error
 from clickjoin.kernel.handshake import VersionMismatch, Versions, require_same
 from clickjoin.model.errors import (
     BatchError,
@@ -23,7 +25,6 @@ from clickjoin.model.errors import (
     VersionGone,
     WorkInterrupted,
 )
-from clickjoin.spark.commit_errors import commit_error
 from clickjoin.spark.executor_failures import gist
 from clickjoin.spark.failures import adapter_fault, lost_jvm, translate
 
@@ -213,18 +214,18 @@ def test_a_version_that_spark_reads_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
+    ("error", "kind"),
     [
-        ("[DELTA_CONCURRENT_APPEND] Files were added", CommitRefused),
-        ("io.delta.exceptions.MetadataChangedException: changed", CommitRefused),
-        ("clickjoin.storage.CommitStateUnknownException: /lake/registry: version 3", CommitStateUnknown),
-        ("[DELTA_TABLE_NOT_FOUND] no", None),
+        (ConcurrentAppendException("Files were added"), CommitRefused),
+        (MetadataChangedException("changed"), CommitRefused),
+        (RuntimeError("clickjoin.storage.CommitStateUnknownException: /lake/registry: version 3"), CommitStateUnknown),
+        (RuntimeError("[DELTA_TABLE_NOT_FOUND] no"), None),
     ],
 )
-def test_how_a_commit_failed(text: str, kind: type[Exception] | None) -> None:
-    found = commit_error(RuntimeError(text))
+def test_how_a_commit_failed(error: Exception, kind: type[Exception] | None) -> None:
+    found = commit_error(error)
     assert type(found) is (kind or type(None))
-    assert commit_error(raised(RuntimeError("else"), RuntimeError(text))) is None, "a cause may be of an earlier try"
+    assert commit_error(raised(RuntimeError("else"), error)) is None, "a cause may be of an earlier try"
 
 
 @pytest.mark.parametrize("text", ["ConnectionRefusedError: Connection refused", "BrokenPipeError: Broken pipe"])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clickjoin.engines.commit_errors import commit_error
 from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
 from clickjoin.lake.row_groups import for_look_ups
 from clickjoin.model import failpoint
 from clickjoin.model.errors import CommitRefused
-from clickjoin.spark.commit_errors import commit_error
 
 if TYPE_CHECKING:
     from clickjoin.engines.port import Lake

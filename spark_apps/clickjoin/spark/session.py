@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -242,6 +243,8 @@ def _scratch() -> str:
 def configured(session: SparkSession) -> SparkSession:
     """Give a session the settings that clickjoin relies on. Errors: as of require_log_stores."""
     require_log_stores(session)
+    # Delta's own classes for the conflicts that it raises, which PySpark knows once they are imported.
+    import_module("delta.connect.exceptions" if is_remote(session) else "delta.exceptions.captured")
     ship_kernel()
     for key, value in SETTINGS.items():
         session.conf.set(key, value)

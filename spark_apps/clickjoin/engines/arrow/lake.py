@@ -20,6 +20,7 @@ from clickjoin.engines.arrow.late_output import output_of
 from clickjoin.engines.arrow.replace_rows import replace_rows
 from clickjoin.engines.arrow.rewrite_rows import Files, count_rows, near, rewrite_rows
 from clickjoin.engines.arrow.tables import ArrowTables
+from clickjoin.engines.commit_errors import commit_error, given_up
 from clickjoin.engines.optimize import optimize
 from clickjoin.engines.port import JoinInput, Lake, Outcome, Rebuilt, RowChange
 from clickjoin.kernel.data_file import DataFile, Target, write_batches
@@ -36,7 +37,6 @@ from clickjoin.model.places import is_on_s3
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import Table
 from clickjoin.schemas.arrow import arrow_schema
-from clickjoin.spark.commit_errors import commit_error, given_up
 from clickjoin.spark.lazy import lazy
 from clickjoin.spark.reach_lake import reaching
 

@@ -16,13 +16,13 @@ from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from clickjoin.engines.commit_errors import commit_error, given_up
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake.committer import committer
 from clickjoin.lake.log_entries import read_entry
 from clickjoin.lake.snapshot_files import LOG
 from clickjoin.model import failpoint
 from clickjoin.model.errors import CommitStateUnknown
-from clickjoin.spark.commit_errors import commit_error, given_up
 from clickjoin.spark.views import named
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from clickjoin.engines.commit_errors import already_there, half_made
 from clickjoin.engines.port import Settings, Tables, UnderWay
 from clickjoin.engines.spark.commits import Commits, alone
 from clickjoin.lake.committer import committer
@@ -20,7 +21,6 @@ from clickjoin.model import failpoint
 from clickjoin.model.extent import text, timestamp
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.schemas.format import ENGINE, FORMAT, KEY
-from clickjoin.spark.commit_errors import already_there, half_made
 from clickjoin.spark.lazy import lazy
 from clickjoin.spark.rows import frame
 

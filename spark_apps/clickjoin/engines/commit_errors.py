@@ -4,35 +4,28 @@ from __future__ import annotations
 
 from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown
 
-# Another writer came first. ConcurrentTransaction: it was a copy of this very batch, and a rerun is skipped.
 _CONFLICTS = (
-    "DELTA_CONCURRENT_",
-    "ConcurrentAppendException",
-    "ConcurrentTransactionException",
-    "ConcurrentDeleteReadException",
-    "ConcurrentDeleteDeleteException",
-    "MetadataChangedException",
-    "ConcurrentWriteException",
-    "DELTA_METADATA_CHANGED",
-    "ProtocolChangedException",
-)
+    "ConcurrentAppendException", "ConcurrentTransactionException", "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException", "ConcurrentWriteException", "MetadataChangedException",
+    "ProtocolChangedException", "DeltaConcurrentModificationException",
+)  # fmt: skip
 _UNKNOWN = "clickjoin.storage.CommitStateUnknownException"  # of infra/logstore
 
 
 def commit_error(error: BaseException) -> CommitRefused | CommitStateUnknown | None:
     """What a failed commit's error says of the commit; None where it is none of a commit's.
 
-    Of Java's exceptions neither class nor fields reach Python on every way, so that this reads their texts. Only the
-    error itself is read, never its causes: those may be of an earlier try.
+    Only the error itself is asked, never its causes: those may be of an earlier try. At a
+    ConcurrentTransactionException a copy of this very batch came first: a rerun is skipped.
     """
+    from delta.exceptions import base
+
     if isinstance(error, CommitRefused | CommitStateUnknown):
         return error
     text = f"{type(error).__name__} {error}"
     if _UNKNOWN in text:
         return CommitStateUnknown(text[:500], remedy="Commit again: that finds out")
-    if any(mark in text for mark in _CONFLICTS):
-        return CommitRefused(text[:500])
-    return None
+    return CommitRefused(text[:500]) if isinstance(error, tuple(getattr(base, name) for name in _CONFLICTS)) else None
 
 
 def already_there(error: BaseException) -> bool:
