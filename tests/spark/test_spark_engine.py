@@ -20,6 +20,7 @@ from clickjoin.model.ids import moment
 from clickjoin.model.span import Day
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BOUNDARY, DATES, FOREIGN, METRICS, REGISTRY
+from clickjoin.spark.session import another
 from tests.spark.bench import Bench, click, query
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_a_transaction_without_rows_is_a_fence(tables: SparkTables) -> None:
 def test_of_two_that_decide_by_the_same_rows_one_does(tables: SparkTables, monkeypatch: pytest.MonkeyPatch) -> None:
     """An append that comes while the MERGE runs is a conflict; run again, the MERGE sees it."""
     version = tables.version("registry_boundary")
-    other, settings = tables.copy(), Commits._settings
+    other, settings = SparkTables(another(tables.session()), tables.root), Commits._settings
     came: list[bool] = []
 
     def meanwhile(self: Commits, nonce: str, txn: Txn | None) -> Any:
