@@ -58,8 +58,8 @@ format: setup ## Format the code
 test: check ## Check, then run all tests
 	$(BRIEF) AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m tests.suites
 
-chaos: setup ## Kill everything at random while two replicas run: make KILLS=100 chaos (LAKE=s3 LOGS=s3 DRIVERS=2: an S3 server too; LOGS=kafka: a broker); or stop it: KIND=pauses MINUTES=15
-	$(BRIEF) PYTHONPATH=.:infra:spark_apps AIRFLOW_HOME=$(CURDIR)/.run/chaos $(RUN) -m tests.faults.chaos --kind $(KIND) --kills $(KILLS) --minutes $(MINUTES) $(if $(LAKE),--lake $(LAKE)) $(if $(LOGS),--logs $(LOGS)) $(if $(DRIVERS),--drivers $(DRIVERS))
+chaos: setup ## Kill everything at random while two replicas run: make KILLS=100 chaos (LAKE=s3 LOGS=s3 DRIVERS=2: an S3 server too; LOGS=kafka: a broker); or stop it: KIND=pauses MINUTES=15; ENGINE=both: a replica an engine
+	$(BRIEF) PYTHONPATH=.:infra:spark_apps AIRFLOW_HOME=$(CURDIR)/.run/chaos $(RUN) -m tests.faults.chaos --kind $(KIND) --kills $(KILLS) --minutes $(MINUTES) $(if $(LAKE),--lake $(LAKE)) $(if $(LOGS),--logs $(LOGS)) $(if $(DRIVERS),--drivers $(DRIVERS)) $(if $(ENGINE),--engine $(ENGINE))
 
 chain-kills: setup ## Kill the processes of two chained pipelines at random, KILLS=20 times over CLICKS=3000000, and count
 	$(BRIEF) PYTHONPATH=.:infra:spark_apps $(RUN) -m tests.faults.chain --clicks $(if $(filter file,$(origin CLICKS)),3000000,$(CLICKS)) --kills $(if $(filter file,$(origin KILLS)),20,$(KILLS))

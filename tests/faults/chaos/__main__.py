@@ -14,6 +14,8 @@ from tests.faults.chaos.run import Chaos, Outcome
 from tests.faults.chaos.store import lake_for
 from tests.faults.chaos.verdict import check
 
+ENGINES = {"arrow": ("arrow", "arrow"), "spark": ("spark", "spark"), "both": ("spark", "arrow")}
+
 
 def main(arguments: list[str]) -> int:
     """Run, print what it showed, and return 1 if anything was doubled, lost or went wrong."""
@@ -30,6 +32,7 @@ def main(arguments: list[str]) -> int:
         "--logs", choices=("local", "s3", "kafka"), default="local", help="s3: the lake's server; kafka: a broker"
     )
     parser.add_argument("--drivers", type=int, choices=(1, 2), default=1, help="2: each replica has a Spark of its own")
+    parser.add_argument("--engine", choices=ENGINES, default="arrow", help="both: a replica an engine")
     chosen = parser.parse_args(arguments)
     if chosen.logs == "s3" and chosen.lake != "s3":
         parser.error("--logs s3 goes with --lake s3")
@@ -51,7 +54,7 @@ def _kills(chosen: argparse.Namespace) -> int:
         ) as stack,
         _second(chosen.drivers, folder, dict(lake.env)) as second,
     ):  # fmt: skip
-        chaos = Chaos(pipelines, stack, chosen.seed, chosen.retention, _say, lake, second)
+        chaos = Chaos(pipelines, stack, chosen.seed, chosen.retention, _say, lake, second, ENGINES[chosen.engine])
         outcome = chaos.run(chosen.kills, airflow)
         moods = f"\nthe proxy before the store: {dict(lake.moods)}" if lake.moods else ""
     return _judged(outcome, outcome.text() + moods, folder)

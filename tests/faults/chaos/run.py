@@ -75,14 +75,15 @@ class Chaos:
         report_line: Callable[[str], None],
         lake: Lake | None = None,
         second: Stack | None = None,
+        engines: tuple[str, str] = ("arrow", "arrow"),
     ) -> None:
-        """`second`: a Spark of its own for `west`; by default both replicas share one."""
+        """`second`: a Spark of its own for `west`; by default both replicas share one. `engines`: of east, of west."""
         self.lake = lake or Lake(str(folder / "lake"), folder / "lake")
         self.folder, self.stack, self.report_line = folder, stack, report_line
         self.second = second or stack
         self.rng = random.Random(seed)
         logs = self.lake.logs or GrowingFiles(folder)
-        self.traffic = Traffic(folder, seed, retention, self.attempts, lake=self.lake.place, logs=logs)
+        self.traffic = Traffic(folder, seed, retention, self.attempts, 0, self.lake.place, logs, engines)
         self.delta = ArrowTables(f"{self.lake.place}/p")
         self.kills: Counter[str] = Counter()
         self.resumed: list[float] = []
@@ -116,7 +117,7 @@ class Chaos:
     def _start(self, airflow: bool) -> None:
         config = ["--config", str(self.traffic.config)]
         remote = [*config, "--spark-connect", str(self.stack.home.connect_url)]
-        west = [*config, "--spark-connect", str(self.second.home.connect_url)]
+        west = ["--config", str(self.traffic.west), "--spark-connect", str(self.second.home.connect_url)]
         commands: dict[str, tuple[Callable[[], list[str]], float, tuple[int, ...]]] = {
             "west": (lambda: ["run", "--replica", "west", "--lease", "60", *west], 0, (0, 3, -9)),
             "gc": (lambda: ["gc", "--wait", "3", *remote], 10, (0, 3, -9)),

@@ -12,7 +12,7 @@ from tests.faults.chaos.logs import STREAMS, GrowingFiles, Logs
 
 CONFIG = """
 pipeline: p
-engine: arrow
+engine: {engine}
 lake: {lake}
 primary:
   source: {queries}
@@ -34,7 +34,10 @@ verify: {{window: 2m}}
 
 
 class Traffic:
-    """Writes logs until it is stopped; `clicks` good ones so far. `age`: seconds that events are older than now."""
+    """Writes logs until it is stopped; `clicks` good ones so far. `age`: seconds that events are older than now.
+
+    `config`, `west`: the pipeline's file, with the engine of most, and with that of replica `west`.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class Traffic:
         age: float = 0,
         lake: str = "",
         logs: Logs | None = None,
+        engines: tuple[str, str] = ("arrow", "arrow"),
     ) -> None:
         self.logs, self._rng = logs or GrowingFiles(folder), random.Random(seed)
         self.clicks = self._n = 0
@@ -54,8 +58,11 @@ class Traffic:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.config = folder / "p.yaml"
+        self.west = folder / "west/p.yaml"  # where Airflow finds no second pipeline
+        self.west.parent.mkdir(exist_ok=True)
         where = {stream: self.logs.source(stream) for stream in STREAMS} | {"lake": lake or folder / "lake"}
-        self.config.write_text(CONFIG.format(**where, retention=retention, attempts=attempts))
+        for file, engine in zip((self.config, self.west), engines, strict=True):
+            file.write_text(CONFIG.format(**where, engine=engine, retention=retention, attempts=attempts))
 
     def start(self) -> None:
         self._thread.start()
