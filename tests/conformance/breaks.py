@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -55,6 +56,40 @@ def _claimed_once(patch: Patch) -> None:
     patch.setattr(outputs, "_same", lambda *_: "FALSE")
 
 
+def _screening(patch: Patch) -> None:
+    """Events are taken for new, whatever the registry holds of them."""
+    from pyspark.sql import functions as F
+
+    from clickjoin.engines.arrow import joining
+    from clickjoin.engines.spark import resolving
+
+    screened = resolving.screened
+
+    def none_of(work: Callable[..., Any], lake: Any, ctx: Any, events: Any, job: Any, claims: Any) -> Any:
+        return work(lake, ctx, events, job, claims.slice(0, 0))
+
+    def as_new(*args: Any) -> Any:
+        return screened(*args).withColumn("standing", F.lit("new"))
+
+    for name in ("_new_records", "_retried"):
+        patch.setattr(joining, name, partial(none_of, getattr(joining, name)))
+    patch.setattr(resolving, "screened", as_new)
+
+
+def _hold_of_a_date(patch: Patch) -> None:
+    """Nobody looks whether another run holds a date."""
+    from clickjoin.dates import ledger
+
+    patch.setattr(ledger, "_holds", lambda *_: {})
+
+
+def _mark_of_a_restore(patch: Patch) -> None:
+    """A process goes on with what it has opened, whatever took the lake's place."""
+    from clickjoin.lake.delta_reader import DeltaReader
+
+    patch.setattr(DeltaReader, "require_same", lambda _: None)
+
+
 def _boundary(patch: Patch) -> None:
     """The registry is taken to answer for all time."""
     from clickjoin import engine
@@ -67,4 +102,7 @@ BREAKS: Mapping[str, Callable[[Patch], None]] = {
     "transaction of output": _transaction_of_output,
     "claimed once": _claimed_once,
     "boundary": _boundary,
+    "screening": _screening,
+    "hold of a date": _hold_of_a_date,
+    "mark of a restore": _mark_of_a_restore,
 }

@@ -17,20 +17,25 @@ from tests.sampled import FULL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Of Spark in each run, since a batch of it takes seconds: a kill between claim and output, a copy of a batch that wakes
-# late, and a guard that is taken out. All else by `make conformance`.
-_OF_SPARK = ("spark-join-joined-before", "spark-joined-before-main", "spark-claimed once")
+# With Spark in each run, since a batch of it takes seconds: a kill between claim and output, a copy of a batch that
+# wakes late, and a guard that is taken out; and across engines that kill, and a replica of the other one. All else by
+# `make conformance`.
+_WITH_SPARK = (
+    "spark-join-joined-before", "spark-joined-before-main", "spark-claimed once", "across-join-joined-before",
+    "across-joined-before-west",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave most of Spark's cases to `make conformance`."""
     for item in items:
-        if not FULL and "[spark" in item.name and not any(name in item.name for name in _OF_SPARK):
+        slow = "[spark" in item.name or "[across" in item.name
+        if not FULL and slow and not any(name in item.name for name in _WITH_SPARK):
             item.add_marker(pytest.mark.skip(reason="left to make conformance"))
 
 
-# Each engine: what a pipeline's file says to choose it.
-ENGINES: dict[str, dict[str, Any]] = {"arrow": {"engine": "arrow"}, "spark": {"engine": "spark"}}
+# The engine of the first process, and that of a second replica and of whoever goes on after a kill.
+ENGINES = {"arrow": ("arrow", "arrow"), "spark": ("spark", "spark"), "across": ("spark", "arrow")}
 
 
 @pytest.fixture(scope="session")
@@ -59,12 +64,12 @@ def make(spark: SparkSession, engine: str, tmp_path_factory: pytest.TempPathFact
         known = kept.get(repr(fields))
         if known:
             shutil.copytree(known, folder / "lake")
-        world = World(spark, folder, {**ENGINES[engine], **fields})
+        world = World(spark, folder, fields, ENGINES[engine])
         if not known and "stream" not in fields:  # which needs a record before it can begin
             world.engine()
             kept[repr(fields)] = tmp_path_factory.mktemp("begun") / "lake"
             shutil.copytree(folder / "lake", kept[repr(fields)])
-            world.end()
+            world.forget_processes()
         return world
 
     return build

@@ -145,7 +145,7 @@ def _typed(world: World) -> None:
 
 def one_more(world: World, number: int) -> None:
     """One click in a batch of its own, so that each table gets one file more, and the one before it again."""
-    world.queries(query("q", number))
+    world.queries(Q)
     world.clicks(click("a", number, Q), click("a", number - 1, Q))
 
 
@@ -210,7 +210,7 @@ COMPACT = Scenario(
         Step(partial(one_more, number=6)),
     ),
     ("registry", "joined", "primary", "foreign"),
-    {"registry": {"retention": "100h", "bucket": "1h", "shards": 1}},
+    {"registry": {"retention": "100h", "bucket": "1h", "shards": 1}, "output": {"partition": ["bucket"]}},
 )
 BACKUP = Scenario(
     "backup",

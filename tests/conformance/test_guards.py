@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conformance import test_kills, test_replicas
+from tests.conformance import test_kills, test_others, test_replicas
 from tests.conformance.breaks import BREAKS
 from tests.conformance.runs import Make, undisturbed
 from tests.conformance.scenarios import GC, JOIN, Scenario
@@ -18,10 +18,18 @@ CASES: dict[str, Callable[[Make], None]] = {
     "transaction of output": lambda make: test_kills.test_killed_at_each_commit(make, JOIN, "joined", "after"),
     "claimed once": lambda make: test_replicas.test_a_zombie_goes_on(make, "registry", "before", "west"),
     "boundary": lambda make: test_kills.test_killed_at_each_commit(make, GC, "metrics", "after"),
+    "screening": lambda make: test_kills.test_killed_at_each_commit(make, JOIN, "joined", "after"),
+    "hold of a date": lambda make: test_replicas.test_two_runs_on_one_date(make, "joined", test_replicas.refused),
+    "mark of a restore": test_others.test_a_process_from_before_a_restore,
 }
 
 # Of those that compare with a scenario that nobody disturbed: which.
-KILLED: dict[str, Scenario] = {"transaction of landing": JOIN, "transaction of output": JOIN, "boundary": GC}
+KILLED: dict[str, Scenario] = {
+    "transaction of landing": JOIN,
+    "transaction of output": JOIN,
+    "boundary": GC,
+    "screening": JOIN,
+}
 
 
 def test_each_guard_has_its_case() -> None:

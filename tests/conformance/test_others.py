@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from clickjoin.backup.restore import restore
+from clickjoin.backup.take import take
+from clickjoin.jobs.checking import verify
 from clickjoin.jobs.upkeep import forget, gc
 from clickjoin.lake.table_features import FeatureRefused
+from clickjoin.model.errors import LakeReplaced
 from tests.conformance import oracle
 from tests.conformance.runs import Make, Undisturbed, carried, compare, undisturbed
 from tests.conformance.scenarios import BY_ID, JOIN, Q, Scenario, Step, events
@@ -54,6 +59,48 @@ def test_a_table_that_spark_has_put_back(make: Make, table: str) -> None:
     world.end()
     world.work("west")
     assert oracle.faults(world.folder, world.tables, copies=2) == {}
+
+
+def test_output_that_spark_has_put_back(make: Make) -> None:
+    """RESTORE takes published rows away, and leaves the transactions: verification finds each, and repairs it."""
+    world = make()
+    world.queries(Q)
+    for name in ("a", "b", "c"):
+        world.clicks(click(name, 10, Q))
+        world.work()
+    last = world.spark.sql(f"DESCRIBE HISTORY delta.`{world.tables / 'joined'}`").first()
+    assert last
+    _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {last['version'] - 1}", "joined")
+    world.end()
+    assert "lost" in oracle.faults(world.folder, world.tables)
+    since = datetime.fromtimestamp(BASE, UTC).isoformat()
+    verify(world.spark, world.pipeline, "main", _silent, since=since, repair=True)
+    world.now += 7 * HOUR  # by the machine's clock, which the repair goes by, it is that late
+    world.work()
+    assert oracle.faults(world.folder, world.tables) == {}
+    assert verify(world.spark, world.pipeline, "main", _silent, since=since)["ok"]
+
+
+def test_a_process_from_before_a_restore(make: Make) -> None:
+    """It commits nothing on top of the lake that has taken the place of its own."""
+    world = make()
+    world.queries(Q)
+    world.clicks(click("a", 10, Q))
+    world.work()
+    take(world.pipeline, world.folder / "backups", _silent, wait=5)
+    world.clicks(click("b", 11, Q))
+    world.work()
+    before = world.engine()
+    restore(world.pipeline, world.folder / "backups", "", _silent, force=True)
+    world.clicks(click("c", 12, Q))
+    try:
+        before.join_once()
+    except LakeReplaced:
+        world.end()
+        world.work()
+        assert oracle.faults(world.folder, world.tables) == {}
+        return
+    raise AssertionError("a process from before the restore works on")
 
 
 def test_a_feature_that_is_set_while_it_runs(make: Make) -> None:

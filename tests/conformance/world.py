@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from clickjoin.config import load
+from clickjoin.config import Pipeline, load
 from clickjoin.engine import Engine
 
 if TYPE_CHECKING:
@@ -44,24 +44,33 @@ def click(host: str, seconds: float, of: Mapping[str, Any], **more: Any) -> dict
 
 
 class World:
-    """A pipeline in a folder. `fields` replace those of its file."""
+    """A pipeline in a folder.
 
-    def __init__(self, spark: SparkSession, folder: Path, fields: Mapping[str, Any]) -> None:
+    `fields` replace those of its file. `engines`: of replica `main`, and of other replicas and of its next process.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path, fields: Mapping[str, Any], engines: tuple[str, str]) -> None:
         self.spark, self.folder, self.now = spark, folder, float(BASE + 60)
         self.tables = folder / "lake" / "world"
         for stream in ("primary", "foreign"):
             (folder / stream).mkdir()
         self._fields = {"pipeline": "world", "lake": "lake"} | ({} if "stream" in fields else _PARTNERS)
         self._engines: dict[str, Engine] = {}
+        self._engine_names = engines
         self.change(**fields)
 
     def change(self, **fields: Any) -> None:
         """Replace fields of the pipeline's file; every process that runs is gone."""
         self._fields |= fields
-        file = self.folder / "world.yaml"
-        file.write_text(yaml.safe_dump(self._fields), encoding="utf-8")
-        self.pipeline = load(file)
-        self._engines.clear()
+        self.pipeline, self._of_others = (
+            self._written(name, engine) for name, engine in zip(("main", "others"), self._engine_names, strict=True)
+        )
+        self.forget_processes()
+
+    def _written(self, name: str, engine: str) -> Pipeline:
+        file = self.folder / f"{name}.yaml"
+        file.write_text(yaml.safe_dump(self._fields | {"engine": engine}), encoding="utf-8")
+        return load(file)
 
     def engine(self, replica: str = "main") -> Engine:
         """A replica's running process; begun where there is none."""
@@ -71,11 +80,19 @@ class World:
 
     def begin(self, replica: str = "main") -> Engine:
         """A new process of a replica, beside whatever runs."""
-        return Engine(self.spark, self.pipeline, replica, clock=lambda: self.now)
+        pipeline = self.pipeline if replica == "main" else self._of_others
+        return Engine(self.spark, pipeline, replica, clock=lambda: self.now)
 
     def end(self, replica: str = "main") -> None:
-        """A replica's process is gone: the next one is new."""
+        """A replica's process is gone: the next one is new, and of the other engine where there are two."""
         self._engines.pop(replica, None)
+        if replica == "main" and len(set(self._engine_names)) > 1:
+            self._engine_names = self._engine_names[::-1]
+            self.change()
+
+    def forget_processes(self) -> None:
+        """Every process is gone."""
+        self._engines.clear()
 
     def work(self, replica: str = "main") -> None:
         """Carry through all that there is and all that is due."""
