@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,13 @@ def state(tables: Path) -> Rows:
         for name in _COMPARED
         if (tables / name).is_dir()
     }
+
+
+def writers(tables: Path) -> set[str]:
+    """Who has made the commits of all tables, as their logs say."""
+    entries = (line for path in tables.glob("*/_delta_log/*.json") for line in path.read_text().splitlines())
+    infos = (json.loads(entry).get("commitInfo") for entry in entries if '"commitInfo"' in entry)
+    return {re.split("[/: ]", info["engineInfo"])[0] for info in infos if info and "engineInfo" in info}
 
 
 def _is_apart(column: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from tests.conformance import oracle
 from tests.conformance.points import Killed, Points, Stop
@@ -11,22 +11,26 @@ from tests.conformance.scenarios import Scenario
 from tests.conformance.world import World
 
 Make = Callable[..., World]
+Known: TypeAlias = "dict[tuple[Make, str], Undisturbed]"
 
 
 class Undisturbed(NamedTuple):
-    """What a scenario comes to, and the commits that it makes."""
+    """What a scenario comes to, the commits that it makes, and who has made those."""
 
     state: oracle.Rows
     points: Points
+    writers: set[str]
 
 
-def undisturbed(make: Make, scenario: Scenario, known: dict[str, Undisturbed]) -> Undisturbed:
-    """One run of a scenario that nothing disturbs; `known`: those that were made before."""
-    if scenario.name not in known:
+def undisturbed(make: Make, scenario: Scenario, known: Known) -> Undisturbed:
+    """One run of a scenario that nothing disturbs; each engine leaves the same rows. `known`: those made before."""
+    if (make, scenario.name) not in known:
         world, points = carried(make, scenario)
         assert oracle.faults(world.folder, world.tables) == {}
-        known[scenario.name] = Undisturbed(oracle.state(world.tables), points)
-    return known[scenario.name]
+        done = Undisturbed(oracle.state(world.tables), points, oracle.writers(world.tables))
+        assert all(one.state == done.state for (_, name), one in known.items() if name == scenario.name)
+        known[make, scenario.name] = done
+    return known[make, scenario.name]
 
 
 def carried(make: Make, scenario: Scenario, stop: Stop | None = None, *, new: bool = True) -> tuple[World, Points]:

@@ -14,12 +14,12 @@ from clickjoin.jobs.upkeep import forget, gc
 from clickjoin.lake.table_features import FeatureRefused
 from clickjoin.model.errors import LakeReplaced
 from tests.conformance import oracle
-from tests.conformance.runs import Make, Undisturbed, carried, compare, undisturbed
+from tests.conformance.runs import Known, Make, carried, compare, undisturbed
 from tests.conformance.scenarios import BY_ID, JOIN, Q, Scenario, Step, events
 from tests.conformance.world import BASE, HOUR, World, click
 from tests.sampled import some
 
-KNOWN: dict[str, Undisturbed] = {}
+KNOWN: Known = {}
 SHORT = {**BY_ID, "registry": {**BY_ID["registry"], "retention": "3h", "bucket": "1h"}, "verify": {"window": "1h"}}
 
 

@@ -15,7 +15,7 @@ from clickjoin.engines.port import UnderWay
 from clickjoin.engines.spark import SparkTables
 from clickjoin.engines.spark.commits import Commits
 from clickjoin.kernel.adapter import Adapter
-from clickjoin.model.errors import AdapterError, DateBusy
+from clickjoin.model.errors import AdapterError, DateBusy, LakeError
 from clickjoin.model.ids import moment
 from clickjoin.model.span import Day
 from clickjoin.model.txn import Txn
@@ -107,6 +107,23 @@ def test_of_two_that_decide_by_the_same_rows_one_does(tables: SparkTables, monke
     assert shards(tables) == [1]
     assert tables.append_next("registry_boundary", version, bound(3), "t.shard = 9")
     assert shards(tables) == [1, 3]
+
+
+def test_a_table_that_a_killed_process_had_begun(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's CREATE TABLE refuses a folder that is not empty; what holds data of somebody else is left alone."""
+    slept: list[float] = []
+    tables = SparkTables(spark, str(tmp_path), sleep=slept.append)
+    begun = tmp_path / "registry/_delta_log"
+    begun.mkdir(parents=True)
+    (begun / ".00000000000000000000.json.tmp").touch()
+    assert tables.create(REGISTRY)
+    assert slept  # another process might have been at it
+    theirs = tmp_path / "foreign/part-0.parquet"
+    theirs.parent.mkdir()
+    theirs.touch()
+    with pytest.raises(LakeError, match="foreign: holds files, and no table"):
+        tables.create(FOREIGN)
+    assert theirs.exists()
 
 
 def test_rows_of_batches_under_way_stay(spark: SparkSession, tmp_path: Path) -> None:

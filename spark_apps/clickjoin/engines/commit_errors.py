@@ -29,14 +29,12 @@ def commit_error(error: BaseException) -> CommitRefused | CommitStateUnknown | N
 
 
 def already_there(error: BaseException) -> bool:
-    """Whether a table was not made since there is one, made before or just now by another."""
-    text = f"{type(error).__name__} {error}"
-    return commit_error(error) is not None or "ALREADY_EXISTS" in text
+    """Whether a table was not made since there is one, made before or just now by another; or a folder with something.
 
-
-def half_made(error: BaseException) -> bool:
-    """Whether a table was not made since its folder holds something, and no table."""
-    return "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION" in str(error)
+    The latter may be a table that another process is about to make.
+    """
+    marks = ("ALREADY_EXISTS", "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION")
+    return commit_error(error) is not None or any(mark in str(error) for mark in marks)
 
 
 def given_up(table: str, times: int, unknown: Exception | None) -> CommitConflict | CommitStateUnknown:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clickjoin.engines.commit_errors import already_there, half_made
+from clickjoin.engines.commit_errors import already_there
 from clickjoin.engines.port import Settings, Tables, UnderWay
 from clickjoin.engines.spark.commits import Commits, alone
 from clickjoin.lake.committer import committer
@@ -18,6 +18,7 @@ from clickjoin.lake.snapshot_files import LOG
 from clickjoin.lake.table_settings import settings
 from clickjoin.lake.tree import tree
 from clickjoin.model import failpoint
+from clickjoin.model.errors import LakeError
 from clickjoin.model.extent import text, timestamp
 from clickjoin.schemas.arrow import arrow_schema
 from clickjoin.schemas.format import ENGINE, FORMAT, KEY
@@ -57,7 +58,7 @@ class SparkTables(Tables):
         """See Tables.
 
         Spark's CREATE TABLE wants an empty folder. One that holds a log without a version is of another process that
-        makes the table just now; or of one that was killed meanwhile, whose files then go.
+        makes the table just now; or of one that was killed meanwhile, whose files then go. Errors: LakeError.
         """
         for look in range(_LOOKS):
             if self.exists(table.name):
@@ -68,12 +69,15 @@ class SparkTables(Tables):
                 return True
             except Exception as error:
                 self.forget(table.name)
-                if not (already_there(error) or half_made(error)) or look == _LOOKS - 1:
+                if not already_there(error):
                     raise
-                if half_made(error) and look == _LOOKS - 2:
+                if look == _LOOKS - 2:
                     self._clear(table.name)
                 self.commits.sleep(_PAUSE)
-        return False
+        raise LakeError(
+            f"{self.path(table.name)}: holds files, and no table",
+            remedy="Move them away: Spark makes a table in a new folder",
+        )
 
     def _clear(self, name: str) -> None:
         """Remove the log, without a version, of a process that was killed before it had made a table."""
