@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from delta.exceptions.base import ConcurrentAppendException
 from pyspark.sql import functions as F
 
 from clickjoin.engines.arrow import ArrowLake, ArrowTables, rewrite_rows
@@ -214,14 +215,11 @@ def test_read_extent_stays_what_it_was(lake: ArrowLake) -> None:
 
 
 def test_conflicts_are_run_again_a_while_and_then_said(lake: ArrowLake) -> None:
-    class DeltaConcurrentAppendException(Exception):
-        pass
-
     slept: list[float] = []
     lake.sleep = slept.append
 
     def refused() -> None:
-        raise DeltaConcurrentAppendException("[DELTA_CONCURRENT_APPEND] Files were added")
+        raise ConcurrentAppendException("[DELTA_CONCURRENT_APPEND] Files were added")
 
     with pytest.raises(CommitConflict, match=r"refused 30 times in a row\. Too many writers in one bucket") as caught:
         lake.rerun("registry", refused)
