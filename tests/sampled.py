@@ -11,9 +11,9 @@ import pytest
 
 T = TypeVar("T")
 _ASKED = os.environ.get("CLICKJOIN_MATRIX", "")  # all; or long: every test, and some cases of each
-FULL = _ASKED == "all"
+FULL, LONG = _ASKED == "all", _ASKED in ("all", "long")
 # A test that is left to the targets that run all of them.
-in_full = pytest.mark.skipif(_ASKED not in ("all", "long"), reason="left to make matrix, s3-test or kafka-test")
+in_full = pytest.mark.skipif(not LONG, reason="left to make matrix, s3-test or kafka-test")
 
 
 def some(cases: Sequence[T], every: int) -> Sequence[T]:

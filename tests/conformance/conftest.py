@@ -12,7 +12,7 @@ import pytest
 
 from clickjoin.spark.session import in_process
 from tests.conformance.world import World
-from tests.sampled import FULL
+from tests.sampled import LONG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave most of Spark's cases to `make conformance`."""
     for item in items:
         slow = "[spark" in item.name or "[across" in item.name
-        if not FULL and slow and not any(name in item.name for name in _WITH_SPARK):
+        if not LONG and slow and not any(name in item.name for name in _WITH_SPARK):
             item.add_marker(pytest.mark.skip(reason="left to make conformance"))
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 class Refused(Exception):
     """A commit that Delta refuses; the text is what real Delta says."""
 
+    __module__ = "delta.exceptions.base"  # where delta-spark has its own, by which they are known
+
 
 class Unanswered(Exception):
     """A commit of which the caller hears nothing: it may have landed."""

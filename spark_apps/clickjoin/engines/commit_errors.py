@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from clickjoin.model.errors import CommitConflict, CommitRefused, CommitStateUnknown
 
-_CONFLICTS = (
-    "ConcurrentAppendException", "ConcurrentTransactionException", "ConcurrentDeleteReadException",
-    "ConcurrentDeleteDeleteException", "ConcurrentWriteException", "MetadataChangedException",
-    "ProtocolChangedException", "DeltaConcurrentModificationException",
-)  # fmt: skip
+_CONFLICTS = "delta.exceptions.base"  # all that Delta calls a conflict; PySpark raises them once they are imported
 _UNKNOWN = "clickjoin.storage.CommitStateUnknownException"  # of infra/logstore
 
 
@@ -18,14 +14,14 @@ def commit_error(error: BaseException) -> CommitRefused | CommitStateUnknown | N
     Only the error itself is asked, never its causes: those may be of an earlier try. At a
     ConcurrentTransactionException a copy of this very batch came first: a rerun is skipped.
     """
-    from delta.exceptions import base
-
     if isinstance(error, CommitRefused | CommitStateUnknown):
         return error
     text = f"{type(error).__name__} {error}"
     if _UNKNOWN in text:
         return CommitStateUnknown(text[:500], remedy="Commit again: that finds out")
-    return CommitRefused(text[:500]) if isinstance(error, tuple(getattr(base, name) for name in _CONFLICTS)) else None
+    if any(kind.__module__ == _CONFLICTS for kind in type(error).__mro__):
+        return CommitRefused(text[:500])
+    return None
 
 
 def already_there(error: BaseException) -> bool:
