@@ -25,7 +25,7 @@ _PARTS = {
     "stream": "each event of it is published once",
 }
 
-_ENGINE = "engine: arrow  # what a batch's steps run on"
+_ENGINE = "engine: spark  # or arrow: your own disk or S3, a second from log to table, no Java for little"
 
 
 @dataclass(frozen=True)

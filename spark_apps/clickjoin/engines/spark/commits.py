@@ -61,7 +61,7 @@ class Commits:
                 writer = writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version)
             writer.save(self._tables.path(name))
 
-        return self._commit(name, write, txn, _beside) is not None
+        return self._commit(name, write, txn, beside) is not None
 
     def run(self, name: str, sql: str, txn: Txn | None = None) -> int | None:
         """Run a MERGE, DELETE, UPDATE, ALTER or OPTIMIZE of a table; `{table}` in it stands for the table.
@@ -208,7 +208,7 @@ def alone(session: SparkSession) -> AbstractContextManager[None]:
     return _turns(session).alone()
 
 
-def _beside(session: SparkSession) -> AbstractContextManager[None]:
+def beside(session: SparkSession) -> AbstractContextManager[None]:
     """Commit by a session while others may too, none of them by its settings."""
     return _turns(session).beside()
 
