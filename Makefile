@@ -91,7 +91,7 @@ ON_BOTH := $(patsubst %,tests/spark/test_%.py,accounts engine retry rebuild gc a
 	$(patsubst %,tests/spark/test_%,jobs.py::test_drained jobs.py::test_redriven_and_retried replay.py::test_two_replicas \
 	side_outputs.py::test_only_expired_ones_are_left recover.py::test_deletions_by_hand_are_repaired \
 	forget.py::test_they_leave_every_table_and_all_else_stays forget.py::test_the_bytes_go_with_gc)
-FAULTS_ON_BOTH := tests/faults/test_kill.py::test_killed_at_a_step_and_again_on_replay[claimed] \
+FAULTS_ON_BOTH := tests/faults/test_kill.py::test_killed_at_a_step_and_again_on_replay[arrow-claimed] \
 	tests/faults/test_backfill.py::test_a_rebuild_and_a_fill_on_a_server tests/faults/test_zombie.py::test_two_replicas_share_one_registry
 s3-test: setup s3 ## Run all of tests/s3, and the stated part of the Spark and fault suites with its lakes on an S3 server
 	$(BRIEF) CLICKJOIN_S3=all CLICKJOIN_MATRIX=all AIRFLOW_HOME=$(CURDIR)/.run/tests $(RUN) -m pytest -q tests/s3

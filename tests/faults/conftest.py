@@ -60,7 +60,7 @@ class Pipeline:
     def config(self) -> Path:
         return self.folder / "p.yaml"
 
-    def write(self, seed: int) -> None:
+    def write(self, seed: int, engine: str) -> None:
         rng = random.Random(seed)
         queries = [f"10.0.0.1:7:{START + n * 90_000_000 + seed}" for n in range(50)]
         clicks = [
@@ -74,7 +74,8 @@ class Pipeline:
         self.append("clicks/a.jsonl", lines[:40])
         self.append("clicks/b.jsonl", lines[40:])
         # Every other pipeline's logs are parsed by Spark's workers, those of the rest by the process that is killed.
-        self.config.write_text(CONFIG.replace("./lake", self.lake) % ("0B" if seed % 2 else "4MB"))
+        text = CONFIG.replace("./lake", self.lake).replace("engine: arrow", f"engine: {engine}")
+        self.config.write_text(text % ("0B" if seed % 2 else "4MB"))
 
     def append(self, name: str, lines: list[str]) -> None:
         path = self.folder / "logs" / name
@@ -131,18 +132,18 @@ def server(tmp_path_factory: pytest.TempPathFactory, lakes: Path | None) -> Iter
 
 
 @pytest.fixture
-def make(tmp_path: Path, server: Stack, lakes: Path | None) -> Iterator[Callable[[int], Pipeline]]:
+def make(tmp_path: Path, server: Stack, lakes: Path | None) -> Iterator[Callable[..., Pipeline]]:
     """Makes pipelines, and leaves no process of theirs behind."""
     made: list[Pipeline] = []
 
-    def build(seed: int) -> Pipeline:
+    def build(seed: int, engine: str = "arrow") -> Pipeline:
         folder = tmp_path / str(seed)
         place, disk = str(folder / "lake"), folder / "lake"
         if lakes:
             disk = lakes / tmp_path.name / str(seed)
             place = f"s3://{disk.relative_to(lakes.parent)}"
         made.append(Pipeline(folder, server.connect_url, place, disk))
-        made[-1].write(seed)
+        made[-1].write(seed, engine)
         return made[-1]
 
     yield build

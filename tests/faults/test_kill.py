@@ -14,7 +14,7 @@ from tests.faults.checks import assert_exactly_once
 from tests.faults.conftest import Pipeline
 from tests.sampled import some
 
-Make = Callable[[int], Pipeline]
+Make = Callable[..., Pipeline]
 KILLS = len(some(range(6), 2))
 # Before and after the claim, by this process and by Spark's workers, in each run; between, `tests/spark` stops batches.
 AT = ("claimed", "planned", "published", "looked-up", "landed", "set-aside", "settled")
@@ -24,9 +24,11 @@ def test_every_step_is_known() -> None:
     assert set(AT) == set(POINTS)
 
 
-@pytest.mark.parametrize("point", some(AT, 2))
-def test_killed_at_a_step_and_again_on_replay(make: Make, point: str) -> None:
-    pipeline = make(POINTS.index(point))
+@pytest.mark.parametrize(
+    ("engine", "point"), [*(("arrow", point) for point in some(AT, 2)), *(("spark", point) for point in some(AT, 7))]
+)
+def test_killed_at_a_step_and_again_on_replay(make: Make, engine: str, point: str) -> None:
+    pipeline = make(POINTS.index(point), engine)
     pipeline.end(pipeline.start("drain", "--no-check", fault=point), -signal.SIGKILL)
     assert_exactly_once(pipeline, whole=False)
     pipeline.end(pipeline.start("drain", "--no-check", fault=point), -signal.SIGKILL, 0)
