@@ -66,7 +66,7 @@ def _initialise(pipeline: Pipeline, delta: Tables, fresh: Tables | None, *, agre
         require_agreement(delta, pipeline, fresh)
     require_as_made(delta, pipeline)
     adapter_of(with_types(pipeline, delta))  # before anything is made
-    made = delta.create_all([_wanted(pipeline, BY_NAME[name]) for name in gone])
+    made = [name for name in gone if delta.create(_wanted(pipeline, BY_NAME[name]))]
     require_as_made(delta, pipeline)  # of two that begin a lake at once, by other files, one has made it
     start_timeline(delta, pipeline, datetime.now(UTC))
     _add_output_columns(delta, with_types(pipeline, delta))

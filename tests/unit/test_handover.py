@@ -51,13 +51,17 @@ class Worker:
 
 
 class Clock:
-    """Time that passes when somebody sleeps, and what happens meanwhile."""
+    """Time that passes when the test's own thread sleeps, and what happens meanwhile."""
 
     def __init__(self) -> None:
+        self._thread, self._sleep = threading.get_ident(), time.sleep
         self.now, self.events = 1000.0, list[tuple[float, Callable[[], Any]]]()
 
     def sleep(self, seconds: float) -> None:
-        """See time.sleep."""
+        """See time.sleep, which a thread of an earlier test may call as well."""
+        if threading.get_ident() != self._thread:
+            self._sleep(seconds)
+            return
         self.now += seconds
         while self.events and self.events[0][0] <= self.now:
             self.events.pop(0)[1]()

@@ -70,10 +70,6 @@ class Tables(DeltaReader, ABC):
     def create(self, table: Table) -> bool:
         """Create an empty table that says its format; False if it is there already, or another process was first."""
 
-    def create_all(self, tables: Sequence[Table]) -> list[str]:
-        """Create these tables; returns the names of those that were not there, and made by this call."""
-        return [table.name for table in tables if self.create(table)]
-
     @abstractmethod
     def _change_settings(self, name: str, change: Settings, last: bool) -> bool:
         """Commit a change of a table's settings; False where another commit came first, unless it is the `last` try.

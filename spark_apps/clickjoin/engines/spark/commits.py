@@ -52,6 +52,14 @@ class Commits:
         """The session. Errors: those of its start."""
         return self._session()
 
+    def create(self, name: str, sql: str) -> bool:
+        """Run a CREATE TABLE; whether version 0 is this call's: one of the same columns that came first is no error."""
+        nonce = uuid.uuid4().hex
+        with failpoint.around_commit(name), alone(self.spark), self._settings(nonce, None):
+            self.spark.sql(sql)
+        system, root = filesystem(self._tables.path(name))
+        return _said(system, f"{root}/{LOG}", 0)[0] == nonce
+
     def append(self, name: str, rows: DataFrame, txn: Txn | None = None) -> bool:
         """Append rows; whether they are in the table by this call. Nothing happens where it holds the txn."""
 
@@ -61,7 +69,7 @@ class Commits:
                 writer = writer.option("txnAppId", txn.app_id).option("txnVersion", txn.version)
             writer.save(self._tables.path(name))
 
-        return self._commit(name, write, txn, beside) is not None
+        return self._commit(name, write, txn, _beside) is not None
 
     def run(self, name: str, sql: str, txn: Txn | None = None) -> int | None:
         """Run a MERGE, DELETE, UPDATE, ALTER or OPTIMIZE of a table; `{table}` in it stands for the table.
@@ -208,7 +216,7 @@ def alone(session: SparkSession) -> AbstractContextManager[None]:
     return _turns(session).alone()
 
 
-def beside(session: SparkSession) -> AbstractContextManager[None]:
+def _beside(session: SparkSession) -> AbstractContextManager[None]:
     """Commit by a session while others may too, none of them by its settings."""
     return _turns(session).beside()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +11,12 @@ import pyarrow as pa
 
 from clickjoin.engines.commit_errors import already_there
 from clickjoin.engines.port import Settings, Tables, UnderWay
-from clickjoin.engines.spark.commits import Commits, beside
+from clickjoin.engines.spark.commits import Commits
 from clickjoin.lake.committer import committer
 from clickjoin.lake.maintenance import Size, sizes_of
 from clickjoin.lake.snapshot_files import LOG
 from clickjoin.lake.table_settings import settings
 from clickjoin.lake.tree import tree
-from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
 from clickjoin.model.extent import text, timestamp
 from clickjoin.schemas.arrow import arrow_schema
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from clickjoin.spark.lazy import Session
 
 
-_AT_ONCE = 4
 _LOOKS, _PAUSE = 12, 1.0  # at a table that another process seems to make; seconds between
 
 
@@ -56,12 +53,6 @@ class SparkTables(Tables):
         """See Tables."""
         return SparkTables(self.session, self._root, self._own, self._within, sleep=self.commits.sleep)
 
-    def create_all(self, tables: Sequence[Table]) -> list[str]:
-        """See Tables: some at a time, since each is a statement that takes half a second when Spark is new."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            made = list(pool.map(lambda table: self.copy().create(table), tables))
-        return [table.name for table, by_this in zip(tables, made, strict=True) if by_this]
-
     def create(self, table: Table) -> bool:
         """See Tables.
 
@@ -72,9 +63,7 @@ class SparkTables(Tables):
             if self.exists(table.name):
                 return False
             try:
-                with failpoint.around_commit(table.name), beside(self.session()):
-                    self.session().sql(self._create_sql(table))
-                return True
+                return self.commits.create(table.name, self._create_sql(table))
             except Exception as error:
                 self.forget(table.name)
                 if not already_there(error):
