@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from clickjoin.agreement.check import require_agreement
 from clickjoin.config.output import DEFAULT_ADAPTER
 from clickjoin.engines.choose import open_tables
-from clickjoin.engines.port import Tables
+from clickjoin.engines.tables_port import Tables
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import output_table, require_as_made, skipping_columns
 from clickjoin.joiner.typed_output import with_types

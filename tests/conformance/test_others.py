@@ -27,6 +27,20 @@ def _silent(_: object) -> None:
     pass
 
 
+def _restored(make: Make, table: str) -> World:
+    """Three batches, then a table as it was before its last commit, by Spark's RESTORE; no process lives on."""
+    world = make()
+    world.queries(Q)
+    for name in ("a", "b", "c"):
+        world.clicks(click(name, 10, Q))
+        world.work()
+    last = world.spark.sql(f"DESCRIBE HISTORY delta.`{world.tables / table}`").first()
+    assert last
+    _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {last['version'] - 1}", table)
+    world.end()
+    return world
+
+
 def _sql(world: World, statement: str, table: str) -> None:
     world.spark.sql(statement.format(f"delta.`{world.tables / table}`")).collect()
 
@@ -48,30 +62,14 @@ def test_another_writer_compacts_between_steps(make: Make, table: str) -> None:
 @pytest.mark.parametrize("table", ["registry"])
 def test_a_table_that_spark_has_put_back(make: Make, table: str) -> None:
     """Claims that were put back are claimed once more by a replica that is behind."""
-    world = make()
-    world.queries(Q)
-    for name in ("a", "b", "c"):
-        world.clicks(click(name, 10, Q))
-        world.work()
-    last = world.spark.sql(f"DESCRIBE HISTORY delta.`{world.tables / table}`").first()
-    assert last
-    _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {last['version'] - 1}", table)
-    world.end()
+    world = _restored(make, table)
     world.work("west")
     assert oracle.faults(world.folder, world.tables, copies=2) == {}
 
 
 def test_output_that_spark_has_put_back(make: Make) -> None:
     """RESTORE takes published rows away, and leaves the transactions: verification finds each, and repairs it."""
-    world = make()
-    world.queries(Q)
-    for name in ("a", "b", "c"):
-        world.clicks(click(name, 10, Q))
-        world.work()
-    last = world.spark.sql(f"DESCRIBE HISTORY delta.`{world.tables / 'joined'}`").first()
-    assert last
-    _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {last['version'] - 1}", "joined")
-    world.end()
+    world = _restored(make, "joined")
     assert "lost" in oracle.faults(world.folder, world.tables)
     since = datetime.fromtimestamp(BASE, UTC).isoformat()
     verify(world.spark, world.pipeline, "main", _silent, since=since, repair=True)

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from clickjoin.dates import ledger
-from clickjoin.engines.port import UnderWay
 from clickjoin.engines.spark import SparkTables
 from clickjoin.engines.spark.commits import Commits
+from clickjoin.engines.tables_port import UnderWay
 from clickjoin.kernel.adapter import Adapter
 from clickjoin.model.errors import AdapterError, DateBusy, LakeError
 from clickjoin.model.ids import moment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from io import StringIO
 from pathlib import Path
@@ -18,7 +19,7 @@ from clickjoin.config import load
 from demo.feeder import Entry
 from demo.lake import Lake
 from demo.latency import Readable, spread
-from demo.report import latencies, sums, tally, times
+from demo.report import latencies, sums, tally, times, written_by
 from demo.running import write_pipeline
 
 SECOND = 1_000_000
@@ -143,3 +144,19 @@ def test_pipeline_of_the_demo_is_that_of_the_repository(tmp_path: Path) -> None:
     assert (pipeline.primary.source.path, pipeline.batch.lease) == (f"{tmp_path}/a/*.jsonl", 30)
     original = yaml.safe_load((ROOT / "dags/pipelines/zozo.yaml").read_text())
     assert yaml.safe_load(file.read_text())["retry"] == original["retry"]
+
+
+def test_whose_commits_the_tables_hold(tmp_path: Path) -> None:
+    entries = {
+        "registry": [("Apache-Spark/4.2.0 Delta-Lake/4.4.0", "CREATE TABLE"), ("Apache-Spark/4.2.0", "MERGE")],
+        "joined": [("delta-rs:py-1.6.6", "WRITE")],
+    }
+    for table, commits in entries.items():
+        log = tmp_path / table / "_delta_log"
+        log.mkdir(parents=True)
+        for version, (engine, operation) in enumerate(commits):
+            info = {"commitInfo": {"engineInfo": engine, "operation": operation}}
+            (log / f"{version:020}.json").write_text(json.dumps({"metaData": {}}) + "\n" + json.dumps(info))
+    assert written_by(Lake(tmp_path).commits()) == (
+        "commits in the logs of its 2 tables: 2 by Spark and 1 by delta-rs; of the registry: 1 CREATE TABLE, 1 MERGE"
+    )

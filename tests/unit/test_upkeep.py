@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.engines.arrow import ArrowTables
-from clickjoin.engines.port import UnderWay
+from clickjoin.engines.tables_port import UnderWay
 from clickjoin.gc import compaction
 from clickjoin.gc.journal_retention import KEPT_BATCHES, trim
 from clickjoin.lake import committer, maintenance

@@ -10,7 +10,7 @@ from clickjoin.agreement.rules import OLD_TABLE, Disagreement, disagreements
 from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
 
 
 def account(delta: Tables, pipeline: str, tables: Collection[str]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clickjoin.model.txn import Shown, Txn
 
 if TYPE_CHECKING:
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
 
 _NOTED = re.compile(r"noted/([^/]+)/(.+)")
 

@@ -14,7 +14,7 @@ from clickjoin.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -11,7 +11,7 @@ STARTER = """\
 # `clickjoin schema --config-file` prints a JSON Schema for editors; `clickjoin validate` checks what you wrote.
 pipeline: clicks
 lake: ./lake
-engine: spark                         # or arrow: your own disk or S3, a second from log to table, no Java for little
+engine: spark                         # or arrow: lower latency, on a disk or S3 of your own
 primary:                              # looked up: queries, impressions
   source: {kind: files, path: "./logs/queries/*.jsonl"}
   event_id: event_id                  # the column that names an event

@@ -19,6 +19,13 @@ def umask() -> int:
     return int(text, 8)
 
 
+def in_force() -> int:
+    """What this process makes files and folders with now."""
+    known = os.umask(0o077)
+    os.umask(known)
+    return known
+
+
 def keep_private() -> None:
     """From now on, files and folders of this process and of those that it starts are made with `umask`.
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.engines.port import Tables
+from clickjoin.engines.tables_port import Tables
 from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.model.errors import ClickjoinError, DateBusy, DateError

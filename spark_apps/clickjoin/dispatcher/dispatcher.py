@@ -17,7 +17,7 @@ from clickjoin.sources.port import Source
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
 
 Clock = Callable[[], float]
 

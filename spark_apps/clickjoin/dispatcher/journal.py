@@ -18,7 +18,7 @@ from clickjoin.model.split import SourceOffset
 from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
 
 SNAPSHOT_EVERY = 100

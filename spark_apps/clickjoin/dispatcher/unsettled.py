@@ -15,7 +15,7 @@ from clickjoin.dispatcher.journal import JournalReader, is_settled, sequences
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.model.batch_plan import BatchPlan
 

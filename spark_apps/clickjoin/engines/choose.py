@@ -14,7 +14,8 @@ from clickjoin.spark.session import in_process
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.engines.port import Lake, Tables
+    from clickjoin.engines.port import Lake
+    from clickjoin.engines.tables_port import Tables
     from clickjoin.kernel.adapter import Adapter
     from clickjoin.schemas import Table
     from clickjoin.spark.lazy import Session

@@ -15,7 +15,7 @@ from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import EVENT_KEY, bucket_of, micros_of, moment
 
 if TYPE_CHECKING:
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
 
 TABLE = "forgotten"

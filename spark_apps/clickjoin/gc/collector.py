@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from clickjoin.agreement.noted import note
 from clickjoin.dispatcher import unsettled
 from clickjoin.dispatcher.journal import JournalReader, sequences
-from clickjoin.engines.port import UnderWay
+from clickjoin.engines.tables_port import UnderWay
 from clickjoin.gc.gc_plan import Facts, Horizon, horizon
 from clickjoin.gc.journal_retention import trim
 from clickjoin.gc.pending_retention import forget

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clickjoin.config import Pipeline
-    from clickjoin.engines.port import Lake, Tables
+    from clickjoin.engines.port import Lake
+    from clickjoin.engines.tables_port import Tables
     from clickjoin.model.batch_plan import BatchPlan
 
 FEWEST_IN_BUCKET = 4

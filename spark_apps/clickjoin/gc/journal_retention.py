@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clickjoin.dispatcher.journal import SNAPSHOT_EVERY
 
 if TYPE_CHECKING:
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
 
 KEPT_BATCHES = 3 * SNAPSHOT_EVERY
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.journal import JournalReader
 from clickjoin.engines.choose import open_own_tables
-from clickjoin.engines.port import Tables
+from clickjoin.engines.tables_port import Tables
 from clickjoin.gc.compaction import FEWEST_IN_TABLE, skew_bound
 from clickjoin.gc.journal_retention import trim
 from clickjoin.lake import clock

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from clickjoin.config.umask import in_force
 from clickjoin.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class LocalTree:
                 os.fchmod(out.fileno(), stat.S_IMODE(like.st_mode))
                 os.utime(out.fileno(), ns=(like.st_atime_ns, like.st_mtime_ns))
             else:
-                os.fchmod(out.fileno(), 0o666 & ~_umask())
+                os.fchmod(out.fileno(), 0o666 & ~in_force())
             os.fsync(out.fileno())
         beside.replace(target)
         return found
@@ -142,7 +143,7 @@ class LocalTree:
                 if known.is_dir():
                     Path(place).chmod(stat.S_IMODE(known.stat().st_mode))
             else:
-                Path(place).chmod(0o777 & ~_umask())
+                Path(place).chmod(0o777 & ~in_force())
             flush(Path(place))
 
     def remove(self, paths: Iterable[str]) -> None:
@@ -191,12 +192,6 @@ def _private(place: Path) -> Iterator[IO[bytes]]:
     place.unlink(missing_ok=True)
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
         yield out
-
-
-def _umask() -> int:
-    known = os.umask(0o077)
-    os.umask(known)
-    return known
 
 
 def flush(folder: Path) -> None:

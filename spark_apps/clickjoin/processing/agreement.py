@@ -9,7 +9,7 @@ from clickjoin.schemas.process import NUMBERED
 
 if TYPE_CHECKING:
     from clickjoin.dispatcher.journal import Journal
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
 
 _REMEDY = "Put the newest copies of all tables there back; or run `clickjoin process --rebuild`"
 

@@ -21,7 +21,7 @@ from clickjoin.sources.delta.state import newest
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.config.sections import Process
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
 
 REPLICA, SEQUENCE = "main", "process"
 STREAM, BEFORE = "output", "before"  # watermarks of a plan: with its events, and that of the plan before

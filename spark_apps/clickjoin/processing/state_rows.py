@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
 
 _COUNTS = ("began", "events", "late", "known", "looked", "newest", "all_events", "all_late", "all_signals")

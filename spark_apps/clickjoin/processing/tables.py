@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from clickjoin.config import Pipeline
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
     from clickjoin.schemas import Table
 
 TYPES = {"int64": "BIGINT", "double": "DOUBLE", "string": "STRING", "binary": "BINARY"}

@@ -25,7 +25,7 @@ _PARTS = {
     "stream": "each event of it is published once",
 }
 
-_ENGINE = "engine: spark  # or arrow: your own disk or S3, a second from log to table, no Java for little"
+_ENGINE = "engine: spark  # or arrow: lower latency, on a disk or S3 of your own"
 
 
 @dataclass(frozen=True)

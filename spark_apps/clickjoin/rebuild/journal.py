@@ -33,7 +33,8 @@ from clickjoin.sources.open import open_source
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.engines.port import Lake, Tables
+    from clickjoin.engines.port import Lake
+    from clickjoin.engines.tables_port import Tables
 
 _Offsets = dict[str, tuple[SourceOffset, ...]]
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.config import Pipeline
-    from clickjoin.engines.port import Lake, Tables
+    from clickjoin.engines.port import Lake
+    from clickjoin.engines.tables_port import Tables
 
 _BESIDE = "registry.rebuilding"
 _OUTPUTS = ("joined", "filtered", "unjoinable")

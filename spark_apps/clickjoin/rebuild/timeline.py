@@ -19,7 +19,8 @@ from clickjoin.registry.shards import fenced, fixed, load_timeline
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.engines.port import Lake, Tables
+    from clickjoin.engines.port import Lake
+    from clickjoin.engines.tables_port import Tables
 
 _RESTORE = "Restore the newest copy of `shard_timeline`"
 

@@ -27,7 +27,7 @@ from clickjoin.registry.shards import fence, fixed, in_force, load_timeline, req
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
 
 LEAD = timedelta(seconds=60)

@@ -14,7 +14,7 @@ from clickjoin.model.txn import Txn
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
-    from clickjoin.engines.port import Tables
+    from clickjoin.engines.tables_port import Tables
     from clickjoin.lake.delta_reader import DeltaReader
 
 

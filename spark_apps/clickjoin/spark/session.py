@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clickjoin.config.umask import in_force
 from clickjoin.model.errors import ConfigError, ServerLost
 from clickjoin.spark import java, object_store
 from clickjoin.spark.jars import CARRIED, jars
@@ -210,9 +211,7 @@ def submitted(name: str, *, s3: bool = False) -> SparkSession:
 
 def _private() -> dict[str, str]:
     """Have Hadoop make files and folders as this process does: by itself it sets modes that let all read them."""
-    known = os.umask(0o077)
-    os.umask(known)
-    return {UMASK: f"{known:03o}"}
+    return {UMASK: f"{in_force():03o}"}
 
 
 def is_alone(master: str | None) -> bool:

@@ -18,7 +18,7 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import PrimitiveType
 
-from clickjoin.engines.port import Settings, Tables, UnderWay
+from clickjoin.engines.tables_port import Settings, Tables, UnderWay
 from clickjoin.kernel import data_file
 from clickjoin.kernel.data_file import DataFile, Target
 from clickjoin.kernel.types import delta_type

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from clickjoin.engines.commit_errors import already_there
-from clickjoin.engines.port import Settings, Tables, UnderWay
 from clickjoin.engines.spark.commits import Commits
+from clickjoin.engines.tables_port import Settings, Tables, UnderWay
 from clickjoin.lake.committer import committer
 from clickjoin.lake.maintenance import Size, sizes_of
 from clickjoin.lake.snapshot_files import LOG
