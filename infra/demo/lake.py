@@ -30,7 +30,7 @@ class Lake:
     def commits(self) -> Counter[tuple[str, str, str]]:
         """Commits in all logs by table, writer (Spark, delta-rs) and operation, as DESCRIBE HISTORY has them."""
         found: Counter[tuple[str, str, str]] = Counter()
-        for entry in self.folder.glob("*/_delta_log/*.json"):
+        for entry in sorted(self.folder.glob("*/_delta_log/*.json")):
             actions = map(json.loads, entry.read_text(encoding="utf-8").splitlines())
             info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
             writer = str(info.get("engineInfo") or info.get("clientVersion") or "unknown")
