@@ -40,6 +40,21 @@ def shards(delta: ArrowTables) -> list[int]:
     return sorted(delta.read("registry_boundary")["shard"].to_pylist())
 
 
+def test_a_checksum_outlives_its_commit(delta: ArrowTables) -> None:
+    """Spark writes one beside each commit: a log whose newest entry a disk has lost is read without that entry."""
+    newest = entry(delta, LAST)
+    newest.unlink()
+    checksum, older = entry(delta, LAST, "crc"), entry(delta, LAST - 1, "crc")
+    for file in (checksum, older):
+        file.write_text('{"tableSizeBytes":1,"numFiles":1,"numMetadata":1,"numProtocol":1}')
+    again = ArrowTables(delta.path("")[:-1])
+    assert again.version("registry_boundary") == LAST - 1
+    assert shards(again) == list(range(1, LAST))
+    assert older.exists() and not checksum.exists()
+    add(again, LAST)
+    assert shards(again) == list(range(1, LAST + 1))
+
+
 @pytest.mark.parametrize("how", ["empty", "gone", "cut"])
 @pytest.mark.parametrize("version", [LAST, LAST - 3])
 def test_a_torn_entry_becomes_one_that_commits_nothing(delta: ArrowTables, how: str, version: int) -> None:

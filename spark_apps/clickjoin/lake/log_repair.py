@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import pyarrow.fs as pafs
 
 from clickjoin.kernel.filesystem import filesystem, make_folder
-from clickjoin.lake.log_entries import POINTER, TableLog, Torn, read_log
+from clickjoin.lake.log_entries import COMMIT, POINTER, TableLog, Torn, read_log
+from clickjoin.model.errors import LakeError
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
@@ -47,6 +48,34 @@ def fill(delta: DeltaReader, name: str) -> Sequence[Torn]:
             files.delete_file(place)
     delta.forget(name)
     return log.torn
+
+
+def drop_checksums_ahead(path: str) -> bool:
+    """Remove checksums of versions that a table's log does not have (any more); whether there were any.
+
+    Spark writes one after its commit. A disk that loses the commit and keeps the checksum leaves a log that engines
+    refuse, or whose next commit they would take for the one that is gone. Engines do without a checksum, so this may
+    come at any time. Errors: LakeError where it may not be removed.
+    """
+    files, root = filesystem(path)
+    found = [info.path for info in files.get_file_info(pafs.FileSelector(f"{root}/_delta_log", allow_not_found=True))]
+    last = max((int(match[1]) for place in found if (match := COMMIT.fullmatch(_name(place)))), default=-1)
+    early = [place for place in found if (match := _DIGEST.fullmatch(_name(place))) and int(match[1] or match[2]) > last]
+    for place in early:
+        try:
+            files.delete_file(place)
+        except FileNotFoundError:
+            continue  # another process was first
+        except OSError as error:
+            raise LakeError(
+                f"{place}: is the checksum of a commit that is not there, and cannot be removed ({error})",
+                remedy="Remove the file, as a user who may: the table is whole without it",
+            ) from error
+    return bool(early)
+
+
+def _name(place: str) -> str:
+    return place.rsplit("/", 1)[-1]
 
 
 def _keep_aside(files: pafs.FileSystem, root: str, torn: Sequence[Torn]) -> None:
