@@ -28,14 +28,16 @@ def primary_extent(ctx: Context, own: Extent, named: Extent) -> Extent:
 
 
 def look_up(
-    ctx: Context, wanted: DataFrame, extent: Extent, version: int | None = None, floor: datetime | None = None
-) -> DataFrame:
+    ctx: Context, wanted: DataFrame, extent: Extent, version: int | None = None, floor: datetime | None = None,
+    named_by: DataFrame | None = None,
+) -> DataFrame:  # fmt: skip
     """Add `found` (BOOLEAN) and `primary` (record as JSON text), and the found event's `primary_time`, to each row.
 
     `emptied` (BOOLEAN): the primary event is there, and its record was forgotten: one such is not found.
 
     A primary event that arrived twice counts once: the first that landed. `version`: of table `primary`; else as of
-    now. `floor`: primary events from before it are left alone (registry.boundary).
+    now. `floor`: primary events from before it are left alone (registry.boundary). `named_by`: rows that name all that
+    `wanted` names, where they cost less to compute.
     """
     if ctx.pipeline.stream:
         return _none_needed(wanted)
@@ -43,7 +45,7 @@ def look_up(
     if version is None:
         keys = {"primary_id": "event_id"} | ({"primary_time": "event_time"} if lookback is None else {})
         held = ctx.lake.read_named(
-            "primary", extent, wanted.select(*(F.col(name).alias(key) for name, key in keys.items()))
+            "primary", extent, (named_by or wanted).select(*(F.col(name).alias(key) for name, key in keys.items()))
         )
     else:
         held = ctx.lake.read("primary", version).where(extent.sql())

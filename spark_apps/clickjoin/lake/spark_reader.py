@@ -101,9 +101,7 @@ class SparkReader:
         rows, held = self._of_files(name, files).where(extent.sql()), data_skipping.rows(files)
         if held > _WORTH_COMPILING:
             compile_code(self.spark, True)
-        if extent.rows > _MAX_KEYS or held < max(_MIN_ROWS, _ROWS_PER_KEY * extent.rows):
-            return rows
-        return rows.join(keys.hint("broadcast"), list(keys.columns), "left_semi").select(*rows.columns)
+        return named_alone(rows, keys, extent.rows, held)
 
     def _of_files(self, name: str, files: pa.Table) -> DataFrame:
         table = self.delta.table(name)
@@ -120,3 +118,10 @@ class SparkReader:
             return self.spark.createDataFrame([], ddl)
         reader = self.spark.read.schema(ddl).option("basePath", root)
         return reader.parquet(*(f"{root}/{file}" for file in files))
+
+
+def named_alone(rows: DataFrame, keys: DataFrame, wanted: int, held: int) -> DataFrame:
+    """Rows, without those that no key names where that is worth it: `wanted` keys, beside the rows that files hold."""
+    if wanted > _MAX_KEYS or held < max(_MIN_ROWS, _ROWS_PER_KEY * wanted):
+        return rows
+    return rows.join(keys.hint("broadcast"), list(keys.columns), "left_semi").select(*rows.columns)

@@ -16,6 +16,8 @@ from clickjoin.engines.spark import changes, landing, outputs, rebuilding
 from clickjoin.engines.spark.commits import Commits, alone
 from clickjoin.engines.spark.resolving import resolve
 from clickjoin.engines.spark.tables import SparkTables
+from clickjoin.kernel import data_skipping
+from clickjoin.lake.spark_reader import named_alone
 from clickjoin.model.errors import LakeError
 from clickjoin.model.extent import Extent
 from clickjoin.spark.lazy import lazy
@@ -67,7 +69,8 @@ class SparkLake(Lake):
 
     def read_named(self, name: str, extent: Extent, keys: DataFrame) -> DataFrame:
         """See SparkReader. As of the version that is the newest now."""
-        return self.read_extent(name, extent)
+        held = data_skipping.rows(data_skipping.within(self.delta.files(name), extent))
+        return named_alone(self.read_extent(name, extent), keys, extent.rows, held)
 
     def warm_up(self, adapter: Adapter) -> None:
         """See Lake."""

@@ -14,7 +14,7 @@ from clickjoin.engines.adapter_errors import adapter_errors
 from clickjoin.engines.lookup import look_up
 from clickjoin.engines.port import JoinInput, Outcome, Tally
 from clickjoin.engines.spark.adapting import OUT, adapt, reporting
-from clickjoin.kernel.adapter import MISFITS
+from clickjoin.kernel.adapter import MISFITS, needs_spark
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY, moment
@@ -44,8 +44,10 @@ class Resolved:
 
 def resolve(lake: SparkLake, ctx: Context, work: JoinInput, *, fixed: bool) -> Outcome:
     """See Lake.resolve."""
+    # Read once: their ids choose the claims, and the primary events, that are looked at.
+    events = _events(lake, ctx, work).localCheckpoint(eager=False)
     # What a batch has claimed is there until it is settled, wherever the floor stands by then.
-    rows = adapted(ctx, screened(lake, ctx, _events(lake, ctx, work), work.own), work, None if fixed else ctx.floor)
+    rows = adapted(ctx, screened(lake, ctx, events, work.own), work, None if fixed else ctx.floor, events)
     # A local checkpoint, not a cache: the plan reads the registry, which the claim is about to change, and a cached
     # plan would be looked up, and computed, again.
     held = rows.withColumn("status", _claimed_status() if fixed else _first_status(ctx)).localCheckpoint(eager=False)
@@ -80,7 +82,7 @@ def screened(lake: SparkLake, ctx: Context, events: DataFrame, own: Extent) -> D
     if not by_id:
         same &= F.col("c_time") == F.col("event_time")
     unique = first_of_key(events, "source_partition", "offset", key=key)
-    # Only claims of these ids are sorted and sent about: a registry has many more.
+    # Only claims of these ids are sorted and sent about: a registry has many more. `events` are kept by Spark.
     claims = claims.join(F.broadcast(events.select(F.col("event_id").alias("c_id")).distinct()), "c_id", "left_semi")
     seen = unique.join(claims, same, "left")
     standing = (
@@ -92,9 +94,15 @@ def screened(lake: SparkLake, ctx: Context, events: DataFrame, own: Extent) -> D
     return seen.withColumn("standing", standing).drop("c_id", "c_time", "c_token")
 
 
-def adapted(ctx: Context, rows: DataFrame, work: JoinInput, floor: datetime | None) -> DataFrame:
-    """Look up the events whose `standing` is new or mine, and run the adapter on those that were found; see adapt."""
-    return adapt(ctx, rows, lambda wanted: look_up(ctx, wanted, work.named, floor=floor))
+def adapted(
+    ctx: Context, rows: DataFrame, work: JoinInput, floor: datetime | None, events: DataFrame | None = None
+) -> DataFrame:
+    """Look up the events whose `standing` is new or mine, and run the adapter on those that were found; see adapt.
+
+    `events`: kept by Spark, and those of `rows` among them: it costs less to ask them which primary events are named.
+    """
+    named_by = None if needs_spark(ctx.adapter) else events  # such an adapter may name others
+    return adapt(ctx, rows, lambda wanted: look_up(ctx, wanted, work.named, floor=floor, named_by=named_by))
 
 
 def _first_status(ctx: Context) -> Any:
