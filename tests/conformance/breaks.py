@@ -93,6 +93,21 @@ def _mark_of_a_restore(patch: Patch) -> None:
     from clickjoin.lake.delta_reader import DeltaReader
 
     patch.setattr(DeltaReader, "require_same", lambda _: None)
+    _content_of_a_version(patch)  # which sees it, too
+
+
+def _restore_by_others(patch: Patch) -> None:
+    """What another program's RESTORE took out is not looked for in a log."""
+    from clickjoin.lake.restores import Restores
+
+    patch.setattr(Restores, "newest", 0)
+
+
+def _content_of_a_version(patch: Patch) -> None:
+    """A version that was read is taken for what it was, whatever lies there by now."""
+    from clickjoin.lake.continuity import Watched
+
+    patch.setattr(Watched, "_require_same", lambda *_: None)
 
 
 def _boundary(patch: Patch) -> None:
@@ -110,4 +125,6 @@ BREAKS: Mapping[str, Callable[[Patch], None]] = {
     "screening": _screening,
     "hold of a date": _hold_of_a_date,
     "mark of a restore": _mark_of_a_restore,
+    "RESTORE by others": _restore_by_others,
+    "content of a version": _content_of_a_version,
 }

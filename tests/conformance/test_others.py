@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from clickjoin.backup.restore import restore
 from clickjoin.backup.take import take
 from clickjoin.jobs.checking import verify
 from clickjoin.jobs.upkeep import forget, gc
 from clickjoin.lake.table_features import FeatureRefused
-from clickjoin.model.errors import LakeReplaced
+from clickjoin.model.errors import LakeError, LakeReplaced
 from tests.conformance import oracle
 from tests.conformance.runs import Known, Make, carried, compare, undisturbed
 from tests.conformance.scenarios import BY_ID, JOIN, Q, Scenario, Step, events
@@ -56,26 +58,85 @@ def test_another_writer_compacts_between_steps(make: Make, table: str) -> None:
     compare(world, wanted, table)
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="RESTORE TABLE by Spark goes on with versions: no start sees it"
-)
-@pytest.mark.parametrize("table", ["registry"])
+@pytest.mark.parametrize("table", some(["registry", "journal", "joined", "foreign"], 3))
 def test_a_table_that_spark_has_put_back(make: Make, table: str) -> None:
-    """Claims that were put back are claimed once more by a replica that is behind."""
+    """Its versions go on: no replica works on it until its rows are back, also where other commits came behind it."""
     world = _restored(make, table)
+    _sql(world, "OPTIMIZE {}", table)
+    newest = _versions(world, table)
+    with pytest.raises(LakeError, match=rf"{table}: its version \d+ is a RESTORE by another program"):
+        world.work("west")
+    world.end()
+    undo = next(version for version in range(newest, 0, -1) if _operation(world, table, version) == "RESTORE") - 1
+    _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {undo}", table)
     world.work("west")
     assert oracle.faults(world.folder, world.tables, copies=2) == {}
 
 
-def test_output_that_spark_has_put_back(make: Make) -> None:
-    """RESTORE takes published rows away, and leaves the transactions: verification finds each, and repairs it."""
-    world = _restored(make, "joined")
-    assert "lost" in oracle.faults(world.folder, world.tables)
+def _versions(world: World, table: str) -> int:
+    return DeltaTable(str(world.tables / table)).version()
+
+
+def _operation(world: World, table: str, version: int) -> str:
+    rows = DeltaTable(str(world.tables / table)).history()
+    return next((row["operation"] for row in rows if row["version"] == version), "")
+
+
+def test_a_process_lives_through_a_restore(make: Make) -> None:
+    """It commits nothing more once it has seen it, and goes on when the rows are back."""
+    world = make()
+    world.queries(Q)
+    for name in ("a", "b"):
+        world.clicks(click(name, 10, Q))
+        world.work()
+    last = _versions(world, "registry")
+    _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {last - 1}", "registry")
+    world.clicks(click("c", 12, Q))
+    with pytest.raises(LakeError, match=r"registry: its version .* RESTORE"):
+        world.work()
+    _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {last}", "registry")
+    world.work()
+    assert oracle.faults(world.folder, world.tables) == {}
+
+
+@pytest.mark.parametrize("grown", [0, 3])
+def test_a_store_that_comes_back_older_under_a_process(make: Make, grown: int) -> None:
+    """The same versions are gone, or hold something else by then: it commits nothing on top; a new one reads on."""
+    world = make()
+    world.queries(Q)
+    world.clicks(click("a", 10, Q))
+    world.work()
+    kept = world.folder / "kept"
+    shutil.copytree(world.tables, kept)
+    for name in ("b", "c"):
+        world.clicks(click(name, 11, Q))
+        world.work()
+    before = world.engine()
+    shutil.rmtree(world.tables)
+    shutil.copytree(kept, world.tables)
+    for number in range(grown):
+        world.clicks(click(f"w{number}", 13, Q))
+        world.work("west")
+    world.clicks(click("d", 12, Q))
+    with pytest.raises(LakeReplaced, match="older data was put in its place"):
+        before.join_once()
+    world.end()
+    world.work()
+    world.work("west")
+    assert oracle.faults(world.folder, world.tables, copies=2) == {}
+
+
+@pytest.mark.parametrize("table", ["joined", "registry"])
+def test_rows_that_spark_has_put_back_are_repaired(make: Make, table: str) -> None:
+    """RESTORE takes rows away, and leaves the transactions: verification finds each, repairs it, and says so."""
+    world = _restored(make, table)
+    assert ("lost" in oracle.faults(world.folder, world.tables)) == (table == "joined")
     since = datetime.fromtimestamp(BASE, UTC).isoformat()
     verify(world.spark, world.pipeline, "main", _silent, since=since, repair=True)
     world.now += 7 * HOUR  # by the machine's clock, which the repair goes by, it is that late
     world.work()
-    assert oracle.faults(world.folder, world.tables) == {}
+    world.work("west")
+    assert oracle.faults(world.folder, world.tables, copies=2) == {}
     assert verify(world.spark, world.pipeline, "main", _silent, since=since)["ok"]
 
 

@@ -27,6 +27,7 @@ def install() -> None:
         _replace(f"clickjoin.{module}", location=Folder)
     for module in ("lake.log_entries", "lake.log_repair", "lake.log_looks", "rebuild.journal"):
         _replace(f"clickjoin.{module}", read_log=read_log)
+    import_module("clickjoin.lake.continuity").Watched.follow = lambda self, place, version: None
     for module in ("lake.lost_files", "verification.damage"):
         _replace(f"clickjoin.{module}", bad_files=bad_files)
     _replace("clickjoin.verification.damage", fill=lambda delta, name: ())  # no log has a hole here

@@ -50,7 +50,8 @@ def test_a_checksum_outlives_its_commit(delta: ArrowTables) -> None:
     again = ArrowTables(delta.path("")[:-1])
     assert again.version("registry_boundary") == LAST - 1
     assert shards(again) == list(range(1, LAST))
-    assert older.exists() and not checksum.exists()
+    assert older.exists()
+    assert not checksum.exists()
     add(again, LAST)
     assert shards(again) == list(range(1, LAST + 1))
 

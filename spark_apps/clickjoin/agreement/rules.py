@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from clickjoin.agreement.facts import JOURNAL, Facts, Key
 from clickjoin.lake.log_entries import POINTER, TableLog
+from clickjoin.lake.restores import RESTORE
 from clickjoin.model.txn import Shown
 
 OLD_JOURNAL, OLD_TABLE, TORN, BLIND, FORGETFUL = "old_journal", "old_table", "torn_log", "blind", "forgetful"
@@ -23,6 +24,7 @@ _AFTER_CLAIMS = {
     "redrive": ("pending",),
 }
 _RETENTION = "delta.setTransactionRetentionDuration"
+_BOOKS = ("registry_boundary", "shard_timeline", "forgotten")  # nothing else holds what they say
 _REBUILT = ("registry", "registry_boundary", "shard_timeline")
 
 
@@ -43,6 +45,8 @@ class Disagreement:
     @property
     def remedy(self) -> str:
         """What brings the table and the others together again."""
+        if self.app_id == RESTORE:
+            return self._undo
         if self.kind in (OLD_JOURNAL, BLIND):
             return (
                 "Restore the newest copy of `journal`; or stop the joins, run `clickjoin journal rebuild --replace`, "
@@ -59,6 +63,15 @@ class Disagreement:
             )
         return f"Restore the newest copy of `{self.table}`, or run `clickjoin verify --repair` until nothing is left"
 
+    @property
+    def _undo(self) -> str:
+        """What brings rows back that a RESTORE took out."""
+        undo = f"Undo it: RESTORE TABLE delta.`…/{self.table}` TO VERSION AS OF {self.number - 1}"
+        if self.table in _BOOKS:
+            return undo
+        rebuild = "`clickjoin journal rebuild --replace`, then " if self.table == JOURNAL else ""
+        return f"{undo}; or stop the joins and run {rebuild}`clickjoin verify --repair`"
+
 
 def disagreements(facts: Facts) -> list[Disagreement]:
     """All that does not fit together; where logs are torn only that, for the rest follows from it."""
@@ -68,7 +81,7 @@ def disagreements(facts: Facts) -> list[Disagreement]:
     if facts.blind:
         return [Disagreement(BLIND, JOURNAL, f"{facts.root}/{JOURNAL}: its rows cannot be read ({facts.blind})")]
     found = [item for name, log in facts.logs.items() for item in _forgetful(facts, name, log)]
-    found += _noted(facts)
+    found += [*_noted(facts), *_put_back(facts)]
     for key in facts.sequences:
         found += [*_ahead(facts, key), *_behind(facts, key), *_unclaimed(facts, key)]
         found += [*_versions(facts, key), *_named(facts, key)]
@@ -134,6 +147,15 @@ def _versions(facts: Facts, key: Key) -> Iterator[Disagreement]:
 def _noted(facts: Facts) -> Iterator[Disagreement]:
     """Tables put back to before what rests on them: claims that were dropped below a boundary, an entry in force."""
     yield from _older(facts, facts.noted, "noted in the journal")
+
+
+def _put_back(facts: Facts) -> Iterator[Disagreement]:
+    for table, version in facts.put_back.items():
+        text = (
+            f"{facts.root}/{table}: its version {version} is a RESTORE by another program: rows that were committed "
+            "before it are gone, and its versions and batches go on as if they were there"
+        )
+        yield Disagreement(OLD_TABLE, table, text, RESTORE, version)
 
 
 def _older(facts: Facts, known: Shown, how: str) -> Iterator[Disagreement]:

@@ -19,6 +19,7 @@ from clickjoin.kernel.filesystem import filesystem
 from clickjoin.kernel.types import arrow_type
 from clickjoin.lake import restored, rows_read
 from clickjoin.lake.ahead import Ahead
+from clickjoin.lake.continuity import Watched
 from clickjoin.lake.kept_rows import KeptRows
 from clickjoin.lake.light_table import Lightener, shows_newest
 from clickjoin.lake.log_repair import drop_checksums_ahead
@@ -54,6 +55,7 @@ class DeltaReader:
         self._rows = KeptRows()
         self._mark = restored.mark(root)
         self.noted = SeenCommits()
+        self._watched: dict[str, Watched] = {}
 
     @property
     def root(self) -> str:
@@ -84,9 +86,17 @@ class DeltaReader:
             self.require_same()  # what it can make nothing of may be another lake's
             if drop_checksums_ahead(self.path(name)):
                 return self._opened(name, looks=True)
+            self._follow(name)  # it may have become shorter than what was read of it
             raise unknown_feature(error, self.path(name)) or error from error
         self._require_features(name)
+        self._follow(name)
         return self._open[name]
+
+    def _follow(self, name: str) -> None:
+        """Check that the log is the one that was read so far. Errors: LakeReplaced, LakeError (see lake.continuity)."""
+        if (table := self._open.get(name)) is not None:
+            place = str(table.log.folder) if isinstance(table, S3Table) else self.path(name)
+            self._watched.setdefault(name, Watched(self.path(name))).follow(place, int(table.version()))
 
     def _require_features(self, name: str) -> None:
         try:
@@ -177,6 +187,11 @@ class DeltaReader:
             restored.require_same(self._within, self._lake_mark)
         restored.require_same(self._root, self._mark)
 
+    def require_newest(self, name: str) -> None:
+        """Check that the newest version that is known of a table is still there. Errors: LakeReplaced."""
+        if isinstance(table := self.open(name), S3Table):  # on a disk each look sees it
+            table.require_newest()
+
     def forget(self, name: str) -> None:
         """Look at a table again the next time: another may lie in its place."""
         self._open.pop(name, None)
@@ -186,6 +201,7 @@ class DeltaReader:
         self._fitness.forget(name)
         self._txns.pop(name, None)
         self._rows.forget(name)
+        self._watched.pop(name, None)
 
     def table(self, name: str) -> Table:
         """A table's own columns, its partitions and statistics, as this lake was made."""

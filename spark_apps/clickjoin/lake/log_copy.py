@@ -68,6 +68,11 @@ class LogCopy:
         """An entry as it is on S3; None where it is not there."""
         return self._objects.get(f"{LOG}/{_name(version)}")
 
+    def is_cleaned(self, version: int) -> bool:
+        """Whether a checkpoint on S3 stands for an entry that is not there (any more)."""
+        own = f"{version:020}.checkpoint"
+        return any(name.startswith(own) for name in self._objects.listed(LOG, f"{version:020}"))
+
     def create(self, version: int, data: bytes) -> bool:
         """Create an entry on S3; False where it is there."""
         return self._objects.create(f"{LOG}/{_name(version)}", data)

@@ -19,11 +19,13 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.filesystem import filesystem
+from clickjoin.lake.restores import Restores
 
 COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:[0-9a-f-]{36}\.)?(?:(\d{10})\.(\d{10})\.)?parquet")
 POINTER = "_last_checkpoint"
 _LOOKS, _PAUSE = 3, 0.05
+_BACK = 50  # entries before a checkpoint in which a RESTORE is looked for
 _AT_ONCE = 8  # requests for entries, where each is one
 _GONE, _EMPTY, _CUT = "is missing", "is empty", "is cut short"
 
@@ -47,6 +49,7 @@ class TableLog:
     settings: Mapping[str, str] = field(default_factory=dict)
     txns: Mapping[str, int] = field(default_factory=dict)
     torn: tuple[Torn, ...] = ()
+    put_back: int = 0  # the newest RESTORE whose rows are not back, of those among the newest entries; 0 for none
 
 
 @dataclass
@@ -56,14 +59,16 @@ class LogState:
     table_id: str = ""
     settings: dict[str, str] = field(default_factory=dict)
     txns: dict[str, int] = field(default_factory=dict)
+    restores: Restores = field(default_factory=Restores)
 
-    def take_entry(self, data: bytes) -> str:
-        """Take in what one entry holds; returns what is wrong with it, or nothing."""
+    def take_entry(self, data: bytes, version: int) -> str:
+        """Take in what the entry of a version holds; returns what is wrong with it, or nothing."""
         lines = [line for line in data.splitlines() if line.strip(b"\0 \t")]
         if not lines:
             return _EMPTY
         try:
             found = [json.loads(line) for line in _telling(lines)]
+            self.restores.take(version, data)
         except ValueError:
             return _CUT
         for action in found:
@@ -125,11 +130,20 @@ class _Log:
                 begin = version
                 break
         torn += self._pointer()
+        self._look_back(begin, state)
         last = max([begin, *self.commits])
         for version, data in self._entries(range(begin + 1, last + 1)):
-            why = _GONE if data is None else state.take_entry(data)
+            why = _GONE if data is None else state.take_entry(data, version)
             torn += [Torn(f"{version:020}.json", why, version)] if why else []
-        return TableLog(last, state.table_id, state.settings, state.txns, tuple(torn))
+        return TableLog(last, state.table_id, state.settings, state.txns, tuple(torn), state.restores.newest)
+
+    def _look_back(self, begin: int, state: LogState) -> None:
+        """RESTORE writes a checkpoint of its own, so it is looked for before that too."""
+        for version in sorted(version for version in self.commits if begin - _BACK < version <= begin):
+            try:
+                state.restores.take(version, read_entry(self._files, self._root, version))
+            except ValueError:  # torn, and of no matter: the checkpoint holds what it said
+                continue
 
     def _pointer(self) -> list[Torn]:
         """The pointer to a checkpoint that is not there: engines look for that one, and for no other."""

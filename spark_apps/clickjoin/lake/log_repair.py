@@ -60,7 +60,9 @@ def drop_checksums_ahead(path: str) -> bool:
     files, root = filesystem(path)
     found = [info.path for info in files.get_file_info(pafs.FileSelector(f"{root}/_delta_log", allow_not_found=True))]
     last = max((int(match[1]) for place in found if (match := COMMIT.fullmatch(_name(place)))), default=-1)
-    early = [place for place in found if (match := _DIGEST.fullmatch(_name(place))) and int(match[1] or match[2]) > last]
+    early = [
+        place for place in found if (match := _DIGEST.fullmatch(_name(place))) and int(match[1] or match[2]) > last
+    ]
     for place in early:
         try:
             files.delete_file(place)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from clickjoin.lake.continuity import older_data
 from clickjoin.lake.log_copy import LogCopy
 from clickjoin.lake.log_load import LoadedLog, now
 from clickjoin.lake.store_options import store_options
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 NONCE = "clickjoinNonce"  # a key of commitInfo
 _JUST_NOW = 10.0  # seconds since a file was written, in which nobody has taken it away
 _INTERVAL, _EVERY = "delta.checkpointInterval", 25  # commits at most: a new process reads each
+_RESTED_ON = ("journal", "registry")  # a batch begins in one, and is fixed by the other
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 # What writes to a table by delta-rs itself, or reads more of it than its log: by a handle on the table on S3.
 _BY_STORE = (
@@ -88,7 +90,18 @@ class S3Table(DeltaTable):
     def before_commit(self) -> list[Callable[[], None]]:
         """What is still to be checked before the next commit."""
         checked, self._is_checked = self._is_checked, False
-        return [] if checked else [self._check]
+        same = [self.require_newest] if self.uri.rsplit("/", 1)[-1] in _RESTED_ON else []
+        return same if checked else [self._check, *same]
+
+    def require_newest(self) -> None:
+        """Check that the newest version on S3 that is known is what was read there. Errors: LakeReplaced, OSError.
+
+        A store that comes back older has no version after it, or others: nothing else would tell.
+        """
+        version = self.log.newest
+        there = self.log.entry(version)
+        if there != self.log.place(version).read_bytes() and not (there is None and self.log.is_cleaned(version)):
+            raise older_data(self.uri, version)
 
     def commit_next(self, actions: Sequence[AddAction | RemoveAction], txn: Txn | None) -> None:
         """Commit files as the very next version. Errors: as of Committer.commit_next.

@@ -42,7 +42,7 @@ class TxnLog:
         files, root = filesystem(self.path)
         for number in range(self._version + 1, version + 1):
             try:
-                if self._state.take_entry(read_entry(files, f"{root}/_delta_log", number)):
+                if self._state.take_entry(read_entry(files, f"{root}/_delta_log", number), number):
                     return False
             except FileNotFoundError:  # cleaned up: a checkpoint holds it
                 return False

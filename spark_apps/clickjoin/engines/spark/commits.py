@@ -132,7 +132,7 @@ class Commits:
         failed: Exception | None = None
         for attempt in range(_RERUNS):
             tables.require_same()
-            tables.open(name)  # it is checked whether this program keeps to the table's features
+            tables.require_newest(name)  # and that this program keeps to the table's features
             nonces.append(uuid.uuid4().hex)
             try:
                 with failpoint.around_commit(tables.path(name)), turn(self.spark):

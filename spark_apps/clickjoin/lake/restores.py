@@ -1,0 +1,55 @@
+"""RESTORE by another program: rows leave a table whose versions and transactions go on as if they were there."""
+
+from __future__ import annotations
+
+import json
+import re
+
+RESTORE = "accounted/restore"  # the application under which a table says that what a RESTORE took out is repaired
+_RESTORE = re.compile(rb'"operation"\s*:\s*"RESTORE"')
+
+
+class Restores:
+    """Data files that RESTORE has taken out of a table, and none has put back since, by path: the version that did."""
+
+    def __init__(self) -> None:
+        self._gone: dict[str, int] = {}
+        self._made_of: dict[str, frozenset[str]] = {}  # of files that hold others' rows: those
+
+    def take(self, version: int, entry: bytes) -> None:
+        """Take in an entry of the log, in their order."""
+        if _RESTORE.search(entry):
+            added, removed = _paths(entry)
+            for path in added:
+                self._gone.pop(path, None)
+            self._gone |= dict.fromkeys((path for path in removed if not self._is_in(path, added)), version)
+        elif b'"dataChange":false' in entry:
+            added, removed = _paths(entry)
+            self._made_of |= dict.fromkeys(added, frozenset(removed))
+        elif RESTORE.encode() in entry:
+            txns = (json.loads(line).get("txn") or {} for line in entry.splitlines() if RESTORE.encode() in line)
+            upto = max((int(txn["version"]) for txn in txns if txn.get("appId") == RESTORE), default=0)
+            self._gone = {path: by for path, by in self._gone.items() if by > upto}
+
+    def _is_in(self, path: str, added: set[str]) -> bool:
+        """Whether a file's rows are in files that came: it was compacted of them."""
+        return path in self._made_of and self._made_of[path] <= added
+
+    @property
+    def newest(self) -> int:
+        """The newest version that has taken out what is not back; 0 if none."""
+        return max(self._gone.values(), default=0)
+
+    def text(self, path: str) -> str:
+        """What is wrong, as a sentence."""
+        return (
+            f"{path}: its version {self.newest} is a RESTORE by another program, which took {len(self._gone)} files "
+            "with their rows out, while versions and batches go on as if they were there"
+        )
+
+
+def _paths(entry: bytes) -> tuple[set[str], set[str]]:
+    """Data files that an entry adds, and that it removes."""
+    actions = [json.loads(line) for line in entry.splitlines() if line.strip()]
+    added, removed = ({action[kind]["path"] for action in actions if kind in action} for kind in ("add", "remove"))
+    return added, removed

@@ -1,0 +1,58 @@
+"""What a RESTORE by another program has taken out of a table, as its log says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from clickjoin.lake.restores import RESTORE, Restores
+
+
+def _entry(operation: str, added: Iterable[str] = (), removed: Iterable[str] = (), **more: Any) -> bytes:
+    changes = operation != "OPTIMIZE"
+    actions: list[Any] = [{"commitInfo": {"operation": operation, "operationParameters": {}}}]
+    actions += [{"add": {"path": path, "dataChange": changes}} for path in added]
+    actions += [{"remove": {"path": path, "dataChange": changes}} for path in removed]
+    actions += [more] if more else []
+    return "\n".join(json.dumps(action, separators=(",", ":")) for action in actions).encode()
+
+
+def _newest(*entries: bytes) -> int:
+    found = Restores()
+    for version, entry in enumerate(entries, start=1):
+        found.take(version, entry)
+    return found.newest
+
+
+def test_rows_that_went() -> None:
+    assert _newest(_entry("WRITE", "a"), _entry("WRITE", "b"), _entry("RESTORE", removed="b")) == 3
+    assert _newest(_entry("WRITE", "ab"), _entry("RESTORE", removed="b"), _entry("WRITE", "c")) == 2
+
+
+def test_another_writers_removal_is_none() -> None:
+    assert _newest(_entry("WRITE", "ab"), _entry("DELETE", "c", "b")) == 0
+
+
+def test_a_restore_that_takes_nothing_out() -> None:
+    """As one that takes back a feature that was set."""
+    assert _newest(_entry("WRITE", "ab"), _entry("RESTORE")) == 0
+
+
+def test_undone_by_another() -> None:
+    assert _newest(_entry("WRITE", "abc"), _entry("RESTORE", removed="bc"), _entry("RESTORE", added="b")) == 2
+    assert _newest(_entry("WRITE", "abc"), _entry("RESTORE", removed="bc"), _entry("RESTORE", added="bc")) == 0
+
+
+def test_undone_beyond_a_compaction() -> None:
+    """The compacted file goes with its rows in the files that it was made of; or without them."""
+    before = (_entry("WRITE", "abc"), _entry("RESTORE", removed="c"), _entry("OPTIMIZE", "o", "ab"))
+    assert _newest(*before, _entry("RESTORE", "abc", "o")) == 0
+    assert _newest(*before, _entry("RESTORE", "ac", "o")) == 4
+
+
+def test_repaired_up_to_a_version() -> None:
+    went = (_entry("WRITE", "ab"), _entry("RESTORE", removed="b"))
+    assert _newest(*went, _entry("WRITE", txn={"appId": RESTORE, "version": 2})) == 0
+    assert _newest(*went, _entry("WRITE", txn={"appId": RESTORE, "version": 1})) == 2
+    assert _newest(*went, _entry("WRITE", txn={"appId": "shop/main/join", "version": 2})) == 2
