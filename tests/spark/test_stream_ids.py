@@ -19,12 +19,16 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from clickjoin.dates.late_events import join_expired
 from clickjoin.engines.arrow import dealing
+from clickjoin.erasure.forget import Erasure
+from clickjoin.erasure.wanted import Wanted
 from clickjoin.gc.collector import Collector
 from clickjoin.jobs.upkeep import rebuild
 from clickjoin.kernel import id_filter
 from clickjoin.lake.vacuum import remove_filters
 from clickjoin.model import failpoint
+from clickjoin.model.span import Span
 from clickjoin.registry.reshard import reshard
 from clickjoin.spark.session import another, release
 from tests.sampled import in_full, some
@@ -297,3 +301,41 @@ def test_an_id_that_is_there_twice_at_other_times_is_found_and_repaired(make: Ma
     assert found(verify(bench)) == {"doubled_claim": 1}
     assert_exactly_once(bench)
     assert [row[0] for row in bench.rows("removed_duplicates", "event_id")] == [doubled]
+
+
+def test_forgotten_ids_have_one_claim_each(make: Make) -> None:
+    """Whatever times they landed at: another claim of an id would be a fault for ever."""
+    bench = new(make, *(event(number) for number in range(6)))
+    bench.join()
+    later(bench, 2 * 3600)
+    bench.clicks(*(event(number) for number in range(6)))
+    bench.join()
+    ids = [event(number)["messageId"] for number in range(3)]
+    Erasure(bench.replica("main"), Wanted(ids=frozenset(ids)), "R1", print, 0.0).apply()
+    claims = Counter(row[0] for row in bench.rows("registry", "event_id"))
+    assert claims == Counter(event(number)["messageId"] for number in range(6))
+    bench.clock.now += 60
+    assert found(verify(bench)) == {}
+
+
+def test_a_fill_publishes_no_id_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replica that landed ids at a time of its own, and was down until they expired: the output has them already."""
+    fields = {"registry": {"retention": "3d", "bucket": "1d"}, "verify": {"window": "1d"}}
+    bench = new(make, event(1), event(2), retention={"foreign": "30d"}, **fields)
+    bench.join()
+    bench.clock.now += 6 * 3600
+    stopped(monkeypatch, "landed", bench.replica("west").join_once)
+    for number in range(3, 8):
+        later(bench, DAY)
+        bench.clicks(event(number))
+        bench.join()
+    collect(bench)
+    bench.engine = bench.replica("west")
+    assert bench.join()["expired"] == 2
+    begun = datetime.fromtimestamp(NOON, UTC).replace(hour=0)
+    now = int(bench.clock.now * 1e6)
+    done = join_expired(bench.replica("main"), Span(begun, begun + timedelta(days=1)), now, 0.0)
+    assert done == {"late": 0, "late_repeats": 0}
+    assert {event(1)["messageId"]: 1, event(2)["messageId"]: 1}.items() <= published(bench).items()
+    bench.clock.now += 60
+    assert found(verify(bench, since=begun)) == {}

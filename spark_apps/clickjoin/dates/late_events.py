@@ -29,6 +29,7 @@ from clickjoin.verification.snapshot import part
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from clickjoin.model.extent import Extent
     from clickjoin.model.span import Span
 
 _CENTURY = 100 * 365 * 86400 * MICROS
@@ -87,10 +88,21 @@ def context(engine: Engine, sequence: str, micros: int) -> Context:
 def expired(engine: Engine, span: Span, ctx: Context) -> DataFrame:
     """Expired events of a range that have no claim and no output: columns of `expired`, one row an id."""
     lake, extent = engine.lake, span.extent(ctx.bucket_seconds)
-    rows = part(lake, "expired", extent).where(expired_sql(ctx.boundary)).dropDuplicates(list(EVENT_KEY))
+    key = _key(engine)
+    rows = part(lake, "expired", extent).where(expired_sql(ctx.boundary)).dropDuplicates(key)
     for name in ("registry", "joined", "filtered", "unjoinable"):
-        rows = rows.join(part(lake, name, extent).select(*EVENT_KEY), list(EVENT_KEY), "left_anti")
+        rows = rows.join(_held(engine, name, extent).select(*key), key, "left_anti")
     return rows
+
+
+def _key(engine: Engine) -> list[str]:
+    """What names an event."""
+    return ["event_id"] if engine.pipeline.by_id else list(EVENT_KEY)
+
+
+def _held(engine: Engine, name: str, extent: Extent) -> DataFrame:
+    """Rows that can be of events of an extent: of an id alone all, since each reader gives it a time of its own."""
+    return engine.lake.read(name) if engine.pipeline.by_id else part(engine.lake, name, extent)
 
 
 def join_expired(engine: Engine, span: Span, micros: int, patience: float = PATIENCE) -> dict[str, int]:
@@ -115,7 +127,9 @@ def _join(ctx: Context, rows: DataFrame) -> int:
     own, _ = extents(rows, ctx.bucket_seconds)
     parts = -(-own.rows // _ROWS_HERE)
     some = [rows.where(f"pmod(hash(event_id), {parts}) = {n}") for n in range(parts)] if parts > 1 else [rows][:parts]
-    return sum(ctx.lake.insert_new("joined", ctx.lake.output_of(ctx, part_.toArrow()), own) for part_ in some)
+    by_id = ctx.pipeline.by_id
+    made = (ctx.lake.output_of(ctx, part_.toArrow()) for part_ in some)
+    return sum(ctx.lake.insert_new("joined", rows_, own, by_id=by_id) for rows_ in made)
 
 
 def _forget(engine: Engine, span: Span) -> int:

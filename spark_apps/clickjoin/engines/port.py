@@ -166,11 +166,14 @@ class Lake(SparkReader, ABC):
         """
 
     @abstractmethod
-    def insert_new(self, name: str, rows: pa.Table, extent: Extent | None = None, txn: Txn | None = None) -> int:
+    def insert_new(
+        self, name: str, rows: pa.Table, extent: Extent | None = None, txn: Txn | None = None, *, by_id: bool = False
+    ) -> int:
         """Append those rows whose event_id and event_time a table does not hold yet, in one commit; returns how many.
 
         Two processes never both add one. Nothing where the table holds the txn already; a txn is committed without
-        rows, too. Columns in: the table's, keys each once. `extent`: where they lie. Errors: CommitConflict.
+        rows, too. Columns in: the table's, keys each once. `extent`: where they lie. `by_id`: the id alone is the key,
+        wherever it lies. Errors: CommitConflict.
         """
 
     @abstractmethod

@@ -31,6 +31,7 @@ from clickjoin.model.shards import expired_sql
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import REGISTRY
+from clickjoin.spark.rows import first_of_key
 
 if TYPE_CHECKING:
     from clickjoin.engine import Engine
@@ -125,10 +126,12 @@ class Erasure:
             }
         )
         rows = rows.where(f"NOT {expired_sql(load_boundary(delta))}").select(*REGISTRY.names)
+        if self.engine.pipeline.by_id:  # an id that landed more than once has one claim all the same
+            rows = first_of_key(rows, "event_time", key=("event_id",))
         rows = rows.localCheckpoint(eager=False)
         own, _ = measured(rows)
         if own.rows:
-            lake.insert_new(REGISTRY.name, rows.toArrow(), own)
+            lake.insert_new(REGISTRY.name, rows.toArrow(), own, by_id=self.engine.pipeline.by_id)
 
     def _settle(self, sequences: tuple[str, ...] = ()) -> list[BatchPlan]:
         """Wait for batches under way; carry those through that anyone can. Returns those that are open still."""

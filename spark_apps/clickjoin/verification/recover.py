@@ -244,9 +244,10 @@ def give_back(ctx: Context, rows: DataFrame) -> dict[str, int]:
     own, _ = measured(rows)
     if not own.rows:
         return {}
-    claims = first_of_key(rows.select(*REGISTRY.names), "outcome", "token")
+    key = ("event_id",) if ctx.pipeline.by_id else EVENT_KEY
+    claims = first_of_key(rows.select(*REGISTRY.names), "outcome", "token", key=key)
     # Under the batch's txn, so that a late copy of it inserts nothing any more.
-    ctx.lake.insert_new("registry", claims.toArrow(), own, ctx.plan.txn)
+    ctx.lake.insert_new("registry", claims.toArrow(), own, ctx.plan.txn, by_id=ctx.pipeline.by_id)
     failpoint.reach("returned")
     there = part(ctx.lake, "registry", own).select(*EVENT_KEY)
     return _by_kind(rows.join(there, list(EVENT_KEY), "left_semi"))

@@ -143,9 +143,11 @@ class ArrowLake(Lake):
         keys = events.select(*names).toArrow().cast(pa.schema([known.field(column) for column in names]))
         return rewrite_rows(self, name, near(keys, extent, shards), kernel_change(Events(keys, same, up_to)))
 
-    def insert_new(self, name: str, rows: pa.Table, extent: Extent | None = None, txn: Txn | None = None) -> int:
+    def insert_new(
+        self, name: str, rows: pa.Table, extent: Extent | None = None, txn: Txn | None = None, *, by_id: bool = False
+    ) -> int:
         """See Lake."""
-        return insert_new(self, name, rows, extent, txn)
+        return insert_new(self, name, rows, extent, txn, by_id=by_id)
 
     def change_rows(self, name: str, change: RowChange) -> int:
         """See Lake."""

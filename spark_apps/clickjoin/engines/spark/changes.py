@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from clickjoin.engines.spark.lake import SparkLake
     from clickjoin.model.txn import Txn
 
-_KEY = "t.event_id = s.event_id AND t.event_time = s.event_time"
+_ID = "t.event_id = s.event_id"
+_KEY = f"{_ID} AND t.event_time = s.event_time"
 
 
-def insert_new(lake: SparkLake, name: str, rows: pa.Table, extent: Extent | None, txn: Txn | None) -> int:
+def insert_new(
+    lake: SparkLake, name: str, rows: pa.Table, extent: Extent | None, txn: Txn | None, *, by_id: bool
+) -> int:
     """See Lake.insert_new."""
     columns = [column for column in lake.delta.columns(name) if column in rows.column_names]
-    near = f" AND {place(lake, name, extent)}" if extent else ""
-    added = lake.commits.insert(name, frame(lake.spark, rows.select(columns)), f"{_KEY}{near}", txn)
+    near = f"{_KEY} AND {place(lake, name, extent)}" if extent else _KEY
+    added = lake.commits.insert(name, frame(lake.spark, rows.select(columns)), _ID if by_id else near, txn)
     if txn:
         lake.delta.commit_txn_only(name, txn)
     return added or 0

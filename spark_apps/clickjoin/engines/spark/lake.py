@@ -109,9 +109,11 @@ class SparkLake(Lake):
         columns = [column for column in self.delta.columns(name) if column in rows.columns]
         return self.commits.append(name, rows.select(*(f"`{column}`" for column in columns)), txn)
 
-    def insert_new(self, name: str, rows: pa.Table, extent: Extent | None = None, txn: Txn | None = None) -> int:
+    def insert_new(
+        self, name: str, rows: pa.Table, extent: Extent | None = None, txn: Txn | None = None, *, by_id: bool = False
+    ) -> int:
         """See Lake."""
-        return changes.insert_new(self, name, rows, extent, txn)
+        return changes.insert_new(self, name, rows, extent, txn, by_id=by_id)
 
     def delete_matched(
         self,
