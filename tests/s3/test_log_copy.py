@@ -105,12 +105,13 @@ def test_a_copy_is_the_table(root: str) -> None:
     assert min(int(file.name[:20]) for file in (fresh.log.folder / "_delta_log").glob("*.json")) == 49  # a checkpoint's
 
 
-def test_a_commit_is_three_requests_and_a_look_two(root: str, proxy: Proxy) -> None:
+def test_a_commit_is_four_requests_and_a_look_two(root: str, proxy: Proxy) -> None:
     delta = ArrowTables(root)
     delta.append("registry", claims("a"), Txn(APP, 1))
     with counted(proxy) as sent:
         assert delta.append("registry", claims("b"), Txn(APP, 2))
-        assert sent() == {"PUT": 2, "HEAD": 1}  # the file, the entry; whether the lake is still the same
+        # The file, the entry; whether the lake is still the same, and the entry before what was read.
+        assert sent() == {"PUT": 2, "HEAD": 1, "GET": 1}
     with counted(proxy) as sent:
         assert not delta.append("registry", claims("b"), Txn(APP, 2))
         assert not delta.commit_txn_only("registry", Txn(APP, 2))
@@ -121,6 +122,25 @@ def test_a_commit_is_three_requests_and_a_look_two(root: str, proxy: Proxy) -> N
     with counted(proxy) as sent, delta.looked_at("registry"):
         assert delta.version("registry") == delta.open("registry").version() == 2
         assert sent() == {"GET": 1, "HEAD": 1}
+
+
+def test_a_store_that_comes_back_older(root: str) -> None:
+    """The newest version that this process knows is gone, or another's by now: it commits nothing on top of it."""
+    delta = ArrowTables(root)
+    assert delta.append("registry", claims("a"), Txn(APP, 1))
+    assert delta.append("registry", claims("b"), Txn(APP, 2))
+    store = Objects(f"{root}/registry")
+    newest = f"_delta_log/{2:020d}.json"
+    kept = store.get(newest)
+    assert kept
+    store._client().delete_object(Bucket=store._bucket, Key=f"{store._prefix}{newest}")
+    with pytest.raises(LakeReplaced, match="registry: version 2 is not what this process has read there"):
+        delta.append("registry", claims("c"), Txn(APP, 3))
+    store.put(newest, kept.replace(b"b", b"d"))
+    with pytest.raises(LakeReplaced, match="older data was put in its place"):
+        delta.append("registry", claims("c"), Txn(APP, 3))
+    store.put(newest, kept)
+    assert delta.append("registry", claims("c"), Txn(APP, 3))
 
 
 def test_who_is_behind_is_refused_looks_and_commits_once(root: str) -> None:
@@ -199,7 +219,7 @@ def test_a_checkpoint_is_made_of_the_copy(root: str, proxy: Proxy, monkeypatch: 
     with counted(proxy) as sent:
         assert delta.append("registry", claims("e3"), Txn(APP, 3))
         s3_table._checkpoints.submit(int).result()
-        assert sent() == {"PUT": 4, "HEAD": 1}
+        assert sent() == {"PUT": 4, "HEAD": 1, "GET": 1}
     table = delta.open("registry")
     assert isinstance(table, S3Table)
     assert delta.append("registry", claims("e4"), Txn(APP, 4))
