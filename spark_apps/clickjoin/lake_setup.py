@@ -23,6 +23,7 @@ from clickjoin.lake.table_format import tables_of_format
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
 from clickjoin.schemas import ALL, BY_NAME, JOINED, Table
+from clickjoin.schemas.format import ZONES
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -71,6 +72,7 @@ def _initialise(pipeline: Pipeline, delta: Tables, fresh: Tables | None, *, agre
     start_timeline(delta, pipeline, datetime.now(UTC))
     _add_output_columns(delta, with_types(pipeline, delta))
     _keep_engine(delta, pipeline)
+    _keep_zones(delta, pipeline)
     return made
 
 
@@ -79,6 +81,20 @@ def _keep_engine(delta: Tables, pipeline: Pipeline) -> None:
     if (before := delta.engine) != pipeline.engine:
         delta.set_engine(pipeline.engine)
         _log.warning("%s: engine %s was at work here, engine %s is from now on", delta.root, before, pipeline.engine)
+
+
+def _keep_zones(delta: Tables, pipeline: Pipeline) -> None:
+    """Have the lake say by which rules local times are read. Errors: LakeError where this host has others."""
+    rules, kept = pipeline.zones, delta.zones
+    if other := sorted(zone for zone in rules if kept.get(zone, rules[zone]) != rules[zone]):
+        raise LakeError(
+            f"{delta.root}: time zone {', '.join(other)} has other rules on this host than where the lake's "
+            "events were read: the same record would be another event here",
+            remedy="Give all hosts the same tzdata. Only if none but this one is right: read no record again from "
+            f"before the rules' change, and run ALTER TABLE delta.`{delta.path('journal')}` UNSET TBLPROPERTIES "
+            f"('{ZONES}')",
+        )
+    delta.set_zones(rules)
 
 
 def _wanted(pipeline: Pipeline, table: Table) -> Table:

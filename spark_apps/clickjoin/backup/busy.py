@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from clickjoin.model.batch_plan import BatchPlan
 
 _COMMITTED = timedelta(seconds=60)
-_PLANNED = timedelta(minutes=10)
 _STOP = (
     "Stop every run, drain, process and gc of the pipeline, and pause its DAGs in Airflow (airflow dags pause "
-    "--treat-dag-id-as-regex 'clickjoin_.*__{}'); where nothing runs any more, --force"
+    "--treat-dag-id-as-regex 'clickjoin_.*__{}'); where nothing runs any more, `clickjoin drain` finishes it, or "
+    "--force goes on"
 )
 
 
 def require_idle(pipeline: Pipeline, now: datetime) -> None:
-    """Check that nothing was committed within a minute, and no batch within ten is unsettled. Errors: BatchError.
+    """Check that nothing was committed within a minute, and that every batch is settled. Errors: BatchError.
 
-    A lake that cannot be read says nothing: it is what one restores for.
+    However old a plan is, a process that was paused may go on with it. A lake that cannot be read says nothing: it is
+    what one restores for.
     """
     remedy = _STOP.format(pipeline.pipeline)
     for name in (*(table.name for table in ALL), *(f"{FOLDER}/{table.name}" for table in PROCESS)):
@@ -38,8 +39,9 @@ def require_idle(pipeline: Pipeline, now: datetime) -> None:
         plans = [plan for root in (pipeline.root, f"{pipeline.root}/{FOLDER}") for plan in _under_way(pipeline, root)]
     except ClickjoinError:
         return
-    if fresh := [plan.token for plan in plans if now - plan.planned_at < _PLANNED]:
-        raise BatchError(f"{pipeline.root}: batch {', '.join(fresh)} is under way", remedy=remedy)
+    if plans:
+        tokens = ", ".join(plan.token for plan in plans)
+        raise BatchError(f"{pipeline.root}: batch {tokens} is under way", remedy=remedy)
 
 
 def _under_way(pipeline: Pipeline, root: str) -> list[BatchPlan]:

@@ -114,6 +114,13 @@ class Pipeline(Strict):
         return self.registry.retention if given is None else given
 
     @property
+    def zones(self) -> dict[str, str]:
+        """The rules of the time zones that events' times are read by, by zone (model.zones)."""
+        specs = (self.spec(item.name, 0) for item in self.inputs)
+        forms = (form for spec in specs for form in (spec.event_form, spec.primary_form) if form and form.zone != "UTC")
+        return {form.zone: form.rules for form in forms}
+
+    @property
     def inputs(self) -> tuple[Input, ...]:
         """The streams that it reads, those looked up first; the records of one alone lie where foreign ones do."""
         named: dict[Role, tuple[str, Primary | None]] = {

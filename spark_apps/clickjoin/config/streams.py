@@ -22,6 +22,7 @@ from clickjoin.config.kafka import Kafka
 from clickjoin.config.types import Duration, Logs, Place, Strict, distinct, listed, separates, sound_path
 from clickjoin.model.ids import TimeForm
 from clickjoin.model.places import DEDUPLICATED, RECORD, RECORDS, is_on_s3
+from clickjoin.model.zones import rules_of
 
 Start = Annotated[
     Literal["earliest", "latest"] | Annotated[int, Field(ge=0)],
@@ -160,7 +161,7 @@ class TimeColumn(Strict):
     @property
     def form(self) -> TimeForm:
         """How a text of it is read."""
-        return TimeForm(self.format, self.zone)
+        return TimeForm(self.format, self.zone, rules_of(self.zone))
 
 
 class Lookback(Strict):

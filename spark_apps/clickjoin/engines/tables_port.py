@@ -5,6 +5,7 @@ Which commit promises what is listed in docs/engines.md.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from clickjoin.lake import restored
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.table_settings import STATISTICS
 from clickjoin.model.errors import LakeError
-from clickjoin.schemas.format import ENGINE
+from clickjoin.schemas.format import ENGINE, ZONES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,6 +101,15 @@ class Tables(DeltaReader, ABC):
             if self.engine == engine:
                 return
             if self._change_settings("journal", Settings(properties={ENGINE: engine}), last):
+                return
+
+    def set_zones(self, rules: Mapping[str, str]) -> None:
+        """Keep the rules (by zone) that times of this lake's events are read by, beside those that are kept already."""
+        for last in _TRIES:
+            if rules.items() <= self.zones.items():
+                return
+            kept = json.dumps({**rules, **self.zones}, separators=(",", ":"))
+            if self._change_settings("journal", Settings(properties={ZONES: kept}), last):
                 return
 
     @abstractmethod

@@ -5,6 +5,7 @@ What can be known of any table from its log, and the rows of those that are smal
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
@@ -34,7 +35,7 @@ from clickjoin.model.errors import LakeError, TableMissing
 from clickjoin.model.places import JOINED, folder_of, is_on_s3, output_of
 from clickjoin.model.txn import SeenCommits, Shown
 from clickjoin.schemas import BY_NAME, DEDUPLICATED, Table
-from clickjoin.schemas.format import ENGINE, FIRST_ENGINE
+from clickjoin.schemas.format import ENGINE, FIRST_ENGINE, ZONES
 
 
 class DeltaReader:
@@ -218,6 +219,12 @@ class DeltaReader:
     def engine(self) -> str:
         """The engine that ran last on this lake. Errors: as of `open`."""
         return (self.open("journal").metadata().configuration or {}).get(ENGINE, FIRST_ENGINE)
+
+    @property
+    def zones(self) -> dict[str, str]:
+        """The rules of time zones that this lake keeps, by zone (model.zones). Errors: as of `open`."""
+        found: dict[str, str] = json.loads((self.open("journal").metadata().configuration or {}).get(ZONES, "{}"))
+        return found
 
     def version(self, name: str) -> int:
         """Newest version of a table."""

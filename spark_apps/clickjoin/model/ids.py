@@ -75,10 +75,14 @@ def crc_of(event_id: str) -> int:
 
 @dataclass(frozen=True)
 class TimeForm:
-    """How a time is written that is no ISO 8601: directives of strptime, and the time zone it is in (IANA name)."""
+    """How a time is written that is no ISO 8601: directives of strptime, and the time zone it is in (IANA name).
+
+    `rules`: those of the zone where this was made (model.zones); empty for whatever they are.
+    """
 
     format: str
     zone: str
+    rules: str = ""
 
 
 @dataclass(frozen=True)

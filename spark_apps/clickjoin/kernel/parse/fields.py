@@ -20,9 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, to_numpy
+from clickjoin.kernel.handshake import VersionMismatch
 from clickjoin.kernel.parse.arrow_json import EXACT
 from clickjoin.model.field_path import parse_path
 from clickjoin.model.ids import micros_of as micros_of_moment
+from clickjoin.model.zones import rules_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -217,8 +219,11 @@ def micros_of(values: Any) -> tuple[Ints, Mask]:
 def micros_by(values: Any, form: TimeForm) -> tuple[Ints, Mask]:
     """Microseconds since 1970 of n texts in one form, and which of them are times in it; numbers are read as text.
 
-    A local time that clocks show twice is the first of the two.
+    A local time that clocks show twice is the first of the two. Errors: VersionMismatch where the zone has other rules
+    here than where the form was made: the same text would be another event.
     """
+    if form.rules and rules_of(form.zone) != form.rules:
+        raise VersionMismatch(f"time zone {form.zone} has other rules there (tzdata).")
     values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     encoded = pc.dictionary_encode(values if values.type == pa.string() else values.cast(pa.string()))
     zone = ZoneInfo(form.zone)

@@ -1,0 +1,76 @@
+"""The rules of time zones: a digest by what clocks show, and a lake that keeps to those that it was read by."""
+
+from __future__ import annotations
+
+import shutil
+import zoneinfo
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from clickjoin.config import Pipeline
+from clickjoin.engines.arrow import ArrowTables
+from clickjoin.kernel.handshake import VersionMismatch
+from clickjoin.kernel.parse.fields import micros_by
+from clickjoin.lake_setup import initialise
+from clickjoin.model.errors import LakeError
+from clickjoin.model.ids import TimeForm
+from clickjoin.model.zones import rules_of
+
+ZONE = "America/Mexico_City"  # which gave up summer time in 2022
+FORM = "%Y-%m-%d %H:%M:%S"
+
+
+def _folder() -> Path:
+    found = (Path(place) for place in zoneinfo.TZPATH if (Path(place) / ZONE).exists())
+    place = next(found, None)
+    if place is None:
+        tzdata = pytest.importorskip("tzdata")
+        return Path(tzdata.__file__).parent / "zoneinfo"
+    return place
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Iterator[None]:
+    """A host whose tzdata is from before the change: with summer time."""
+    (tmp_path / "tz/America").mkdir(parents=True)
+    shutil.copy(_folder() / "America/Chicago", tmp_path / "tz" / ZONE)
+    was = zoneinfo.TZPATH
+    zoneinfo.reset_tzpath(to=[str(tmp_path / "tz")])
+    zoneinfo.ZoneInfo.clear_cache()
+    yield
+    zoneinfo.reset_tzpath(to=list(was) or None)
+    zoneinfo.ZoneInfo.clear_cache()
+
+
+def test_zones_differ_and_names_of_one_do_not() -> None:
+    assert len({rules_of(zone) for zone in ("UTC", "Europe/Berlin", "Europe/London", ZONE, "Africa/Casablanca")}) == 5
+    assert rules_of("Asia/Kolkata") == rules_of("Asia/Calcutta")
+
+
+def test_an_executor_with_other_rules_reads_nothing(older: None) -> None:
+    assert micros_by(pa.array(["2025-07-01 12:00:00"]), TimeForm(FORM, ZONE, rules_of(ZONE)))[1].all()
+    with pytest.raises(VersionMismatch, match=rf"time zone {ZONE} has other rules there"):
+        micros_by(pa.array(["2025-07-01 12:00:00"]), TimeForm(FORM, ZONE, "those of another host"))
+
+
+def _pipeline(lake: Path) -> Pipeline:
+    source = {"kind": "files", "path": str(lake / "*.jsonl")}
+    time = {"column": "at", "format": FORM, "zone": ZONE}
+    primary = {"source": source, "event_id": "id", "event_time": "embedded"}
+    foreign = {**primary, "event_time": time, "primary_id": "of", "primary_time": "embedded"}
+    fields = {"pipeline": "zoned", "lake": str(lake), "engine": "arrow", "primary": primary, "foreign": foreign}
+    return Pipeline.model_validate(fields)
+
+
+def test_a_lake_keeps_to_the_rules_it_was_read_by(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    pipeline = _pipeline(tmp_path)
+    delta = ArrowTables(pipeline.root)
+    initialise(pipeline, delta)
+    assert delta.zones == {ZONE: rules_of(ZONE)}
+    initialise(pipeline)
+    request.getfixturevalue("older")
+    with pytest.raises(LakeError, match=rf"time zone {ZONE} has other rules on this host"):
+        initialise(pipeline)
