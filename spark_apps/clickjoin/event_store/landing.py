@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clickjoin.engines.context import Context
 from clickjoin.engines.extents import extent_of
@@ -20,9 +20,6 @@ from clickjoin.model.extent import Extent
 from clickjoin.model.split import Split
 from clickjoin.model.txn import Txn
 from clickjoin.sources.port import Source
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
