@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from clickjoin.lake.continuity import Watched
 from clickjoin.lake.restores import RESTORE, Restores
+from clickjoin.model.errors import LakeError, LakeReplaced
 
 
 def _entry(operation: str, added: Iterable[str] = (), removed: Iterable[str] = (), **more: Any) -> bytes:
@@ -56,3 +61,22 @@ def test_repaired_up_to_a_version() -> None:
     assert _newest(*went, _entry("WRITE", txn={"appId": RESTORE, "version": 2})) == 0
     assert _newest(*went, _entry("WRITE", txn={"appId": RESTORE, "version": 1})) == 2
     assert _newest(*went, _entry("WRITE", txn={"appId": "shop/main/join", "version": 2})) == 2
+
+
+def test_a_torn_entry_is_no_restore(tmp_path: Path) -> None:
+    """Whoever reads the table says what is wrong with it; a process that only follows its log does not fall over it."""
+    log = tmp_path / "t/_delta_log"
+    log.mkdir(parents=True)
+    for version, entry in enumerate((_entry("WRITE", "a"), _entry("OPTIMIZE", "o", "a")[:-9], _entry("WRITE", "b"))):
+        (log / f"{version:020}.json").write_bytes(entry)
+    followed = Watched(str(tmp_path / "t"))
+    followed.follow(followed.path, 0)
+    followed.follow(followed.path, 2)
+    (log / f"{3:020}.json").write_bytes(_entry("RESTORE", removed="b"))
+    with pytest.raises(LakeError, match="its version 3 is a RESTORE by another program, which took 1 files"):
+        followed.follow(followed.path, 3)
+    (log / f"{4:020}.json").write_bytes(_entry("RESTORE", "b"))
+    followed.follow(followed.path, 4)
+    (log / f"{4:020}.json").write_bytes(_entry("WRITE", "c"))
+    with pytest.raises(LakeReplaced, match="version 4 is not what this process has read there"):
+        followed.follow(followed.path, 4)

@@ -40,7 +40,7 @@ class Watched:
             for number in range(self._version + 1, version + 1):
                 try:
                     self._restores.take(number, read_entry(files, folder, number))
-                except FileNotFoundError:  # cleaned up: nobody has looked for as long as logs are kept
+                except (FileNotFoundError, ValueError):  # cleaned up, as nobody has looked for so long; or torn
                     continue
         if version != self._version:
             self._version, self._digest = version, self._seen(files, folder, version)

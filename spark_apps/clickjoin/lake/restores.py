@@ -6,6 +6,9 @@ import json
 import re
 
 RESTORE = "accounted/restore"  # the application under which a table says that what a RESTORE took out is repaired
+_COMPACTED = (
+    5_000  # files whose origin is kept: a RESTORE beyond more of them is refused, though it may take nothing out
+)
 _RESTORE = re.compile(rb'"operation"\s*:\s*"RESTORE"')
 
 
@@ -26,6 +29,8 @@ class Restores:
         elif b'"dataChange":false' in entry:
             added, removed = _paths(entry)
             self._made_of |= dict.fromkeys(added, frozenset(removed))
+            for path in list(self._made_of)[:-_COMPACTED]:
+                del self._made_of[path]
         elif RESTORE.encode() in entry:
             txns = (json.loads(line).get("txn") or {} for line in entry.splitlines() if RESTORE.encode() in line)
             upto = max((int(txn["version"]) for txn in txns if txn.get("appId") == RESTORE), default=0)
