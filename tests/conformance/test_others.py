@@ -202,9 +202,6 @@ def test_a_second_replica_after_the_window(make: Make) -> None:
     assert oracle.faults(world.folder, world.tables, copies=2) == {}
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="by id alone, forget claims an id once for each time that it has landed"
-)
 def test_what_came_at_two_times_is_forgotten(make: Make) -> None:
     world = _by_id(make, BY_ID)
     world.now += 2 * HOUR
