@@ -85,7 +85,9 @@ def _keep_engine(delta: Tables, pipeline: Pipeline) -> None:
 
 def _keep_zones(delta: Tables, pipeline: Pipeline) -> None:
     """Have the lake say by which rules local times are read. Errors: LakeError where this host has others."""
-    rules, kept = pipeline.zones, delta.zones
+    if not (rules := pipeline.zones):
+        return
+    kept = delta.zones
     if other := sorted(zone for zone in rules if kept.get(zone, rules[zone]) != rules[zone]):
         raise LakeError(
             f"{delta.root}: time zone {', '.join(other)} has other rules on this host than where the lake's "
