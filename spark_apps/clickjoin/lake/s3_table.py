@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 NONCE = "clickjoinNonce"  # a key of commitInfo
 _JUST_NOW = 10.0  # seconds since a file was written, in which nobody has taken it away
 _INTERVAL, _EVERY = "delta.checkpointInterval", 25  # commits at most: a new process reads each
-_RESTED_ON = ("journal", "registry")  # a batch begins in one, and is fixed by the other
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 # What writes to a table by delta-rs itself, or reads more of it than its log: by a handle on the table on S3.
 _BY_STORE = (
@@ -90,8 +89,7 @@ class S3Table(DeltaTable):
     def before_commit(self) -> list[Callable[[], None]]:
         """What is still to be checked before the next commit."""
         checked, self._is_checked = self._is_checked, False
-        same = [self.require_newest] if self.uri.rsplit("/", 1)[-1] in _RESTED_ON else []
-        return same if checked else [self._check, *same]
+        return [self.require_newest] if checked else [self._check, self.require_newest]
 
     def require_newest(self) -> None:
         """Check that the newest version on S3 that is known is what was read there. Errors: LakeReplaced, OSError.
