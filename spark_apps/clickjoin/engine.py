@@ -33,7 +33,7 @@ from clickjoin.rounds import Rounds, Settled
 from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Source
 from clickjoin.sources.reach import driver_reads
-from clickjoin.spark.session import make_active, tune_codegen
+from clickjoin.spark.session import make_active, planned_at_once, tune_codegen
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -224,14 +224,17 @@ class Engine:
             ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(delta), *load_bounds(delta))
         ctx.seconds |= {"plan": plan_seconds, "land": ahead.waited}
         before = self.lake.conflict_reruns
-        tune_codegen(self.lake.started, sum(split.events for splits in plan.splits.values() for split in splits))
+        events = sum(split.events for splits in plan.splits.values() for split in splits)
+        tune_codegen(self.lake.started, events)
         follow = self._overlap.begin if dispatcher is self.join else lambda _: None
-        lost = carry_through(ctx, self.sources, ahead.landed, follow)
-        self._floods |= ctx.floods
-        ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
-        with ctx.step("settle"):
-            row = batch_metrics.row(ctx, self.now(), self._floods)
-            delta.append("metrics", [row], plan.txn)
-            dispatcher.settled(plan, lost, ctx.newest)
+        # How many a retry takes up is not known before it has.
+        with planned_at_once(self.lake.started, self.pipeline.batch.max_events if plan.table else events):
+            lost = carry_through(ctx, self.sources, ahead.landed, follow)
+            self._floods |= ctx.floods
+            ctx.counts["conflict_reruns"] = self.lake.conflict_reruns - before
+            with ctx.step("settle"):
+                row = batch_metrics.row(ctx, self.now(), self._floods)
+                delta.append("metrics", [row], plan.txn)
+                dispatcher.settled(plan, lost, ctx.newest)
         failpoint.reach("settled")
         return Settled(plan, row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +21,7 @@ from clickjoin.model.ids import moment
 from clickjoin.model.span import Day
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BOUNDARY, DATES, FOREIGN, METRICS, REGISTRY
-from clickjoin.spark.session import another
+from clickjoin.spark.session import another, planned_at_once
 from tests.spark.bench import Bench, click, query
 
 if TYPE_CHECKING:
@@ -228,3 +229,14 @@ def test_a_date_is_held_by_one(spark: SparkSession, tmp_path: Path, monkeypatch:
     assert over == [first]
     ledger._end(made, day, [second, *over])
     assert made.rows("dates") == 0
+
+
+@pytest.mark.parametrize(("events", "adaptive"), [(300, "false"), (300_000, "true")])
+def test_how_a_batch_is_planned_ends_with_it(spark: SparkSession, events: int, adaptive: str) -> None:
+    """What comes next in the session may read a table of any size."""
+    names = ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions")
+    before = [spark.conf.get(name) for name in names]
+    with suppress(KeyboardInterrupt), planned_at_once(spark, events):
+        assert [spark.conf.get(name) for name in names] == [adaptive, "1" if adaptive == "false" else before[1]]
+        raise KeyboardInterrupt
+    assert [spark.conf.get(name) for name in names] == before == ["true", before[1]]

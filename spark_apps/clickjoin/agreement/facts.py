@@ -15,7 +15,6 @@ from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.log_entries import TableLog
 from clickjoin.lake.log_looks import logs
-from clickjoin.lake.restores import RESTORE
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.txn import Shown
 from clickjoin.schemas import ALL, REGISTRY
@@ -43,8 +42,8 @@ class Sequence:
 class Facts:
     """The log of every table that is there, and every sequence that any of them knows.
 
-    `blind`: why the journal's rows could not be read; empty where they could. `noted`: how far tables had come
-    by the journal's notes.
+    `blind`: why the journal's rows could not be read; empty where they could. `noted`: how far tables had come by the
+    journal's notes.
     """
 
     pipeline: str
@@ -53,7 +52,6 @@ class Facts:
     sequences: Mapping[Key, Sequence]
     blind: str = ""
     noted: Shown = field(default_factory=dict)
-    put_back: Mapping[str, int] = field(default_factory=dict)
 
     def txns(self, table: str, key: Key) -> dict[str, int]:
         """What a table holds of a sequence: under the table's name, and for `quarantine` one for each stream."""
@@ -86,9 +84,7 @@ def gather(delta: DeltaReader, pipeline: str, fresh: DeltaReader | None = None) 
         key: replace(said.get(key, Sequence()), planned=max(after.txns.get(_app(pipeline, key, "planned"), 0), 0))
         for key in keys(apps, pipeline)
     }
-    every = {JOURNAL: after, **found}
-    back = {name: log.put_back for name, log in every.items() if log.put_back > log.txns.get(RESTORE, 0)}
-    return Facts(pipeline, delta.path("").rstrip("/"), every, sequences, blind, noted(before.txns), back)
+    return Facts(pipeline, delta.path("").rstrip("/"), {JOURNAL: after, **found}, sequences, blind, noted(before.txns))
 
 
 def keys(apps: Iterable[str], pipeline: str) -> list[Key]:

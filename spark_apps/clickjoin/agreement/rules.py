@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from clickjoin.agreement.facts import JOURNAL, Facts, Key
 from clickjoin.lake.log_entries import POINTER, TableLog
-from clickjoin.lake.restores import RESTORE
+from clickjoin.lake.restores import RESTORE, restored_text
 from clickjoin.model.txn import Shown
 
 OLD_JOURNAL, OLD_TABLE, TORN, BLIND, FORGETFUL = "old_journal", "old_table", "torn_log", "blind", "forgetful"
@@ -150,12 +150,10 @@ def _noted(facts: Facts) -> Iterator[Disagreement]:
 
 
 def _put_back(facts: Facts) -> Iterator[Disagreement]:
-    for table, version in facts.put_back.items():
-        text = (
-            f"{facts.root}/{table}: its version {version} is a RESTORE by another program: rows that were committed "
-            "before it are gone, and its versions and batches go on as if they were there"
-        )
-        yield Disagreement(OLD_TABLE, table, text, RESTORE, version)
+    for table, log in facts.logs.items():
+        if log.put_back > log.txns.get(RESTORE, 0):
+            text = restored_text(f"{facts.root}/{table}", log.put_back)
+            yield Disagreement(OLD_TABLE, table, text, RESTORE, log.put_back)
 
 
 def _older(facts: Facts, known: Shown, how: str) -> Iterator[Disagreement]:

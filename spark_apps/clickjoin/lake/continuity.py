@@ -12,7 +12,7 @@ import pyarrow.fs as pafs
 
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake.log_entries import read_entry
-from clickjoin.lake.restores import Restores
+from clickjoin.lake.restores import Restores, restored_text
 from clickjoin.model.errors import LakeError, LakeReplaced
 
 _LOG = "_delta_log"
@@ -44,11 +44,11 @@ class Watched:
                     continue
         if version != self._version:
             self._version, self._digest = version, self._seen(files, folder, version)
-        if self._restores.newest:
+        if newest := self._restores.newest:
             raise LakeError(
-                self._restores.text(self.path),
-                remedy=f"Run RESTORE TABLE delta.`{self.path}` TO VERSION AS OF {self._restores.newest - 1}; or stop "
-                "the joins, and start one again, which says what else there is",
+                restored_text(self.path, newest),
+                remedy=f"Undo it: RESTORE TABLE delta.`{self.path}` TO VERSION AS OF {newest - 1}; or stop the "
+                "joins: the next one that starts says how to repair what went",
             )
 
     def _require_same(self, files: pafs.FileSystem, folder: str, version: int) -> None:

@@ -45,12 +45,13 @@ class Restores:
         """The newest version that has taken out what is not back; 0 if none."""
         return max(self._gone.values(), default=0)
 
-    def text(self, path: str) -> str:
-        """What is wrong, as a sentence."""
-        return (
-            f"{path}: its version {self.newest} is a RESTORE by another program, which took {len(self._gone)} files "
-            "with their rows out, while versions and batches go on as if they were there"
-        )
+
+def restored_text(path: str, version: int) -> str:
+    """What is wrong with a table after a RESTORE, as a sentence."""
+    return (
+        f"{path}: its version {version} is a RESTORE by another program: rows that were committed before it are gone, "
+        "and its versions and batches go on as if they were there"
+    )
 
 
 def _paths(entry: bytes) -> tuple[set[str], set[str]]:

@@ -13,7 +13,7 @@ _STEP = timedelta(days=7)  # no clock was put forward and back within a week
 def rules_of(zone: str) -> str:
     """A digest of when a zone's clocks change, to the second, and what they show from then on (1970 to 2037).
 
-    The same whatever package or file the rules are read from. Takes 5 ms, and nothing is kept: that would
+    The same whatever package or file the rules are read from. Takes some ms, and nothing is kept: that would
     travel to executors, whose own rules are asked for. Errors: KeyError, ValueError, OSError of no zone.
     """
     own, digest = ZoneInfo(zone), hashlib.blake2b(digest_size=8)

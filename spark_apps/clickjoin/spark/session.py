@@ -11,8 +11,8 @@ import socket
 import socketserver
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,8 +66,8 @@ _IN_PROCESS = {
 # Pauses of 0.05 to 3.2 s: enough for a hiccup. A server that stays away for longer has lost the session as well.
 _TRIES = 4
 _WORTH_COMPILING = 50_000
-_COMPILES, _ADAPTS = "_clickjoin_compiles", "_clickjoin_adapts"  # what a session was last set to
-_PARTITIONS = "spark.sql.shuffle.partitions"
+_COMPILES = "_clickjoin_compiles"  # what a session was last set to
+_AT_ONCE = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 
 
 def connect(url: str) -> SparkSession:
@@ -147,13 +147,11 @@ def be_patient(session: Any, tries: int) -> None:
 def tune_codegen(session: SparkSession | None, events: int) -> None:
     """Set a session up for a batch of this size.
 
-    A small batch is evaluated as it stands: to generate, compile and warm up code for it, or to plan its stages one
-    after the other, costs more than to run it. In a loop of batches of 300 clicks and 3,000 queries the former took a
-    fifth off each, the latter a tenth. None: there is no session yet.
+    A small batch is evaluated as it stands: to generate, compile and warm up code for it costs more than to run it. In
+    a loop of batches of 300 clicks and 3,000 queries this took a fifth off each. None: there is no session yet.
     """
     if session is not None:
         compile_code(session, events > _WORTH_COMPILING)
-        _adapt(session, events > _WORTH_COMPILING)
 
 
 def compile_code(session: SparkSession, worth_it: bool) -> None:
@@ -165,12 +163,24 @@ def compile_code(session: SparkSession, worth_it: bool) -> None:
     setattr(session, _COMPILES, worth_it)
 
 
-def _adapt(session: SparkSession, worth_it: bool) -> None:
-    """Have Spark plan what is run next stage by stage, or at once and in one partition."""
-    if getattr(session, _ADAPTS, None) is not worth_it:
-        session.conf.set("spark.sql.adaptive.enabled", "true" if worth_it else "false")
-        session.conf.set(_PARTITIONS, SETTINGS[_PARTITIONS] if worth_it else "1")
-        setattr(session, _ADAPTS, worth_it)
+@contextmanager
+def planned_at_once(session: SparkSession | None, events: int) -> Iterator[None]:
+    """Have Spark plan a small batch as a whole and in one partition, not stage by stage; then as before.
+
+    Nothing else of the session is run so: in one partition a large table takes as long as it is large.
+    """
+    if session is None or events > _WORTH_COMPILING:
+        yield
+        return
+    before = {key: str(session.conf.get(key)) for key in _AT_ONCE}
+    for key, value in _AT_ONCE.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # of a session that is gone what ended it is the error
+            for key, value in before.items():
+                session.conf.set(key, value)
 
 
 def _address(url: str) -> tuple[str, int]:
