@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from datetime import date, timedelta
 from pathlib import Path
@@ -238,6 +239,12 @@ def test_the_watermark(make: Any) -> None:
         moment(int((rest - 60) * MICROS)),
         "primary: at rest, all read, so complete up to 2033-05-18 03:32 UTC",
     )
+    half = bench.folder / "primary" / "half.jsonl"
+    half.write_text('{"event_id":')
+    os.utime(half, (time.time() - 100,) * 2)
+    mark = low_watermark(bench.pipeline, delta, rest)
+    assert (mark.time, mark.why.startswith(f"primary: unfinished-line: {half}: ")) == (None, True)
+    half.unlink()
     bench.clicks("{broken")
     assert "no good record" in low_watermark(bench.pipeline, delta, rest).why
     (bench.folder / "primary").rename(bench.folder / "away")

@@ -87,12 +87,12 @@ def test_a_backlog_is_read_file_by_file_and_a_file_that_grows_beside_it(tmp_path
 def test_a_file_without_a_line_to_give_keeps_no_other_waiting(tmp_path: Path) -> None:
     feed, budget = Feed(tmp_path), Budget(50, 10**6)
     (tmp_path / "k.jsonl").write_bytes(events(0, 1000))
-    age(tmp_path / "k.jsonl", 9000)
+    age(tmp_path / "k.jsonl", 3500)
     assert len(feed.step(budget)) > 40
     (tmp_path / "k.jsonl").write_bytes(events(0, 1100))  # half read, and written to for longer than the other
     age(tmp_path / "k.jsonl", 1000)
     (tmp_path / "j.jsonl").write_bytes(b"\0" * 2 * 10**6)  # what a loss of power leaves
-    age(tmp_path / "j.jsonl", 5000)
+    age(tmp_path / "j.jsonl", 3000)
     plan = feed.plan(budget)
     assert [piece.path[-7] for piece in plan.splits] == ["k"]
     assert sum(piece.events for piece in plan.splits) > 40
@@ -112,13 +112,17 @@ def test_line_longer_than_a_block_is_cut_at_its_end(tmp_path: Path) -> None:
     path.write_bytes(b"a\n" + b"x" * 200_000 + b"\nb\nrest")
     fd = os.open(path, os.O_RDONLY)
     size = path.stat().st_size
-    assert cut(fd, 0, size, size, None, True) == (size - 4, None, False)
-    assert cut(fd, 0, size, 100_000, None, False) == (2, None, True)
-    assert cut(fd, 2, size, 100_000, None, False) == (2, 0, True)
-    assert cut(fd, 2, size, 100_000, None, True) == (200_003, 1, True)
-    assert cut(fd, 0, size, size, 2, True) == (200_003, 2, True)
-    assert cut(fd, 0, size, size, 9, True) == (200_005, 3, False)
-    assert cut(fd, 200_005, size, 9, None, True) == (200_005, 0, False)
+    assert cut(fd, 0, size, size, None, True, closed=False) == (size - 4, None, False)
+    assert cut(fd, 0, size, 100_000, None, False, closed=False) == (2, None, True)
+    assert cut(fd, 2, size, 100_000, None, False, closed=False) == (2, 0, True)
+    assert cut(fd, 2, size, 100_000, None, True, closed=False) == (200_003, 1, True)
+    assert cut(fd, 0, size, size, 2, True, closed=False) == (200_003, 2, True)
+    assert cut(fd, 0, size, size, 9, True, closed=False) == (200_005, 3, False)
+    assert cut(fd, 200_005, size, 9, None, True, closed=False) == (200_005, 0, False)
+    assert cut(fd, 200_005, size, 9, None, True, closed=True) == (size, None, False)
+    assert cut(fd, 0, size, size, 3, True, closed=True) == (200_005, 3, True)
+    assert cut(fd, 0, size, size, 9, True, closed=True) == (size, 4, False)
+    assert cut(fd, 200_005, size, 1, None, True, closed=True) == (size, 1, False)
     os.close(fd)
 
 

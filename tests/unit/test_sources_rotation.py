@@ -145,6 +145,22 @@ def test_half_a_line_waits_and_is_reported_when_it_is_old(feed: Feed, log: Path)
     assert feed.step() == [1]
 
 
+@pytest.mark.parametrize(("tail", "seconds"), [(event(1)[:-1], 30), (event(1)[:20], 3700)])
+def test_a_last_line_without_its_end_is_read_once_nobody_writes_the_file(
+    feed: Feed, log: Path, tail: bytes, seconds: float
+) -> None:
+    append(log, event(0) + tail)
+    assert feed.step() == [0]
+    feed.ahead = seconds
+    plan = feed.plan()
+    ((start, end),) = [(split.payload["start"], split.payload["end"]) for split in plan.splits]
+    assert (start, end, plan.problems) == (len(event(0)), len(event(0) + tail), ())
+    rows = feed.read(plan.splits)
+    assert [row["length"] for row in rows] == [len(tail)]
+    append(log, b"\n" + event(2))
+    assert feed.step() == [2]  # the line's end, which came after all, is no record
+
+
 def test_half_a_line_that_is_deleted_is_a_lost_tail(feed: Feed, log: Path) -> None:
     append(log, event(0) + b'{"id"')
     feed.step()

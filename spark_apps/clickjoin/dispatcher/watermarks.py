@@ -13,7 +13,7 @@ from clickjoin.model.ids import MICROS
 from clickjoin.model.split import SourcePlan
 
 _STEP, _QUIET = 60.0, 5.0  # seconds
-BLIND = ("unreadable", "missing", "not-begun")
+BLIND = ("unreadable", "missing", "not-begun", "unfinished-line")
 
 
 def stream_watermark(

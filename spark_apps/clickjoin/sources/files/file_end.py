@@ -52,8 +52,8 @@ def piece_of(
 def _ending(fd: int, work: Work, room: int, limit: int | None, must: bool) -> Ending:
     start, size = work.position.offset, work.file.size
     if work.quoted:
-        return cut_records(fd, start, size, room, limit, must, work.quoted, work.file.path)
-    return cut(fd, start, size, room, limit, must)
+        return cut_records(fd, start, size, room, limit, must, work.closed, work.quoted, work.file.path)
+    return cut(fd, start, size, room, limit, must, work.closed)
 
 
 def events_of(length: int, mean: float) -> int:

@@ -16,13 +16,6 @@ from clickjoin.kernel.remote_file import Handle
 SAMPLE = 1 << 16
 
 
-class Quoted(NamedTuple):
-    """CSV whose records go over several lines. `closed`: nobody writes it any more, so open quotes stay open."""
-
-    separator: str
-    closed: bool
-
-
 class Ending(NamedTuple):
     """End of the split, its records if they were counted, and whether finished lines may lie beyond it."""
 
@@ -31,18 +24,20 @@ class Ending(NamedTuple):
     more: bool
 
 
-def cut(fd: Handle, start: int, size: int, room: int, limit: int | None, must: bool) -> Ending:
+def cut(fd: Handle, start: int, size: int, room: int, limit: int | None, must: bool, closed: bool) -> Ending:
     """End of the split [start, …) of a file of `size` bytes that takes at most `room` bytes and `limit` records.
 
     Without a limit nothing is counted and only the last bytes are read. With `must`, one record is taken even if it
-    is longer than the room. The end is `start` where there is no finished line.
+    is longer than the room. `closed`: the last line needs no newline. The end is `start` where no line is finished.
     """
     stop = min(start + room, size)
     found = _backward(fd, start, stop) if limit is None else _count(fd, start, stop, limit)
+    if closed and stop == size and not found.more and found.end < size:
+        return Ending(size, None if limit is None else (found.records or 0) + 1, False)
     if found.end > start:
         return Ending(found.end, found.records, found.more or stop < size)
     if must and stop < size:
-        end = _forward(fd, stop, size)
+        end = _forward(fd, stop, size) or (size if closed else 0)
         return Ending(end, 1, end < size) if end else Ending(start, 0, False)
     return Ending(start, 0, stop < size)
 
@@ -86,14 +81,17 @@ def _count(fd: Handle, start: int, stop: int, limit: int) -> Ending:
 
 
 def cut_records(
-    fd: Handle, start: int, size: int, room: int, limit: int | None, must: bool, quoted: Quoted, path: str
+    fd: Handle, start: int, size: int, room: int, limit: int | None, must: bool, closed: bool, separator: str, path: str
 ) -> Ending:
-    """The same for CSV whose records go over several lines; all is read, and records are counted."""
-    lines = _finished(fd, start, size, path)
-    found = QuotedRecords(quoted.separator).blocks(lines, growing=not quoted.closed)
+    """The same for CSV whose records go over several lines; all is read, and records are counted.
+
+    `closed`: quotes that are open at the end stay open.
+    """
+    lines = _finished(fd, start, size, closed, path)
+    found = QuotedRecords(separator).blocks(lines, growing=not closed)
     end, records, stop = start, 0, start + room
     for block in found:
-        ends = block.offset + (_part_end(block) if block.ends is None else block.ends)
+        ends = block.offset + (_part_end(block, size if closed else -1) if block.ends is None else block.ends)
         fits = int(np.searchsorted(ends, stop, side="right"))
         fits = fits if limit is None else min(fits, limit - records)
         fits = max(fits, 1) if must and end == start and len(ends) else fits
@@ -109,15 +107,16 @@ def records_in(sample: bytes, separator: str) -> int:
     return sum(len(block.ends) for block in found if block.ends is not None)
 
 
-def _finished(fd: Handle, start: int, size: int, path: str) -> Iterator[Block]:
-    """Blocks of whole lines in bytes [start, size), without the beginning of a line at the end."""
+def _finished(fd: Handle, start: int, size: int, closed: bool, path: str) -> Iterator[Block]:
+    """Blocks of whole lines in bytes [start, size), without the beginning of a line at the end unless it is closed."""
     for block in whole_lines(plain_blocks(fd, start, size, path), start, MOST):
-        if block.part is not None or block.data.endswith(b"\n"):
+        if closed or block.part is not None or block.data.endswith(b"\n"):
             yield block
         elif whole := block.data[: block.data.rfind(b"\n") + 1]:
             yield Block(block.offset, whole)
 
 
-def _part_end(block: Block) -> Any:
-    """Where a line that came in parts ends, if this is its last part."""
-    return np.array([len(block.data)] if block.data.endswith(b"\n") else [], np.int64)
+def _part_end(block: Block, size: int) -> Any:
+    """Where a line that came in parts ends, if this is its last part. `size`: where the file ends without newline."""
+    is_last = block.data.endswith(b"\n") or block.offset + len(block.data) == size
+    return np.array([len(block.data)] if is_last else [], np.int64)

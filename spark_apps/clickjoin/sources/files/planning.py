@@ -12,7 +12,7 @@ from clickjoin.model.split import Budget, Problem
 from clickjoin.sources.files.file_end import Piece, Replaced, piece_of, root_of
 from clickjoin.sources.files.identity import Match, adopt, follow, unread
 from clickjoin.sources.files.listing import Found, Listing, list_files, unreadable
-from clickjoin.sources.files.probe import FileProbe, FormOf, Work, no_csv
+from clickjoin.sources.files.probe import AT_REST_SECONDS, FileProbe, FormOf, Work, no_csv
 from clickjoin.sources.files.proving import (
     Doubt,
     Memory,
@@ -204,7 +204,8 @@ class _Draft:
         elif left and self.probe.now - work.file.mtime_ns / 1e9 > STALE_SECONDS:
             path, since = work.file.path, datetime.fromtimestamp(work.file.mtime_ns // 10**9, UTC)
             what = "half a line, or inside quotes," if work.quoted else "half a line"
-            detail = f"{path} ends in {what} since {since:%Y-%m-%d %H:%M:%S}Z; end the line, and it is read"
+            when = f"end the line, and it is read; after {AT_REST_SECONDS // 60} minutes it is read as it is"
+            detail = f"{path} ends in {what} since {since:%Y-%m-%d %H:%M:%S}Z; {when}"
             self.problems.append(Problem("unfinished-line", path, detail, work.file.size - left, left))
 
     def plan(self, positions: Mapping[str, FilePosition], memory: Memory) -> FilePlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -25,7 +26,7 @@ from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Problem
 from clickjoin.sources.files.digests import last_is
 from clickjoin.sources.files.identity import Verdict, unread
-from clickjoin.sources.files.line_end import SAMPLE, Quoted, records_in
+from clickjoin.sources.files.line_end import SAMPLE, records_in
 from clickjoin.sources.files.listing import Found, unreadable
 from clickjoin.sources.files.proofs import proof_of
 from clickjoin.sources.files.proving import Prover, carried
@@ -33,7 +34,7 @@ from clickjoin.sources.files.share import Want
 from clickjoin.sources.files.state import FilePosition
 
 SETTLE_SECONDS = 10  # a packed file whose last write is older than this is taken as complete
-ABANDONED_SECONDS = 3600  # so is Parquet without its footer, which is written last, and CSV with quotes left open
+AT_REST_SECONDS = 3600  # nobody writes it any more: a last line needs no newline, Parquet no footer, quotes no end
 FormOf = Callable[[str], CsvForm | None]  # by a file's path
 QUICK = 4 << 20  # a packed file up to this size is unpacked to see whether it is complete
 
@@ -45,12 +46,16 @@ def no_csv(path: str) -> CsvForm | None:
 
 @dataclass(frozen=True)
 class Work:
-    """A file with something unread: its position as if nothing were planned now, and what it wants to be read."""
+    """A file with something unread: its position as if nothing were planned now, and what it wants to be read.
+
+    `quoted`: the separator of CSV whose records go over several lines. `closed`: its last line needs no newline.
+    """
 
     file: Found
     position: FilePosition
     want: Want
-    quoted: Quoted | None = None
+    quoted: str = ""
+    closed: bool = False
 
 
 class FileProbe:
@@ -134,7 +139,7 @@ class FileProbe:
         try:
             with opened(file.path, self.fence) as fd:
                 if is_parquet(fd):
-                    return is_complete(fd) or self._aged_by(file, ABANDONED_SECONDS)
+                    return is_complete(fd) or self._aged_by(file, AT_REST_SECONDS)
                 if self.aged(file):
                     return True
                 return file.size <= QUICK and is_complete(fd) if is_packed(fd, file.path) else file.size > 3
@@ -167,13 +172,13 @@ class FileProbe:
         position = self._position(file, known, head)
         if packed:
             return Work(file, position, _packed_want(fd, file, position))
-        quoted = self._quoted(file)
-        records = records_in(sample, quoted.separator) if quoted else sample.count(b"\n")
-        return Work(file, position, Want(file.size - offset, len(sample) / max(records, 1)), quoted)
-
-    def _quoted(self, file: Found) -> Quoted | None:
         form = self.csv(file.path)
-        return Quoted(form.separator, self._aged_by(file, ABANDONED_SECONDS)) if form and form.multiline else None
+        quoted = form.separator if form and form.multiline else ""
+        records = records_in(sample, quoted) if quoted else sample.count(b"\n")
+        closed = self._aged_by(file, AT_REST_SECONDS) or (
+            form is None and self.aged(file) and _ends_in_object(fd, offset, file.size)
+        )
+        return Work(file, position, Want(file.size - offset, len(sample) / max(records, 1)), quoted, closed)
 
     def _position(self, file: Found, known: FilePosition | None, head: bytes) -> FilePosition:
         if known is None:
@@ -192,6 +197,17 @@ def _new(file: Found, head: bytes) -> FilePosition:
         file.path, file.device, file.inode, 0, file.size, file.mtime_ns, len(head), print_, 0, "",
         written_ns=file.mtime_ns, changed_ns=file.ctime_ns,
     )  # fmt: skip
+
+
+def _ends_in_object(fd: int, start: int, size: int) -> bool:
+    """Whether what follows the last newline is a whole JSON object: more bytes would make another record of it."""
+    tail = read_at(fd, max(start, size - SAMPLE), min(SAMPLE, size - start)).rpartition(b"\n")[2]
+    if not tail.rstrip().endswith(b"}"):
+        return False
+    try:
+        return isinstance(json.loads(tail), dict)
+    except (ValueError, RecursionError):  # half a line, no text, or longer than was read
+        return False
 
 
 def _packed_want(fd: int, file: Found, position: FilePosition) -> Want:

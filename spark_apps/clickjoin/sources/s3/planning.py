@@ -99,9 +99,7 @@ class _Taker:
         if uncut:
             return part.offset
         room = int(min(self._bytes, self._events * kind.mean))
-        ending = cut(self._reads.opened(found), part.offset, found.size, room, None, first)
-        no_end = first and ending.end == part.offset  # the last line is longer than the room, and has no end
-        return found.size if no_end else ending.end
+        return cut(self._reads.opened(found), part.offset, found.size, room, None, first, closed=True).end
 
     def _split(self, part: Part, path: str, end: int, kind: Kind) -> None:
         found, size = part.found, (end - part.offset) * kind.times
