@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from clickjoin.report.validate import validate
 from clickjoin.schemas import JOINED, Table
 from clickjoin.schemas.arrow import arrow_schema
 from tests.unit.test_output_config import made
+
+LAST = "\U0010ffff"
 
 DAY = 86_400_000_000
 FIRST = 19_700 * DAY
@@ -138,15 +141,18 @@ def test_statistics_of_columns_that_come_later(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "values", "ends"),
     [
-        (pa.float64(), [1.5, float("nan"), -2.0], (-2.0, None)),  # to Spark NaN is above all
-        (pa.float64(), [float("nan")], (None, None)),
-        (pa.float64(), [float("inf"), 1.0], (1.0, None)),
-        (pa.timestamp("us", "UTC"), [0, 1 << 61], (None, None)),  # no year that Python knows
+        (pa.float64(), [1.5, float("nan"), -2.0], None),  # to Spark NaN is above all
+        (pa.float64(), [float("inf"), 1.0, float("-inf")], (float("-inf"), float("inf"))),
+        (pa.timestamp("us", "UTC"), [0, 1 << 61], None),  # no year that Python knows
         (pa.timestamp("us", "UTC"), [-1, 5], ("1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00.000005Z")),
         (pa.date32(), [-1, 3], ("1969-12-31", "1970-01-04")),
-        (pa.date32(), [1 << 29], (None, None)),
+        (pa.date32(), [1 << 29], None),
         (pa.decimal128(10, 2), [None], (None, None)),
+        (pa.decimal128(10, 2), [Decimal("1.50"), Decimal("1E+3")], (1.5, 1000)),
         (pa.string(), ["b", None, "ä"], ("b", "ä")),
+        (pa.string(), ["a", "b" * 70], ("a", "b" * 64 + LAST)),
+        (pa.string(), ["a", "b" * 64 + LAST + "c" * 9], ("a", "b" * 64 + LAST + LAST)),
+        (pa.string(), [LAST * 70], (LAST * 64, LAST * 70)),
     ],
 )
 def test_statistics_of_typed_columns(tmp_path: Path, kind: pa.DataType, values: Any, ends: Any) -> None:
@@ -154,8 +160,40 @@ def test_statistics_of_typed_columns(tmp_path: Path, kind: pa.DataType, values: 
     rows = pa.table({"v": pa.array(values, kind) if raw is None else raw})
     (file,) = write(Target(str(tmp_path), rows.schema, (), ("v", "gone")), rows)
     stats = json.loads(file.stats)
-    assert (stats["minValues"].get("v"), stats["maxValues"].get("v")) == ends
-    assert stats["nullCount"] == {"v": values.count(None)}
+    if ends is None:  # an end that is missing beside others is null to readers, and no row is found
+        assert stats == {"numRecords": len(values)}
+    else:
+        assert (stats["minValues"].get("v"), stats["maxValues"].get("v")) == ends
+        assert stats["nullCount"] == {"v": values.count(None)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.float64(), [1.5, float("inf")]),
+        (pa.float64(), [float("-inf"), 1.5]),
+        (pa.float64(), [1.5, float("nan")]),
+        (pa.decimal128(38, 2), [Decimal("1.50"), Decimal("123456789012345678901234567890123456.78")]),
+        (pa.string(), ["a", "b" * 70]),
+        (pa.string(), ["b" * 64 + LAST + "c", "b" * 64 + LAST + "d"]),
+        (pa.date32(), [date(2026, 3, 1), None]),
+        (pa.string(), [None, None]),
+    ],
+)
+def test_readers_find_each_value_by_the_statistics(tmp_path: Path, kind: pa.DataType, values: Any) -> None:
+    rows = pa.table({"id": list(map(str, range(len(values)))), "v": pa.array(values, kind)})
+    table = DeltaTable.create(str(tmp_path), schema=rows.schema)
+    for number, part in enumerate((rows, pa.table({"id": ["z"], "v": pa.array([None], kind)}))):
+        (file,) = write(Target(str(tmp_path), rows.schema, (), ("id", "v")), part)
+        add = {"path": file.path, "size": file.size, "partitionValues": {}, "modificationTime": 0, "dataChange": True}
+        entry = [{"commitInfo": {"timestamp": 0}}, {"add": {**add, "stats": file.stats}}]
+        Path(tmp_path, "_delta_log", f"{number + 1:020}.json").write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in entry))
+    table = DeltaTable(str(tmp_path))
+    for number, value in enumerate(values):
+        assert table.to_pyarrow_table(filters=[("id", "=", str(number))]).num_rows == 1
+        if value is not None and value == value:
+            found = table.to_pyarrow_table(filters=[("v", "=", value)])
+            assert found["id"].to_pylist() == [str(number)], value
 
 
 def test_dates_are_those_of_utc() -> None:

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ _FLUSH = 64 << 20  # bytes that a task holds before it writes
 _AT_ONCE = 16  # files, where each is a request
 _LONG_RUN = 1_000  # rows
 _LONGEST = 64  # characters of a text in a file's statistics
+_LAST = "\U0010ffff"  # the last character there is
 # A column of few values is written as a dictionary; to try that with ids and records costs time and saves nothing.
 _FEW_VALUES = ("batch", "replica", "landed_at", "path", "source_partition", "token", "outcome", "published_at", "shard")
 
@@ -185,37 +187,52 @@ def _store(system: pafs.FileSystem, path: str, data: pa.Buffer) -> None:
 
 
 def _stats(rows: pa.Table, target: Target) -> str:
+    """Statistics of a file as Delta has them; its rows' number alone where some column has values and no end.
+
+    Readers (delta-rs 1.6) take an end that is missing beside others for null, and find no row of the file.
+    """
     # A column that the pipeline's file no longer has keeps its place in the table, and is in no new file.
     names = [name for name in target.statistics if name not in target.partitions and name in rows.column_names]
-    ends = {name: _ends(rows[name]) for name in names}
-    return json.dumps({
-        "numRecords": rows.num_rows,
-        "minValues": {name: low for name, (low, _) in ends.items() if low is not None},
-        "maxValues": {name: high for name, (_, high) in ends.items() if high is not None},
-        "nullCount": {name: rows[name].null_count for name in names},
-    })  # fmt: skip
+    nulls = {name: rows[name].null_count for name in names}
+    ends = {name: _ends(rows[name]) for name in names if nulls[name] < rows.num_rows}
+    known = {name: pair for name, pair in ends.items() if pair}
+    if len(known) < len(ends):
+        return json.dumps({"numRecords": rows.num_rows})
+    low, high = (", ".join(f"{json.dumps(name)}: {pair[end]}" for name, pair in known.items()) for end in (0, 1))
+    values = f'"minValues": {{{low}}}, "maxValues": {{{high}}}'
+    return f'{{"numRecords": {rows.num_rows}, {values}, "nullCount": {json.dumps(nulls)}}}'
 
 
-def _ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
+def _ends(column: pa.ChunkedArray) -> tuple[str, str] | None:
+    """Least and greatest value as JSON; None where JSON or Python has none of them."""
     is_time = pa.types.is_timestamp(column.type)
+    # Spark has NaN above all numbers, Arrow passes over it, and JSON has none.
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        return None
     found = pc.min_max(column.cast(pa.int64()) if is_time else column)
     try:
-        ends = found["min"].as_py(), found["max"].as_py()
-        if is_time and ends[0] is not None:
-            low, high = (moment(micros).isoformat(timespec="microseconds").replace("+00:00", "Z") for micros in ends)
-            return low, high
+        low, high = found["min"].as_py(), found["max"].as_py()
+        if is_time:
+            low, high = (moment(end).isoformat(timespec="microseconds").replace("+00:00", "Z") for end in (low, high))
     except (OverflowError, ValueError):
-        return None, None  # a year that Python has no date of
-    # Spark has NaN above all numbers, Arrow passes over it.
-    has_nan = pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py()
-    return _as_json(ends[0], False), None if has_nan else _as_json(ends[1], True)
+        return None  # a year that Python has no date of
+    if isinstance(low, str):  # a log is no place for ids of megabytes
+        low, high = low[:_LONGEST], _above(high)
+    return _as_json(low), _as_json(high)
 
 
-def _as_json(value: Any, is_upper: bool) -> Any:
-    """An end as JSON has it; None, which says nothing of the file, where it cannot."""
-    if isinstance(value, str):  # a log is no place for ids of megabytes
-        return value if len(value) <= _LONGEST else None if is_upper else value[:_LONGEST]
-    if isinstance(value, date):
-        return value.isoformat()
-    is_plain = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-    return value if is_plain else None
+def _above(value: str) -> str:
+    """A short text that is not below a long one."""
+    if len(value) <= _LONGEST:
+        return value
+    end = next((at for at in range(_LONGEST, len(value)) if value[at] != _LAST), len(value))
+    return value[:end] + _LAST if end < len(value) else value
+
+
+def _as_json(value: Any) -> str:
+    if isinstance(value, float) and math.isinf(value):
+        return "1e999" if value > 0 else "-1e999"  # what readers of JSON take for infinity
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    # Not escaped: delta-rs 1.6 takes a pair of surrogates for another character.
+    return json.dumps(value.isoformat() if isinstance(value, date) else value, ensure_ascii=False)

@@ -75,7 +75,7 @@ def is_filler(entry: bytes) -> bool:
 
 
 def _lines(*actions: dict[str, object]) -> bytes:
-    return "".join(f"{json.dumps(action)}\n" for action in actions).encode()
+    return "".join(f"{json.dumps(action, ensure_ascii=False)}\n" for action in actions).encode()
 
 
 def _fill(log: Location, place: str, versions: range, data: bytes) -> None:
