@@ -129,7 +129,8 @@ def expected_result(
         elif at < boundary.get(crc_of(name) % SHARDS, at):
             found["expired"].add((name, at))
         elif fits:  # the last in the list landed first
-            found["joined"].add((name, at, f"{name}/{number}", f"{query}/{fits[-1]}", queries[fits[-1]][1]))
+            place = max(fits, key=lambda place: (queries[place][1], place))
+            found["joined"].add((name, at, f"{name}/{number}", f"{query}/{place}", queries[place][1]))
         else:
             found["pending"].add((name, at))
     return found

@@ -62,7 +62,7 @@ def test_validate(run, file: Path) -> None:
     assert (code, json.loads(out)) == (0, {
         "file": str(file), "ok": True, "problems": [],
         "streams": {name: {"read": 1, "good": 1, "bad": []} for name in ("primary", "foreign")},
-        "matches": {"foreign": 1, "found": 1, "primary": 1, "problem": ""},
+        "matches": {"foreign": 1, "found": 1, "primary": 1, "problem": "", "several": 0},
     })  # fmt: skip
 
 

@@ -187,7 +187,9 @@ def test_readers_find_each_value_by_the_statistics(tmp_path: Path, kind: pa.Data
         (file,) = write(Target(str(tmp_path), rows.schema, (), ("id", "v")), part)
         add = {"path": file.path, "size": file.size, "partitionValues": {}, "modificationTime": 0, "dataChange": True}
         entry = [{"commitInfo": {"timestamp": 0}}, {"add": {**add, "stats": file.stats}}]
-        Path(tmp_path, "_delta_log", f"{number + 1:020}.json").write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in entry))
+        Path(tmp_path, "_delta_log", f"{number + 1:020}.json").write_text(
+            "\n".join(json.dumps(line, ensure_ascii=False) for line in entry)
+        )
     table = DeltaTable(str(tmp_path))
     for number, value in enumerate(values):
         assert table.to_pyarrow_table(filters=[("id", "=", str(number))]).num_rows == 1

@@ -163,11 +163,11 @@ def named(case: Case, event: Event, floor: int | None) -> list[int]:
 
 
 def found(case: Case, event: Event, floor: int | None) -> tuple[bool, int | None]:
-    """Whether it can be joined, and the place of its query: of those not forgotten the first that landed."""
+    """Whether it can be joined, and the place of its query: the latest not forgotten, of two the first that landed."""
     if case.alone:
         return not event.forgotten, None
     fits = [place for place in named(case, event, floor) if case.queries[place] not in case.gone]
-    return bool(fits), fits[-1] if fits else None
+    return bool(fits), max(fits, key=lambda place: (case.queries[place][1], place), default=None)
 
 
 def record(case: Case, event: Event, place: int | None) -> str:

@@ -33,6 +33,14 @@ def pipeline(folder: Path, **more: Any) -> Pipeline:
     return Pipeline.model_validate(raw)
 
 
+def timed(folder: Path, primary_time: Any) -> Pipeline:
+    """The same with times in a column."""
+    whole = pipeline(folder).model_dump(exclude_defaults=True)
+    whole["primary"]["event_time"] = whole["foreign"]["event_time"] = "at"
+    whole["foreign"]["primary_time"] = primary_time
+    return Pipeline.model_validate(whole)
+
+
 def findings(chosen: Pipeline) -> list[str]:
     return validate(chosen).problems
 
@@ -228,6 +236,22 @@ def test_events_that_can_never_join(
 def _with_time(name: str) -> str:
     head, _, micros = name.rpartition(":")
     return f"{head}:{1_600_000_000_000_000 + int(micros)}" if head else name
+
+
+def test_events_that_find_several(logs: Path) -> None:
+    """The same event twice is one; of two of one id the latest is joined."""
+    lines = [{"id": "q", "at": f"2026-03-01T12:00:0{second}Z"} for second in (0, 0, 5, 9)]
+    (logs / "queries" / "0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    clicks = [{"id": f"c{second}", "q": "q", "at": f"2026-03-01T12:00:0{second}Z"} for second in (3, 7)]
+    (logs / "clicks" / "0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in clicks))
+    found = validate(timed(logs, {"lookback": "1h"}))
+    assert found.matches
+    assert (found.matches.found, found.matches.several) == (2, 1)
+
+
+def test_a_lookback_beyond_what_is_kept(logs: Path) -> None:
+    with pytest.raises(ValueError, match=r"lookback \(112h\) is longer than retention.primary \(3d\)"):
+        timed(logs, {"lookback": "112h"})
 
 
 def test_none_is_no_problem_while_more_primary_events_are_unread(logs: Path) -> None:

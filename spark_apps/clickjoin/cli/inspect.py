@@ -52,6 +52,10 @@ def _show_validation(config: Path, found: Validation) -> None:
             f"{pairs.found:,} of {pairs.foreign:,} sampled foreign events find their primary event "
             f"among the first {pairs.primary:,} primary events"
         )
+    if pairs and pairs.several:
+        report_line(
+            f"  {pairs.several:,} of them find several of one id: the latest before the foreign event is joined"
+        )
     for problem in found.problems or ["all is well"]:
         report_line(f"{config}: {problem}")
 

@@ -37,6 +37,7 @@ from clickjoin.model.dags import PROCESSING
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
 from clickjoin.model.places import JOINED, above_globs, declare, declare_output, is_on_s3
+from clickjoin.model.span import span_text
 
 Role = Literal["primary", "foreign"]
 
@@ -100,6 +101,12 @@ class Pipeline(Strict):
         for item in self.inputs:
             if self.kept(item.name) < window:
                 raise ValueError(f"retention.{item.name} is shorter than verify.window; make it at least as long")
+        if self.lookback is not None and self.lookback > self.kept("primary"):
+            raise ValueError(
+                f"foreign.primary_time.lookback ({span_text(self.lookback)}) is longer than retention.primary "
+                f"({span_text(self.kept('primary'))}), so gc would take what clicks still look for; raise the latter to "
+                "lookback plus the time that a click can come late by"
+            )
         if self.adapter != DEFAULT_ADAPTER and not self.output.is_default:
             raise ValueError(f"adapter {self.adapter} and output both make the output; remove adapter, or else output")
         if self.process is None and PROCESSING in (self.airflow.dags or ()):

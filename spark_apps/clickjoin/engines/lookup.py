@@ -35,7 +35,8 @@ def look_up(
 
     `emptied` (BOOLEAN): the primary event is there, and its record was forgotten: one such is not found.
 
-    A primary event that arrived twice counts once: the first that landed. `version`: of table `primary`; else as of
+    A primary event that arrived twice counts once: the first that landed. Of several of one id within the lookback the
+    latest counts. `version`: of table `primary`; else as of
     now. `floor`: primary events from before it are left alone (registry.boundary). `named_by`: rows that name all that
     `wanted` names, where they cost less to compute.
     """
@@ -57,7 +58,7 @@ def look_up(
     earliest = F.col("event_time") - F.expr(f"make_dt_interval(0, 0, 0, {lookback})")
     named = F.expr("p_id = primary_id") & F.col("p_time").between(earliest, F.col("event_time"))
     joined = wanted.join(_renamed(held), named, "left")
-    return _found(_first(_forgotten_last(joined) if ctx.lake.delta.rows("forgotten") > 0 else joined))
+    return _found(_first(_latest_first(joined, forgotten=ctx.lake.delta.rows("forgotten") > 0)))
 
 
 def _none_needed(wanted: DataFrame) -> DataFrame:
@@ -75,11 +76,16 @@ def _renamed(held: DataFrame) -> DataFrame:
     )
 
 
-def _forgotten_last(joined: DataFrame) -> DataFrame:
-    """One row for each primary event of an id, the first that landed; an event that was forgotten comes last."""
-    each = first_of_key(joined, "p_order", key=(*EVENT_KEY, "p_time"))
-    emptied = F.coalesce(F.col("primary") == F.lit(EMPTIED), F.lit(False))
-    return each.withColumn("p_order", F.struct(emptied.alias("emptied"), F.col("p_order").alias("landed")))
+def _latest_first(joined: DataFrame, *, forgotten: bool) -> DataFrame:
+    """Rows in the order of their primary events: the latest first, and where that came twice the first that landed.
+
+    Where any are `forgotten`, one row for each primary event, and those that were forgotten come last.
+    """
+    order = [(-F.unix_micros("p_time")).alias("before"), F.col("p_order").alias("landed")]
+    if forgotten:
+        joined = first_of_key(joined, "p_order", key=(*EVENT_KEY, "p_time"))
+        order.insert(0, F.coalesce(F.col("primary") == F.lit(EMPTIED), F.lit(False)).alias("emptied"))
+    return joined.withColumn("p_order", F.struct(*order))
 
 
 def _first(rows: DataFrame, key: tuple[str, ...] = EVENT_KEY) -> DataFrame:

@@ -76,9 +76,10 @@ def paired(new: pa.Table, held: pa.Table, lookback: int | None) -> tuple[np.ndar
     wanted, at = micros(new)[one], micros(held)[other]
     fits = (at <= wanted) & (at >= wanted - lookback)
     one, other = one[fits], other[fits]
-    if (one[1:] == one[:-1]).any():  # of several that fit the first to land
+    if (one[1:] == one[:-1]).any():  # of several that fit the latest; where that came twice, the first to land
         keys = held.select(_LANDED).take(int64_array(other)).append_column("row", int64_array(one))
-        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in ("row", *_LANDED)])
+        keys = keys.append_column("before", int64_array(-micros(held)[other]))
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in ("row", "before", *_LANDED)])
         first = np.flatnonzero(np.diff(one, prepend=-1))  # each row stands where it stood, its pairs in order now
         one, other = one[first], other[to_numpy(order.cast(pa.int64()))[first]]
     return one, rows_at(held, other)

@@ -28,6 +28,12 @@ def seconds_of(value: Any) -> float:
     return seconds
 
 
+def span_text(seconds: float) -> str:
+    """A duration as people write it: `112h`, `3d`."""
+    unit = next((unit for unit in ("d", "h", "m", "s") if seconds >= _UNITS[unit] and not seconds % _UNITS[unit]), "s")
+    return f"{seconds / _UNITS[unit]:g}{unit}"
+
+
 def parse_moment(text: str) -> datetime:
     """An ISO 8601 time; one without an offset is in UTC. Errors: ConfigError."""
     try:

@@ -11,8 +11,10 @@ from typing import Any
 
 import yaml
 
+from clickjoin.config.sections import Registry
 from clickjoin.model.field_path import FieldPath, parse_path, path_text
 from clickjoin.model.places import RECORDS, is_on_s3
+from clickjoin.model.span import seconds_of, span_text
 from clickjoin.proposal.columns import as_time, type_of
 from clickjoin.proposal.guess import Choice, guess, guess_one
 from clickjoin.proposal.logs import Log, look
@@ -54,9 +56,18 @@ def propose(primary: str, foreign: str, folder: Path) -> Proposal:
         f"lake: {_quoted(str(folder / 'lake'))}",
         _ENGINE,
         *(line for name, log in logs.items() for line in _stream(name, log, streams[name])),
+        *_retention(found.foreign["primary_time"].value),
         *_output(logs, streams),
     ]
     return Proposal("\n".join(lines) + "\n", choices)
+
+
+def _retention(primary_time: Any) -> Iterator[str]:
+    """How long primary events are kept, where the default is not twice as long as clicks look back."""
+    if isinstance(primary_time, dict) and "lookback" in primary_time:
+        back, kept = seconds_of(primary_time["lookback"]), Registry().retention
+        if 2 * back > kept:
+            yield f"retention: {{primary: {span_text(back + kept)}}}  # lookback, and {span_text(kept)} for late clicks"
 
 
 def propose_one(stream: str, folder: Path) -> Proposal:

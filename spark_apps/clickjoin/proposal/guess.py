@@ -124,6 +124,8 @@ def _of_lookup(lookup: Lookup, ids: Ids, named: Ids) -> tuple[str, str]:
         f"{len(found):,} of {len(wanted):,} sampled foreign records name one of {len(known):,} primary ids by it, "
         f"{len(set(found)):,} different ones"
     )
+    repeats = sum(key is not None for key in _key(ids, lookup[0])) - len(known)
+    why += f"; {repeats:,} primary records repeat an id: the latest before the click is joined" if repeats else ""
     return (GUESS if share <= 0.1 else LIKELY if share <= 0.5 or spread < _WIDE else SURE), why
 
 

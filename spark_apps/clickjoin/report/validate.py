@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -187,35 +188,41 @@ def _now() -> int:
 
 @dataclass(frozen=True)
 class Matches:
-    """Of `foreign` sampled events `found` find their primary event among `primary` ones; `problem` if none ever can."""
+    """Of `foreign` sampled events `found` find their primary event among `primary` ones; `problem` if none ever can.
+
+    `several`: those that find more than one of an id within the lookback; the latest is joined.
+    """
 
     foreign: int
     found: int
     primary: int
     problem: str = ""
+    several: int = 0
 
 
 def match(primary: Sample, foreign: Sample, stream: Primary, *, whole: bool) -> Matches:
     """Look the sampled foreign events up among the primary ones. `whole`: these are all that there are."""
-    times: dict[str, list[int]] = {}
+    times: dict[str, set[int]] = defaultdict(set)
     for key in primary.keys:
-        times.setdefault(key.event_id, []).append(key.event_time)
+        times[key.event_id].add(key.event_time)
     rule = getattr(stream, "primary_time", None)
     lookback = round(rule.lookback * MICROS) if isinstance(rule, Lookback) else None
-    found = sum(_finds(key, times, lookback) for key in foreign.keys)
+    each = [_finds(key, times, lookback) for key in foreign.keys]
+    found = sum(count > 0 for count in each)
     problem = "" if found or not whole else _why_none(foreign.keys, primary.keys, times, lookback)
-    return Matches(len(foreign.keys), found, len(primary.keys), problem)
+    return Matches(len(foreign.keys), found, len(primary.keys), problem, sum(count > 1 for count in each))
 
 
-def _finds(key: Key, times: dict[str, list[int]], lookback: int | None) -> bool:
-    there = times.get(key.primary_id or "", [])
+def _finds(key: Key, times: Mapping[str, set[int]], lookback: int | None) -> int:
+    """How many primary events it can be joined with."""
+    there = times.get(key.primary_id or "", ())
     if lookback is None:
-        return key.primary_time in there
-    return any(key.event_time - lookback <= at <= key.event_time for at in there)
+        return int(key.primary_time in there)
+    return sum(key.event_time - lookback <= at <= key.event_time for at in there)
 
 
 def _why_none(
-    foreign: tuple[Key, ...], primary: tuple[Key, ...], times: dict[str, list[int]], lookback: int | None
+    foreign: tuple[Key, ...], primary: tuple[Key, ...], times: Mapping[str, set[int]], lookback: int | None
 ) -> str:
     count = f"none of {len(foreign):,} foreign events finds its primary event among all {len(primary):,} that there are"
     known = next((key for key in foreign if key.primary_id in times), None)
@@ -224,7 +231,7 @@ def _why_none(
             f"foreign.primary_id: {count}: they name such as {foreign[0].primary_id!r}, and primary ids are such as "
             f"{primary[0].event_id!r}"
         )
-    at = moment(times[known.primary_id or ""][0]).isoformat()
+    at = moment(min(times[known.primary_id or ""])).isoformat()
     wanted = known.event_time if lookback is not None else known.primary_time
     when = "its own time is" if lookback is not None else "it says"
     return (
