@@ -54,7 +54,7 @@ BAD = [
     ("primary.evnt_id", "x", "no such field (did you mean `event_id`?)"),
     ("primary.event_id", [], "at least 1 item"),
     ("primary.event_time", 7, "write embedded, uuid7, a column's name, or {column: …, format: …, zone: …} (got 7)"),
-    ("primary.event_time", {"column": "t"}, "event_time.format: is missing; add it"),
+    ("primary.event_time", {"format": "%Y"}, "event_time.column: is missing; add it"),
     ("primary.source.separator", ";;", "at most 1 character"),
     ("foreign.primary_id", None, "is missing; add it"),
     ("foreign.primary_time", None, "is missing; add it"),
@@ -98,7 +98,7 @@ BAD = [
 BEYOND_SCHEMA = [
     ("primary.event_id", ["a", "b..c"], "path 'b..c': a key was expected at character 3, not '.'"),
     ("process", {"key": "k", "processor": "SpikesAndDips"}, "module:Class, such as clickjoin.processors:SpikesAndDips"),
-    ("primary.event_time", {"column": "t", "format": "iso"}, "of ISO 8601 name the column alone"),
+    ("primary.event_time", {"column": "t", "format": "ISO"}, "`iso` is ISO 8601"),
     ("primary.event_time", {"column": "t", "format": "%Q"}, "format '%Q' cannot be read by strptime"),
     (
         "primary.event_time",

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clickjoin.config.streams import TimeColumn
 from clickjoin.kernel.parse.json_lines import JsonParser, by_hand
 from clickjoin.kernel.parse.lines import Block, split
 from clickjoin.model.ids import TimeForm
@@ -149,7 +150,7 @@ def test_ids_agree_only_if_all_columns_do(pairs: list[tuple[str, str]]) -> None:
 
 
 def test_times_in_a_form_and_a_zone(tmp_path: Path) -> None:
-    form = TimeForm("%d/%m/%Y %H:%M:%S", "Europe/Berlin")
+    form = TimeForm(("%d/%m/%Y %H:%M:%S",), "Europe/Berlin")
     texts = ["24/11/2019 03:27:02", " 01/07/2019 00:00:00", "2019-11-24 03:27:02", None, "31/02/2019 00:00:00", 5]
     records = [{"id": str(at), "ts": text} for at, text in enumerate(texts)]
     rows = read(tmp_path, *records, event_time="ts", event_form=form)
@@ -166,13 +167,32 @@ def test_times_in_a_form_and_a_zone(tmp_path: Path) -> None:
 
 
 def test_times_with_a_zone_of_their_own_and_fractions(tmp_path: Path) -> None:
-    form = TimeForm("%d/%b/%Y:%H:%M:%S.%f %z", "UTC")
+    form = TimeForm(("%d/%b/%Y:%H:%M:%S.%f %z",), "UTC")
     (row,) = read(tmp_path, {"id": "x", "ts": "24/Nov/2019:03:27:02.25 +0100"}, event_time="ts", event_form=form)
     assert row["event_time"].isoformat() == "2019-11-24T02:27:02.250000+00:00"
 
 
+def test_times_in_several_forms_and_with_parts_left_out(tmp_path: Path) -> None:
+    chosen = TimeColumn(column="ts", format=["%d/%m/%Y %H:%M:%S.%f", "iso"], zone="Europe/Berlin")
+    texts = ["24/11/2019 03:27:02.5", "24/11/2019 03:27:02", "24/11/2019 03:27", "2019-11-24 03:27:02", 1574562422]
+    records = [{"id": str(at), "ts": text} for at, text in enumerate([*texts, "24.11.2019"])]
+    rows = read(tmp_path, *records, event_time="ts", event_form=chosen.form)
+    assert [row["event_time"].isoformat()[14:] for row in rows[:5]] == [
+        "27:02.500000+00:00", "27:02+00:00", "27:00+00:00", "27:02+00:00", "27:02+00:00",
+    ]  # fmt: skip
+    assert {row["event_time"].hour for row in rows[:5]} == {2}
+    assert (rows[5]["reason"], "or ISO 8601 (got '24.11.2019')" in rows[5]["detail"]) == ("bad-time", True)
+
+
+def test_iso_in_a_zone_of_its_own(tmp_path: Path) -> None:
+    form = TimeColumn(column="ts", zone="Europe/Berlin").form
+    rows = read(tmp_path, {"id": "a", "ts": "2019-07-01T12:00:00"}, {"id": "b", "ts": "2019-07-01T12:00:00Z"},
+                event_time="ts", event_form=form)  # fmt: skip
+    assert [row["event_time"].hour for row in rows] == [10, 12]
+
+
 def test_hours_that_clocks_show_twice_and_never(tmp_path: Path) -> None:
-    form = TimeForm("%Y-%m-%d %H:%M", "Europe/Berlin")
+    form = TimeForm(("%Y-%m-%d %H:%M",), "Europe/Berlin")
     records = [{"id": "twice", "ts": "2019-10-27 02:30"}, {"id": "never", "ts": "2019-03-31 02:30"}]
     rows = read(tmp_path, *records, event_time="ts", event_form=form)
     assert [row["event_time"].strftime("%H:%M") for row in rows] == ["00:30", "01:30"]

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickjoin.kernel.parse import fields, lines
-from clickjoin.kernel.parse.fields import micros_of
 from clickjoin.kernel.parse.lines import REASONS, Block, whole_lines
+from clickjoin.kernel.parse.times import micros_of
 from clickjoin.kernel.read_lines import SCHEMA
 from clickjoin.model.errors import SourceError
 from clickjoin.model.ids import embedded_micros, uuid7_micros
@@ -280,7 +280,11 @@ def test_times_in_ids_are_those_of_the_rule(texts: list[str]) -> None:
     (1574562822000, BASE), (BASE, BASE), (BASE * 1000 + 999, BASE), (1574562822.0, BASE),
     (1574562822.25, BASE + 250_000),
     ("1574562822", BASE), ("1574562822.25", BASE + 250_000), (str(BASE * 1000), BASE), (-1, -1_000_000),
-    ("", None), ("x", None), (None, None), ("2019-13-01", None), ("1e9", None), (float("nan"), None), (1e300, None),
+    ("1.574562822E9", BASE), ("1574562822e3", BASE), ("-1e0", -1_000_000), ("2019-11-24T02:33:42z", BASE),
+    ("2019-11-24 02:33:42 UTC", BASE), ("2019-11-24 02:33:42.000001 UTC", BASE + 1), (" 2019-11-24T02:33:42Z ", BASE),
+    (" 1574562822 ", BASE), ("2019-11-23T24:00:00Z", BASE - 9222 * 10**6), ("2019-11-23 24:00", BASE - 9222 * 10**6),
+    ("2019-11-23T24:00:01Z", None), ("UTC", None), ("1e", None), ("1e400", None),
+    ("", None), ("x", None), (None, None), ("2019-13-01", None), (float("nan"), None), (1e300, None),
     ("99999999999999999999", None), ("2019-11-24T25:00:00Z", None),
 ])  # fmt: skip
 def test_times_in_columns(value: Any, micros: int | None) -> None:

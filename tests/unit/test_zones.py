@@ -13,7 +13,7 @@ import pytest
 from clickjoin.config import Pipeline
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel.handshake import VersionMismatch
-from clickjoin.kernel.parse.fields import micros_by
+from clickjoin.kernel.parse.times import micros_by
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import TimeForm
@@ -51,9 +51,9 @@ def test_zones_differ_and_names_of_one_do_not() -> None:
 
 
 def test_an_executor_with_other_rules_reads_nothing(older: None) -> None:
-    assert micros_by(pa.array(["2025-07-01 12:00:00"]), TimeForm(FORM, ZONE, rules_of(ZONE)))[1].all()
+    assert micros_by(pa.array(["2025-07-01 12:00:00"]), TimeForm((FORM,), ZONE, rules_of(ZONE)))[1].all()
     with pytest.raises(VersionMismatch, match=rf"time zone {ZONE} has other rules there"):
-        micros_by(pa.array(["2025-07-01 12:00:00"]), TimeForm(FORM, ZONE, "those of another host"))
+        micros_by(pa.array(["2025-07-01 12:00:00"]), TimeForm((FORM,), ZONE, "those of another host"))
 
 
 def _pipeline(lake: Path) -> Pipeline:

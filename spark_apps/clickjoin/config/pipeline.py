@@ -104,8 +104,8 @@ class Pipeline(Strict):
         if self.lookback is not None and self.lookback > self.kept("primary"):
             raise ValueError(
                 f"foreign.primary_time.lookback ({span_text(self.lookback)}) is longer than retention.primary "
-                f"({span_text(self.kept('primary'))}), so gc would take what clicks still look for; raise the latter to "
-                "lookback plus the time that a click can come late by"
+                f"({span_text(self.kept('primary'))}), so gc would take what clicks still look for; raise the latter "
+                "to lookback plus the time that a click can come late by"
             )
         if self.adapter != DEFAULT_ADAPTER and not self.output.is_default:
             raise ValueError(f"adapter {self.adapter} and output both make the output; remove adapter, or else output")

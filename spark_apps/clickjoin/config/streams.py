@@ -20,7 +20,7 @@ from pydantic import (
 
 from clickjoin.config.kafka import Kafka
 from clickjoin.config.types import Duration, Logs, Place, Strict, distinct, listed, separates, sound_path
-from clickjoin.model.ids import TimeForm
+from clickjoin.model.ids import ISO, TimeForm
 from clickjoin.model.places import DEDUPLICATED, RECORD, RECORDS, is_on_s3
 from clickjoin.model.zones import rules_of
 
@@ -127,41 +127,52 @@ class Files(Strict):
 
 
 class TimeColumn(Strict):
-    """A time's column whose text is not ISO 8601: its form, in strptime's directives, and its time zone."""
+    """A time's column whose text is not ISO 8601 in UTC: its forms, in strptime's directives, and its time zone."""
 
     column: Path
-    format: str = Field(min_length=1, description='such as "%d/%m/%Y %H:%M:%S"')
+    format: Annotated[tuple[str, ...], BeforeValidator(listed, json_schema_input_type=str | list[str])] = Field(
+        (ISO,), min_length=1, description='such as "%d/%m/%Y %H:%M:%S", or a list; `iso` is ISO 8601'
+    )
     zone: str = Field("UTC", description="IANA name, such as Europe/Berlin; not beside %z")
 
     @model_validator(mode="after")
     def _readable(self) -> TimeColumn:
-        if "%" not in self.format:
-            raise ValueError(
-                f"format {self.format!r} has none of strptime's directives, such as %Y; "
-                "of ISO 8601 name the column alone"
-            )
-        sample = datetime(2026, 11, 22, 13, 14, 15, 160000, UTC)
-        try:
-            datetime.strptime(sample.strftime(self.format), self.format)
-        except (ValueError, re.error) as error:
-            raise ValueError(
-                f"format {self.format!r} cannot be read by strptime ({error}); see its directives"
-            ) from None
+        for form in self.format:
+            _require_readable(form)
         try:
             ZoneInfo(self.zone)
         except (KeyError, ValueError, OSError):
             raise ValueError(f"zone {self.zone!r} is no time zone; write a name such as Europe/Berlin") from None
-        if "%z" in self.format and "zone" in self.model_fields_set:
+        if all("%z" in form for form in self.format) and "zone" in self.model_fields_set:
             raise ValueError("the format's %z names the zone already; remove zone")
         return self
 
     def __str__(self) -> str:
-        return f"{self.column} as {self.format} in {self.zone}"
+        return f"{self.column} as {' or '.join(self.format)} in {self.zone}"  # a lake keeps it
 
     @property
     def form(self) -> TimeForm:
         """How a text of it is read."""
-        return TimeForm(self.format, self.zone, rules_of(self.zone))
+        forms = dict.fromkeys(form for given in self.format for form in _with_parts_left_out(given))
+        return TimeForm(tuple(forms), self.zone, rules_of(self.zone))
+
+
+def _require_readable(form: str) -> None:
+    if form == ISO:
+        return
+    if "%" not in form:
+        raise ValueError(f"format {form!r} has none of strptime's directives, such as %Y; `iso` is ISO 8601")
+    sample = datetime(2026, 11, 22, 13, 14, 15, 160000, UTC)
+    try:
+        datetime.strptime(sample.strftime(form), form)
+    except (ValueError, re.error) as error:
+        raise ValueError(f"format {form!r} cannot be read by strptime ({error}); see its directives") from None
+
+
+def _with_parts_left_out(form: str) -> tuple[str, str, str]:
+    """A form, the same without a fraction, and without seconds: many writers leave out what is zero."""
+    whole = form.replace(".%f", "").replace(",%f", "")
+    return form, whole, whole.replace(":%S", "")
 
 
 class Lookback(Strict):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from clickjoin.model.field_path import TypedColumn
 
 MICROS = 1_000_000
+ISO = "iso"  # stands for ISO 8601 among the forms of a time
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What an event is known by. The same id at two times is two events.
 EVENT_KEY = ("event_id", "event_time")
@@ -75,14 +76,19 @@ def crc_of(event_id: str) -> int:
 
 @dataclass(frozen=True)
 class TimeForm:
-    """How a time is written that is no ISO 8601: directives of strptime, and the time zone it is in (IANA name).
+    """How a time is written: directives of strptime or `iso`, first one first, and the time zone it is in (IANA name).
 
     `rules`: those of the zone where this was made (model.zones); empty for whatever they are.
     """
 
-    format: str
+    formats: tuple[str, ...]
     zone: str
     rules: str = ""
+
+    @property
+    def text(self) -> str:
+        """The forms, for people."""
+        return "the form " + " or ".join("ISO 8601" if form == ISO else form for form in self.formats)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from clickjoin.kernel.arrays import text_array
-from clickjoin.kernel.parse.fields import micros_by, micros_of
+from clickjoin.kernel.parse.times import micros_by, micros_of
 from clickjoin.kernel.typed_columns.by_line import common_type
 from clickjoin.model.ids import MICROS, TimeForm, embedded_micros, uuid7_micros
 
@@ -93,7 +93,7 @@ def as_time(name: str, values: Sequence[Any]) -> Time | None:
 def _micros(values: Sequence[Any], form: str | None) -> tuple[int | None, ...]:
     known = [at for at, value in enumerate(values) if value is not None]
     array = text_array([str(values[at]) for at in known], pa.string())
-    micros, fine = micros_of(array) if form is None else micros_by(array, TimeForm(form, "UTC"))
+    micros, fine = micros_of(array) if form is None else micros_by(array, TimeForm((form,), "UTC"))
     found: list[int | None] = [None] * len(values)
     for at, micro, good in zip(known, micros.tolist(), fine.tolist(), strict=True):
         found[at] = micro if good and _plausible(micro) else None

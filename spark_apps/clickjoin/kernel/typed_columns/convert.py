@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, text_array, to_numpy
 from clickjoin.kernel.parse.arrow_json import EXACT
-from clickjoin.kernel.parse.fields import micros_of
+from clickjoin.kernel.parse.times import micros_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
