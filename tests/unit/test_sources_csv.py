@@ -52,6 +52,15 @@ def test_bad_line_between_good_ones(tmp_path: Path, bad: bytes, ending: bytes) -
     assert read(tmp_path, b"id,x,y\n" + good(1) + good(2) + bad + ending)[2]["reason"] == "bad-csv"
 
 
+def test_a_header_in_the_middle_is_no_event(tmp_path: Path) -> None:
+    rows = read(tmp_path, b"id,x,y\n" + good(1) + b'id,"x",y\n' + good(2) + b"id,x,z\n")
+    assert numbers(rows) == [1, 2]
+    assert [(row["reason"], "names the columns again" in row["detail"]) for row in rows if row["reason"]] == [
+        ("bad-csv", True),
+        ("no-time-in-id", False),
+    ]
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [(b",x,y", "missing-id"), (b"h:1:5,x,y", "impossible-time"), (b"\0,,", "nul-byte"), (b"\xff,,", "invalid-utf8")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -255,6 +256,21 @@ def test_rewritten_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(events(0, 20))
     with pytest.raises(SourceError, match="Run the batch again"):
         list(reading)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (gzip.compress(b"{}\n" * 99), "the file is gzip, by its first bytes, but is not named *.gz"),
+        ("{}\n".encode("utf-16"), "UTF-16"),
+        (b"Obj\x01\0\xff\n", "Avro"),
+    ],
+)
+def test_a_file_that_is_no_text_is_named(tmp_path: Path, data: bytes, words: str) -> None:
+    rows = read(tmp_path, data + b"\n")
+    assert rows
+    assert all(row["reason"] for row in rows)
+    assert any(words in row["detail"] for row in rows)
 
 
 ids = st.one_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +15,8 @@ from clickjoin.cli.base import Config, app, writable
 from clickjoin.config.starter import starter
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.span import parse_moment
+
+_NAMED = re.compile(r"""^pipeline: *["']?([a-z][a-z0-9_-]*)""", re.MULTILINE)
 
 
 @app.command()
@@ -56,11 +59,21 @@ def _propose(config: Path, foreign: str, primary: str, stream: str) -> None:
         raise ConfigError("both logs are needed", remedy='Give --from-logs "clicks/*" and --primary "queries/*"')
     if config.exists():
         raise ConfigError(f"{config}: is there already", remedy="Give the name of a new file")
-    proposal = propose_one(stream, Path.cwd()) if stream else propose(primary, foreign, Path.cwd())
+    name = _free_name(config, "events" if stream else "clicks")
+    proposal = propose_one(stream, Path.cwd(), name) if stream else propose(primary, foreign, Path.cwd(), name)
     _write(config, proposal.text)
     for field, choice in proposal.choices.items():
         console.report_line(f"{field}: {flow(choice.value)}  ({choice.sure}: {choice.why})")
     console.report_line(f"{config} written: check what is not sure, then run `clickjoin validate --config {config}`")
+
+
+def _free_name(config: Path, usual: str) -> str:
+    """A pipeline's name that no file beside this one has, nor a folder of the lake: two would write the same tables."""
+    files = [path for path in config.absolute().parent.glob("*") if path.suffix in (".yaml", ".yml")]
+    taken = {found[1] for path in files if (found := _NAMED.search(path.read_text("utf-8", "replace")))}
+    stem = re.sub(r"[^a-z0-9_-]+", "_", config.stem.lower()).strip("_-")
+    wanted = [usual, *([stem] if stem[:1].isalpha() else []), *(f"{usual}{number}" for number in range(2, 1000))]
+    return next(name for name in wanted if name not in taken and not (Path.cwd() / "lake" / name).exists())
 
 
 def _write(config: Path, text: str) -> None:

@@ -194,7 +194,7 @@ class Pipeline(Strict):
 def _time(rule: str | TimeColumn | Lookback) -> tuple[str | None, TimeForm | None]:
     """The rule or the column that a time is known by, if any, and the form of its text, if it has one of its own."""
     if isinstance(rule, TimeColumn):
-        return rule.column, rule.form
+        return rule.column[0], rule.form
     return (rule if isinstance(rule, str) else None), None
 
 

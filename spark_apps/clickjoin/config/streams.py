@@ -129,7 +129,9 @@ class Files(Strict):
 class TimeColumn(Strict):
     """A time's column whose text is not ISO 8601 in UTC: its forms, in strptime's directives, and its time zone."""
 
-    column: Path
+    column: Annotated[tuple[Path, ...], BeforeValidator(listed, json_schema_input_type=str | list[str])] = Field(
+        min_length=1, description="or several, such as [date, time]: their texts with a blank between them"
+    )
     format: Annotated[tuple[str, ...], BeforeValidator(listed, json_schema_input_type=str | list[str])] = Field(
         (ISO,), min_length=1, description='such as "%d/%m/%Y %H:%M:%S", or a list; `iso` is ISO 8601'
     )
@@ -148,13 +150,13 @@ class TimeColumn(Strict):
         return self
 
     def __str__(self) -> str:
-        return f"{self.column} as {' or '.join(self.format)} in {self.zone}"  # a lake keeps it
+        return f"{', '.join(self.column)} as {' or '.join(self.format)} in {self.zone}"  # a lake keeps it
 
     @property
     def form(self) -> TimeForm:
         """How a text of it is read."""
         forms = dict.fromkeys(form for given in self.format for form in _with_parts_left_out(given))
-        return TimeForm(tuple(forms), self.zone, rules_of(self.zone))
+        return TimeForm(tuple(forms), self.zone, rules_of(self.zone), self.column[1:])
 
 
 def _require_readable(form: str) -> None:
@@ -228,7 +230,7 @@ def columns_of(stream: Primary) -> dict[str, tuple[str, ...]]:
     for field in ("event_id", "event_time", "primary_id", "primary_time"):
         value = getattr(stream, field, None)
         if isinstance(value, TimeColumn):
-            named[field] = (value.column,)
+            named[field] = value.column
         elif isinstance(value, tuple):
             named[field] = value
         elif isinstance(value, str) and value not in IN_ID:

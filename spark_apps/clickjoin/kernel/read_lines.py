@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from clickjoin.kernel.arrays import bool_array, int64_array, number_array, scalar, text_array, to_numpy
 from clickjoin.kernel.chunk import Chunk
+from clickjoin.kernel.content import LONGEST, other_than_text
 from clickjoin.kernel.file_bytes import (
     Outside,
     Proof,
@@ -20,6 +21,7 @@ from clickjoin.kernel.file_bytes import (
     opened_chunk,
     packed_blocks,
     plain_blocks,
+    read_at,
     unplaced,
 )
 from clickjoin.kernel.packed import BLOCK, BrokenFile, is_packed
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     Piece = Chunk | KafkaChunk
 
 _TIME = pa.timestamp("us", "UTC")
+_NO_TEXT = ("nul-byte", "invalid-utf8")  # reasons why bytes may be of another kind of file
 _NO_PROOF = Proof(0, "", 0, 0, "")
 SCHEMA = pa.schema([
     ("event_id", pa.string()), ("event_time", _TIME), ("primary_id", pa.string()), ("primary_time", _TIME),
@@ -70,6 +73,8 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
         packed = is_packed(fd, chunk.path)
         _verify(fd, packed, chunk)
         reader = LineReader(chunk, spec, _header(fd, packed, chunk))
+        if not packed:
+            reader.disguise = lambda: other_than_text(read_at(fd, 0, LONGEST))
         start, blocks = chunk_blocks(fd, packed, chunk, reader.first, size)
         for block in reader.blocks(_sound(blocks, reader), start):
             yield from reader.read(block)
@@ -111,12 +116,16 @@ def _sound(blocks: Iterator[bytes], reader: LineReader) -> Iterator[bytes]:
 
 
 class LineReader:
-    """Turns blocks of one chunk into records. `at` is how far it has come, `broken` what is wrong with a .gz."""
+    """Turns blocks of one chunk into records. `at` is how far it has come, `broken` what is wrong with a .gz.
+
+    `disguise`: asked what the bytes are, if they are no text, where any of them are none.
+    """
 
     def __init__(self, chunk: Piece, spec: RecordSpec, header: bytes = b"") -> None:
         self.chunk, self.spec, self.broken, self.at = chunk, spec, "", chunk.start
         self.csv = CsvParser(header, chunk.csv) if chunk.csv else None
         self.json = JsonParser(needed(spec))
+        self.disguise: Callable[[], str] = str
         self.first = len(self.csv.header) if self.csv else 0
 
     def blocks(self, blocks: Iterator[bytes], start: int) -> Iterator[Block]:
@@ -150,6 +159,8 @@ class LineReader:
                 rows = segment.rows[found.rows]
                 bad += [(int(lines.start[rows[row]]), int(lines.end[rows[row]]), *why) for row, why in misfits.items()]
                 yield good
+        if any(why in _NO_TEXT for _, _, why, _ in bad) and (kind := self.disguise()):
+            bad = [(start, end, why, f"the file is {kind}") for start, end, why, _ in bad]
         if bad:
             yield bad_batch(self.chunk, list(_parts(block, sorted(bad))))
 

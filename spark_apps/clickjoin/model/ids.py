@@ -78,12 +78,14 @@ def crc_of(event_id: str) -> int:
 class TimeForm:
     """How a time is written: directives of strptime or `iso`, first one first, and the time zone it is in (IANA name).
 
-    `rules`: those of the zone where this was made (model.zones); empty for whatever they are.
+    `rules`: those of the zone where this was made (model.zones); empty for whatever they are. `more`: columns whose
+    texts follow that of the time's own, a blank before each.
     """
 
     formats: tuple[str, ...]
     zone: str
     rules: str = ""
+    more: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ _TIME_NAME = re.compile(r"(^|[^a-z])(ts|time|timestamp|date|datetime|at|when|cre
 _ID_NAME = re.compile(r"(^|[^a-z])(id|ids|uuid|guid|key|seq|nr)([^a-z]|$)|id$", re.IGNORECASE)
 _FRACTION = re.compile(r"-?\d+\.\d+")
 _NEARLY = 0.95
+_TIME_OF_DAY = re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d+)?)?")
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,24 @@ def as_time(name: str, values: Sequence[Any]) -> Time | None:
     tried = {form: _micros(values, form) for form in FORMS if _fits(_micros(given[:50], form), len(given[:50]))}
     fitting = [form for form, micros in tried.items() if _fits(micros, len(values))]
     return Time(name, named, fitting[0], tuple(fitting[1:]), tried[fitting[0]]) if fitting else None
+
+
+class DateAndTime(NamedTuple):
+    """A column of dates and one of times of day, and the times (microseconds) that both make."""
+
+    names: tuple[str, str]
+    micros: tuple[int | None, ...]
+
+
+def date_and_time(columns: Mapping[str, Sequence[Any]], times: Sequence[Time]) -> DateAndTime | None:
+    """A column of dates in ISO 8601 alone, and the first of times of day that goes with it, if there are such."""
+    for date in times:
+        if all(at is None or at % (86_400 * MICROS) == 0 for at in date.micros):
+            for name, values in columns.items():
+                if all(value is None or _TIME_OF_DAY.fullmatch(str(value)) for value in values):
+                    both = [f"{day} {at}" for day, at in zip(columns[date.name], values, strict=True)]
+                    return DateAndTime((date.name, name), _micros(both, None))
+    return None
 
 
 def _micros(values: Sequence[Any], form: str | None) -> tuple[int | None, ...]:

@@ -38,7 +38,7 @@ class Proposal:
     choices: dict[str, Choice]
 
 
-def propose(primary: str, foreign: str, folder: Path) -> Proposal:
+def propose(primary: str, foreign: str, folder: Path, called: str = "clicks") -> Proposal:
     """Look at the logs that two globs name, and write a pipeline's file for them; all paths are from `folder`.
 
     Errors: ConfigError where a glob names no file with a whole record.
@@ -52,7 +52,7 @@ def propose(primary: str, foreign: str, folder: Path) -> Proposal:
     choices = {f"{name}.{field}": choice for name, fields in streams.items() for field, choice in fields.items()}
     lines = [
         "# Proposed from the logs by `clickjoin init --from-logs`. Check what is not sure, then `clickjoin validate`.",
-        "pipeline: clicks",
+        f"pipeline: {called}",
         f"lake: {_quoted(str(folder / 'lake'))}",
         _ENGINE,
         *(line for name, log in logs.items() for line in _stream(name, log, streams[name])),
@@ -70,7 +70,7 @@ def _retention(primary_time: Any) -> Iterator[str]:
             yield f"retention: {{primary: {span_text(back + kept)}}}  # lookback, and {span_text(kept)} for late clicks"
 
 
-def propose_one(stream: str, folder: Path) -> Proposal:
+def propose_one(stream: str, folder: Path, called: str = "events") -> Proposal:
     """Look at the logs of one stream, and write a file for a pipeline that publishes each of its events once.
 
     Errors: as of `propose`.
@@ -81,7 +81,7 @@ def propose_one(stream: str, folder: Path) -> Proposal:
     fields = {name: choice for name, choice in found.items() if name != "identity"}
     lines = [
         "# Proposed from the logs by `clickjoin init --stream`. Check what is not sure, then `clickjoin validate`.",
-        "pipeline: events",
+        f"pipeline: {called}",
         f"lake: {_quoted(str(folder / 'lake'))}",
         _ENGINE,
         *_stream("stream", log, fields),
@@ -122,7 +122,8 @@ def _output(logs: dict[str, Log], streams: dict[str, dict[str, Choice]]) -> Iter
 
 def _named(value: Any) -> tuple[str, ...]:
     if isinstance(value, dict):
-        return (str(value.get("column")),)
+        column = value.get("column")
+        return tuple(column) if isinstance(column, list) else (str(column),)
     return value if isinstance(value, tuple) else (str(value),)
 
 

@@ -9,7 +9,16 @@ from itertools import combinations
 from typing import Any
 
 from clickjoin.model.ids import MICROS, embedded_micros, uuid7_micros
-from clickjoin.proposal.columns import Time, as_time, distinct_share, is_fraction, is_named_id, texts, time_in_ids
+from clickjoin.proposal.columns import (
+    Time,
+    as_time,
+    date_and_time,
+    distinct_share,
+    is_fraction,
+    is_named_id,
+    texts,
+    time_in_ids,
+)
 from clickjoin.proposal.logs import Log
 
 SURE, LIKELY, GUESS = "sure", "likely", "a guess"
@@ -44,6 +53,9 @@ def guess(primary: Log, foreign: Log) -> Guess:
     at_primary, micros = time_of(primary, ids, primary_id.value)
     foreign_id = own_id(named, avoid=lookup[1] if lookup else ())
     at_foreign, event_micros = time_of(foreign, named, foreign_id.value)
+    if moved := _moved(named, foreign_id.value, event_micros):
+        why = f"{foreign_id.why}; {moved:,} ids come with more than one time, and count once for each"
+        foreign_id = Choice(foreign_id.value, LIKELY, f"{why}, unless registry.identity is id")
     names = Choice(lookup[1], primary_id.sure, primary_id.why) if lookup else _unknown("primary_id")
     found = _Found(ids, named, primary_id.value, names.value, micros, event_micros)
     return Guess(
@@ -157,6 +169,8 @@ def time_of(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int |
     found = [time for name, values in log.columns.items() if name not in key and (time := as_time(name, values))]
     if not found:
         return Choice("FILL_IN", GUESS, "no column looks like a time"), ()
+    if parted := date_and_time(log.columns, [time for time in found if time.form is None]):
+        return Choice({"column": list(parted.names)}, LIKELY, "date and time of day are two columns"), parted.micros
     found.sort(key=lambda time: (not time.named, bool(time.others), -len(set(time.micros))))
     others = ", ".join(time.name for time in found[1:4])
     sure = LIKELY if others or not found[0].named else SURE

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from clickjoin.config import Files
-from clickjoin.kernel.file_bytes import plain_blocks
+from clickjoin.kernel.content import LONGEST, other_than_text
+from clickjoin.kernel.file_bytes import plain_blocks, read_at
 from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
 from clickjoin.kernel.parse.lines import BOM
 from clickjoin.kernel.remote_file import length_of
@@ -17,12 +17,14 @@ from clickjoin.kernel.typed_columns.by_line import leaves
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.field_path import path_text
 from clickjoin.model.split import Budget
+from clickjoin.proposal.csv_sample import read_csv
 from clickjoin.sources.open import open_source, opened_log
 from clickjoin.sources.sample import ELEMENTS
 
 MOST_COLUMNS = 200
 _BLOCK = 1 << 18
-_SEPARATORS = ",;\t|"
+_FIRST = 20  # lines of a file by which it is told what it holds
+_MOSTLY = 0.5  # of them are JSON objects, where it is JSON: the others are banners, or cut
 _LOOK = Budget(10**9, 1 << 40)
 _FEW_REPEATS = 0.8  # of records that are different, or more
 T = TypeVar("T")
@@ -55,10 +57,11 @@ def look(pattern: str, most: int) -> Log:
         )
     each = max(most // len(paths), 20)
     lines = {path: list(_lines(path, each + 1)) for path in paths}
-    sample = [line for some in lines.values() for line in some[:20]]
-    if all(line.lstrip().startswith("{") for line in sample):
+    sample = [line for some in lines.values() for line in some[:_FIRST]]
+    objects = sum(line.lstrip().startswith("{") for line in sample)
+    if objects >= _MOSTLY * len(sample):
         return _of_json(pattern, [line for some in lines.values() for line in some[:each]])
-    return _of_csv(pattern, paths[0], list(lines.values()), each)
+    return _of_csv(pattern, paths[0], [some for some in lines.values() if some], each)
 
 
 def _lines(path: str, most: int) -> Iterator[str]:
@@ -68,6 +71,10 @@ def _lines(path: str, most: int) -> Iterator[str]:
         with opened_log(path) as fd:
             size = length_of(fd)
             packed = is_packed(fd, path)
+            if not packed and (kind := other_than_text(read_at(fd, 0, LONGEST))):
+                raise ConfigError(
+                    f"{path}: is {kind}", remedy="Do so, or leave the file out of the glob; then run this again"
+                )
             for block in unpack(fd, _BLOCK) if packed else plain_blocks(fd, 0, size, path, _BLOCK):
                 *whole, held = (held + block).split(b"\n")
                 for line in whole:
@@ -103,44 +110,11 @@ def _of_json(pattern: str, lines: Sequence[str]) -> Log:
 
 
 def _of_csv(pattern: str, path: str, files: Sequence[Sequence[str]], each: int) -> Log:
-    separator = _separator([line for lines in files for line in lines[:20]])
-    rows = [list(csv.reader(lines, delimiter=separator)) for lines in files if lines]
-    first = rows[0][0]
-    headed = all(some[0] == first for some in rows) and _is_header(first)
-    names = first if headed else [f"column{at + 1}" for at in range(len(first))]
-    body = [row for some in rows for row in (some[1 : each + 1] if headed else some[:each])]
-    bad = sum(len(row) != len(names) for row in body)
-    whole = _once([tuple(row) for row in body if len(row) == len(names)])
-    good = [dict(zip(names, row, strict=True)) for row in whole]
-    written: dict[str, Any] = {} if separator == "," else {"separator": separator}
-    written |= {} if headed else {"columns": tuple(names)}
-    written |= {"multiline": True} if _over_lines(files, [*([names] if headed else []), *body], len(names)) else {}
-    if ".csv" not in path.rsplit("/", 1)[-1]:
-        written["format"] = "csv"
-    return Log(Files(kind="files", path=pattern, **written), _columns(good), len(good), bad, is_csv=True)
-
-
-def _over_lines(files: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], width: int) -> bool:
-    """Whether quotes that have no end on their lines mostly have one further down."""
-    odd = sum(line.count('"') % 2 for lines in files for line in lines)
-    return odd > 2 * sum(len(row) != width for row in rows)
-
-
-def _separator(lines: Sequence[str]) -> str:
-    """The one that splits the most lines into the same number of fields, more than one."""
-
-    def fit(separator: str) -> tuple[int, int]:
-        counts = [len(row) for row in csv.reader(lines, delimiter=separator)]
-        usual = max(set(counts), key=counts.count)
-        return (counts.count(usual) if usual > 1 else 0), usual
-
-    return max(_SEPARATORS, key=fit)
-
-
-def _is_header(fields: Sequence[str]) -> bool:
-    """Whether a line names columns: no numbers, none empty, none twice."""
-    numbers = any(field.replace(".", "").replace("-", "").replace(":", "").isdigit() for field in fields)
-    return all(fields) and len(set(fields)) == len(fields) and not numbers
+    found = read_csv(files, each)
+    records = [dict(record) for record in _once(found.records)]
+    named = {} if ".csv" in path.rsplit("/", 1)[-1] else {"format": "csv"}
+    source = Files(kind="files", path=pattern, **found.written, **named)
+    return Log(source, _columns(records), len(records), found.bad, is_csv=True)
 
 
 def _columns(records: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:

@@ -40,7 +40,7 @@ class Key(NamedTuple):
 class Sample:
     """How many records were read and how many are good, the paths of the values that any has, and what is wrong.
 
-    `bad`: most frequent reason first; `keys`: of the good ones; `records`: the first of those, as JSON text.
+    `bad`: most frequent reason first; `keys`: of the good ones; `records`: some of those, as JSON text.
     """
 
     read: int
@@ -53,10 +53,15 @@ class Sample:
 
 def sample_of(rows: Sequence[Mapping[str, Any]], more_fields: Sequence[str] = ()) -> Sample:
     """Sum up records, columns as RECORDS_DDL."""
-    fields = dict.fromkeys((*(name for row in rows[:SAMPLE_RECORDS] for name in _fields(row)), *more_fields))
+    fields = dict.fromkeys((*(name for row in _some(rows) for name in _fields(row)), *more_fields))
     good = [row for row in rows if row["reason"] is None]
-    records = tuple(row["payload"] for row in good[:SAMPLE_RECORDS])
+    records = tuple(row["payload"] for row in _some(good))
     return Sample(len(rows), len(good), tuple(fields), _bad(rows), tuple(_key(row) for row in good), records)
+
+
+def _some(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """At most SAMPLE_RECORDS, evenly from all: fields may come and go from file to file."""
+    return rows[:: -(-len(rows) // SAMPLE_RECORDS) or 1]
 
 
 def _bad(rows: Sequence[Mapping[str, Any]]) -> tuple[BadRecords, ...]:

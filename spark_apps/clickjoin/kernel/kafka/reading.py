@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import int64_array, to_numpy
+from clickjoin.kernel.content import framed
 from clickjoin.kernel.kafka.connection import Connection, KafkaAway, NoTopic, is_end, is_final, is_out_of_range
 from clickjoin.kernel.parse.lines import REASONS, Block
 from clickjoin.kernel.read_lines import SCHEMA, LineReader, bad_batch, lost_batch
@@ -318,7 +319,7 @@ class MessageReader:
                 values[row] or b"",
                 0,
                 reason,
-                f"{why}; {_rest(messages[row])}",
+                f"{framed(values[row] or b'') or why}; {_rest(messages[row])}",
             )
             for row, reason, why in bad
         ]

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from clickjoin.kernel.arrays import scalar, text_array, to_numpy
+from clickjoin.kernel.arrays import bool_array, mask, scalar, text_array, to_numpy
 from clickjoin.kernel.parse.arrow_json import bytes_of
 from clickjoin.kernel.parse.lines import BOM, Block, Segment, line_ends, pick, rows_at, whole_lines
 
@@ -172,7 +172,20 @@ class CsvParser:
             else:
                 segments.append(part[0])
                 bad |= part[1]
-        return segments, bad
+        return [self._without_headers(segment, bad) for segment in segments], bad
+
+    def _without_headers(self, segment: Segment, bad: Bad) -> Segment:
+        """The records that do not name the columns again, as where files were put one behind the other."""
+        again = None
+        for name in self.names:
+            same = pc.equal(segment.columns[name], scalar(name))
+            again = same if again is None else pc.and_(again, same)
+            if not pc.any(again).as_py():
+                return segment
+        keep = ~mask(again)
+        bad |= dict.fromkeys(segment.rows[~keep].tolist(), ("bad-csv", "the line names the columns again; remove it"))
+        kept = {name: column.filter(bool_array(keep)) for name, column in segment.columns.items()}
+        return Segment(segment.rows[keep], kept)
 
     def _each(self, lines: Lines, rows: Sequence[int], segments: list[Segment], bad: Bad) -> None:
         """Parse records over several lines, into one segment."""

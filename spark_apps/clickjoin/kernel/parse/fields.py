@@ -46,7 +46,8 @@ class Understood(NamedTuple):
 
 def needed(spec: RecordSpec) -> dict[str, bool]:
     """Columns that a record must have, and whether each is an id (if not, it is a time)."""
-    times = (spec.event_time, spec.primary_time)
+    forms = (form for form in (spec.event_form, spec.primary_form) if form)
+    times = (spec.event_time, spec.primary_time, *(name for form in forms for name in form.more))
     columns = {name: False for name in times if name and name not in ("embedded", "uuid7", "landed")}
     return columns | dict.fromkeys((*spec.event_id, *spec.primary_id), True)
 
@@ -104,6 +105,9 @@ class _Checks:
             values = _column(columns, rule)
             values = pa.nulls(count, pa.string()) if values is None else values
             time_form = spec.event_form if whose == "event" else spec.primary_form
+            if time_form and time_form.more:
+                parts = [_text(values, count), *(_text(_column(columns, name), count) for name in time_form.more)]
+                values = pc.binary_join_element_wise(*parts, scalar(" "))
             micros, known = micros_of(values) if time_form is None else micros_by(values, time_form)
             reason = "bad-time" if whose == "event" else "bad-primary-id"
             form = time_form.text if time_form else "ISO 8601 or a number since 1970"
