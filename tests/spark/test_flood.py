@@ -86,6 +86,26 @@ def test_export_of_one_stream_and_reason_once(make: Any, tmp_path: Path) -> None
         export(bench.pipeline, delta, tmp_path / "no" / "folder", stream="foreign")
 
 
+def test_export_of_csv_files_with_several_headers(make: Any) -> None:
+    """A file for each header, so that each record is read as it was meant."""
+    bench = make(foreign={"source": {"kind": "files", "path": "foreign/*.csv"}})
+    texts = {"a": "event_id,query_id\nx,y\n", "b": "query_id,event_id\ny,z\ny,w\n", "c": "event_id,query_id\nv,y\n"}
+    for name, text in texts.items():
+        (bench.folder / "foreign" / f"{name}.csv").write_text(text)
+    bench.join()
+    delta, out = bench.engine.lake.delta, bench.folder / "out.csv"
+    done = export(bench.pipeline, delta, out)
+    assert (done.records, done.files) == (4, (str(out), str(bench.folder / "out-2.csv")))
+    held = [[line for line in Path(name).read_text().splitlines() if line.strip()] for name in done.files]
+    assert held == [["event_id,query_id", "x,y", "v,y"], ["query_id,event_id", "y,z", "y,w"]]
+    one = export(bench.pipeline, delta, bench.folder / "one.csv", path="*/foreign/b.csv")
+    assert (one.records, len(one.files)) == (2, 1)
+    (bench.folder / "foreign" / "c.csv").unlink()
+    with pytest.raises(ConfigError, match=r"c\.csv: is gone"):
+        export(bench.pipeline, delta, bench.folder / "none.csv")
+    assert not (bench.folder / "none.csv").exists()
+
+
 def test_export_of_csv(make: Any) -> None:
     bench = make(foreign={"source": {"kind": "files", "path": "foreign/*.csv"}, "event_time": "ts"})
     lines = ["event_id,query_id,time", *(f"{c['event_id']},{c['query_id']},2026-03-01T12:00:00" for c in CLICKS)]

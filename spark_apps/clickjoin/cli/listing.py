@@ -129,6 +129,7 @@ def export_quarantine(
     out: Annotated[Path, typer.Option("--out", "-o", help="a new file; a log wherever a source's glob matches it")],
     stream: Annotated[str, typer.Option(help="primary or foreign; needed where both have such records")] = "",
     reason: Annotated[str, typer.Option(help="only records with this reason, such as bad-time")] = "",
+    path: Annotated[str, typer.Option(help="only records of files that this glob names, as `path` has them")] = "",
     as_json: Json = False,
 ) -> None:
     """Write quarantined records to a file, byte for byte, to be read again once their cause is fixed."""
@@ -140,13 +141,14 @@ def export_quarantine(
     if reason not in ("", *REASONS):
         raise ConfigError(f"--reason {reason}: no such reason", remedy=f"Reasons are {', '.join(REASONS)}")
     pipeline = load(config)
-    done = asdict(export(pipeline, small_tables(pipeline), out, stream=stream, reason=reason))
+    done = asdict(export(pipeline, small_tables(pipeline), out, stream=stream, reason=reason, path=path))
     if as_json:
         console.print_json({"file": str(out), **done})
         return
     reasons = ", ".join(f"{reason} {count}" for reason, count in done["reasons"].items())
     console.report_line(
-        f"{out}: {done['records']} records, {done['bytes']:,} bytes" + (f" ({reasons})" if reasons else "")
+        f"{', '.join(done['files'])}: {done['records']} records, {done['bytes']:,} bytes"
+        + (f" ({reasons})" if reasons else "")
     )
     if done["without_bytes"]:
         console.report_line(f"{done['without_bytes']} rows hold no bytes: put their files back, and they are read")

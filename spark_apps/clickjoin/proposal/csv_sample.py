@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 _SEPARATORS = ",;\t|"
 _FIELDS, _COMMENT = "#Fields:", "#"
-_FIRST = 20  # lines of a file by which its separator is told
+_FIRST = 20  # lines of a file by which its separator is known
 
 Row = list[str]
 

@@ -23,7 +23,7 @@ from clickjoin.sources.sample import ELEMENTS
 
 MOST_COLUMNS = 200
 _BLOCK = 1 << 18
-_FIRST = 20  # lines of a file by which it is told what it holds
+_FIRST = 20  # lines of a file that show what it holds
 _MOSTLY = 0.5  # of them are JSON objects, where it is JSON: the others are banners, or cut
 _LOOK = Budget(10**9, 1 << 40)
 _FEW_REPEATS = 0.8  # of records that are different, or more

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from clickjoin.model.errors import ConfigError
 from clickjoin.sources.open import header_of
@@ -22,77 +23,109 @@ _KEYS = ("stream", "source_partition", "offset")
 
 @dataclass(frozen=True)
 class Exported:
-    """Records written, by reason too; `bytes`: size of the file, with its head and the line ends that were added;
-    `without_bytes`: rows that say only that bytes were lost.
+    """Records written, by reason too; `bytes`: size of the files, with their heads and the line ends that were added;
+    `without_bytes`: rows that say only that bytes were lost. `files`: one for each header that CSV files had.
     """
 
     records: int
     bytes: int
     reasons: dict[str, int]
     without_bytes: int
+    files: tuple[str, ...]
 
 
-def export(pipeline: Pipeline, delta: DeltaReader, out: Path, *, stream: str = "", reason: str = "") -> Exported:
-    """Write the quarantined records of one stream (and reason) to a new file, oldest batch first.
+def export(
+    pipeline: Pipeline, delta: DeltaReader, out: Path, *, stream: str = "", reason: str = "", path: str = ""
+) -> Exported:
+    """Write the quarantined records of one stream (and reason, and files that glob `path` names) to a new file.
 
-    A record that several replicas have quarantined is written once. Errors: ConfigError for a file that is there or
-    cannot be written, where there is no such record, or where both streams have some and none is chosen.
+    Oldest batch first. Records of CSV files with other headers go to files of their own: `out` with -2, -3 … before its
+    suffix. A record that several replicas have quarantined is written once. Errors: ConfigError for a file that is
+    there or cannot be written, where there is no such record, or where both streams have some and none is chosen.
     """
     wanted = [(name, "=", value) for name, value in (("stream", stream), ("reason", reason)) if value]
     rows = delta.read("quarantine", wanted or None, [*_BATCH, "stream", "path"]).group_by([*_BATCH, "stream", "path"])
-    found = rows.aggregate([]).to_pylist()
+    found = [row for row in rows.aggregate([]).to_pylist() if not path or fnmatchcase(row["path"], path)]
     if not found:
         raise ConfigError("no such record is in quarantine", remedy="Look at `clickjoin status`; nothing was written")
     streams = {row["stream"] for row in found}
     if len(streams) > 1:
         raise ConfigError("both streams have such records, and a log holds one", remedy="Add --stream primary|foreign")
-    head = _head(pipeline, streams, {row["path"] for row in found})
+    heads = _heads(pipeline, streams, {row["path"] for row in found})
     batches = sorted({(row["batch"], row["replica"]) for row in found})
-    partial = out.with_name(f".{out.name}.partial")
+    names = [out, *(out.with_name(f"{out.stem}-{number}{out.suffix}") for number in range(2, len(heads) + 1))]
+    partial = {name: name.with_name(f".{name.name}.partial") for name in names}
+    done = []
     try:
-        if out.exists():
-            raise ConfigError(f"{out}: is there already", remedy="Give the name of a new file")
-        with partial.open("wb") as log:
-            log.write(head)
-            done = _write(log, _pieces(delta, batches, wanted))
-        partial.rename(out)
+        if there := next((name for name in names if name.exists()), None):
+            raise ConfigError(f"{there}: is there already", remedy="Give the name of a new file")
+        for name, (head, paths) in zip(names, heads.items(), strict=True):
+            with partial[name].open("wb") as log:
+                log.write(head + _blank())
+                done.append(_write(log, _pieces(delta, batches, wanted, paths)))
+        for name in names:
+            partial[name].rename(name)
     except OSError as error:
         raise ConfigError(f"{out}: cannot be written ({error.strerror})", remedy="Give another place") from error
     finally:
-        partial.unlink(missing_ok=True)
-    return done
+        for unfinished in partial.values():
+            unfinished.unlink(missing_ok=True)
+    return _total(done, names)
 
 
-def _head(pipeline: Pipeline, streams: set[str], paths: set[str]) -> bytes:
-    """What comes before the records: the header of CSV, and a blank line that no other file has.
-
-    Without that line the file could hold the very bytes of one that was read, and would be taken for it.
-    """
-    blank = "".join(" \t"[int(bit)] for bit in f"{secrets.randbits(64):064b}").encode() + b"\n"
+def _heads(pipeline: Pipeline, streams: set[str], paths: set[str]) -> dict[bytes, set[str]]:
+    """Files that hold records, by the header that comes before them: empty where there is none. Errors: ConfigError."""
     source = next((item.source for item in pipeline.inputs if item.name in streams), pipeline.claimed.source)
-    headers = {header_of(source, path) for path in paths} - {None}
-    if len(headers) > 1 or b"" in headers:
-        raise ConfigError(
-            f"{source.path}: the CSV files of these records have several headers, or are gone",
-            remedy="Put one of the files back, or write the fixed lines to a new file by hand",
-        )
-    return b"".join(header for header in headers if header) + blank
+    found: defaultdict[bytes, set[str]] = defaultdict(set)
+    for path in sorted(paths):
+        header = header_of(source, path)
+        if header == b"":
+            raise ConfigError(
+                f"{path}: is gone, or its header cannot be read, and records of it are to be exported",
+                remedy="Put it back, or name other files with --path",
+            )
+        found[header or b""].add(path)
+    return found
 
 
-def _pieces(delta: DeltaReader, batches: list[tuple[int, str]], wanted: list[Any]) -> Iterator[dict[str, Any]]:
+def _blank() -> bytes:
+    """A blank line that no other file has.
+
+    Without it the file could hold the very bytes of one that was read, and would be taken for it.
+    """
+    return "".join(" \t"[int(bit)] for bit in f"{secrets.randbits(64):064b}").encode() + b"\n"
+
+
+def _total(done: Sequence[_Written], names: Sequence[Path]) -> Exported:
+    reasons = sum((part.reasons for part in done), Counter())
+    size, empty = sum(part.bytes for part in done), sum(part.without_bytes for part in done)
+    return Exported(reasons.total(), size, dict(reasons), empty, tuple(map(str, names)))
+
+
+def _pieces(
+    delta: DeltaReader, batches: list[tuple[int, str]], wanted: list[Any], paths: Set[str]
+) -> Iterator[dict[str, Any]]:
     """Rows in the order of their places, a batch at a time: what a batch may read bounds what is held here."""
-    columns = [*_KEYS, "reason", "raw", "part", "length"]
+    columns = [*_KEYS, "path", "reason", "raw", "part", "length"]
     seen: set[tuple[Any, ...]] = set()
     for number, replica in batches:
         rows = delta.read("quarantine", [*wanted, ("batch", "=", number), ("replica", "=", replica)], columns)
         for row in rows.sort_by([("source_partition", "ascending"), ("offset", "ascending")]).to_pylist():
             key = tuple(row[name] for name in _KEYS)
-            if key not in seen:
+            if row["path"] in paths and key not in seen:
                 seen.add(key)
                 yield row
 
 
-def _write(log: BinaryIO, pieces: Iterator[dict[str, Any]]) -> Exported:
+class _Written(NamedTuple):
+    """What one file holds; fields as in `Exported`."""
+
+    bytes: int
+    reasons: Counter[str]
+    without_bytes: int
+
+
+def _write(log: BinaryIO, pieces: Iterator[dict[str, Any]]) -> _Written:
     reasons: Counter[str] = Counter()
     empty, ended = 0, True
     for row in pieces:
@@ -105,4 +138,4 @@ def _write(log: BinaryIO, pieces: Iterator[dict[str, Any]]) -> Exported:
         log.write(row["raw"])
         ended = row["raw"].endswith(b"\n")
     log.write(b"" if ended else b"\n")
-    return Exported(reasons.total(), log.tell(), dict(reasons), empty)
+    return _Written(log.tell(), reasons, empty)
