@@ -295,6 +295,23 @@ def test_a_header_that_grows(folder: Path) -> None:
     assert (found.problems, found.samples["foreign"].read, found.samples["foreign"].good) == ([], 401, 400)
 
 
+def test_records_in_an_array(folder: Path) -> None:
+    """An object a line that holds its events in an array; one that has an id of its own is an event."""
+    lines(
+        folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at), "tags": [{"a": 1}]} for q in QUERIES]
+    )
+    clicks = [{"click_id": c.name, "when": iso(c.at), "ctx": {"query": c.query.name}} for c in CLICKS]
+    lines(folder / "clicks" / "c.json", [{"Records": clicks[at : at + 20]} for at in range(0, 400, 20)])
+    proposal = propose("queries/*", "clicks/*", folder)
+    assert proposal.text.count("records: Records}") == 1
+    values = [proposal.choices[f"foreign.{field}"].value for field in ("event_id", "primary_id", "event_time")]
+    assert values == [("click_id",), ("ctx.query",), "when"]
+    (folder / "p.yaml").write_text(proposal.text)
+    found = validate(load(folder / "p.yaml"))
+    assert found.matches
+    assert (found.problems, found.matches.foreign, found.matches.found) == ([], 400, 400)
+
+
 def test_logs_of_w3c(folder: Path) -> None:
     """Comments name the columns; date and time are two of them."""
     lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])

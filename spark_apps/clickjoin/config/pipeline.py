@@ -31,7 +31,7 @@ from clickjoin.config.sections import (
     Retry,
     Verify,
 )
-from clickjoin.config.streams import AnySource, Foreign, Lookback, OfPipeline, Primary, TimeColumn
+from clickjoin.config.streams import AnySource, Files, Foreign, Lookback, OfPipeline, Primary, TimeColumn
 from clickjoin.config.types import Place, Strict
 from clickjoin.model.dags import PROCESSING
 from clickjoin.model.errors import ConfigError
@@ -188,6 +188,7 @@ class Pipeline(Strict):
             primary_form=primary_form,
             typed=self.output.of(stream) if self.output.strict else (),
             landed_micros=now_micros,
+            records=side.source.keys_of_records if isinstance(side.source, Files) else (),
         )
 
 

@@ -20,6 +20,7 @@ from pydantic import (
 
 from clickjoin.config.kafka import Kafka
 from clickjoin.config.types import Duration, Logs, Place, Strict, distinct, listed, separates, sound_path
+from clickjoin.model.field_path import parse_path, path_text
 from clickjoin.model.ids import ISO, TimeForm
 from clickjoin.model.places import DEDUPLICATED, RECORD, RECORDS, is_on_s3
 from clickjoin.model.zones import rules_of
@@ -99,6 +100,9 @@ class Files(Strict):
     separator: str = Field(",", min_length=1, max_length=1, description="of CSV: one character between fields")
     columns: tuple[str, ...] | None = Field(None, description="of CSV: names of the columns, if no header names them")
     multiline: bool = Field(False, description="of CSV: whether quoted fields hold line ends")
+    records: Path | None = Field(
+        None, description="of JSON: the array in each line whose elements are the records, such as Records"
+    )
 
     ordered: bool = Field(False, description="of S3: in each folder a new object's key comes after all others")
     lookback: Duration | None = Field(
@@ -123,7 +127,15 @@ class Files(Strict):
             self.columns is not None or self.separator != "," or self.multiline
         ):
             raise ValueError(f"separator, columns and multiline are for CSV; remove them, or format: {self.format}")
+        is_csv = self.format == "csv" or self.columns is not None
+        if self.records and (is_csv or not all(isinstance(step, str) for step in parse_path(self.records))):
+            raise ValueError("records is for JSON, and names an array by its keys, such as Records or detail.events")
         return self
+
+    @property
+    def keys_of_records(self) -> tuple[str, ...]:
+        """The keys that lead to the array of records; none where each line is one."""
+        return tuple(map(str, parse_path(self.records))) if self.records else ()
 
 
 class TimeColumn(Strict):
@@ -213,6 +225,20 @@ class Primary(Strict):
     event_time: EventTime = Field(
         description="embedded | uuid7 | a column | {column, format, zone}; of registry.identity id: landed"
     )
+
+    @field_validator("event_id")
+    @classmethod
+    def _of_whole_records(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            path = parse_path(name)
+            at = next((at for at, step in enumerate(path[:-1]) if isinstance(step, int)), None)
+            if at is not None:
+                array = path_text(path[:at])
+                raise ValueError(
+                    f"{name} names one element of the array {array}, and the others would be no events; "
+                    f"write source.records: {array} and {path_text(path[at + 1 :])}"
+                )
+        return value
 
 
 class Foreign(Primary):

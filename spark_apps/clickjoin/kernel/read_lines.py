@@ -26,6 +26,7 @@ from clickjoin.kernel.file_bytes import (
 )
 from clickjoin.kernel.packed import BLOCK, BrokenFile, is_packed
 from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of, records_of
+from clickjoin.kernel.parse.envelopes import each_element
 from clickjoin.kernel.parse.fields import needed, understand
 from clickjoin.kernel.parse.json_lines import JsonParser
 from clickjoin.kernel.parse.lines import (
@@ -77,7 +78,7 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
             reader.disguise = lambda: other_than_text(read_at(fd, 0, LONGEST))
         start, blocks = chunk_blocks(fd, packed, chunk, reader.first, size)
         for block in reader.blocks(_sound(blocks, reader), start):
-            yield from reader.read(block)
+            yield from reader.records(block)
         if reader.broken:
             detail = f"{reader.broken}; put the whole file back, and it is read again"
             yield bad_batch(chunk, [(reader.at, 0, b"", 0, "broken-file", detail)])
@@ -133,6 +134,14 @@ class LineReader:
         if self.csv and self.csv.form.multiline:
             return records_of(blocks, start, self.csv.form.separator, self.spec.max_record)
         return whole_lines(blocks, start, self.spec.max_record)
+
+    def records(self, block: Block) -> Iterator[pa.RecordBatch]:
+        """Records of a block, those of its lines' arrays where the source says that they lie there."""
+        if self.spec.records and not self.csv and block.part is None:
+            yield from each_element(block, self.spec.records, self.read)
+            self.at = block.offset + len(block.data)
+        else:
+            yield from self.read(block)
 
     def read(self, block: Block) -> Iterator[pa.RecordBatch]:
         """Records of a block: the good ones, then the bad ones."""

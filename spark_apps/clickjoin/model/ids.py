@@ -101,7 +101,7 @@ class RecordSpec:
     `primary_time` are `embedded`, `uuid7` or the name of a column, and the forms say how its text is written if not as
     ISO 8601; `primary_time` is None where the primary event is only known to lie within a time range.
     `typed`: columns of the output whose values have to fit their types. `event_time` may also be `landed`: then all
-    have that one time, `landed_micros`.
+    have that one time, `landed_micros`. `records`: keys to an array in each line whose elements are the records.
     """
 
     event_id: tuple[str, ...]
@@ -115,3 +115,4 @@ class RecordSpec:
     primary_form: TimeForm | None = None
     typed: tuple[TypedColumn, ...] = ()
     landed_micros: int = 0
+    records: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -11,12 +12,14 @@ from clickjoin.config import Files
 from clickjoin.kernel.content import LONGEST, other_than_text
 from clickjoin.kernel.file_bytes import plain_blocks, read_at
 from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
+from clickjoin.kernel.parse.envelopes import arrays_of_records
 from clickjoin.kernel.parse.lines import BOM
 from clickjoin.kernel.remote_file import length_of
 from clickjoin.kernel.typed_columns.by_line import leaves
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.field_path import path_text
 from clickjoin.model.split import Budget
+from clickjoin.proposal.columns import is_named_id
 from clickjoin.proposal.csv_sample import read_csv
 from clickjoin.sources.open import open_source, opened_log
 from clickjoin.sources.sample import ELEMENTS
@@ -96,17 +99,32 @@ def _once(records: Sequence[T]) -> Sequence[T]:
 
 
 def _of_json(pattern: str, lines: Sequence[str]) -> Log:
-    records, bad = [], 0
-    for line in _once(lines):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            record = None
-        if isinstance(record, dict):
-            records.append({path_text(path): value for path, value in leaves(record, elements=ELEMENTS)})
-        else:
-            bad += 1
-    return Log(Files(kind="files", path=pattern), _columns(records), len(records), bad)
+    parsed = [_object(line) for line in _once(lines)]
+    objects = [record for record in parsed if record is not None]
+    array = _array_of_records(objects)
+    source = Files(kind="files", path=pattern, records=path_text((array,)) if array else None)
+    if array:
+        objects = [element for record in objects for element in record.get(array) or [record]]
+    records = [{path_text(path): value for path, value in leaves(record, elements=ELEMENTS)} for record in objects]
+    return Log(source, _columns(records), len(records), parsed.count(None))
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _array_of_records(objects: Sequence[dict[str, Any]]) -> str | None:
+    """The key of an array that holds the records, where nearly all objects have one and none an id beside it."""
+    found = Counter(key for record in objects for key in arrays_of_records(record))
+    for key, count in found.most_common(1):
+        beside = {name for record in objects for name, value in record.items() if isinstance(value, str | int)}
+        if 2 * count > len(objects) and not any(is_named_id(name) for name in beside):
+            return key
+    return None
 
 
 def _of_csv(pattern: str, path: str, files: Sequence[Sequence[str]], each: int) -> Log:
