@@ -84,6 +84,19 @@ def test_parquet_of_columns_joins_nested_packed_json(make: Any, driver_bytes: st
     assert (found(report), report.ok) == ({}, True)
 
 
+def test_records_in_arrays(make: Any) -> None:
+    """Each element is a click, joined once; verification finds all bytes of the file in rows."""
+    bench = make(foreign={"source": {"kind": "files", "path": "./foreign/*", "records": "Records"}})
+    asked = query("q")
+    bench.queries(asked)
+    clicks = [click(f"c{n}", n, asked) for n in range(30)]
+    lines = [{"Records": [*clicks[:9], 7], "n": 1}, {"Records": clicks[9:20]}, *clicks[20:25], {"Records": clicks[24:]}]
+    bench.clicks(*lines)
+    assert bench.join() == {"primary_in": 1, "events_in": 31, "joined": 30, "repeats": 1, "quarantined": 1}
+    report = verify(bench)
+    assert (found(report), report.ok) == ({}, True)
+
+
 def test_a_file_that_ends_early_is_a_problem(make: Any) -> None:
     """What it lacks is in no count, so a drain must not end as if all were well."""
     bench = make(foreign={"source": {"kind": "files", "path": "./foreign/*"}, "event_id": "event_id",

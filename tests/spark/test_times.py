@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.spark.bench import MICROS, NOON, click, event_id, query
+from clickjoin.report.explain import explain
+from tests.spark.bench import MICROS, NOON, Bench, click, event_id, query
 from tests.spark.count import agrees
 
 
@@ -19,7 +20,7 @@ def at(seconds: float) -> datetime:
 
 def test_within(make: Any) -> None:
     """A query with the click's primary id counts if it lies up to two minutes before the click, the latest of two."""
-    bench = make(foreign={"primary_time": {"lookback": "2m"}}, primary={"event_time": "at"})
+    bench = make(foreign={"primary_time": {"lookback": "2m", "skew": "0s"}}, primary={"event_time": "at"})
     queries = [("old", -121), ("edge", -120), ("same", 0), ("after", 0.000001), ("twice", -60), ("twice", -50)]
     bench.queries(*({"event_id": name, "at": at(seconds).isoformat()} for name, seconds in queries))
     names = ("old", "edge", "same", "after", "twice", "none")
@@ -36,6 +37,49 @@ def test_within(make: Any) -> None:
     bench.join()
     assert bench.retry(after=10) == {"events_in": 3, "joined": 1, "pending": 2}
     assert ("none", at(-1)) in bench.rows("joined", "primary_id", "primary_time")
+
+
+def test_a_clock_that_is_ahead(make: Any) -> None:
+    """A query may lie after the click by `skew`, a second by default; what lies before it comes first."""
+    bench = make(foreign={"primary_time": {"lookback": "2m"}}, primary={"event_time": "at"})
+    queries = [("edge", 1), ("late", 1.000001), ("both", 0.5), ("both", -90), ("two", 0.9), ("two", 0.2)]
+    bench.queries(*({"event_id": name, "at": at(seconds).isoformat()} for name, seconds in queries))
+    bench.clicks(*({"event_id": event_id(name, 0), "query_id": name} for name in ("edge", "late", "both", "two")))
+    bench.join()
+    assert bench.rows("joined", "primary_id", "primary_time") == [("both", at(-90)), ("edge", at(1)), ("two", at(0.2))]
+    assert bench.places()["pending"] == ["late"]
+
+
+def test_why_an_event_is_not_joined(make: Any) -> None:
+    bench: Bench = make(foreign={"primary_time": {"lookback": "2m"}}, primary={"event_time": "at"})
+    queries = {"ahead": 5, "before": -300, "Case ": -1, "joined": -1}
+    bench.queries(*({"event_id": name, "at": at(seconds).isoformat()} for name, seconds in queries.items()))
+    names = {name: event_id(name, 0) for name in ("ahead", "before", "case", "none", "joined")}
+    bench.clicks(*({"event_id": click, "query_id": name} for name, click in names.items()))
+    bench.join()
+    delta = bench.engine.lake.delta
+    said = {name: explain(bench.pipeline, delta, click) for name, click in names.items()}
+    assert {name: found["state"] for name, found in said.items() if name != "joined"} == dict.fromkeys(
+        ("ahead", "before", "case", "none"), "pending"
+    )
+    assert "'ahead' has landed and lies 5 s after it" in said["ahead"]["remedy"]
+    assert "'before' has landed and lies 0:05:00 before it" in said["before"]["remedy"]
+    assert "'case' has not landed, but 'Case ' has" in said["case"]["remedy"]
+    assert said["none"]["remedy"].startswith("Its primary event 'none' has not landed. It is tried again")
+    clicks = explain(bench.pipeline, delta, "joined")["history"]
+    assert [(step["table"], step["event_id"]) for step in clicks] == [
+        ("primary", "joined"),
+        ("joined", names["joined"]),
+    ]
+
+
+def test_why_an_event_that_names_a_time_is_not_joined(make: Any) -> None:
+    bench: Bench = make(primary={"event_time": "at"}, foreign={"event_time": "at", "primary_time": "query_at"})
+    bench.queries({"event_id": "q", "at": at(0.000123).isoformat()})
+    bench.clicks({"event_id": "c", "at": at(1).isoformat(), "query_id": "q", "query_at": at(0).isoformat()})
+    bench.join()
+    remedy = explain(bench.pipeline, bench.engine.lake.delta, "c")["remedy"]
+    assert "(0.000123 s apart; its copy of the time is coarser)" in remedy
 
 
 def test_times_in_columns(make: Any) -> None:

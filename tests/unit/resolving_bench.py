@@ -17,7 +17,7 @@ from clickjoin.kernel.join_task import Part
 from clickjoin.kernel.lookup import Files
 from clickjoin.kernel.resolving import Job
 from clickjoin.kernel.waiting import Tries
-from clickjoin.model.ids import crc_of, moment
+from clickjoin.model.ids import Around, crc_of, moment
 from clickjoin.schemas import EXPIRED, FILTERED, FOREIGN, JOINED, PENDING, PRIMARY, REGISTRY, UNJOINABLE, Table
 from clickjoin.schemas.arrow import arrow_schema
 
@@ -99,13 +99,18 @@ def job(folder: Path, **more: Any) -> Job:
     own = list(made_of(adapter.columns))
     made: dict[str, Any] = {
         "batch": BATCH, "replica": "main", "sequence": "join", "token": "main/join/7", "boundary": {},
-        "floor": None, "lookback": None, "foreign": str(folder / "foreign"), "columns": arrow_schema(FOREIGN),
+        "floor": None, "around": None, "foreign": str(folder / "foreign"), "columns": arrow_schema(FOREIGN),
         "primary": Files(str(folder / "primary"), paths, Ends(-unknown, unknown)),
         "targets": {table.name: target(folder, table) for table in (REGISTRY, FILTERED, PENDING, UNJOINABLE, EXPIRED)}
         | {"joined": target(folder, JOINED, own[2:])},
         "adapter": adapter, "made": pa.schema(own), "tries": Tries(PLANNED, 10.0, 2.0, 60.0),
     }  # fmt: skip
     return Job(**{**made, **more})
+
+
+def around(lookback: int | None) -> Around | None:
+    """Primary events that lie so long before their events at most, and never after them."""
+    return None if lookback is None else Around(lookback, 0)
 
 
 def expected_result(

@@ -18,7 +18,7 @@ from clickjoin.kernel.adapter import AdapterFault, ArrowAdapter
 from clickjoin.kernel.join_task import resolve_part
 from clickjoin.kernel.parquet_rows import read_columns
 from tests.unit import resolving_bench
-from tests.unit.resolving_bench import expected_result, job, part
+from tests.unit.resolving_bench import around, expected_result, job, part
 
 times = st.integers(0, 40)
 clicks = st.lists(st.tuples(st.sampled_from("abcdefg"), times, st.sampled_from("QRS"), times), max_size=14)
@@ -73,7 +73,7 @@ def test_every_click_has_its_status(
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(lookup, "_FEW_A_FILE", few)  # then columns that only those that are double need come later
         made = part(Path(name), some, asked, claims, shards, known)
-        work = job(Path(name), boundary=boundary, floor=floor, lookback=lookback)
+        work = job(Path(name), boundary=boundary, floor=floor, around=around(lookback))
         ((done, left),) = resolve_part(work, made)
         wanted = expected_result(some, asked, claims, shards, boundary, floor, lookback)
         found = seen(work, done, left)
@@ -177,6 +177,6 @@ def test_a_forgotten_primary_event_is_not_found(tmp_path: Path, lookback: int | 
 
     monkeypatch.setattr(resolving_bench, "query_rows", emptied)
     mine = part(tmp_path, [("a", 5, "Q", 3), ("b", 5, "R", 3)], [("Q", 3), ("Q", 3), ("R", 3)])
-    ((done, left),) = resolve_part(job(tmp_path, lookback=lookback), mine)
+    ((done, left),) = resolve_part(job(tmp_path, around=around(lookback)), mine)
     assert left["event_id"].to_pylist() == ["a"]
     assert done["tallies"]["joined"]["rows"] == 1

@@ -21,7 +21,7 @@ from clickjoin.kernel.forgotten import EMPTIED, NO_ID
 from clickjoin.kernel.parquet_rows import read_columns
 from clickjoin.kernel.resolving import resolve
 from clickjoin.kernel.waiting import TRIED, Tries
-from clickjoin.model.ids import MICROS, crc_of, moment
+from clickjoin.model.ids import MICROS, Around, crc_of, moment
 from clickjoin.schemas import FOREIGN, PRIMARY, REGISTRY
 from clickjoin.schemas.arrow import arrow_schema
 from tests.unit.resolving_bench import BATCH, BUCKET, PLANNED, SHARDS, files, job, query_rows
@@ -56,6 +56,7 @@ class Case(NamedTuple):
     boundary: dict[int, int]
     floor: int | None
     lookback: int | None
+    skew: int
     oldest: int
     passed: int | None
     again: bool
@@ -155,7 +156,9 @@ def is_absent(case: Case, row: Row) -> bool:
 def named(case: Case, event: Event, floor: int | None) -> list[int]:
     """Places of the queries that it can mean."""
     query = NO_ID if event.forgotten else event.query
-    low, high = (event.named, event.named) if case.lookback is None else (event.at - case.lookback, event.at)
+    low, high = (
+        (event.named, event.named) if case.lookback is None else (event.at - case.lookback, event.at + case.skew)
+    )
     return [
         place for place, (name, at) in enumerate(case.queries)
         if name == query and low <= at <= high and (floor is None or at >= floor)
@@ -163,11 +166,15 @@ def named(case: Case, event: Event, floor: int | None) -> list[int]:
 
 
 def found(case: Case, event: Event, floor: int | None) -> tuple[bool, int | None]:
-    """Whether it can be joined, and the place of its query: the latest not forgotten, of two the first that landed."""
+    """Whether it can be joined, and its query's place: the latest up to it that was not forgotten, then those after.
+
+    Of one that is there twice the first that landed.
+    """
     if case.alone:
         return not event.forgotten, None
     fits = [place for place in named(case, event, floor) if case.queries[place] not in case.gone]
-    return bool(fits), max(fits, key=lambda place: (case.queries[place][1], place), default=None)
+    far = [(case.queries[place][1] > event.at, abs(case.queries[place][1] - event.at), -place) for place in fits]
+    return bool(fits), -min(far)[2] if fits else None
 
 
 def record(case: Case, event: Event, place: int | None) -> str:
@@ -248,9 +255,10 @@ def resolved(folder: Path, case: Case) -> dict[str, Any]:
         for name, at, mine, outcome in claimed
     ])  # fmt: skip
     tries = Tries(PLANNED, FIRST, BACKOFF, LONGEST, case.again, MOST, case.oldest, case.passed if case.again else None)
+    around = None if case.lookback is None else Around(case.lookback, case.skew)
     work = job(
         folder, columns=COLUMNS, adapter=Thirds(), tries=tries, boundary=case.boundary, floor=case.floor,
-        lookback=case.lookback, alone=case.alone, by_id=case.by_id, fixed=case.fixed,
+        around=around, alone=case.alone, by_id=case.by_id, fixed=case.fixed,
     )  # fmt: skip
     done, left = resolve(work, claims, pa.Table.from_pylist([held(case, event) for event in case.events], COLUMNS))
     return shown(work, done, left)
@@ -324,7 +332,7 @@ def cases(draw: st.DrawFn, *, fixed: bool) -> Case:
     gone = {key for key in queries if draw(rarely)}
     boundary = draw(st.dictionaries(st.integers(0, SHARDS - 1), times, max_size=2))
     return Case(
-        some, queries, gone, others, boundary, draw(st.none() | floors), lookback, draw(times),
+        some, queries, gone, others, boundary, draw(st.none() | floors), lookback, draw(st.integers(0, 2)), draw(times),
         draw(st.none() | times), draw(st.booleans()), alone, by_id, fixed,
     )  # fmt: skip
 
@@ -350,5 +358,20 @@ def test_a_batch_whose_claims_are_committed(case: Case) -> None:
 def test_no_side_output_gets_a_row_of_an_event_that_was_forgotten_after_its_claim(claim: tuple[bool, str]) -> None:
     event = Event("a", 5, "Q", 5, 0, 0, forgotten=True, claim=claim)
     agrees(
-        Case([event], [("Q", 5)], set(), [], {}, None, None, 0, None, again=False, alone=False, by_id=False, fixed=True)
+        Case(
+            [event],
+            [("Q", 5)],
+            set(),
+            [],
+            {},
+            None,
+            None,
+            0,
+            0,
+            None,
+            again=False,
+            alone=False,
+            by_id=False,
+            fixed=True,
+        )
     )

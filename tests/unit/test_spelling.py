@@ -43,7 +43,7 @@ def test_fields_at_a_place(place: tuple[str | int, ...], fields: list[str]) -> N
 
 def test_fields_of_a_pipelines_file() -> None:
     assert {"kind", "path", "format"} <= set(fields_at(("foreign", "source")))
-    assert fields_at(("foreign", "primary_time")) == ["column", "format", "zone", "lookback"]
+    assert fields_at(("foreign", "primary_time")) == ["column", "format", "zone", "lookback", "skew"]
 
 
 def test_close_words() -> None:

@@ -35,7 +35,7 @@ from clickjoin.config.streams import AnySource, Files, Foreign, Lookback, OfPipe
 from clickjoin.config.types import Place, Strict
 from clickjoin.model.dags import PROCESSING
 from clickjoin.model.errors import ConfigError
-from clickjoin.model.ids import MICROS, RecordSpec, TimeForm
+from clickjoin.model.ids import MICROS, Around, RecordSpec, TimeForm
 from clickjoin.model.places import JOINED, above_globs, declare, declare_output, is_on_s3
 from clickjoin.model.span import span_text
 
@@ -157,6 +157,12 @@ class Pipeline(Strict):
         """How many seconds a primary event lies before its foreign one at most, where its time is not known."""
         rule = self.foreign.primary_time if self.foreign else None
         return rule.lookback if isinstance(rule, Lookback) else None
+
+    @property
+    def around(self) -> Around | None:
+        """How far from its foreign event a primary event lies, where its time is not known."""
+        rule = self.foreign.primary_time if self.foreign else None
+        return Around(round(rule.lookback * MICROS), round(rule.skew * MICROS)) if isinstance(rule, Lookback) else None
 
     @property
     def root(self) -> str:

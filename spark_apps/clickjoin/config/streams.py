@@ -193,6 +193,7 @@ class Lookback(Strict):
     """A primary event known only to lie some time before its foreign event."""
 
     lookback: Duration
+    skew: Duration = Field(1.0, description="how long after its foreign event it may lie, by a clock that is ahead")
 
 
 def _kind_of_time(value: Any) -> str:

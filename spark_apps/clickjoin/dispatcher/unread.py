@@ -51,14 +51,15 @@ def _looked(state: JournalState) -> int:
 
 
 def primary_passed(pipeline: Pipeline, delta: DeltaReader, replica: str) -> int | None:
-    """The time (microseconds) before which a replica has landed all primary events there will be; None: not known.
+    """The time (microseconds) before which clicks' primary events have all landed, if there are any; None: not known.
 
     As far as logs that are about in order can tell (close.max_out_of_orderness), and never beyond what it has read.
     """
     state = JournalReader(delta, pipeline.pipeline, replica, "join").load()
     marks = [state.passed.get(item.name) for item in pipeline.inputs if item.role == "primary"]
     known = [mark for mark in marks if mark is not None]
-    return min(*known, _looked(state)) if known and len(known) == len(marks) else None
+    ahead = pipeline.around.ahead if pipeline.around else 0  # so much later than its click one may lie
+    return min(*known, _looked(state)) - ahead if known and len(known) == len(marks) else None
 
 
 def _holds_more(plan: SourcePlan) -> bool:

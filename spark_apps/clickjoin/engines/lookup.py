@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from clickjoin.engines.context import Context
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.extent import Extent, spanning
-from clickjoin.model.ids import EVENT_KEY
+from clickjoin.model.ids import EVENT_KEY, MICROS
 from clickjoin.spark.rows import first_of_key
 
 if TYPE_CHECKING:
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 def primary_extent(ctx: Context, own: Extent, named: Extent) -> Extent:
     """Where the primary events of some foreign events can lie: the times they name, or a range before their own."""
-    lookback = ctx.pipeline.lookback
-    if lookback is None:
+    around = ctx.pipeline.around
+    if around is None:
         return named
     if not own.rows or own.low is None or own.high is None:
         return Extent(0)
-    return spanning(own.rows, own.low - timedelta(seconds=lookback), own.high, ctx.bucket_seconds)
+    low, high = own.low - timedelta(microseconds=around.back), own.high + timedelta(microseconds=around.ahead)
+    return spanning(own.rows, low, high, ctx.bucket_seconds)
 
 
 def look_up(
@@ -42,9 +43,9 @@ def look_up(
     """
     if ctx.pipeline.stream:
         return _none_needed(wanted)
-    lookback = ctx.pipeline.lookback
+    around = ctx.pipeline.around
     if version is None:
-        keys = {"primary_id": "event_id"} | ({"primary_time": "event_time"} if lookback is None else {})
+        keys = {"primary_id": "event_id"} | ({"primary_time": "event_time"} if around is None else {})
         held = ctx.lake.read_named(
             "primary", extent, (named_by or wanted).select(*(F.col(name).alias(key) for name, key in keys.items()))
         )
@@ -52,11 +53,12 @@ def look_up(
         held = ctx.lake.read("primary", version).where(extent.sql())
     if floor is not None:
         held = held.where(F.col("event_time") >= F.lit(floor))
-    if lookback is None:
+    if around is None:
         named = F.expr("p_id = primary_id AND p_time = primary_time")
         return _found(wanted.join(_first(_renamed(held), ("p_id", "p_time")), named, "left"))
-    earliest = F.col("event_time") - F.expr(f"make_dt_interval(0, 0, 0, {lookback})")
-    named = F.expr("p_id = primary_id") & F.col("p_time").between(earliest, F.col("event_time"))
+    low, high = (F.expr(f"make_dt_interval(0, 0, 0, {each // MICROS}.{each % MICROS:06d})") for each in around)
+    within = F.col("p_time").between(F.col("event_time") - low, F.col("event_time") + high)
+    named = F.expr("p_id = primary_id") & within
     joined = wanted.join(_renamed(held), named, "left")
     return _found(_first(_latest_first(joined, forgotten=ctx.lake.delta.rows("forgotten") > 0)))
 
@@ -77,11 +79,13 @@ def _renamed(held: DataFrame) -> DataFrame:
 
 
 def _latest_first(joined: DataFrame, *, forgotten: bool) -> DataFrame:
-    """Rows in the order of their primary events: the latest first, and where that came twice the first that landed.
+    """Rows in the order of their primary events: the latest before their own first, then those after it; where
+    one came twice the first that landed.
 
     Where any are `forgotten`, one row for each primary event, and those that were forgotten come last.
     """
-    order = [(-F.unix_micros("p_time")).alias("before"), F.col("p_order").alias("landed")]
+    far = F.unix_micros("event_time") - F.unix_micros("p_time")
+    order = [(far < 0).alias("after"), F.abs(far).alias("far"), F.col("p_order").alias("landed")]
     if forgotten:
         joined = first_of_key(joined, "p_order", key=(*EVENT_KEY, "p_time"))
         order.insert(0, F.coalesce(F.col("primary") == F.lit(EMPTIED), F.lit(False)).alias("emptied"))

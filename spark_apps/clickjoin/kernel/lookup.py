@@ -16,6 +16,7 @@ from clickjoin.kernel.data_skipping import Ends, near
 from clickjoin.kernel.event_key import doubled, first_of, found_among, micros, same_key
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.kernel.parquet_rows import KEYS, TimeRanges, scan_by_key
+from clickjoin.model.ids import Around
 
 _TIME = pa.timestamp("us", "UTC")
 _LANDED = ("landed_at", "replica", "source_partition", "offset")  # of primary records with one name the first counts
@@ -23,6 +24,9 @@ _BARE = pa.schema([*KEYS, ("payload", pa.string())])
 _HELD = pa.schema([*_BARE, ("landed_at", _TIME), ("replica", pa.string()), ("source_partition", pa.string()),
                    ("offset", pa.int64())])  # fmt: skip
 _FEW_A_FILE = 200  # events: of so few each column costs more than its rows
+
+
+_LAST = 1 << 62  # microseconds, further than any time lies
 
 
 class Files(NamedTuple):
@@ -47,51 +51,57 @@ class Files(NamedTuple):
 
 
 def look_up(
-    new: pa.Table, primary: Files, lookback: int | None, floor: int | None
+    new: pa.Table, primary: Files, around: Around | None, floor: int | None
 ) -> tuple[np.ndarray[Any, Any], pa.Table]:
     """Which of some events have a primary event, and the primary events, in the same order.
 
-    One that was forgotten is none. `lookback`, `floor`: as in join_task.Job. Columns out: those of a primary event, its
+    One that was forgotten is none. `around`, `floor`: as in resolving.Job. Columns out: those of a primary event, its
     key and its payload among them.
     """
     if not new.num_rows:
         return np.zeros(0, np.int64), pa.Table.from_batches([], _HELD)
-    named = micros(new) - lookback if lookback is not None else micros(new, "primary_time")
-    ids, when = new["primary_id"], TimeRanges(distinct(named), lookback or 0)
-    held = first_landed(primary, ids, when) if lookback is None else primary.rows(ids, when, _HELD)
+    ids, when = new["primary_id"], _times(new, around)
+    held = first_landed(primary, ids, when) if around is None else primary.rows(ids, when, _HELD)
     if floor is not None:
         held = held.filter(bool_array(micros(held) >= floor))
     emptied = pc.equal(held["payload"], scalar(EMPTIED))
     if pc.any(emptied).as_py():  # another copy of the event may hold its record still
         held = held.filter(bool_array(~found_among(held, held.filter(emptied))))
-    return paired(new, held, lookback)
+    return paired(new, held, around)
 
 
-def paired(new: pa.Table, held: pa.Table, lookback: int | None) -> tuple[np.ndarray[Any, Any], pa.Table]:
-    """The same, where the primary events are read already; those of no lookback are each of a key of its own."""
-    if lookback is None:
+def _times(new: pa.Table, around: Around | None) -> TimeRanges:
+    """When the primary events of some events can lie."""
+    if around is None:
+        return TimeRanges(distinct(micros(new, "primary_time")))
+    return TimeRanges(distinct(micros(new) - around.back), around.back + around.ahead)
+
+
+def paired(new: pa.Table, held: pa.Table, around: Around | None) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """The same, where the primary events are read already; those whose times are known are each of a key of its own."""
+    if around is None:
         one, other = same_key(new["primary_id"], micros(new, "primary_time"), held["event_id"], micros(held))
         return one, rows_at(held, other)
     one, other = equi_join(new["primary_id"], held["event_id"])
     wanted, at = micros(new)[one], micros(held)[other]
-    fits = (at <= wanted) & (at >= wanted - lookback)
+    fits = (at <= wanted + around.ahead) & (at >= wanted - around.back)
     one, other = one[fits], other[fits]
-    if (one[1:] == one[:-1]).any():  # of several that fit the latest; where that came twice, the first to land
+    if (one[1:] == one[:-1]).any():  # of several that fit the latest up to it; of one that came twice the first to land
         keys = held.select(_LANDED).take(int64_array(other)).append_column("row", int64_array(one))
-        keys = keys.append_column("before", int64_array(-micros(held)[other]))
-        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in ("row", "before", *_LANDED)])
+        at, wanted = micros(held)[other], micros(new)[one]
+        keys = keys.append_column("far", int64_array(np.where(at <= wanted, wanted - at, _LAST + at - wanted)))
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in ("row", "far", *_LANDED)])
         first = np.flatnonzero(np.diff(one, prepend=-1))  # each row stands where it stood, its pairs in order now
         one, other = one[first], other[to_numpy(order.cast(pa.int64()))[first]]
     return one, rows_at(held, other)
 
 
-def names_forgotten(rows: pa.Table, primary: Files, lookback: int | None) -> np.ndarray[Any, Any]:
-    """Which of some events name a primary event whose record was forgotten. `lookback` as in `look_up`."""
+def names_forgotten(rows: pa.Table, primary: Files, around: Around | None) -> np.ndarray[Any, Any]:
+    """Which of some events name a primary event whose record was forgotten. `around` as in `look_up`."""
     found = np.zeros(rows.num_rows, np.bool_)
     if rows.num_rows:
-        named = micros(rows) - lookback if lookback is not None else micros(rows, "primary_time")
-        held = primary.rows(rows["primary_id"], TimeRanges(distinct(named), lookback or 0), _HELD)
-        found[paired(rows, held.filter(pc.equal(held["payload"], scalar(EMPTIED))), lookback)[0]] = True
+        held = primary.rows(rows["primary_id"], _times(rows, around), _HELD)
+        found[paired(rows, held.filter(pc.equal(held["payload"], scalar(EMPTIED))), around)[0]] = True
     return found
 
 

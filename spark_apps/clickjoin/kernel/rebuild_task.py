@@ -21,6 +21,7 @@ from clickjoin.kernel.filesystem import fetch
 from clickjoin.kernel.lookup import Files, first_landed, look_up, none_needed
 from clickjoin.kernel.parquet_rows import TimeRanges, of_times
 from clickjoin.kernel.resolving import adapted
+from clickjoin.model.ids import Around
 
 _TIME = pa.timestamp("us", "UTC")
 _NAMED = pa.schema([("primary_id", pa.string()), ("primary_time", _TIME)])
@@ -30,14 +31,14 @@ class Job(NamedTuple):
     """What is the same for all rows of a range.
 
     `target`: the output, with the columns that a rebuilt row has; `whole`: all that it has, of rows that are copied;
-    `lookback`, `made`, `alone`: as in resolving.Job. Nothing is written unless it `writes`.
+    `around`, `made`, `alone`: as in resolving.Job. Nothing is written unless it `writes`.
     """
 
     target: Target
     whole: pa.Schema
     foreign: Files
     primary: Files
-    lookback: int | None
+    around: Around | None
     adapter: ArrowAdapter
     made: pa.Schema
     alone: bool
@@ -142,8 +143,8 @@ def _looked_up(job: Job, new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]
     if job.alone:
         return none_needed(new)
     names = mask(pc.is_valid(new["primary_id"]))
-    if job.lookback is None:
+    if job.around is None:
         names &= mask(pc.is_valid(new["primary_time"]))
     some = np.flatnonzero(names)
-    at, found = look_up(rows_at(new, some), job.primary, job.lookback, None)
+    at, found = look_up(rows_at(new, some), job.primary, job.around, None)
     return some[at], found

@@ -25,7 +25,7 @@ from clickjoin.kernel.lookup import Files, look_up, names_forgotten, none_needed
 from clickjoin.kernel.parquet_rows import KEYS, TimeRanges
 from clickjoin.kernel.waiting import TRIED, Tries, moment_scalar, tried
 from clickjoin.model.batch_plan import BatchPlan
-from clickjoin.model.ids import claims_order
+from clickjoin.model.ids import Around, claims_order
 
 _TIME = pa.timestamp("us", "UTC")
 _POINTS = 200
@@ -37,7 +37,7 @@ class Job(NamedTuple):
     """What is the same for all events of a batch. Times and lengths in microseconds.
 
     `boundary`: oldest time that the registry answers for, by shard; `floor`: no primary event from before it counts;
-    `lookback`: how long before its event a primary event can lie, where its time is not known; `targets`: tables, by
+    `around`: how far from its event a primary event can lie, where its time is not known; `targets`: tables, by
     name; `made`: what the adapter gives; `tries`: when an event is tried again, and when it is given up; `alone`: one
     stream, whose events need no primary event; `by_id`: an id names one event, whatever its time; `fixed`: the batch's
     claims are committed, and nothing else is claimed.
@@ -49,7 +49,7 @@ class Job(NamedTuple):
     token: str
     boundary: dict[int, int]
     floor: int | None
-    lookback: int | None
+    around: Around | None
     foreign: str
     columns: pa.Schema
     primary: Files
@@ -87,7 +87,7 @@ def _decide(job: Job, claims: Files, rows: pa.Table) -> _Decided:
     taken, false_positives = _taken(job, claims, rows)
     expired = ~taken & lie_before(rows, job.boundary)
     new = where(rows, ~taken & ~expired)
-    at, found = none_needed(new) if job.alone else look_up(new, job.primary, job.lookback, job.floor)
+    at, found = none_needed(new) if job.alone else look_up(new, job.primary, job.around, job.floor)
     waits = np.ones(new.num_rows, np.bool_)
     waits[at] = False
     over = waits & job.tries.over(new)
@@ -113,7 +113,7 @@ def _by_claims(job: Job, claims: Files, rows: pa.Table) -> _Decided:
     expired = ~taken & lie_before(rows, job.boundary)
     held = where(rows.append_column("outcome", outcome), mine)
     # What a batch has claimed is there until it is settled, wherever the floor stands by then.
-    at, found = none_needed(held) if job.alone else look_up(held, job.primary, job.lookback, None)
+    at, found = none_needed(held) if job.alone else look_up(held, job.primary, job.around, None)
     matched, alone = _at_time_of(rows_at(held, at), found), _without(held, at)
     due = mask(pc.equal(matched["outcome"], scalar("joined")))
     out, made = adapted(job.adapter, job.made, where(matched, due), where(found, due))
@@ -148,7 +148,7 @@ def _own_claims(job: Job, claims: Files, rows: pa.Table) -> pa.ChunkedArray:
 def _forgotten(job: Job, rows: pa.Table) -> np.ndarray[Any, Any]:
     """Which events had their own record, or their primary event's, forgotten."""
     own = mask(pc.equal(rows["payload"], scalar(EMPTIED)))
-    return own if job.alone or own.all() else own | names_forgotten(rows, job.primary, job.lookback)
+    return own if job.alone or own.all() else own | names_forgotten(rows, job.primary, job.around)
 
 
 def reported(done: dict[str, Any], left: pa.Table) -> Iterator[pa.RecordBatch]:

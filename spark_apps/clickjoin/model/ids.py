@@ -6,6 +6,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from clickjoin.model.field_path import TypedColumn
 
@@ -72,6 +73,13 @@ def micros_of(moment: datetime) -> int:
 def crc_of(event_id: str) -> int:
     """The hash under every shard number: CRC-32 of the id's UTF-8 bytes, the same in Python and in Spark SQL."""
     return zlib.crc32(event_id.encode())
+
+
+class Around(NamedTuple):
+    """How long before its event, and after it, a primary event can lie whose time is not known; microseconds."""
+
+    back: int
+    ahead: int
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import date, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, moment, uuid7_micros
 from clickjoin.model.places import JOINED, output_of
+from clickjoin.report.why_unjoined import clicks_of, why_unjoined
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -31,17 +32,33 @@ def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, 
     history = history or _quarantined(pipeline, delta, event_id)
     tables = {step["table"] for step in history}
     state = _state(tables, history)
+    remedy = _REMEDIES.get(state, "")
+    if state in _WAITS and (why := why_unjoined(pipeline, delta, _times_of(history[-1]))):
+        remedy = f"{why}. {_WAITS[state]}"
+    if state == "primary":
+        at = datetime.fromisoformat(history[-1]["event_time"])
+        history += [_row(click.pop("table"), click) for click in clicks_of(pipeline, delta, event_id, at)]
     for step in history:
         step["table"] = output_of(delta.root) if step["table"] == JOINED else step["table"]
-    return {"event_id": event_id, "state": state, "remedy": _REMEDIES.get(state, ""), "history": history}
+    return {"event_id": event_id, "state": state, "remedy": remedy, "history": history}
+
+
+def _times_of(step: dict[str, Any]) -> dict[str, Any]:
+    """A step with its times as such."""
+    times = {name: datetime.fromisoformat(step[name]) for name in ("event_time", "primary_time") if step.get(name)}
+    return step | times
+
+
+_WAITS = {
+    "pending": "It is tried again at due_at",
+    "unjoinable": "Given up: once its primary event is there, send it round again with `clickjoin redrive`",
+}
 
 
 _REMEDIES = {
     "forgotten": "Forgotten on request: its record is not stored, whenever it is read again; its claim and its ids are",
     "unknown": "No record with this id has landed, and none in table `quarantine` holds it: look for it in the logs",
     "quarantined": "A record that holds this id was not understood: fix what its reason and detail say",
-    "pending": "Its primary event has not landed: it is tried again at due_at; look whether its log is late",
-    "unjoinable": "Given up; when its primary event is there, send it round again with `clickjoin redrive`",
     "claimed": "Claimed, and not published yet: the batch that its token names is under way, or must be run again",
     "landed": "Landed, and its batch is not settled yet: it is under way, or must be run again",
 }

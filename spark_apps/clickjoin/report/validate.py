@@ -206,19 +206,21 @@ def match(primary: Sample, foreign: Sample, stream: Primary, *, whole: bool) -> 
     for key in primary.keys:
         times[key.event_id].add(key.event_time)
     rule = getattr(stream, "primary_time", None)
-    lookback = round(rule.lookback * MICROS) if isinstance(rule, Lookback) else None
-    each = [_finds(key, times, lookback) for key in foreign.keys]
+    lookback, skew = (
+        (round(rule.lookback * MICROS), round(rule.skew * MICROS)) if isinstance(rule, Lookback) else (None, 0)
+    )
+    each = [_finds(key, times, lookback, skew) for key in foreign.keys]
     found = sum(count > 0 for count in each)
     problem = "" if found or not whole else _why_none(foreign.keys, primary.keys, times, lookback)
     return Matches(len(foreign.keys), found, len(primary.keys), problem, sum(count > 1 for count in each))
 
 
-def _finds(key: Key, times: Mapping[str, set[int]], lookback: int | None) -> int:
+def _finds(key: Key, times: Mapping[str, set[int]], lookback: int | None, skew: int) -> int:
     """How many primary events it can be joined with."""
     there = times.get(key.primary_id or "", ())
     if lookback is None:
         return int(key.primary_time in there)
-    return sum(key.event_time - lookback <= at <= key.event_time for at in there)
+    return sum(key.event_time - lookback <= at <= key.event_time + skew for at in there)
 
 
 def _why_none(

@@ -176,7 +176,7 @@ def _files(done: Sequence[dict[str, Any]]) -> dict[str, list[DataFile]]:
 
 
 def _job(lake: ArrowLake, ctx: Context, work: JoinInput, *, fixed: bool) -> Job:
-    plan, lookback, adapter = ctx.plan, ctx.pipeline.lookback, arrow_adapter(ctx)
+    plan, adapter = ctx.plan, arrow_adapter(ctx)
     primaries = data_skipping.within(lake.delta.files("primary"), work.named)
     made = made_of(adapter.columns, misfits=adapter.reports_misfits)
     joined = lake.delta.table("joined")
@@ -189,7 +189,7 @@ def _job(lake: ArrowLake, ctx: Context, work: JoinInput, *, fixed: bool) -> Job:
         plan.number, plan.replica, plan.sequence, plan.token,
         {shard: _micros(at) for shard, at in ctx.boundary.items()},
         None if ctx.floor is None else _micros(ctx.floor),
-        None if lookback is None else round(lookback * MICROS),
+        ctx.pipeline.around,
         lake.delta.path("foreign"), arrow_schema(_WAITING if plan.table else _LANDED),
         dealing.as_files(lake.delta.path("primary"), primaries), targets, adapter, made,
         _tries(ctx), ctx.pipeline.stream is not None, ctx.pipeline.by_id, fixed,

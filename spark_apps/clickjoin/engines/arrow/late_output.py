@@ -16,7 +16,6 @@ from clickjoin.kernel.arrays import rows_at
 from clickjoin.kernel.event_key import dates_of
 from clickjoin.kernel.lookup import look_up, none_needed
 from clickjoin.kernel.resolving import adapted
-from clickjoin.model.ids import MICROS
 
 if TYPE_CHECKING:
     from clickjoin.engines.arrow.lake import ArrowLake
@@ -27,14 +26,14 @@ _TIME = pa.timestamp("us", "UTC")
 
 def output_of(lake: ArrowLake, ctx: Context, rows: pa.Table) -> pa.Table:
     """See Lake.output_of."""
-    adapter, delta, lookback = own_copy(arrow_adapter(ctx)), lake.delta, ctx.pipeline.lookback
+    adapter, delta = own_copy(arrow_adapter(ctx)), lake.delta
     rows = rows.set_column(rows.schema.get_field_index("event_time"), "event_time", rows["event_time"].cast(_TIME))
     if ctx.pipeline.stream:
         at, found = none_needed(rows)
     else:
         primary = as_files(delta.path("primary"), delta.files("primary"))
-        rows = rows.filter(pc.is_valid(rows["primary_time" if lookback is None else "primary_id"]))
-        at, found = look_up(rows, primary, None if lookback is None else round(lookback * MICROS), None)
+        rows = rows.filter(pc.is_valid(rows["primary_time" if ctx.pipeline.around is None else "primary_id"]))
+        at, found = look_up(rows, primary, ctx.pipeline.around, None)
     matched = rows_at(rows, at)
     matched = matched.set_column(matched.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
     with adapter_errors(ctx, "nothing was changed"):

@@ -83,7 +83,7 @@ def _run(lake: ArrowLake, ctx: Context, job: Job, tasks: list[list[Part]], old: 
 
 
 def _job(lake: ArrowLake, ctx: Context, span: Span, *, writes: bool) -> Job:
-    delta, lookback = lake.delta, ctx.pipeline.lookback
+    delta = lake.delta
     adapter = arrow_adapter(ctx)
     made = made_of(adapter.columns, misfits=adapter.reports_misfits)
     joined = delta.table("joined")
@@ -94,7 +94,7 @@ def _job(lake: ArrowLake, ctx: Context, span: Span, *, writes: bool) -> Job:
         lake.target(joined, columns), delta.schema("joined"),
         dealing.as_files(delta.path("foreign"), landed),
         dealing.as_files(delta.path("primary"), delta.files("primary")),
-        None if lookback is None else round(lookback * MICROS),
+        ctx.pipeline.around,
         adapter, made, ctx.pipeline.stream is not None, writes,
     )  # fmt: skip
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _BASE = 1  # where a block begins: at 0 a byte order mark would be taken off, as off a file
-_scan = json.JSONDecoder(strict=False).raw_decode  # a value that begins here, and where it ends
 _SPACE = " \t\n\r"
+_Scan = Callable[[str, int], tuple[Any, int]]  # a value that begins there, and where it ends
 
 
 class _Piece(NamedTuple):
@@ -84,16 +84,17 @@ def _pieces(line: bytes, offset: int, path: tuple[str, ...]) -> Iterator[_Piece]
 def elements(line: bytes, path: tuple[str, ...]) -> list[tuple[int, int]]:
     """Where the elements of the array at a path lie in a JSON object; empty where there is none, or it is no JSON."""
     text = line.decode("latin-1")  # a character a byte: what JSON is made of is ASCII
+    scan = json.JSONDecoder(strict=False).raw_decode  # what is made here travels to no executor
     try:
         at = _skipped(text, 0)
         for key in path:
-            at = _member(text, at, key.encode().decode("latin-1"))
-        return _elements(text, at)
+            at = _member(text, at, key.encode().decode("latin-1"), scan)
+        return _elements(text, at, scan)
     except (ValueError, StopIteration, IndexError, RecursionError):
         return []
 
 
-def _member(text: str, at: int, key: str) -> int:
+def _member(text: str, at: int, key: str, scan: _Scan) -> int:
     """Where the value of a key begins in the object that begins here. Errors: ValueError, StopIteration, IndexError."""
     found = -1
     at = _after(text, at, "{")
@@ -103,17 +104,17 @@ def _member(text: str, at: int, key: str) -> int:
         if name == key and found >= 0:
             raise ValueError(key)  # named twice
         found = at if name == key else found
-        at = _next(text, _scan(text, at)[1], "}")
+        at = _next(text, scan(text, at)[1], "}")
     if found < 0:
         raise ValueError(key)
     return found
 
 
-def _elements(text: str, at: int) -> list[tuple[int, int]]:
+def _elements(text: str, at: int, scan: _Scan) -> list[tuple[int, int]]:
     found = []
     at = _after(text, at, "[")
     while text[at] != "]":
-        end = _scan(text, at)[1]
+        end = scan(text, at)[1]
         found.append((at, end))
         at = _next(text, end, "]")
     return found
