@@ -56,6 +56,7 @@ def test_validate(run, file: Path) -> None:
         "primary: records read 1, good 1, would go to quarantine 0",
         "foreign: records read 1, good 1, would go to quarantine 0",
         "1 of 1 sampled foreign events find their primary event among the first 1 primary events",
+        "shares: primary quarantine 0.0%, foreign quarantine 0.0%, unmatched 0.0%, doubled 0.0%",
         f"{file}: all is well",
     ]
     code, out, _ = run("validate", "-c", file, "--json")
@@ -63,6 +64,7 @@ def test_validate(run, file: Path) -> None:
         "file": str(file), "ok": True, "problems": [],
         "streams": {name: {"read": 1, "good": 1, "bad": []} for name in ("primary", "foreign")},
         "matches": {"foreign": 1, "found": 1, "primary": 1, "problem": "", "several": 0},
+        "shares": dict.fromkeys(("primary quarantine", "foreign quarantine", "unmatched", "doubled"), 0.0),
     })  # fmt: skip
 
 

@@ -151,7 +151,9 @@ def test_a_column_that_no_header_names(logs: Path, packed: bool) -> None:
 def test_some_bad_records_are_the_records_fault(logs: Path) -> None:
     with (logs / "clicks" / "0.jsonl").open("a") as log:
         log.write("{broken\n" * 10)
-    assert findings(pipeline(logs)) == []
+    (problem,) = findings(pipeline(logs))
+    assert problem.startswith("foreign quarantine: 90.9% of the sample, which would not be joined")
+    assert findings(pipeline(logs, validation={"quarantine": 0.95})) == []
 
 
 def test_nearly_all_records_bad_are_the_files_fault(logs: Path) -> None:
@@ -194,7 +196,18 @@ def test_what_was_read_is_counted_by_reason(logs: Path) -> None:
     ]
     assert found.matches
     assert (found.matches.foreign, found.matches.found, found.matches.primary) == (2, 1, 1)
-    assert found.problems == []
+    assert found.shares == {"primary quarantine": 0, "foreign quarantine": 0.6, "unmatched": 0.5, "doubled": 0}
+    assert [problem.partition(":")[0] for problem in found.problems] == ["foreign quarantine", "unmatched"]
+    assert findings(pipeline(logs, validation={"quarantine": 0.6, "unmatched": 0.5})) == []
+
+
+def test_ids_that_come_at_several_times(logs: Path) -> None:
+    """Each time would be published; an id that came twice as it was is a repeat."""
+    clicks = [{"id": f"c{n}", "q": "q", "at": f"2026-03-01T12:00:0{at}Z"} for n, at in ((1, 3), (1, 3), (2, 3), (2, 4))]
+    (logs / "clicks" / "0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in clicks))
+    (logs / "queries" / "0.jsonl").write_text('{"id": "q", "at": "2026-03-01T12:00:00Z"}\n')
+    found = validate(timed(logs, {"lookback": "1h"}))
+    assert (found.shares["doubled"], [problem[:14] for problem in found.problems]) == (0.5, ["doubled: 50.0%"])
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,8 @@ def _validation(found: Validation) -> dict[str, Any]:
         found.sections[name]: {"read": sample.read, "good": sample.good, "bad": [asdict(bad) for bad in sample.bad]}
         for name, sample in found.samples.items()
     }
-    return {"problems": found.problems, "streams": streams, "matches": asdict(found.matches) if found.matches else None}
+    matches = asdict(found.matches) if found.matches else None
+    return {"problems": found.problems, "streams": streams, "matches": matches, "shares": found.shares}
 
 
 def _show_validation(config: Path, found: Validation) -> None:
@@ -56,6 +57,8 @@ def _show_validation(config: Path, found: Validation) -> None:
         report_line(
             f"  {pairs.several:,} of them find several of one id: the latest before the foreign event is joined"
         )
+    if found.shares:
+        report_line("shares: " + ", ".join(f"{name} {share:.1%}" for name, share in found.shares.items()))
     for problem in found.problems or ["all is well"]:
         report_line(f"{config}: {problem}")
 

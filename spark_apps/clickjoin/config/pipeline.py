@@ -29,6 +29,7 @@ from clickjoin.config.sections import (
     Registry,
     Retention,
     Retry,
+    Validation,
     Verify,
 )
 from clickjoin.config.streams import AnySource, Files, Foreign, Lookback, OfPipeline, Primary, TimeColumn
@@ -82,6 +83,7 @@ class Pipeline(Strict):
     limits: Limits = Limits()
     retention: Retention = Retention()
     verify: Verify = Verify()
+    validation: Validation = Validation()
     quality: Quality = Quality()
     close: Close = Close()
     backfill: Backfill = Backfill()

@@ -102,6 +102,15 @@ class Limits(Strict):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
+class Validation(Strict):
+    """Shares of the sampled records from which on `validate` ends with 1."""
+
+    quarantine: float = Field(0.01, ge=0, le=1, description="of a stream's records that would go to quarantine")
+    unmatched: float = Field(0.2, ge=0, le=1, description="of foreign events that find no primary event")
+    misfits: float = Field(0.01, ge=0, le=1, description="of a column's values that do not fit its type")
+    doubled: float = Field(0.0, ge=0, le=1, description="of foreign ids that come with several times")
+
+
 class Airflow(Strict):
     """What Airflow makes of the file."""
 

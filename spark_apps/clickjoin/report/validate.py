@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from clickjoin.model.field_path import TypedColumn
 
 _SHOWN = 12
+_BEYOND = {
+    "quarantine": "which would not be joined: fix what the lines above say",
+    "unmatched": "find no primary event: look at lookback, at ids, and at what is still to come",
+    "doubled": "ids come with several times, and would be published once for each: see registry.identity",
+}
 _MOST = {"primary": (200_000, 64_000_000), "foreign": (SAMPLE_RECORDS, SAMPLE_BYTES)}  # records, bytes
 
 
@@ -49,13 +54,14 @@ class Validation:
     """What a look at a pipeline has shown. `problems`: what is wrong, a sentence each.
 
     `samples`: by stream the records that were looked at; `sections`: the stream's section of the file; `matches`: how
-    many of the foreign ones find their primary.
+    many of the foreign ones find their primary; `shares`: figures that have a limit in section `validation`.
     """
 
     problems: list[str] = field(default_factory=list)
     samples: dict[str, Sample] = field(default_factory=dict)
     sections: dict[str, str] = field(default_factory=dict)
     matches: Matches | None = None
+    shares: dict[str, float] = field(default_factory=dict)
 
 
 def validate(pipeline: Pipeline) -> Validation:
@@ -69,7 +75,29 @@ def validate(pipeline: Pipeline) -> Validation:
         found.matches = match(found.samples["primary"], found.samples["foreign"], pipeline.foreign, whole=whole[0])
         if problem := found.matches.problem:
             found.problems.append(problem)
+    _judge(pipeline, found, whole=bool(whole) and whole[0])
     return found
+
+
+def _judge(pipeline: Pipeline, found: Validation, *, whole: bool) -> None:
+    """Note shares of the samples, and which of them are beyond their limits. `whole`: all primary events were read."""
+    limits, claimed = pipeline.validation, found.samples.get("foreign")
+    for name, sample in found.samples.items():
+        if sample.read:
+            found.shares[f"{found.sections[name]} quarantine"] = 1 - sample.good / sample.read
+    if found.matches and found.matches.foreign and whole:
+        found.shares["unmatched"] = 1 - found.matches.found / found.matches.foreign
+    if claimed and claimed.keys and not pipeline.by_id:
+        times = Counter(name for name, _ in {key[:2] for key in claimed.keys})
+        found.shares["doubled"] = sum(count > 1 for count in times.values()) / len(times)
+    if found.problems:
+        return  # what is wrong with all of the records is said
+    for name, share in found.shares.items():
+        limit = getattr(limits, kind := name.rpartition(" ")[2])
+        if share > limit:
+            found.problems.append(
+                f"{name}: {share:.1%} of the sample, {_BEYOND[kind]} (validation.{kind} is {limit:.1%})"
+            )
 
 
 def _of_lake(pipeline: Pipeline) -> list[str]:
@@ -126,7 +154,7 @@ def _of_column(pipeline: Pipeline, column: TypedColumn, texts: Sequence[str]) ->
     if not has(texts, column.path):
         return f"{name}: none of {len(texts)} records has {column.source}; they have {shown_paths(texts)}"
     wrong = wrong_values(text_array(texts, pa.string()), [column])
-    if len(wrong) < (pipeline.quality.misfits.fail or 1) * len(texts):
+    if len(wrong) <= pipeline.validation.misfits * len(texts):
         return None
     return f"{name}: {len(wrong)} of {len(texts)} values do not fit, such as: {next(iter(wrong.values()))[1]}"
 
