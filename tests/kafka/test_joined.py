@@ -100,7 +100,7 @@ def test_joined_once_through_crashes(
 
 @in_full
 def test_offsets_are_where_people_look(joined: Made, topics: Topics) -> None:
-    bench = joined(2, batch={"max_events": 4})
+    bench = joined(2, batch={"max_events": 4}, validation={"quarantine": 1, "unmatched": 1})
     write_all(topics)
     assert validate(bench.pipeline).problems == []
     assert bench.replica("main").join_once()

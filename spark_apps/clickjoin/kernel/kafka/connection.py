@@ -6,6 +6,7 @@ The package is imported when a connection is made, so that what travels to execu
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -26,6 +27,7 @@ _OWN = {
 _DEFAULTS = {
     "fetch.wait.max.ms": "50", "fetch.queue.backoff.ms": "1", "queued.min.messages": "20000", "client.id": "clickjoin",
 }  # fmt: skip
+_LITTLE = {"fetch.message.max.bytes": "4096", "queued.min.messages": "1", "fetch.wait.max.ms": "10"}
 _GONE = ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _REFUSED = (
     "TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "_AUTHENTICATION",
@@ -76,6 +78,7 @@ class Connection:
         self._link, self._answer = link, answer
         self._admin: Any = None
         self._consumer: Any = None
+        self._peeker: Any = None
         self._uncommitted = ""
         self.trouble = ""  # the last thing that librdkafka reported
 
@@ -99,6 +102,15 @@ class Connection:
             )
         return self._consumer
 
+    @property
+    def peeker(self) -> Any:
+        """The client that reads single messages, and little behind them."""
+        from confluent_kafka import Consumer
+
+        if self._peeker is None:
+            self._peeker = _made(Consumer, {**self._settings(), "group.id": self._link.group, **_OWN, **_LITTLE})
+        return self._peeker
+
     def _settings(self) -> dict[str, Any]:
         return {**settings(self._link, os.environ), "error_cb": self._note, "logger": _quiet()}
 
@@ -107,9 +119,10 @@ class Connection:
 
     def close(self) -> None:
         """Leave the cluster."""
-        if self._consumer is not None:
-            self._consumer.close()
-        self._admin = self._consumer = None
+        for consumer in (self._consumer, self._peeker):
+            if consumer is not None:
+                consumer.close()
+        self._admin = self._consumer = self._peeker = None
 
     def topic(self, name: str) -> Topic:
         """A topic as it is now. Errors: NoTopic, KafkaAway."""
@@ -159,6 +172,31 @@ class Connection:
         from confluent_kafka import TopicPartition
 
         self.consumer.assign([TopicPartition(*place) for place in places])
+
+    def peek(self, name: str, wanted: Mapping[int, tuple[int, int]]) -> dict[int, list[Any]]:
+        """The messages of offsets [start, end) of some partitions that are there. Errors: NoTopic, KafkaAway."""
+        from confluent_kafka import TopicPartition
+
+        found: dict[int, list[Any]] = {}
+        left, until = dict(wanted), time.monotonic() + self._answer
+        self.peeker.assign([TopicPartition(name, number, start) for number, (start, _) in wanted.items()])
+        try:
+            while left and time.monotonic() < until:
+                event = self.peeker.poll(0.2)
+                if event is None or event.partition() not in left:
+                    continue
+                number, error = event.partition(), event.error()
+                if error is not None and is_final(error):
+                    raise self.fault(name, error)
+                if error is None and event.offset() < left[number][1]:
+                    found.setdefault(number, []).append(event)
+                if error is not None or event.offset() >= left[number][1] - 1:
+                    del left[number]
+        finally:
+            self.peeker.unassign()
+        if left:
+            raise KafkaAway(f"{name} at {self._link.servers}: no answer: {self.trouble or 'no message came'}")
+        return found
 
     def leave(self, topic: str, partition: int) -> None:
         """Fetch no more of a partition."""

@@ -29,9 +29,14 @@ class Look:
     cut: Collection[int] = ()
 
 
-def make_plan(look: Look, positions: Mapping[str, Position], budget: Budget) -> SourcePlan:
-    """Plan a batch: what every partition has, in shares by what is unread, so that they come forward together."""
-    draft = _Draft(look)
+def make_plan(
+    look: Look, positions: Mapping[str, Position], budget: Budget, back: Collection[Position] = ()
+) -> SourcePlan:
+    """Plan a batch: what every partition has, in shares by what is unread, so that they come forward together.
+
+    `back`: positions that are to be read again from there.
+    """
+    draft = _Draft(look, changed={str(position.place): position for position in back})
     for position in positions.values():
         draft.retire(position)
     known = [draft.position(number, positions) for number in sorted(look.ends)]
@@ -97,7 +102,7 @@ class _Draft:
         """How far a partition has been planned; a new one is noted at once, since it is new only now."""
         place = Place(self.look.topic.cluster, self.look.topic.id, number)
         ends = self.look.ends[number]
-        known = positions.get(str(place))
+        known = self.changed.get(str(place)) or positions.get(str(place))
         if known is None:
             begin = min(max(self.look.begin.get(number, ends.low), ends.low), ends.high)
             known = Position(place, self.look.name, begin, ends.high, self.look.now)

@@ -25,6 +25,7 @@ from clickjoin.sources.completeness import Completeness, Evidence
 from clickjoin.sources.kafka.group import Group
 from clickjoin.sources.kafka.link import link_of
 from clickjoin.sources.kafka.locate import located
+from clickjoin.sources.kafka.marks import marked, refuted
 from clickjoin.sources.kafka.planning import Look, make_plan
 from clickjoin.sources.kafka.state import Place, Position, Range
 from clickjoin.sources.port import Source
@@ -77,6 +78,7 @@ class KafkaSource(Source):
         with self._lock:
             try:
                 look = self._look(positions)
+                back, said = self._compared(look, positions)
             except NoTopic as error:
                 return SourcePlan(problems=(Problem("missing", self._config.path, str(error)),))
             except KafkaAway as error:
@@ -84,8 +86,26 @@ class KafkaSource(Source):
                     raise
                 return SourcePlan(problems=(Problem("unreadable", self._config.path, str(error)),))
             refused = self._group.tell(look, positions) if self._group else None
-        plan = make_plan(look, positions, budget)
-        return replace(plan, problems=(*plan.problems, refused)) if refused else plan
+        plan = make_plan(look, positions, budget, back)
+        if self._keep and plan.splits:
+            with self._lock:
+                moved = marked(self._connection, look.name, [Position.of(offset) for offset in plan.offsets])
+            plan = replace(plan, offsets=tuple(position.to_offset() for position in moved))
+        return replace(plan, problems=(*plan.problems, *said, *([refused] if refused else [])))
+
+    def _compared(self, look: Look, positions: Mapping[str, Position]) -> tuple[Sequence[Position], Sequence[Problem]]:
+        """Positions of partitions that have more to read, and hold other messages than were read. See `marks`."""
+        places = {str(Place(look.topic.cluster, look.topic.id, number)): ends for number, ends in look.ends.items()}
+        grown = [
+            position
+            for name, ends in places.items()
+            if (position := positions.get(name)) and position.next < ends.high and position.marks
+        ]
+        if not self._keep or not grown:
+            return (), ()
+        back, said = refuted(self._connection, look.name, grown)
+        lows = {position.place.number: look.ends[position.place.number].low for position in back}
+        return [replace(one, next=max(one.next, lows[one.place.number])) for one in back], said
 
     def _look(self, positions: Mapping[str, Position]) -> Look:
         name = self._config.topic

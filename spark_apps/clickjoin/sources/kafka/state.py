@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 from clickjoin.model.split import SourceOffset, Split
 
@@ -27,11 +27,19 @@ class Place:
         return cls(cluster, topic_id, int(number))
 
 
+class Mark(NamedTuple):
+    """A message that was planned: its offset, and a digest of it."""
+
+    offset: int
+    digest: str
+
+
 @dataclass(frozen=True)
 class Position:
     """How far a partition has been planned: up to before offset `next`.
 
-    `end`: where it ended when that was last noted; `at`: when, in seconds since 1970. `state`: live | gone.
+    `end`: where it ended when that was last noted; `at`: when, in seconds since 1970. `state`: live | gone. `marks`:
+    some of the messages before `next`, the newest first.
     """
 
     place: Place
@@ -40,11 +48,13 @@ class Position:
     end: int
     at: float
     state: str = "live"
+    marks: tuple[Mark, ...] = ()
 
     @classmethod
     def of(cls, offset: SourceOffset) -> Position:
         """From the journal."""
-        return cls(Place.of(offset.partition), **offset.payload)
+        found = cls(Place.of(offset.partition), **offset.payload)
+        return replace(found, marks=tuple(Mark(*mark) for mark in found.marks))
 
     def to_offset(self) -> SourceOffset:
         """For the journal."""
