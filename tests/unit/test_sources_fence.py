@@ -13,7 +13,7 @@ import pyspark.cloudpickle
 import pytest
 import yaml
 
-from clickjoin.config import Pipeline, load
+from clickjoin.config import Files, Pipeline, load
 from clickjoin.config.starter import STARTER
 from clickjoin.dates.backfill import RawLogs
 from clickjoin.jobs import dates
@@ -258,3 +258,46 @@ def test_logs_on_s3_come_from_given_places(site: Site, roots: Any, pattern: str,
         RawLogs(foreign=pattern).require(pipeline)
     with pytest.raises(ConfigError, match="raw logs on S3"):
         RawLogs(foreign=pattern).sources(pipeline)
+
+
+@pytest.mark.parametrize("target", [".run/password.json", "airflow/password.json", ".run", "airflow"])
+def test_a_link_of_an_own_source_to_where_keys_are_kept(site: Site, target: str) -> None:
+    """The pipeline's own glob names it: it is a problem with its name, and the logs beside it are read."""
+    folder = site.folder / "logs/clicks/old"
+    link = folder / ("key.json" if target.endswith(".json") else "keys")
+    link.symlink_to(site.folder / target)
+    (folder / "password.json").unlink()
+    glob = "*" if target.endswith(".json") else "**"
+    source = FilesSource(Files(kind="files", path=f"{folder}/{glob}"))
+    plan = source.plan({}, PLENTY)
+    assert bytes_of(source) == [1]
+    if glob == "*":  # `**` goes across no links
+        (problem,) = plan.problems
+        assert (problem.kind, problem.path) == ("unreadable", str(link))
+        assert str(site.folder / target) in problem.detail
+
+
+def test_a_link_of_an_own_source_to_a_folder_of_keys(site: Site) -> None:
+    link = site.folder / "logs/keys"
+    link.symlink_to(site.folder / ".run")
+    plan = FilesSource(Files(kind="files", path=f"{site.folder}/logs/k*/*")).plan({}, PLENTY)
+    assert plan.splits == ()
+    assert ("unreadable", str(link)) in [(problem.kind, problem.path) for problem in plan.problems]
+
+
+def test_a_file_that_becomes_a_link_to_keys_after_it_was_planned(site: Site) -> None:
+    log = site.folder / "logs/clicks/old/1.jsonl"
+    source = FilesSource(Files(kind="files", path=f"{site.folder}/logs/clicks/old/*.jsonl"))
+    chunks, _ = source._chunks(source.plan({}, PLENTY).splits)
+    log.unlink()
+    log.symlink_to(site.folder / ".run/password.json")
+    for chunk in chunks:
+        with pytest.raises(Outside), opened(chunk.path, chunk.fence):
+            pass
+
+
+def test_logs_that_lie_where_keys_are_kept_are_the_pipelines_own(site: Site) -> None:
+    """The demo's do: its glob begins there, so its file says so."""
+    (site.folder / ".run/zozo/logs").mkdir(parents=True)
+    (site.folder / ".run/zozo/logs/1.jsonl").write_bytes(event(1))
+    assert bytes_of(FilesSource(Files(kind="files", path=f"{site.folder}/.run/zozo/logs/*"))) == [1]

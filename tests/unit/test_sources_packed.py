@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from clickjoin.model.split import Budget
@@ -123,3 +126,23 @@ def test_members_after_any_padding_are_read(
     packed = tmp_path / f"x.jsonl.{'gz' if pack is gzip.compress else 'bz2'}"
     packed.write_bytes(pack(events(0, 20)) + bytes(zeros) + pack(events(20, 30)) + bytes(zeros))
     assert feed.step() == list(range(30))
+
+
+def test_a_damaged_file_that_is_much_longer_than_packed_takes_little_memory(tmp_path: Path) -> None:
+    """A child's greatest memory: the content is 400 MB, none of which is held."""
+    path = tmp_path / "a.zst"
+    with pa.CompressedOutputStream(str(path), "zstd") as out:
+        for _ in range(400):
+            out.write(b"0" * (1 << 20))
+    data = bytearray(path.read_bytes())
+    data[-3:] = b"xyz"
+    path.write_bytes(data)
+    code = (
+        "import os, sys; from clickjoin.kernel.packed import BrokenFile, unpack; length = 0\n"
+        "try:\n for block in unpack(os.open(sys.argv[1], os.O_RDONLY)): length += len(block)\n"
+        "except BrokenFile: print(length, open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    length, peak = map(int, done.stdout.split())
+    assert length > 390 << 20
+    assert peak < 250 << 10

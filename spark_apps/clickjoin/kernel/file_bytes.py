@@ -34,12 +34,14 @@ class Outside(FileNotFoundError):
 class AllowedFolders(NamedTuple):
     """Folders that files may be read below, and folders inside of them that none is read below; links resolved.
 
-    `prefixes`: s3://BUCKET/FOLDER that objects may be read below.
+    `prefixes`: s3://BUCKET/FOLDER that objects may be read below. `own`: the folder that a source's own glob starts
+    from: what is inside of it the pipeline's file opens; elsewhere it stays closed, wherever links lead.
     """
 
     roots: tuple[str, ...]
     closed: tuple[str, ...]
     prefixes: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
     def require_on_s3(self, pattern: str) -> None:
         """Check where a glob of objects begins. Errors: ConfigError."""
@@ -78,6 +80,8 @@ class AllowedFolders(NamedTuple):
         return _below(real, self.roots) and not self._closed(real)
 
     def _closed(self, real: str) -> str:
+        if _below(real, self.own):
+            return ""
         parts = real.split("/")
         if STATE in parts:
             return "/".join(parts[: parts.index(STATE) + 1])

@@ -122,8 +122,15 @@ def _zstd(file: _File) -> Iterator[bytes]:
     except (pa.ArrowException, OSError):
         # A read throws away what it had when it meets damage: what lies in whole frames is read without what follows.
         if not file.failed:
-            yield b"".join(_pieces(_File(file.fd, frames_end(file.fd))))[given:]
+            yield from _behind(_pieces(_File(file.fd, frames_end(file.fd))), given)
         raise
+
+
+def _behind(pieces: Iterator[bytes], given: int) -> Iterator[bytes]:
+    """What follows the first bytes of a content."""
+    for piece in pieces:
+        yield piece[given:]
+        given = max(given - len(piece), 0)
 
 
 def _pieces(file: _File) -> Iterator[bytes]:
@@ -202,7 +209,8 @@ def _checked(pieces: Iterator[bytes], file: _File) -> Iterator[bytes]:
     except Exception as error:  # such as OverflowError, KeyError, TypeError: what libraries raise for odd content
         if file.failed:
             raise file.failed from None
-        raise BrokenFile(f"it ends early or is damaged ({str(error).splitlines()[0][:200]})") from error
+        why = next(iter(str(error).splitlines()), type(error).__name__)[:200]
+        raise BrokenFile(f"it ends early or is damaged ({why})") from error
 
 
 def _blocks(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:

@@ -28,6 +28,11 @@ def fence_of(pipeline: Pipeline) -> AllowedFolders:
     return AllowedFolders(_resolved(folder for folder in given if not is_on_s3(folder)), _resolved(_secret()), on_s3)
 
 
+def own_fence(pattern: str) -> AllowedFolders:
+    """The fence of a pipeline's own source: any place but those of keys, unless its glob starts from there."""
+    return AllowedFolders(("/",), _resolved(_secret()), own=_resolved([base_of(pattern)[0]]))
+
+
 def base_of(pattern: str) -> tuple[str, tuple[str, ...]]:
     """The folder that a glob starts from, which has no wildcard, and the parts of the pattern below it."""
     parts = pattern.split("/")

@@ -90,18 +90,8 @@ class _Walk:
         self.gone = ""
 
     def visit(self, folder: str, parts: tuple[str, ...]) -> None:
-        if self.fence:
-            self.fence.require(folder)
-        try:
-            with os.scandir(folder) as found:
-                entries = list(found)
-        except (FileNotFoundError, NotADirectoryError):
-            self.gone = folder
-            return
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                self.gone = folder
-            self._fail(folder, error)
+        entries = self._entries(folder)
+        if entries is None:
             return
         if len(parts) == 1:
             for entry in entries:
@@ -111,6 +101,23 @@ class _Walk:
             self._below(entries, "*", parts, links=False)
         else:
             self._below(entries, parts[0], parts[1:], links=True)
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]] | None:
+        """What lies in a folder; None where that cannot be seen. Errors: ConfigError."""
+        if self.fence and not self.fence.own:
+            self.fence.require(folder)
+        elif not self._open(folder):
+            return None
+        try:
+            with os.scandir(folder) as found:
+                return list(found)
+        except (FileNotFoundError, NotADirectoryError):
+            self.gone = folder
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                self.gone = folder
+            self._fail(folder, error)
+        return None
 
     def _below(self, entries: list[os.DirEntry[str]], name: str, parts: tuple[str, ...], *, links: bool) -> None:
         for entry in entries:
@@ -149,9 +156,21 @@ class _Walk:
         """Whether a file may be read; one that the glob names and that may not is an error."""
         if not self.fence:
             return True
+        if self.fence.own:
+            return not entry.is_symlink() or self._open(entry.path)
         if matched:
             self.fence.require(entry.path)
         return self.fence.holds(entry.path)
+
+    def _open(self, path: str) -> bool:
+        """Whether a place of an own source may be read; that a link leads to where keys are kept is a problem."""
+        if self.fence is None or self.fence.holds(path):
+            return True
+        self.failed.append(path)
+        real = os.path.realpath(path)
+        detail = f"{path} leads to {real}, where passwords and keys are kept: it is not read; remove the link"
+        self.problems.append(Problem("unreadable", path, detail))
+        return False
 
     def _fail(self, path: str, error: OSError) -> None:
         if error.errno != errno.ELOOP:  # links in a circle hide nothing, whatever else is wrong with them

@@ -19,6 +19,7 @@ from clickjoin.kernel.types import RecordFn
 from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
 from clickjoin.sources.completeness import Completeness, Evidence
 from clickjoin.sources.files import sample
+from clickjoin.sources.files.allowed_folders import own_fence
 from clickjoin.sources.files.locate import locate, lost_reason, packed_size
 from clickjoin.sources.files.planning import make_plan
 from clickjoin.sources.files.proofs import proof_of
@@ -59,7 +60,7 @@ class FilesSource(Source):
         keep: bool = True,
         here: bool = False,
     ) -> None:
-        self._pattern, self._config, self._fence = source.path, source, fence
+        self._pattern, self._config, self._fence = source.path, source, fence or own_fence(source.path)
         self._now, self._tasks, self._here = now, tasks, here
         self._keep, self._memory, self._positions = keep, Memory(), KnownPositions()
 
