@@ -33,8 +33,9 @@ def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, 
     tables = {step["table"] for step in history}
     state = _state(tables, history)
     remedy = _REMEDIES.get(state, "")
-    if state in _WAITS and (why := why_unjoined(pipeline, delta, _times_of(history[-1]))):
-        remedy = f"{why}. {_WAITS[state]}"
+    if state in _WAITS:
+        why = why_unjoined(pipeline, delta, _times_of(history[-1]))
+        remedy = f"{why}. {_WAITS[state]}" if why else _WAITS[state]
     if state == "primary":
         at = datetime.fromisoformat(history[-1]["event_time"])
         history += [_row(click.pop("table"), click) for click in clicks_of(pipeline, delta, event_id, at)]
