@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clickjoin.gc.compaction import _say_behind, needs
 from clickjoin.jobs.processing import process
 from clickjoin.lake.restored import leave_mark
+from clickjoin.lake.vacuum import vacuum
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError, LakeReplaced
 from clickjoin.model.ids import moment
@@ -190,6 +193,27 @@ def test_an_older_or_lost_table_is_refused(tmp_path: Path, name: str) -> None:
     out.publish([("c1", "shoes", NOON + 100 * SECOND)], NOON + 2 * MINUTE)
     with pytest.raises(LakeError, match="older"):
         out.drain()
+
+
+def test_gc_keeps_what_processing_has_not_read(tmp_path: Path) -> None:
+    """It was off for longer than retention.files, and the output was compacted meanwhile: it goes on where it was."""
+    out = two_batches(tmp_path)
+    out.drain()
+    later: list[Event] = [(f"e{number}", "shoes", NOON + 2 * MINUTE + number) for number in range(3)]
+    for event in later:
+        out.publish([event], NOON + 2 * MINUTE)
+    out.table().optimize.compact()
+    much_later = time.time() + 10 * 86_400
+    needed = needs(out.pipeline, "joined", (), much_later)
+    assert vacuum(out.delta, "joined", needed) == []
+    said: list[str] = []
+    _say_behind(out.pipeline, out.delta, much_later, said.append)
+    assert [line.partition(" since ")[0] for line in said] == ["files that the output has had"]
+    assert sum(row["events"] for row in out.drain()) == len(later)
+    _say_behind(out.pipeline, out.delta, much_later, said.append)
+    assert len(said) == 1  # all is read
+    without = out.pipeline.model_copy(update={"process": None})
+    assert len(vacuum(out.delta, "joined", needs(without, "joined", (), much_later), dry_run=True)) >= len(later)
 
 
 def test_all_keys_are_written_again_now_and_then_and_loaded_by_any_process(tmp_path: Path) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.unsettled import unsettled
+from clickjoin.gc.behind import Behind, processing_behind
 from clickjoin.lake import clock
 from clickjoin.lake.maintenance import Heap, heaps
 from clickjoin.lake.vacuum import Needed, clean_log, remove_filters, vacuum
 from clickjoin.model.ids import bucket_at, claims_order
 from clickjoin.model.reporter import Reporter
-from clickjoin.schemas import ALL, REGISTRY, Table
+from clickjoin.schemas import ALL, JOINED, REGISTRY, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +68,7 @@ def clean(pipeline: Pipeline, delta: Tables, report_line: Reporter) -> dict[str,
     # Before any table is read: a batch that settles later is in its log by then, and one planned later is young.
     plans = unsettled(delta, pipeline)
     _say_held(pipeline, plans, reading.sure, report_line)
+    _say_behind(pipeline, delta, reading.sure, report_line)
     removed: dict[str, int] = {}
     for name in (table.name for table in ALL if delta.exists(table.name)):
         needed = needs(pipeline, name, plans, reading.sure)
@@ -87,16 +89,30 @@ def _say_held(pipeline: Pipeline, plans: Sequence[BatchPlan], now: float, report
             )
 
 
+def _say_behind(pipeline: Pipeline, delta: Tables, now: float, report_line: Reporter) -> None:
+    behind = processing_behind(pipeline)
+    if now - pipeline.retention.files > behind.since and delta.open(JOINED.name).version() > behind.read:
+        since = datetime.fromtimestamp(behind.since, UTC)
+        report_line(
+            f"files that the output has had since {since:%Y-%m-%d %H:%M} UTC stay: `process` has come no further; run "
+            "it, or remove section process"
+        )
+
+
 def skew_bound(pipeline: Pipeline) -> float:
     """Seconds that clocks may disagree by: limits.max_skew, but a minute at least and half an hour at most."""
     return min(max(pipeline.limits.max_skew, 60.0), 1800.0)
 
 
 def needs(pipeline: Pipeline, name: str, plans: Sequence[BatchPlan], now: float) -> Needed:
-    """What has to stay of a table: what retention.files says, and what batches under way name or have written."""
+    """What has to stay of a table: what retention.files says, what batches under way name or have written, and of the
+    output what processing has not read.
+    """
     named = [plan.table.versions.get(name) for plan in plans if plan.table]
     written = min((plan.planned_at.timestamp() - skew_bound(pipeline) for plan in plans), default=float("inf"))
-    return Needed(now - pipeline.retention.files, tuple(version for version in named if version is not None), written)
+    behind = processing_behind(pipeline) if name == JOINED.name else Behind()
+    versions = [*behind.versions, *(version for version in named if version is not None)]
+    return Needed(min(now - pipeline.retention.files, behind.since), tuple(versions), written)
 
 
 def _due(pipeline: Pipeline, delta: Tables, table: Table, now: datetime, crowd: int) -> Sequence[str | None]:
