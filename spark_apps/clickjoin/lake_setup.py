@@ -66,6 +66,8 @@ def _initialise(pipeline: Pipeline, delta: Tables, fresh: Tables | None, *, agre
     if agreeing and there:
         require_agreement(delta, pipeline, fresh)
     require_as_made(delta, pipeline)
+    if gone and not pipeline.needs_s3:  # where it is on S3 it was looked at beside the tables
+        require_writable(pipeline.root)
     adapter_of(with_types(pipeline, delta))  # before anything is made
     made = [name for name in gone if delta.create(_wanted(pipeline, BY_NAME[name]))]
     require_as_made(delta, pipeline)  # of two that begin a lake at once, by other files, one has made it

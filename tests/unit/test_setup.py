@@ -128,6 +128,25 @@ def test_a_start_cut_short_goes_on(tmp_path: Path) -> None:
     assert initialise(pipeline(tmp_path)) == ["registry", "metrics"]
 
 
+def test_a_lake_inside_of_a_table_is_refused(tmp_path: Path) -> None:
+    """The outer one's housekeeping would remove its files, since no version of that table names them."""
+    outer = pipeline(tmp_path)
+    initialise(outer)
+    inner = pipeline(Path(outer.root) / "joined" / "deep")
+    with pytest.raises(ConfigError, match=rf"inside of the Delta table {outer.root}/joined, whose housekeeping"):
+        initialise(inner)
+    assert not Path(inner.root).exists()
+
+
+def test_a_lake_around_another_is_refused(tmp_path: Path) -> None:
+    outer = pipeline(tmp_path)
+    inner = pipeline(Path(outer.root) / "joined")
+    initialise(inner)
+    with pytest.raises(ConfigError, match=rf"its table joined would be made around {inner.root}/"):
+        initialise(outer)
+    assert not Path(outer.root, "registry").exists()
+
+
 def test_a_time_in_a_form_and_an_id_of_columns_can_be_resharded(tmp_path: Path) -> None:
     raw = pipeline(tmp_path).model_dump(include={"pipeline", "lake", "primary", "foreign"})
     form = {"column": "ts", "format": "%d/%m/%Y", "zone": "UTC"}

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from clickjoin.kernel.filesystem import local_folder
 from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.location import LOG
 from clickjoin.lake.probe import fault_on_s3
 from clickjoin.model.errors import ConfigError, LakeError, StoreBusy
+from clickjoin.schemas import ALL
 
 _FIX = "Fix its permissions or its disk, or name another `lake` in the pipeline's file"
 
@@ -27,9 +29,23 @@ def _of_folder(root: Path) -> str:
         folder = folder.parent
     if not folder.is_dir():
         return f"{root}: cannot be made, since {folder} is no folder"
+    if why := _nested(root):
+        return why
     for place in (folder, *sorted(root.glob("*/_delta_log"))):
         if not os.access(place, os.W_OK | os.X_OK):
             return f"{root}: cannot be written to ({place})"
+    return ""
+
+
+def _nested(root: Path) -> str:
+    """Whether a lake's folder lies inside of a table, or holds another's tables where its own would be made."""
+    for folder in (root, *root.parents):
+        if (folder / LOG).is_dir():
+            return f"{root}: lies inside of the Delta table {folder}, whose housekeeping would remove its files"
+    for table in ALL:
+        place = root / table.name
+        if place.is_dir() and not (place / LOG).exists() and (inner := next(place.glob(f"*/**/{LOG}"), None)):
+            return f"{root}: its table {place.name} would be made around {inner.parent}, and its gc remove those files"
     return ""
 
 
