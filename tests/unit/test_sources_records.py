@@ -75,6 +75,7 @@ BAD = [
     (b"{}", "missing-id", {}),
     (b'{"id":null}', "missing-id", {}),
     (b'{"id":""}', "missing-id", {}),
+    (b'{"id":" \\t"}', "missing-id", {}),
     (b'{"id":true}', "wrong-type", {}),
     (b'{"id":1.5}', "wrong-type", {}),
     (b'{"id":{"a":1}}', "wrong-type", {}),

@@ -201,6 +201,15 @@ def test_what_was_read_is_counted_by_reason(logs: Path) -> None:
     assert findings(pipeline(logs, validation={"quarantine": 0.6, "unmatched": 0.5})) == []
 
 
+def test_a_word_in_place_of_an_id(logs: Path) -> None:
+    names = ["undefined" if n % 3 else f"c{n}" for n in range(90)]
+    lines = [json.dumps({"id": name, "q": "q", "at": "2026-03-01T12:00:01Z"}) + "\n" for name in names]
+    (logs / "clicks" / "0.jsonl").write_text("".join(lines))
+    (logs / "queries" / "0.jsonl").write_text('{"id": "q", "at": "2026-03-01T12:00:00Z"}\n')
+    (problem,) = validate(timed(logs, {"lookback": "1h"})).problems
+    assert problem.startswith("foreign.event_id: 60 of 90 sampled records have the id 'undefined'")
+
+
 def test_ids_that_come_at_several_times(logs: Path) -> None:
     """Each time would be published; an id that came twice as it was is a repeat."""
     clicks = [{"id": f"c{n}", "q": "q", "at": f"2026-03-01T12:00:0{at}Z"} for n, at in ((1, 3), (1, 3), (2, 3), (2, 4))]

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from clickjoin.model.field_path import TypedColumn
 
 _SHOWN = 12
+_FREQUENT_SHARE, _FREQUENT_COUNT = 0.05, 10  # of records with one id: more is no id, but a word such as "undefined"
 _BEYOND = {
     "quarantine": "which would not be joined: fix what the lines above say",
     "unmatched": "find no primary event: look at lookback, at ids, and at what is still to come",
@@ -81,23 +82,39 @@ def validate(pipeline: Pipeline) -> Validation:
 
 def _judge(pipeline: Pipeline, found: Validation, *, whole: bool) -> None:
     """Note shares of the samples, and which of them are beyond their limits. `whole`: all primary events were read."""
-    limits, claimed = pipeline.validation, found.samples.get("foreign")
-    for name, sample in found.samples.items():
-        if sample.read:
-            found.shares[f"{found.sections[name]} quarantine"] = 1 - sample.good / sample.read
-    if found.matches and found.matches.foreign and whole:
-        found.shares["unmatched"] = 1 - found.matches.found / found.matches.foreign
-    if claimed and claimed.keys and not pipeline.by_id:
-        times = Counter(name for name, _ in {key[:2] for key in claimed.keys})
-        found.shares["doubled"] = sum(count > 1 for count in times.values()) / len(times)
+    claimed = found.samples.get("foreign")
+    found.shares = _shares(pipeline, found, whole=whole)
+    if claimed and claimed.keys:
+        found.problems += _of_frequent(found.sections["foreign"], [key.event_id for key in claimed.keys])
     if found.problems:
         return  # what is wrong with all of the records is said
     for name, share in found.shares.items():
-        limit = getattr(limits, kind := name.rpartition(" ")[2])
+        limit = getattr(pipeline.validation, kind := name.rpartition(" ")[2])
         if share > limit:
             found.problems.append(
                 f"{name}: {share:.1%} of the sample, {_BEYOND[kind]} (validation.{kind} is {limit:.1%})"
             )
+
+
+def _shares(pipeline: Pipeline, found: Validation, *, whole: bool) -> dict[str, float]:
+    read = {name: sample for name, sample in found.samples.items() if sample.read}
+    shares = {f"{found.sections[name]} quarantine": 1 - sample.good / sample.read for name, sample in read.items()}
+    if found.matches and found.matches.foreign and whole:
+        shares["unmatched"] = 1 - found.matches.found / found.matches.foreign
+    keys = found.samples["foreign"].keys if "foreign" in found.samples else ()
+    if keys and not pipeline.by_id:
+        times = Counter(name for name, _ in {key[:2] for key in keys})
+        shares["doubled"] = sum(count > 1 for count in times.values()) / len(times)
+    return shares
+
+
+def _of_frequent(section: str, ids: Sequence[str]) -> list[str]:
+    """An id that so many records have that it is none."""
+    name, count = Counter(ids).most_common(1)[0]
+    if count < _FREQUENT_COUNT or count <= _FREQUENT_SHARE * len(ids):
+        return []
+    said = f"{section}.event_id: {count} of {len(ids)} sampled records have the id {name!r}, and one of them counts"
+    return [f"{said}: no id should be so frequent; see what writes it"]
 
 
 def _of_lake(pipeline: Pipeline) -> list[str]:

@@ -87,7 +87,8 @@ class _Checks:
     def id(self, columns: Mapping[str, Any], names: Sequence[str], missing: str, too_long: str) -> Any:
         parts = [_text(_column(columns, name), len(self.code)) for name in names]
         for name, part in zip(names, parts, strict=True):
-            self.fail(_size(part) == 0, missing, f"`{name}` is missing, null or empty; give every record one")
+            blank = (_size(part) == 0) | to_numpy(pc.utf8_is_space(part))
+            self.fail(blank, missing, f"`{name}` is missing, null, empty or blank; give every record one")
         ids = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*map(_escaped, parts), scalar(":"))
         whole = "`, `".join(names)
         self.fail(_size(ids) > LONGEST_ID, too_long, f"`{whole}` is longer than {LONGEST_ID} bytes; shorten it")
