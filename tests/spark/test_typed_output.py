@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from clickjoin.dates import rebuild
 from clickjoin.engines.arrow import dealing
+from clickjoin.jobs.run import drained
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import MICROS
 from clickjoin.model.span import Day
@@ -76,6 +77,20 @@ def test_output_and_retry(make: Any) -> None:
     assert found(bench) == [*WANTED, WANTED_LATE]
     assert misfits(bench) == [{"day": 1, "item": 1, "shown": 1}, {}, {"price": 1}]
     assert agrees(bench)
+
+
+def test_a_column_that_no_value_fits_is_a_problem_of_a_drain(make: Any) -> None:
+    """All ids are joined and the sums agree, and a column is null in every row: that is not well."""
+    types = {
+        "price": {"from": "primary.price", "type": "DOUBLE"},
+        "item": {"from": "foreign.item_id", "type": "BIGINT"},
+    }
+    bench: Bench = make(output={"columns": types})
+    bench.queries(asked := query("q", price="3,50"))
+    bench.clicks(*(click(f"c{n}", 3 + n, asked, item_id=n) for n in range(30)))
+    done = drained(bench.spark, bench.pipeline, "main", lambda _: None, check=True)
+    assert (done["joined"], done["accounts"]["agree"], done["ok"]) == (30, True, False)
+    assert [(problem["kind"], problem["path"]) for problem in done["problems"]] == [("misfits", "output.columns.price")]
 
 
 @pytest.mark.parametrize("after", some([False, True], 2))

@@ -35,7 +35,7 @@ _ONCE = (
     "source-lost",
 )  # problems that only the look which finds them tells of
 
-_BLOCKING = ("missing", "unreadable", "lost-tail", "source-lost", FLOOD, BROKEN)
+_BLOCKING = ("missing", "unreadable", "lost-tail", "source-lost", "misfits", FLOOD, BROKEN)
 
 
 def forever(
@@ -96,7 +96,8 @@ def drained(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, 
 
     left = engine.drain(done)
     seconds = time.perf_counter() - start
-    summary.note((*(problem for problem in engine.problems() if problem.kind not in _ONCE), *once.values()))
+    lasting = (problem for problem in engine.problems() if problem.kind not in _ONCE)
+    summary.note((*lasting, *once.values(), *summary.null_columns()))
     result = summary.to_dict() | asdict(distinct(engine.lake, batches))
     next_due = left.next_due.isoformat() if left.next_due else None
     result |= {"seconds": round(seconds, 3), "waiting": left.all, "due": left.due, "next_due": next_due}

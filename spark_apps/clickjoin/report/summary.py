@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +15,8 @@ from clickjoin.model.split import Problem
 from clickjoin.report.status import batch_text, problem_text
 from clickjoin.rounds import Settled
 
+_FEWEST = 20  # rows, of which none has a value that fits
+
 
 class Summary:
     """What a run of batches did: counts, the newest latency and backlog, and problems of the sources."""
@@ -22,6 +26,7 @@ class Summary:
         self.batches = 0
         self.counts = dict.fromkeys(COUNTS, 0)
         self._newest: dict[str, Any] = {}
+        self._misfits: Counter[str] = Counter()
         self.problems: tuple[Problem, ...] = ()
         self._caught_up = time.monotonic()
 
@@ -34,6 +39,7 @@ class Summary:
         self._newest |= {key: row[key] for key in ("backlog_events",) if row["sequence"] == "join"}
         if row["sequence"] == "join" and not row["backlog_events"]:
             self._caught_up = time.monotonic()
+        self._misfits.update(json.loads(row["misfits"]) if row.get("misfits") else {})
         self._newest |= {"latency_p90": row.get("latency_p90") or self._newest.get("latency_p90")}
         self._report(batch_text(row, datetime.now(UTC).strftime("%H:%M:%S")))
 
@@ -43,6 +49,19 @@ class Summary:
             if problem not in self.problems:
                 self._report(problem_text(problem.kind, problem.path, problem.detail))
         self.problems = problems
+
+    def null_columns(self) -> tuple[Problem, ...]:
+        """Typed columns of the output that are null in every row, since no value fits: the file's fault most likely."""
+        rows = self.counts["joined"]
+        return tuple(
+            Problem(
+                "misfits",
+                f"output.columns.{name}",
+                f"none of {rows} values fits its type; `clickjoin validate` says why",
+            )
+            for name, count in sorted(self._misfits.items())
+            if rows >= _FEWEST and count >= rows
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain data, fit for JSON and for Airflow's XCom.
