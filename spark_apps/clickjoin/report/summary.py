@@ -39,7 +39,7 @@ class Summary:
         self._newest |= {key: row[key] for key in ("backlog_events",) if row["sequence"] == "join"}
         if row["sequence"] == "join" and not row["backlog_events"]:
             self._caught_up = time.monotonic()
-        self._misfits.update(json.loads(row["misfits"]) if row.get("misfits") else {})
+        self._misfits.update(json.loads(str(row["misfits"])) if row.get("misfits") else {})
         self._newest |= {"latency_p90": row.get("latency_p90") or self._newest.get("latency_p90")}
         self._report(batch_text(row, datetime.now(UTC).strftime("%H:%M:%S")))
 
