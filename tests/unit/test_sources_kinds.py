@@ -20,7 +20,7 @@ from clickjoin.model.errors import SourceError, SourceMoved
 from clickjoin.model.split import LastRecord
 from clickjoin.sources.files.resume import resume
 from clickjoin.sources.open import header_of
-from tests.unit.sources_bench import BASE, PLENTY, Feed, append, events, numbers, spec
+from tests.unit.sources_bench import BASE, PLENTY, Feed, append, event, events, numbers, spec
 
 
 def _link_to_fifo(path: Path) -> None:
@@ -184,3 +184,20 @@ def test_a_plan_takes_nothing_of_it(feed: Feed, log: Path, put: Callable[[Path],
     feed.plan()
     put(log)
     assert feed.source.plan(feed.positions, PLENTY).splits == ()
+
+
+@pytest.mark.parametrize("glob", ["*.jsonl", "t/*.jsonl", "t/*/*.jsonl", "t/dt=1/*.jsonl"])
+@pytest.mark.parametrize("mark", ["_delta_log", ".hoodie", "metadata/v1.metadata.json"])
+def test_files_of_a_table_are_not_read(tmp_path: Path, glob: str, mark: str) -> None:
+    """They hold rows too that it has removed. Files beside a table are read."""
+    (tmp_path / "t/dt=1").mkdir(parents=True)
+    (tmp_path / "t" / mark).mkdir(parents=True)
+    for folder in ("", "t", "t/dt=1"):
+        (tmp_path / folder / "a.jsonl").write_bytes(event(1))
+    plan = Feed(tmp_path, glob).plan()
+    if glob == "*.jsonl":
+        assert len(plan.splits) == 1
+    elif glob != "t/dt=1/*.jsonl" or mark == "_delta_log":
+        assert plan.splits == ()
+        (problem,) = (problem for problem in plan.problems if problem.kind == "unreadable")
+        assert (problem.path, "rows too that it has removed" in problem.detail) == (str(tmp_path / "t"), True)

@@ -40,6 +40,9 @@ def json_lines(file: Any) -> Iterator[bytes]:
     A row that cannot be written as JSON is a line that is none, and says why.
     """
     with pq.ParquetFile(file, pre_buffer=False, coerce_int96_timestamp_unit="us") as source:
+        names = source.schema_arrow.names
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"it has column `{twice}` twice: name each column once")
         for batch in source.iter_batches(_ROWS, use_threads=False):
             yield b"".join(_row_by_row(batch, ()))  # offsets are bytes: what these are may never change
 

@@ -6,13 +6,16 @@ import errno
 import fnmatch
 import os
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from clickjoin.kernel.file_bytes import AllowedFolders
 from clickjoin.model.split import Problem
 from clickjoin.sources.files.allowed_folders import base_of
+
+_DELTA = "_delta_log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +61,32 @@ def list_files(
     """
     base, parts = base_of(pattern)
     walk = _Walk(inodes, everything, fence)
+    if above := next((str(folder) for folder in Path(base).parents if (folder / _DELTA).is_dir()), ""):
+        return Listing((), (base,), (_of_table(above, "a Delta table"),))
     walk.visit(base, parts)
     if walk.gone == base:
         problem = Problem("missing", base, f"folder {base} does not exist; create it, or correct the source's path")
         return Listing((), problems=(problem,), missing=True)
     files = tuple(walk.files[path] for path in sorted(walk.files))
     return Listing(files, tuple(walk.failed), tuple(walk.problems))
+
+
+def _of_table(folder: str, kind: str) -> Problem:
+    """Files of a table are not its rows: some are of versions that it no longer has."""
+    remedy = "read it with `kind: delta`" if kind == "a Delta table" else "export its rows as files of their own"
+    detail = f"{folder} is {kind}, and its files hold rows too that it has removed or replaced: {remedy}"
+    return Problem("unreadable", folder, detail)
+
+
+def _kind_of_table(entries: Iterable[os.DirEntry[str]]) -> str:
+    """What table of another engine a folder is; empty where it is none."""
+    found = {entry.name: entry.path for entry in entries}
+    if _DELTA in found:
+        return "a Delta table"
+    if ".hoodie" in found:
+        return "a Hudi table"
+    is_iceberg = "metadata" in found and next(Path(found["metadata"]).glob("*.metadata.json"), None)
+    return "an Iceberg table" if is_iceberg else ""
 
 
 def unreadable(path: str, error: OSError) -> Problem:
@@ -110,7 +133,12 @@ class _Walk:
             return None
         try:
             with os.scandir(folder) as found:
-                return list(found)
+                entries = list(found)
+            if kind := _kind_of_table(entries):
+                self.failed.append(folder)
+                self.problems.append(_of_table(folder, kind))
+                return None
+            return entries
         except (FileNotFoundError, NotADirectoryError):
             self.gone = folder
         except OSError as error:
