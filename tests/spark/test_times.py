@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from clickjoin.config import Lookback
+from clickjoin.dispatcher.unread import primary_passed
 from clickjoin.report.explain import explain
 from tests.spark.bench import MICROS, NOON, Bench, click, event_id, query
 from tests.spark.count import agrees
@@ -42,12 +44,31 @@ def test_within(make: Any) -> None:
 def test_a_clock_that_is_ahead(make: Any) -> None:
     """A query may lie after the click by `skew`, a second by default; what lies before it comes first."""
     bench = make(foreign={"primary_time": {"lookback": "2m"}}, primary={"event_time": "at"})
-    queries = [("edge", 1), ("late", 1.000001), ("both", 0.5), ("both", -90), ("two", 0.9), ("two", 0.2)]
+    queries = [("next", 0.2), ("edge", 1), ("late", 1.000001), ("both", 0.5), ("both", -90), ("two", 0.9), ("two", 0.2)]
     bench.queries(*({"event_id": name, "at": at(seconds).isoformat()} for name, seconds in queries))
     bench.clicks(*({"event_id": event_id(name, 0), "query_id": name} for name in ("edge", "late", "both", "two")))
+    bench.clicks({"event_id": event_id("n", -0.3), "query_id": "next"})  # in the bucket before its query's
     bench.join()
-    assert bench.rows("joined", "primary_id", "primary_time") == [("both", at(-90)), ("edge", at(1)), ("two", at(0.2))]
+    assert bench.rows("joined", "primary_id", "primary_time") == [
+        ("both", at(-90)), ("edge", at(1)), ("next", at(0.2)), ("two", at(0.2)),
+    ]  # fmt: skip
     assert bench.places()["pending"] == ["late"]
+
+
+def test_none_is_given_up_before_its_query_can_have_landed(make: Any) -> None:
+    """By the watermark a click has no query once that is past the latest that one may lie: its own time and `skew`."""
+    bench: Bench = make(foreign={"primary_time": {"lookback": "2m", "skew": "5s"}}, primary={"event_time": "at"})
+    bench.queries({"event_id": "q", "at": at(60).isoformat()})
+    bench.clicks({"event_id": event_id("a", 61), "query_id": "q"})
+    bench.join()
+    bench.queries({"event_id": "r", "at": at(70).isoformat()})
+    bench.join()
+    exact = Lookback.model_validate({"lookback": "2m", "skew": "0s"})
+    foreign = bench.pipeline.foreign.model_copy(update={"primary_time": exact})
+    without = bench.pipeline.model_copy(update={"foreign": foreign})
+    passed = [primary_passed(pipeline, bench.engine.lake.delta, "main") for pipeline in (bench.pipeline, without)]
+    assert None not in passed
+    assert passed[1] - passed[0] == 5 * MICROS
 
 
 def test_why_an_event_is_not_joined(make: Any) -> None:

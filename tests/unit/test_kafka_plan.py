@@ -14,7 +14,7 @@ from clickjoin.kernel.kafka.connection import Ends, Topic
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan
 from clickjoin.sources.kafka.locate import located
 from clickjoin.sources.kafka.planning import Look, make_plan, shares
-from clickjoin.sources.kafka.state import Place, Position, Range
+from clickjoin.sources.kafka.state import Mark, Place, Position, Range
 
 MUCH = Budget(10**9, 10**12)
 
@@ -142,6 +142,8 @@ def test_offsets_of_another_topic_are_left_alone() -> None:
 def test_a_log_that_is_shorter_than_was_planned_waits_and_then_goes_on() -> None:
     positions: dict[str, Position] = {}
     taken(make_plan(look({0: (0, 60)}), positions, MUCH), positions)
+    marks = (Mark(59, "lost"), Mark(49, "there"))
+    positions = {name: replace(position, marks=marks) for name, position in positions.items()}
     short = look({0: (0, 50)})
     plan = make_plan(short, positions, MUCH)
     assert not plan.splits
@@ -149,6 +151,7 @@ def test_a_log_that_is_shorter_than_was_planned_waits_and_then_goes_on() -> None
     assert [(one.kind, one.offset, one.length) for one in plan.problems] == [("rewritten", 50, 10)]
     plan = make_plan(replace(short, cut=[0]), positions, MUCH)
     taken(plan, positions)
+    assert [position.marks for position in positions.values()] == [marks[1:]]  # what was lost is compared no more
     assert taken(make_plan(look({0: (0, 55)}), positions, MUCH), positions) == [(0, 50, 55)]
 
 

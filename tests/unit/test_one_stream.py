@@ -55,7 +55,7 @@ def test_one_stream_lies_where_a_foreign_one_does(tmp_path: Path) -> None:
     spec = item.spec(0)
     assert (spec.event_id, spec.event_time, spec.primary_id) == (("messageId",), "receivedAt", ())
     assert fixed(pipeline)["event_id"] == "messageId"
-    assert pipeline.lookback is None
+    assert pipeline.around is None
     assert item.source.path == f"{tmp_path}/logs/*.jsonl"
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clickjoin.gc.behind import processing_behind
 from clickjoin.gc.compaction import _say_behind, needs
 from clickjoin.jobs.processing import process
 from clickjoin.lake.restored import leave_mark
@@ -204,16 +205,15 @@ def test_gc_keeps_what_processing_has_not_read(tmp_path: Path) -> None:
         out.publish([event], NOON + 2 * MINUTE)
     out.table().optimize.compact()
     much_later = time.time() + 10 * 86_400
-    needed = needs(out.pipeline, "joined", (), much_later)
-    assert vacuum(out.delta, "joined", needed) == []
+    behind = processing_behind(out.pipeline)
+    assert vacuum(out.delta, "joined", needs(out.pipeline, "joined", (), much_later, behind)) == []
     said: list[str] = []
-    _say_behind(out.pipeline, out.delta, much_later, said.append)
+    _say_behind(out.pipeline, out.delta, behind, much_later, said.append)
     assert [line.partition(" since ")[0] for line in said] == ["files that the output has had"]
     assert sum(row["events"] for row in out.drain()) == len(later)
-    _say_behind(out.pipeline, out.delta, much_later, said.append)
+    _say_behind(out.pipeline, out.delta, processing_behind(out.pipeline), much_later, said.append)
     assert len(said) == 1  # all is read
-    without = out.pipeline.model_copy(update={"process": None})
-    assert len(vacuum(out.delta, "joined", needs(without, "joined", (), much_later), dry_run=True)) >= len(later)
+    assert len(vacuum(out.delta, "joined", needs(out.pipeline, "joined", (), much_later), dry_run=True)) >= len(later)
 
 
 def test_all_keys_are_written_again_now_and_then_and_loaded_by_any_process(tmp_path: Path) -> None:

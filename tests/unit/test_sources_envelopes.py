@@ -53,6 +53,15 @@ def test_each_element_is_a_record(tmp_path: Path, name: str) -> None:
     assert edges[-1][1] == len(data)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_record(tmp_path: Path) -> None:
+    data = b"\xef\xbb\xbf" + envelope(one(0), one(1))
+    rows = read(tmp_path, data)
+    assert numbers(rows) == [0, 1]
+    assert [row["offset"] for row in rows] == [0, data.index(json.dumps(one(1)).encode())]
+    assert sum(row["length"] for row in rows) == len(data)
+    assert numbers(read(tmp_path, b"\xef\xbb\xbf" + event(2), "b.jsonl")) == [2]
+
+
 def test_a_bad_element_costs_no_other(tmp_path: Path) -> None:
     long = {"text": "x" * (RAW_PART + 99)}
     rows = read(

@@ -70,10 +70,17 @@ def _propose(config: Path, foreign: str, primary: str, stream: str) -> None:
 def _free_name(config: Path, usual: str) -> str:
     """A pipeline's name that no file beside this one has, nor a folder of the lake: two would write the same tables."""
     files = [path for path in config.absolute().parent.glob("*") if path.suffix in (".yaml", ".yml")]
-    taken = {found[1] for path in files if (found := _NAMED.search(path.read_text("utf-8", "replace")))}
+    taken = {found[1] for path in files if (found := _NAMED.search(_text_of(path)))}
     stem = re.sub(r"[^a-z0-9_-]+", "_", config.stem.lower()).strip("_-")
     wanted = [usual, *([stem] if stem[:1].isalpha() else []), *(f"{usual}{number}" for number in range(2, 1000))]
     return next(name for name in wanted if name not in taken and not (Path.cwd() / "lake" / name).exists())
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:  # a folder, or another user's file
+        return ""
 
 
 def _write(config: Path, text: str) -> None:

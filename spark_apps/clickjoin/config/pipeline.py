@@ -103,9 +103,10 @@ class Pipeline(Strict):
         for item in self.inputs:
             if self.kept(item.name) < window:
                 raise ValueError(f"retention.{item.name} is shorter than verify.window; make it at least as long")
-        if self.lookback is not None and self.lookback > self.kept("primary"):
+        rule = self.foreign.primary_time if self.foreign else None
+        if isinstance(rule, Lookback) and rule.lookback > self.kept("primary"):
             raise ValueError(
-                f"foreign.primary_time.lookback ({span_text(self.lookback)}) is longer than retention.primary "
+                f"foreign.primary_time.lookback ({span_text(rule.lookback)}) is longer than retention.primary "
                 f"({span_text(self.kept('primary'))}), so gc would take what clicks still look for; raise the latter "
                 "to lookback plus the time that a click can come late by"
             )
@@ -153,12 +154,6 @@ class Pipeline(Strict):
     def by_id(self) -> bool:
         """Whether an id alone names an event, whatever its time."""
         return self.registry.identity == "id"
-
-    @property
-    def lookback(self) -> float | None:
-        """How many seconds a primary event lies before its foreign one at most, where its time is not known."""
-        rule = self.foreign.primary_time if self.foreign else None
-        return rule.lookback if isinstance(rule, Lookback) else None
 
     @property
     def around(self) -> Around | None:

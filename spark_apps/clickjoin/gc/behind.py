@@ -25,13 +25,16 @@ class Behind(NamedTuple):
     versions: tuple[int, ...] = ()
 
 
+NOT_BEHIND = Behind()
+
+
 def processing_behind(pipeline: Pipeline) -> Behind:
     """How far processing has come. One that never began reads the whole output as it is then, and holds nothing."""
     if pipeline.process is None:
-        return Behind()
+        return NOT_BEHIND
     tables = open_own_tables(pipeline, folder(pipeline), {table.name: table for table in PROCESS})
     if not tables.exists("journal"):
-        return Behind()
+        return NOT_BEHIND
     state = JournalReader(tables, pipeline.pipeline, REPLICA, SEQUENCE).load()
     position = newest(state.offsets.get(STREAM, {}))
     splits = state.unsettled.splits.get(STREAM, ()) if state.unsettled else ()

@@ -84,8 +84,8 @@ def _oldest_waiting(pipeline: Pipeline, lake: Lake) -> tuple[datetime | None, da
         .collect()[0]
     )
     own, named = (moment(row[name]) if row[name] is not None else None for name in ("own", "named"))
-    if own and pipeline.lookback is not None:
-        named = own - timedelta(seconds=pipeline.lookback)
+    if own and pipeline.around:
+        named = own - timedelta(microseconds=pipeline.around.back)
     return own, named
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.unsettled import unsettled
-from clickjoin.gc.behind import Behind, processing_behind
+from clickjoin.gc.behind import NOT_BEHIND, Behind, processing_behind
 from clickjoin.lake import clock
 from clickjoin.lake.maintenance import Heap, heaps
 from clickjoin.lake.vacuum import Needed, clean_log, remove_filters, vacuum
@@ -68,10 +68,11 @@ def clean(pipeline: Pipeline, delta: Tables, report_line: Reporter) -> dict[str,
     # Before any table is read: a batch that settles later is in its log by then, and one planned later is young.
     plans = unsettled(delta, pipeline)
     _say_held(pipeline, plans, reading.sure, report_line)
-    _say_behind(pipeline, delta, reading.sure, report_line)
+    behind = processing_behind(pipeline)
+    _say_behind(pipeline, delta, behind, reading.sure, report_line)
     removed: dict[str, int] = {}
     for name in (table.name for table in ALL if delta.exists(table.name)):
-        needed = needs(pipeline, name, plans, reading.sure)
+        needed = needs(pipeline, name, plans, reading.sure, behind)
         removed[name] = len(vacuum(delta, name, needed))
         clean_log(delta, name, reading.sure, needed)
         if pipeline.by_id and name == REGISTRY.name:
@@ -89,8 +90,7 @@ def _say_held(pipeline: Pipeline, plans: Sequence[BatchPlan], now: float, report
             )
 
 
-def _say_behind(pipeline: Pipeline, delta: Tables, now: float, report_line: Reporter) -> None:
-    behind = processing_behind(pipeline)
+def _say_behind(pipeline: Pipeline, delta: Tables, behind: Behind, now: float, report_line: Reporter) -> None:
     if now - pipeline.retention.files > behind.since and delta.open(JOINED.name).version() > behind.read:
         since = datetime.fromtimestamp(behind.since, UTC)
         report_line(
@@ -104,13 +104,13 @@ def skew_bound(pipeline: Pipeline) -> float:
     return min(max(pipeline.limits.max_skew, 60.0), 1800.0)
 
 
-def needs(pipeline: Pipeline, name: str, plans: Sequence[BatchPlan], now: float) -> Needed:
+def needs(pipeline: Pipeline, name: str, plans: Sequence[BatchPlan], now: float, behind: Behind = NOT_BEHIND) -> Needed:
     """What has to stay of a table: what retention.files says, what batches under way name or have written, and of the
     output what processing has not read.
     """
     named = [plan.table.versions.get(name) for plan in plans if plan.table]
     written = min((plan.planned_at.timestamp() - skew_bound(pipeline) for plan in plans), default=float("inf"))
-    behind = processing_behind(pipeline) if name == JOINED.name else Behind()
+    behind = behind if name == JOINED.name else NOT_BEHIND
     versions = [*behind.versions, *(version for version in named if version is not None)]
     return Needed(min(now - pipeline.retention.files, behind.since), tuple(versions), written)
 

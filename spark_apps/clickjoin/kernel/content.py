@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from clickjoin.kernel.packed import MAGIC, SUFFIX
+
 LONGEST = 16  # bytes that are looked at
-_NAMED = "{what}, by its first bytes, but is not named {suffix}: rename it so, and it is read again"
-_UNREAD = "{what}, by its first bytes, which is not read: write it as JSON lines, CSV or Parquet"
+_NAMED = "{}, by its first bytes, but is not named *{}: rename it so, and it is read again"
+_UNREAD = "{}, by its first bytes, which is not read: write it as JSON lines, CSV or Parquet"
 _KINDS = (
-    (b"\x1f\x8b", _NAMED.format(what="gzip", suffix="*.gz")),
-    (b"\x28\xb5\x2f\xfd", _NAMED.format(what="Zstandard (zstd)", suffix="*.zst")),
-    (b"BZh", _NAMED.format(what="bzip2", suffix="*.bz2")),
-    (b"PAR1", _NAMED.format(what="Parquet", suffix="*.parquet")),
+    *((magic, _NAMED.format(kind, SUFFIX[kind])) for magic, kind in MAGIC.items()),
     (b"PARE", "Parquet with an encrypted footer, by its first bytes: its keys are not known; write it unencrypted"),
     (b"\xff\xfe\0\0", "text in UTF-32, by its first bytes: write UTF-8"),
     (b"\0\0\xfe\xff", "text in UTF-32, by its first bytes: write UTF-8"),
     (b"\xff\xfe", "text in UTF-16, by its first bytes: write UTF-8"),
     (b"\xfe\xff", "text in UTF-16, by its first bytes: write UTF-8"),
-    (b"\xfd7zXZ\0", _UNREAD.format(what="xz")),
-    (b"\x04\x22\x4d\x18", _UNREAD.format(what="LZ4")),
-    (b"\xff\x06\0\0sNaPpY", _UNREAD.format(what="Snappy")),
-    (b"PK\x03\x04", _UNREAD.format(what="a ZIP archive")),
-    (b"Obj\x01", _UNREAD.format(what="Avro")),
-    (b"ORC", _UNREAD.format(what="ORC")),
+    (b"\xfd7zXZ\0", _UNREAD.format("xz")),
+    (b"\x04\x22\x4d\x18", _UNREAD.format("LZ4")),
+    (b"\xff\x06\0\0sNaPpY", _UNREAD.format("Snappy")),
+    (b"PK\x03\x04", _UNREAD.format("a ZIP archive")),
+    (b"Obj\x01", _UNREAD.format("Avro")),
+    (b"ORC", _UNREAD.format("ORC")),
 )
 
 

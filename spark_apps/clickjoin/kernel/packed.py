@@ -19,8 +19,8 @@ from clickjoin.kernel.remote_file import Handle, length_of, pread
 from clickjoin.model.errors import ClickjoinError
 
 BLOCK = 8 << 20
-SUFFIXES = (".gz", ".zst", ".bz2", ".parquet")
-_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"PAR1": "parquet"}
+MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"PAR1": "parquet"}
+SUFFIX = {"gzip": ".gz", "zstd": ".zst", "bz2": ".bz2", "parquet": ".parquet"}  # that files of a kind are named by
 _USUAL, _TIGHTEST = 8, 1032  # times as long as packed: usually, and at most (.gz)
 _STEP = 1 << 16  # unpacked at a time, whatever is asked for: what is left of a damaged file is always the same
 
@@ -31,7 +31,7 @@ class BrokenFile(Exception):
 
 def may_be_packed(path: str) -> bool:
     """Whether a file may be packed, by its name."""
-    return path.endswith(SUFFIXES)
+    return path.endswith(tuple(SUFFIX.values()))
 
 
 def is_packed(fd: Handle, path: str) -> bool:
@@ -77,7 +77,7 @@ def _kind(fd: Handle) -> str | None:
     head = pread(fd, 4, 0)
     if is_skipped(head):
         return "zstd"
-    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    return next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), None)
 
 
 class _File(io.RawIOBase):

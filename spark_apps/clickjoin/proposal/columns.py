@@ -99,13 +99,14 @@ class DateAndTime(NamedTuple):
 
 
 def date_and_time(columns: Mapping[str, Sequence[Any]], times: Sequence[Time]) -> DateAndTime | None:
-    """A column of dates in ISO 8601 alone, and the first of times of day that goes with it, if there are such."""
-    for date in times:
-        if all(at is None or at % (86_400 * MICROS) == 0 for at in date.micros):
-            for name, values in columns.items():
-                if all(value is None or _TIME_OF_DAY.fullmatch(str(value)) for value in values):
-                    both = [f"{day} {at}" for day, at in zip(columns[date.name], values, strict=True)]
-                    return DateAndTime((date.name, name), _micros(both, None))
+    """A column of dates in ISO 8601, and the first one of times of day, where no column holds both."""
+    if not all(at is None or at % (86_400 * MICROS) == 0 for time in times for at in time.micros):
+        return None
+    for name, values in columns.items() if times else ():
+        given = [value for value in values if value is not None]
+        if given and all(_TIME_OF_DAY.fullmatch(str(value)) for value in given):
+            both = [f"{day} {at}" for day, at in zip(columns[times[0].name], values, strict=True)]
+            return DateAndTime((times[0].name, name), _micros(both, None))
     return None
 
 

@@ -29,6 +29,8 @@ def read_csv(files: Sequence[Sequence[str]], each: int) -> CsvSample:
     separator = _separator([line for lines in files for line in lines[:_FIRST]])
     parsed = [list(_rows(lines, separator)) for lines in files]
     headers = [found for rows in parsed if (found := next(filter(None, rows), None))]
+    if not headers:
+        return CsvSample([], {}, sum(map(len, parsed)))
     headed = _are_headers(headers)
     names = headers[0] if headed else [f"column{at + 1}" for at in range(len(headers[0]))]
     records, bad, misfits = list[tuple[tuple[str, str], ...]](), 0, 0

@@ -169,7 +169,7 @@ def time_of(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int |
     found = [time for name, values in log.columns.items() if name not in key and (time := as_time(name, values))]
     if not found:
         return Choice("FILL_IN", GUESS, "no column looks like a time"), ()
-    if parted := date_and_time(log.columns, [time for time in found if time.form is None]):
+    if all(time.form is None for time in found) and (parted := date_and_time(log.columns, found)):
         return Choice({"column": list(parted.names)}, LIKELY, "date and time of day are two columns"), parted.micros
     found.sort(key=lambda time: (not time.named, bool(time.others), -len(set(time.micros))))
     others = ", ".join(time.name for time in found[1:4])

@@ -129,6 +129,11 @@ def _array_of_records(objects: Sequence[dict[str, Any]]) -> str | None:
 
 def _of_csv(pattern: str, path: str, files: Sequence[Sequence[str]], each: int) -> Log:
     found = read_csv(files, each)
+    if not found.records:
+        raise ConfigError(
+            f"{path}: none of its {found.bad:,} first lines is a JSON object or a record of CSV",
+            remedy="Let lines end in a newline, or CR and newline, and write one record a line",
+        )
     records = [dict(record) for record in _once(found.records)]
     named = {} if ".csv" in path.rsplit("/", 1)[-1] else {"format": "csv"}
     source = Files(kind="files", path=pattern, **found.written, **named)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clickjoin.config import Files, Kafka, Lookback, Primary, columns_of
+from clickjoin.config import Files, Kafka, columns_of
 from clickjoin.engines.choose import open_tables
 from clickjoin.event_store.bad_input import FEWEST, SHARE
 from clickjoin.joiner.adapter import adapter_of
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from clickjoin.config import AnySource, Pipeline
     from clickjoin.config.pipeline import Input
     from clickjoin.model.field_path import TypedColumn
+    from clickjoin.model.ids import Around
 
 _SHOWN = 12
 _FREQUENT_SHARE, _FREQUENT_COUNT = 0.05, 10  # of records with one id: more is no id, but a word such as "undefined"
@@ -73,7 +74,7 @@ def validate(pipeline: Pipeline) -> Validation:
     found.problems += [] if of_adapter else [*_of_columns(pipeline, found.samples), *_of_process(pipeline)]
     whole_look = all(sample.good for sample in found.samples.values()) and len(found.samples) == len(pipeline.inputs)
     if pipeline.foreign and whole_look:
-        found.matches = match(found.samples["primary"], found.samples["foreign"], pipeline.foreign, whole=whole[0])
+        found.matches = match(found.samples["primary"], found.samples["foreign"], pipeline.around, whole=whole[0])
         if problem := found.matches.problem:
             found.problems.append(problem)
     _judge(pipeline, found, whole=bool(whole) and whole[0])
@@ -245,31 +246,30 @@ class Matches:
     several: int = 0
 
 
-def match(primary: Sample, foreign: Sample, stream: Primary, *, whole: bool) -> Matches:
-    """Look the sampled foreign events up among the primary ones. `whole`: these are all that there are."""
+def match(primary: Sample, foreign: Sample, around: Around | None, *, whole: bool) -> Matches:
+    """Look the sampled foreign events up among the primary ones. `whole`: these are all that there are.
+
+    `around`: as of a pipeline.
+    """
     times: dict[str, set[int]] = defaultdict(set)
     for key in primary.keys:
         times[key.event_id].add(key.event_time)
-    rule = getattr(stream, "primary_time", None)
-    lookback, skew = (
-        (round(rule.lookback * MICROS), round(rule.skew * MICROS)) if isinstance(rule, Lookback) else (None, 0)
-    )
-    each = [_finds(key, times, lookback, skew) for key in foreign.keys]
+    each = [_finds(key, times, around) for key in foreign.keys]
     found = sum(count > 0 for count in each)
-    problem = "" if found or not whole else _why_none(foreign.keys, primary.keys, times, lookback)
+    problem = "" if found or not whole else _why_none(foreign.keys, primary.keys, times, around)
     return Matches(len(foreign.keys), found, len(primary.keys), problem, sum(count > 1 for count in each))
 
 
-def _finds(key: Key, times: Mapping[str, set[int]], lookback: int | None, skew: int) -> int:
+def _finds(key: Key, times: Mapping[str, set[int]], around: Around | None) -> int:
     """How many primary events it can be joined with."""
     there = times.get(key.primary_id or "", ())
-    if lookback is None:
+    if around is None:
         return int(key.primary_time in there)
-    return sum(key.event_time - lookback <= at <= key.event_time + skew for at in there)
+    return sum(key.event_time - around.back <= at <= key.event_time + around.ahead for at in there)
 
 
 def _why_none(
-    foreign: tuple[Key, ...], primary: tuple[Key, ...], times: Mapping[str, set[int]], lookback: int | None
+    foreign: tuple[Key, ...], primary: tuple[Key, ...], times: Mapping[str, set[int]], around: Around | None
 ) -> str:
     count = f"none of {len(foreign):,} foreign events finds its primary event among all {len(primary):,} that there are"
     known = next((key for key in foreign if key.primary_id in times), None)
@@ -279,8 +279,8 @@ def _why_none(
             f"{primary[0].event_id!r}"
         )
     at = moment(min(times[known.primary_id or ""])).isoformat()
-    wanted = known.event_time if lookback is not None else known.primary_time
-    when = "its own time is" if lookback is not None else "it says"
+    wanted = known.event_time if around else known.primary_time
+    when = "its own time is" if around else "it says"
     return (
         f"foreign.primary_time: {count}, although ids agree: {known.primary_id!r} is of {at}, and {when} "
         f"{moment(wanted or 0).isoformat()} in {known.event_id!r}"

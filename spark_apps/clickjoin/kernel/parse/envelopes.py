@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from clickjoin.kernel.arrays import int64_array, to_numpy
-from clickjoin.kernel.parse.lines import RAW_PART, Block, split
+from clickjoin.kernel.parse.lines import BOM, RAW_PART, Block, split
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -72,13 +72,15 @@ def _placed(batch: pa.RecordBatch, starts: Ints, places: Ints) -> pa.RecordBatch
 
 
 def _pieces(line: bytes, offset: int, path: tuple[str, ...]) -> Iterator[_Piece]:
-    found = elements(line, path)
+    text = line.removeprefix(BOM) if offset == 0 else line
+    found = elements(text, path)
     if not found:
-        yield _Piece(line.strip(), offset, offset + len(line))
+        yield _Piece(text.strip(), offset, offset + len(line))
         return
-    edges = [0, *(start for start, _ in found[1:]), len(line)]
+    mark = len(line) - len(text)
+    edges = [0, *(mark + start for start, _ in found[1:]), len(line)]
     for (start, end), (low, high) in zip(found, pairwise(edges), strict=True):
-        yield _Piece(line[start:end], offset + low, offset + high)
+        yield _Piece(text[start:end], offset + low, offset + high)
 
 
 def elements(line: bytes, path: tuple[str, ...]) -> list[tuple[int, int]]:

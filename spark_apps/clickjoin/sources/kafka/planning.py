@@ -119,7 +119,8 @@ class _Draft:
         self.problems.append(Problem("rewritten", path, detail, ends.high, known.next - ends.high))
         if number not in self.look.cut:
             return known
-        back = replace(known, next=ends.high, end=ends.high, at=self.look.now)
+        marks = tuple(mark for mark in known.marks if mark.offset < ends.high)
+        back = replace(known, next=ends.high, end=ends.high, at=self.look.now, marks=marks)
         self.changed[str(known.place)] = back
         return back
 

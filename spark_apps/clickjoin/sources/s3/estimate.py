@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from clickjoin.kernel.packed import SUFFIXES, BrokenFile, is_packed, may_be_packed, unpack
+from clickjoin.kernel.packed import SUFFIX, BrokenFile, is_packed, may_be_packed, unpack
 from clickjoin.kernel.parse.csv_lines import CsvForm
 from clickjoin.kernel.remote_file import Handle, Held, length_of, pread
 from clickjoin.sources.files.line_end import records_in
@@ -33,7 +33,7 @@ class Kinds:
 
     def of(self, path: str, form: CsvForm | None, opened: Callable[[], Handle]) -> Kind:
         """The kind of an object; `opened` is asked for what it holds where it is the first of its kind."""
-        suffix = next((suffix for suffix in SUFFIXES if path.endswith(suffix)), "")
+        suffix = next((suffix for suffix in SUFFIX.values() if path.endswith(suffix)), "")
         if suffix not in self._known:
             self._known[suffix] = _learn(opened(), path, form)
         return self._known[suffix]

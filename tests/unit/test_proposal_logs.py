@@ -1,0 +1,158 @@
+"""What `init` makes of logs as they come: headers that change, W3C logs, lines and files that are no records."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from clickjoin.cli.main import app
+from clickjoin.config import load
+from clickjoin.model.errors import ConfigError
+from clickjoin.proposal.file import propose
+from clickjoin.report.validate import validate
+from tests.unit.proposal_bench import CLICKS, QUERIES, iso, lines, nested, odd_dates
+from tests.unit.proposal_bench import folder as folder
+
+
+def _quoted(names: str, rows: list[list[Any]]) -> str:
+    return "".join(";".join(f'"{value}"' for value in row) + "\n" for row in [names.split(), *rows])
+
+
+def test_a_header_that_grows(folder: Path) -> None:
+    """Each file is read by its own header; one that lies in the middle of a file is no record."""
+    queries = [[q.name, iso(q.at), q.number] for q in QUERIES]
+    (folder / "queries" / "a.csv").write_text(_quoted("query_id when n", queries))
+    clicks = [[c.name, c.query.name, iso(c.at)] for c in CLICKS]
+    twice = [_quoted("click_id query_id when", some) for some in (clicks[:100], clicks[100:200])]
+    (folder / "clicks" / "a.csv").write_text("".join(twice))
+    longer = _quoted("click_id country query_id when", [[name, "DE", *rest] for name, *rest in clicks[200:]])
+    (folder / "clicks" / "b.csv").write_text(longer)
+    proposal = propose("queries/*", "clicks/*", folder)
+    values = [proposal.choices[f"foreign.{field}"].value for field in ("event_id", "primary_id", "event_time")]
+    assert values == [("click_id",), ("query_id",), "when"]
+    assert "columns: [" not in proposal.text
+    (folder / "p.yaml").write_text(proposal.text)
+    found = validate(load(folder / "p.yaml"))
+    assert (found.problems, found.samples["foreign"].read, found.samples["foreign"].good) == ([], 401, 400)
+
+
+def test_records_in_an_array(folder: Path) -> None:
+    """An object a line that holds its events in an array; one that has an id of its own is an event."""
+    lines(
+        folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at), "tags": [{"a": 1}]} for q in QUERIES]
+    )
+    clicks = [{"click_id": c.name, "when": iso(c.at), "ctx": {"query": c.query.name}} for c in CLICKS]
+    lines(folder / "clicks" / "c.json", [{"Records": clicks[at : at + 20]} for at in range(0, 400, 20)])
+    proposal = propose("queries/*", "clicks/*", folder)
+    assert proposal.text.count("records: Records}") == 1
+    values = [proposal.choices[f"foreign.{field}"].value for field in ("event_id", "primary_id", "event_time")]
+    assert values == [("click_id",), ("ctx.query",), "when"]
+    (folder / "p.yaml").write_text(proposal.text)
+    found = validate(load(folder / "p.yaml"))
+    assert found.matches
+    assert (found.problems, found.matches.foreign, found.matches.found) == ([], 400, 400)
+
+
+def test_logs_of_w3c(folder: Path) -> None:
+    """Comments name the columns; date and time are two of them."""
+    lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])
+    rows = [f"{c.at:%Y-%m-%d}\t{c.at:%H:%M:%S}\t{c.name}\t{c.query.name}\n" for c in CLICKS]
+    text = "#Version: 1.0\n#Fields: date time x-request-id qid\n" + "".join(rows)
+    (folder / "clicks" / "E1.gz").write_bytes(gzip.compress(text.encode()))
+    proposal = propose("queries/*", "clicks/*", folder)
+    assert proposal.choices["foreign.event_time"].value == {"column": ["date", "time"]}
+    (folder / "p.yaml").write_text(proposal.text)
+    found = validate(load(folder / "p.yaml"))
+    assert found.problems == []
+    assert found.matches
+    assert (found.samples["foreign"].good, found.matches.found) == (400, 400)
+
+
+@pytest.mark.parametrize("line", ["-- rotated --", '{"click_id": "x', "a\rb,c"])
+def test_a_line_in_ten_that_is_none(folder: Path, line: str) -> None:
+    nested(folder)
+    path = next((folder / "clicks").iterdir())
+    text = path.read_bytes() if path.suffix != ".gz" else gzip.decompress(path.read_bytes())
+    held = text.decode().splitlines()
+    path.unlink()
+    (folder / "clicks" / "c.jsonl").write_text("".join(
+        f"{line}\n{one}\n" if number % 10 == 3 else f"{one}\n" for number, one in enumerate(held)
+    ))  # fmt: skip
+    assert propose("queries/*", "clicks/*", folder).choices["foreign.primary_id"].value == ("ctx.query.id",)
+
+
+def test_a_csv_with_lone_cr(folder: Path) -> None:
+    odd_dates(folder)
+    path = folder / "clicks/x.csv"
+    held = path.read_bytes().splitlines(True)
+    path.write_bytes(b"".join([*held[:9], b"a\rb;c;d\n", *held[9:]]))
+    assert propose("queries/*", "clicks/*", folder).choices["foreign.event_id"].value == ("click_id",)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (gzip.compress(b'{"a": 1}\n'), "gzip, by its first bytes, but is not named *.gz"),
+        (b"\x28\xb5\x2f\xfd\0\0", "is zstd, by its first bytes, but is not named *.zst"),
+        ('{"a": 1}\n'.encode("utf-16"), "UTF-16"),
+        ('{"a": 1}\n'.encode("utf-16-le"), "UTF-16 without a byte order mark"),
+        (b"PAR1....", "not named *.parquet"),
+        (b"PARE....", "encrypted"),
+    ],
+)
+def test_files_that_are_no_text(folder: Path, data: bytes, words: str) -> None:
+    nested(folder)
+    path = folder / "clicks" / "z.log"
+    path.write_bytes(data + b"\n")
+    with pytest.raises(ConfigError, match=words.replace("*", r"\*")) as caught:
+        propose("queries/*", "clicks/*", folder)
+    assert str(path) in str(caught.value)
+
+
+def test_names_of_their_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nested(folder)
+    monkeypatch.chdir(folder)
+    for file in ("p.yaml", "Shop 2.yaml", "3.yaml"):
+        CliRunner().invoke(app, ["init", "-c", file, "--from-logs", "clicks/*", "--primary", "queries/*"])
+    named = [load(folder / file).pipeline for file in ("p.yaml", "Shop 2.yaml", "3.yaml")]
+    assert named == ["clicks", "shop_2", "clicks2"]
+
+
+def test_ids_that_come_with_several_times(folder: Path) -> None:
+    lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])
+    clicks = [{"click_id": c.name, "query_id": c.query.name, "when": iso(c.at)} for c in CLICKS]
+    again = [{**click, "when": iso(c.at + timedelta(seconds=2))} for click, c in zip(clicks[:5], CLICKS, strict=False)]
+    lines(folder / "clicks" / "c.jsonl", [*clicks, *again])
+    choice = propose("queries/*", "clicks/*", folder).choices["foreign.event_id"]
+    assert (choice.sure, "5 ids come with more than one time" in choice.why) == ("likely", True)
+
+
+def test_lines_that_hold_cr_alone(folder: Path) -> None:
+    """What no reader takes for lines is a sentence with the file's name."""
+    nested(folder)
+    path = folder / "clicks" / "a.csv"
+    for other in (folder / "clicks").iterdir():
+        other.unlink()
+    path.write_bytes(b"id,q\ra,b\rc,d\n")
+    with pytest.raises(ConfigError, match=rf"{path}: none of its 1 first lines is a JSON object or a record of CSV"):
+        propose("queries/*", "clicks/*", folder)
+
+
+@pytest.mark.parametrize("more", [{"at": None}, {"opens": "10:00", "when": True}, {"opens": None}])
+def test_a_date_and_a_whole_time(folder: Path, more: dict[str, Any]) -> None:
+    """Two columns make up the time only where none holds it, and where there is a time of day."""
+    lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])
+    more, whole = {name: value for name, value in more.items() if name != "when"}, "when" in more
+    clicks = [
+        {"click_id": c.name, "query_id": c.query.name, "date": f"{c.at:%Y-%m-%d}", **more}
+        | ({"when": iso(c.at)} if whole else {})
+        for c in CLICKS
+    ]  # fmt: skip
+    lines(folder / "clicks" / "c.jsonl", clicks)
+    value = propose("queries/*", "clicks/*", folder).choices["foreign.event_time"].value
+    assert value == ("when" if whole else "date")
