@@ -4,7 +4,7 @@
 
 Each id is a click that was joined, as in `benchmarks.verify`, with an impression for every ten of them. The day is
 checked as it stands, once more with expectations of the pipeline's own, and then with some rows deleted by hand, so
-that samples are looked for. It says how long each pass took, how many Spark jobs a run made, how large its report is.
+that samples are looked for. Beside it run a few of Great Expectations' plain expectations on the output, by hand.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from clickjoin.engine import Engine
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
 from clickjoin.model.txn import Txn
-from clickjoin.quality.measure import Measurer
+from clickjoin.quality.shipped import REQUIRED, TOKEN
 from clickjoin.schemas import BY_NAME
 from clickjoin.spark.session import in_process
 
@@ -72,19 +71,6 @@ def _recorded(rows: DataFrame) -> DataFrame:
     )
 
 
-def timed(passes: dict[str, float]) -> Callable[..., Any]:
-    """Measurer's own stop-watch, that also keeps what it has seen."""
-    plain = Measurer._timed
-
-    def watch(self: Measurer, what: str, work: Callable[..., Any], *args: Any) -> Any:
-        begun = time.perf_counter()
-        done = plain(self, what, work, *args)
-        passes[what] = round(time.perf_counter() - begun, 1)
-        return done
-
-    return watch
-
-
 def main() -> None:
     """Make the lake, check the last day whole, with expectations of its own, then damaged."""
     chosen = options(__doc__)
@@ -100,24 +86,42 @@ def main() -> None:
             if what == "damaged":
                 engine.lake.delta.open("joined").delete("bucket = '2026-03-01T0300Z' AND event_id LIKE '10.0.3.7:%'")
             print(json.dumps({"what": what, "ids": chosen.ids, **measured(spark, engine)}), flush=True)
+        print(json.dumps({"what": "plain, by hand", "ids": chosen.ids, **by_hand(spark, engine)}), flush=True)
 
 
 def measured(spark: SparkSession, engine: Engine) -> dict[str, Any]:
-    """A run: seconds, by pass too; Spark jobs; red checks; bytes of its report."""
-    passes: dict[str, float] = {}
-    plain, Measurer._timed = Measurer._timed, timed(passes)  # type: ignore[method-assign]
+    """A run: seconds, Spark jobs, red checks."""
     spark.sparkContext.setJobGroup(group := str(time.monotonic()), "quality")
-    try:
-        report = quality.run(engine, DAY.date(), lambda _: None)
-    finally:
-        Measurer._timed = plain  # type: ignore[method-assign]
+    report = quality.run(engine, DAY.date(), lambda _: None)
     return {
         "seconds": round(report.seconds, 1),
-        "passes": passes,
         "jobs": len(spark.sparkContext.statusTracker().getJobIdsForGroup(group)),
         "red": [one.name for one in report.outcomes if one.success is False],
-        "report_bytes": sum(page.stat().st_size for page in Path(report.report).iterdir()),
     }
+
+
+def by_hand(spark: SparkSession, engine: Engine) -> dict[str, Any]:
+    """Great Expectations' plain column expectations on the date's rows of `joined`, as one would write them."""
+    import great_expectations as gx
+
+    expect = gx.expectations
+    rows = engine.lake.read("joined").where(f"event_time >= '{DAY:%Y-%m-%d}'").persist()
+    context = gx.get_context(mode="ephemeral")
+    asset = context.data_sources.add_spark("by hand", persist=False).add_dataframe_asset("joined")
+    batch = asset.add_batch_definition_whole_dataframe("date").get_batch({"dataframe": rows})
+    suite = gx.ExpectationSuite(
+        name="joined",
+        expectations=[
+            *(expect.ExpectColumnValuesToNotBeNull(column=name) for name in REQUIRED["joined"]),
+            expect.ExpectCompoundColumnsToBeUnique(column_list=["event_id", "event_time"]),
+            expect.ExpectColumnValuesToMatchRegex(column="token", regex=TOKEN),
+            expect.ExpectColumnUniqueValueCountToBeBetween(column="event_id", min_value=1),
+        ],
+    )
+    begun = time.perf_counter()
+    done = batch.validate(suite, result_format="SUMMARY")
+    rows.unpersist()
+    return {"seconds": round(time.perf_counter() - begun, 1), "success": done.success}
 
 
 if __name__ == "__main__":

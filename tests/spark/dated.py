@@ -148,14 +148,9 @@ def _a_file(root: Path) -> None:
     (root / "quality").write_text("not a table")
 
 
-def _no_date(root: Path) -> None:
-    shutil.rmtree(root / "_quality" / DAY.isoformat())
-    (root / "_quality" / DAY.isoformat()).write_text("not a folder")
-
-
 def _no_folder(root: Path) -> None:
     shutil.rmtree(root / "_quality")
     (root / "_quality").write_text("not a folder")
 
 
-CORRUPT = (_garbage, _no_files, _other_table, _a_file, _no_folder, _no_date)
+CORRUPT = (_garbage, _no_files, _other_table, _a_file, _no_folder)

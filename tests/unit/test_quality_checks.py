@@ -1,4 +1,4 @@
-"""Bounds and levels, what is usual, and drift of fields: the pure part of quality."""
+"""What is shipped with which limits, what is usual, drift of fields, what batches counted: the pure part of quality."""
 
 from __future__ import annotations
 
@@ -15,41 +15,15 @@ from hypothesis import strategies as st
 from clickjoin.config.quality import Quality
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.model.errors import LakeError
-from clickjoin.quality import history, measure, suites
-from clickjoin.quality.checks import Bounds, Check
+from clickjoin.quality import batches, history
 from clickjoin.quality.fields import Fields, drift, gathered, json_type
 from clickjoin.quality.history import History, Usual
+from clickjoin.quality.shipped import Facts, Shipped, shipped
 from clickjoin.schemas import METRICS, QUALITY
+from tests.unit.lakes import pipeline
 
 DAY = date(2026, 3, 15)  # a Sunday
-QUALITY_ = Quality()
-FIGURE = st.floats(0, 1e9)
-BOUND = st.none() | st.floats(0, 1e9)
-
-
-@given(FIGURE, BOUND, BOUND)
-def test_the_bounds_asked_are_broken_whenever_any_are(value: float, warn: float | None, fail: float | None) -> None:
-    pair = [None if high is None else Bounds(high=high) for high in (fail, warn)]
-    asked = Check("foreign", "x", "", value, *pair).asked()
-    broken = [level for bounds, level in zip(pair, ("fail", "warn"), strict=True) if bounds and not bounds.hold(value)]
-    if asked is None:
-        assert pair == [None, None]
-    else:
-        assert asked[0].hold(value) == (not broken)
-        assert asked[1] == broken[0] if broken else asked[1] == ("warn" if pair[1] else "fail")
-
-
-def test_a_level_given_holds_for_the_tightest_bounds() -> None:
-    check = Check("foreign", "volume", "", 50, Bounds(60), Bounds(80))
-    assert check.asked() == (Bounds(60), "fail")
-    assert check.levelled(Quality.model_validate({"levels": {"foreign.volume": "warn"}})).asked() == (
-        Bounds(80),
-        "warn",
-    )
-    strict = Quality.model_validate({"levels": {"*.volume": "fail"}})
-    assert Check("foreign", "volume", "", 70, Bounds(60), Bounds(80)).levelled(strict).asked() == (Bounds(80), "fail")
-    assert check.levelled(QUALITY_) is check
-    assert Check("foreign", "volume", "", None, Bounds(60)).asked() is None
+A_PIPELINE = pipeline(Path("/nowhere"))
 
 
 def row(back: int, observed: float | None, run: str = "main/1", hour: int = 0, **more: Any) -> Mapping[str, Any]:
@@ -80,31 +54,77 @@ def test_what_is_usual_lies_between_the_extremes(values: list[float]) -> None:
     assert min(values) <= usual.value <= max(values)
 
 
-@pytest.mark.parametrize(
-    ("ids", "asked"),
-    [(100, "warn"), (74, "warn"), (59, "fail"), (50, "fail"), (201, "warn")],
-)
-def test_volume(ids: int, asked: str) -> None:
-    check = suites.volume(QUALITY_, "foreign", ids, Usual(100, 5, weekday=False), "")
-    found = check.asked()
-    assert found is not None
-    assert (found[1], found[0].hold(ids)) == (asked, ids == 100)
+def asked(usual: float | None, check: str, **quality: Any) -> dict[str, Shipped]:
+    """The expectations of a check by level, where its figure was so much at each of the last three dates."""
+    suite, _, name = check.partition(".")
+    rows = [row(back, usual, suite=suite, check=name) for back in (1, 2, 3)]
+    pipeline = A_PIPELINE.model_copy(update={"quality": Quality.model_validate(quality)})
+    made = shipped(pipeline, Facts(History(rows, DAY, 28, 3), {"foreign": ("item",)}))
+    return {one.level: one for one in made if one.check == check}
 
 
-def test_what_cannot_be_decided_says_why() -> None:
-    assert suites.volume(QUALITY_, "foreign", 5, None, "").undecided == "too few earlier dates to say what is usual"
-    assert suites.volume(QUALITY_, "foreign", 5, Usual(5, 3, weekday=False), "gone").undecided == "gone"
-    assert suites.completeness(QUALITY_, None, Usual(1, 3, weekday=False), "").asked() is None
-    strict = Quality.model_validate({"completeness_lack": {"fail": 0.1}, "delay_p99": {"fail": "1h"}})
-    assert suites.completeness(strict, 0.8, None, "").asked() == (Bounds(0.9), "fail")
-    assert suites.delay(strict, "delay_p99", 4000, None).asked() == (Bounds(high=3600), "fail")
-    assert suites.delay(strict, "delay_p50", 4000, None).asked() is None
+def bounds(found: Mapping[str, Shipped]) -> dict[str, tuple[float | None, float | None]]:
+    return {level: (one.args.get("min_value"), one.args.get("max_value")) for level, one in found.items()}
+
+
+def test_volume() -> None:
+    found = asked(100, "foreign.volume")
+    assert bounds(found) == {"fail": (60, None), "warn": (75, 200)}
+    assert found["warn"].asks == "distinct ids of the date (usually 100, median of 3 earlier dates): at least 75 and at most 200"
+    assert {one.undecided for one in found.values()} == {""}
+
+
+@pytest.mark.parametrize("check", ["foreign.volume", "joined.completeness", "joined.delay_p50", "foreign.null_rate.item"])
+def test_what_cannot_be_decided_is_measured(check: str) -> None:
+    """It says why, and nothing that it finds can be red."""
+    (one,) = asked(None, check).values()
+    assert one.undecided == "too few earlier dates to say what is usual"
+    assert (one.args.get("min_value", 0), one.args.get("max_value")) == (0, None)
+
+
+def test_limits_of_the_file_need_no_history() -> None:
+    strict = {"completeness_lack": {"fail": 0.1}, "delay_p99": {"fail": "1h"}}
+    assert bounds(asked(None, "joined.completeness", **strict)) == {"fail": (0.9, None)}
+    assert bounds(asked(None, "joined.delay_p99", **strict)) == {"fail": (None, 3600)}
+    assert asked(None, "joined.delay_p50", **strict)["warn"].undecided
 
 
 def test_short_delays_are_never_slow() -> None:
-    usual = Usual(0.5, 5, weekday=False)
-    found = suites.delay(QUALITY_, "delay_p50", 9, usual).asked()
-    assert found == (Bounds(high=10), "warn")
+    assert bounds(asked(0.5, "joined.delay_p50")) == {"warn": (None, 10)}
+
+
+def test_rates_are_said_of_what_does_not_pass() -> None:
+    (one,) = asked(None, "foreign.repeat_rate").values()
+    assert (bounds({"warn": one}), one.asks) == (
+        {"warn": (0.9, None)},
+        "share of the records whose id was there before: at most 0.1",
+    )
+    assert bounds(asked(0.5, "foreign.null_rate.item")) == {"fail": (None, 0.75), "warn": (None, 0.55)}
+
+
+def test_a_level_given_holds_for_the_tightest_bounds() -> None:
+    assert bounds(asked(100, "foreign.volume", levels={"foreign.volume": "fail"})) == {"fail": (75, 200)}
+    assert bounds(asked(100, "foreign.volume", levels={"*.volume": "warn"})) == {"warn": (75, 200)}
+    assert [one.level for one in asked(None, "joined.unique_ids", levels={"joined.*": "warn"}).values()] == ["warn"]
+    assert asked(100, "foreign.volume", disable=["*.volume"]) == {}
+
+
+def test_expectations_of_the_file() -> None:
+    own = {"table": "joined", "expectation": "expect_column_values_to_be_between", "column": "foreign_record.position"}
+    pair = {"column_A": "payload.size", "column_B": "position"}
+    more = {"table": "foreign", "expectation": "expect_column_pair_values_to_be_equal", "args": pair}
+    wanted = [own | {"args": {"min_value": 1}, "name": "positions"}, more]
+    (one,) = asked(None, "joined.positions", expectations=wanted).values()
+    assert (one.kind, one.args) == ("ExpectColumnValuesToBeBetween", {"min_value": 1, "column": "foreign.position"})
+    (two,) = asked(None, "foreign.column_pair_values_to_be_equal", expectations=wanted).values()
+    assert two.args == {"column_A": "size", "column_B": "position"}
+
+
+def test_ids_alone_are_unique_where_they_name_an_event() -> None:
+    assert asked(None, "joined.unique_ids")["fail"].args == {"column_list": ["event_id", "event_time"]}
+    by_id = A_PIPELINE.model_copy(update={"registry": A_PIPELINE.registry.model_copy(update={"identity": "id"})})
+    (one,) = [one for one in shipped(by_id, Facts(history.NONE)) if one.check == "joined.unique_ids"]
+    assert (one.kind, one.args) == ("ExpectColumnValuesToBeUnique", {"column": "event_id"})
 
 
 def fields(records: int, **types: Mapping[str, int]) -> Fields:
@@ -155,27 +175,7 @@ def test_the_store(tmp_path: Path) -> None:
         history.require_store(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("found", "limit", "asked"),
-    [
-        ((0, 50), {}, (True, "warn")),
-        ((1, 50), {}, (False, "warn")),
-        ((10, 50), {}, (False, "fail")),
-        ((10, 50), {"misfits": {"fail": 0.5}}, (True, "fail")),
-        ((10, 50), {"misfits": {}}, None),
-        ((0, 0), {}, None),
-        (None, {}, None),
-    ],
-)
-def test_misfits_have_a_limit(found: tuple[int, int] | None, limit: Any, asked: tuple[bool, str] | None) -> None:
-    check = suites.misfits(Quality.model_validate(limit), "price", found)
-    decided = check.asked()
-    assert (check.name, check.column) == ("misfit_rate.price", "price")
-    assert (decided and check.observed is not None and (decided[0].hold(check.observed), decided[1])) == asked
-    assert bool(check.undecided) == (asked is None)
-
-
-def test_misfits_are_those_of_the_batches_that_published(tmp_path: Path) -> None:
+def test_what_batches_counted(tmp_path: Path) -> None:
     delta = ArrowTables(str(tmp_path))
     delta.create(METRICS)
     counted: list[tuple[str, str, int, int, dict[str, int] | None]] = [
@@ -183,19 +183,17 @@ def test_misfits_are_those_of_the_batches_that_published(tmp_path: Path) -> None
         ("west", "join", 1, 7, {"price": 3, "day": 1}), ("west", "join", 2, 100, {"price": 100}),
     ]  # fmt: skip
     delta.append("metrics", [
-        {"replica": replica, "sequence": sequence, "batch": batch, "joined": joined,
-         "misfits": json.dumps(found) if found else None}
+        {"replica": replica, "sequence": sequence, "batch": batch, "joined": joined, "events_in": joined,
+         "primary_in": 1, "quarantined": 2, "misfits": json.dumps(found) if found else None}
         for replica, sequence, batch, joined, found in counted
     ])  # fmt: skip
-    tokens = {
-        "p/main/join/1",
-        "p/main/join/2",
-        "p/main/retry/1",
-        "p/west/join/1",
-        "p/gone/join/9",
-        "by hand",
-        "a/b/c/d",
-    }
-    assert measure.misfits(delta, tokens) == ({"price": 5, "day": 2}, 32)
-    assert measure.misfits(delta, {"p/main/join/9"}) is None
-    assert measure.misfits(delta, ()) is None
+    tokens = {"p/main/join/1", "p/main/join/2", "p/main/retry/1", "p/west/join/1", "p/gone/join/9", "by hand", "a/b/c/d"}
+    found = batches.counted(delta, {("main", 1), ("east", 4)}, tokens, ("price", "day"))
+    assert found == [
+        {"replica": "main", "sequence": "join", "batch": 1, "records": 13, "quarantined": 2, "published": 10,
+         "misfits_price": 2, "misfits_day": 0},
+        {"replica": "main", "sequence": "join", "batch": 2, "published": 10, "misfits_price": 0, "misfits_day": 0},
+        {"replica": "main", "sequence": "retry", "batch": 1, "published": 5, "misfits_price": 0, "misfits_day": 1},
+        {"replica": "west", "sequence": "join", "batch": 1, "published": 7, "misfits_price": 3, "misfits_day": 1},
+    ]  # fmt: skip
+    assert batches.counted(delta, (), {"p/main/join/9"}, ()) == []

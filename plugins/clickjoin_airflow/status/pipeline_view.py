@@ -72,20 +72,22 @@ class PipelineView:
         days = by_date.calendar({what: known(what) for what in by_date.TABLES}, states)
         if len(problems) > len(by_date.TABLES):
             raise problems[0]
-        for day in days:
-            day["report"] = checks.report_folder(self.file.tables, (day["close"] or {}).get("report"))
         return {"dates": days, "problems": [str(problem) for problem in problems]}
 
     def checks_of(self, day: date) -> list[dict[str, Any]]:
         """The quality checks of a date's newest run."""
         return list(exact(self._read(["quality"], lambda: checks.checks(self._small, day))))
 
+    def check_over_dates(self, name: str) -> list[dict[str, Any]]:
+        """What one quality check found at each date, oldest first."""
+        suite, _, check = name.partition(".")
+        return list(exact(self._read(["quality"], lambda: checks.over_dates(self._small, suite, check))))
+
     def found(self) -> dict[str, Any]:
-        """The last verifications and the last runs of the quality suites, with the folders of their reports."""
+        """The last verifications and the last runs of the quality suites."""
         runs = self._keep("verifications", ["verification"], lambda: checks.verifications(self._small, _RUNS))
         quality = self._keep("quality", ["quality"], lambda: checks.qualities(self._small, _RUNS))
-        dated = [{**run, "report": checks.report_of(self.file.tables, run)} for run in quality]
-        return {"verifications": runs, "quality": dated}
+        return {"verifications": runs, "quality": quality}
 
     def registry(self) -> dict[str, Any]:
         """The registry by bucket and shard, and the timeline."""

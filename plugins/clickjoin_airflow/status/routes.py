@@ -13,7 +13,7 @@ from fastapi.concurrency import run_in_threadpool
 from clickjoin.report.overview import WINDOWS
 from clickjoin.report.processing import RANGES
 from clickjoin_airflow.pipelines import BrokenFile, PipelineFile
-from clickjoin_airflow.status import files, report_files
+from clickjoin_airflow.status import files
 from clickjoin_airflow.status.access import FILES, PLACE, REQUIRED, FoundDep, Name, backfill_dag, may_backfill, may_read
 from clickjoin_airflow.status.lanes import Lanes
 from clickjoin_airflow.status.pipeline_view import PipelineView
@@ -58,12 +58,6 @@ def page() -> Response:
 def static(name: str) -> Response:
     """What the page is made of."""
     return files.page_file(name)
-
-
-@pages.get("/report/{pipeline}/{name:path}", dependencies=[REQUIRED])
-async def report(name: str, ask: ReaderDep) -> Response:
-    """A file of a quality report."""
-    return await ask(lambda view: report_files.report_file(view.file.tables, name))
 
 
 @pages.get("/api/pipelines")
@@ -119,16 +113,16 @@ async def checks(ask: ReaderDep, day: date) -> list[dict[str, Any]]:
     return await ask(lambda view: view.checks_of(day))
 
 
+@pipeline.get("/check")
+async def check(ask: ReaderDep, name: Text) -> list[dict[str, Any]]:
+    """What one quality check found at each date; `name`: as the pipeline's file names it, `table.check`."""
+    return await ask(lambda view: view.check_over_dates(name))
+
+
 @pipeline.get("/found")
 async def found(ask: ReaderDep) -> dict[str, Any]:
     """Verifications and quality runs."""
     return await ask(lambda view: view.found())
-
-
-@pipeline.get("/reports")
-async def reports(ask: ReaderDep, folder: Text) -> dict[str, Any]:
-    """The pages of a quality report."""
-    return await ask(lambda view: {"pages": report_files.report_pages(view.file.tables, folder)})
 
 
 @pipeline.get("/registry")

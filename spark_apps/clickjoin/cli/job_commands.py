@@ -229,9 +229,10 @@ COMMANDS = (
             prepare=before.forget, follow=_forgotten, fails=lambda found: bool(found["open"])),
 )  # fmt: skip
 
-_GROUPS = {
+GROUPS = {
     "registry": typer.Typer(no_args_is_help=True, help="The registry of claims."),
     "journal": typer.Typer(no_args_is_help=True, help="The journal of batches."),
+    "quality": typer.Typer(invoke_without_command=True, help="What a date's data is like, and its expectations."),
 }
 
 
@@ -241,10 +242,31 @@ def _register(command: Command) -> None:
 
     act.__signature__ = command.signature()  # type: ignore[attr-defined]
     group, _, name = command.name.rpartition(" ")
-    (_GROUPS[group] if group else app).command(name=name, help=command.help)(act)
+    if name in GROUPS:
+        GROUPS[name].callback(help=command.help)(_alone(act))
+    else:
+        (GROUPS[group] if group else app).command(name=name, help=command.help)(act)
+
+
+def _alone(act: Callable[..., None]) -> Callable[..., None]:
+    """A command that is also the name of others: it is run where none of these is."""
+
+    def run(context: typer.Context, config: Path | None, **given: Any) -> None:
+        if context.invoked_subcommand:
+            return
+        if config is None:
+            raise typer.BadParameter("it is missing: give the pipeline's YAML file", ctx=context, param_hint="--config")
+        act(config=config, **given)
+
+    own = [item for item in inspect.signature(act).parameters.values() if item.name != "config"]
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    option_ = typer.Option("--config", "-c", help="the pipeline's YAML file", envvar="CLICKJOIN_CONFIG")
+    config = _parameter("config", Annotated[Path | None, option_], None)
+    run.__signature__ = inspect.Signature([context, config, *own])  # type: ignore[attr-defined]
+    return run
 
 
 for one in COMMANDS:
     _register(one)
-for title, members in _GROUPS.items():
+for title, members in GROUPS.items():
     app.add_typer(members, name=title)

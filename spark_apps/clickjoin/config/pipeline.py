@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from clickjoin.config import one_stream
 from clickjoin.config.file import absolute, clashes, explain, parse
@@ -93,6 +93,7 @@ class Pipeline(Strict):
     process: Process | None = Field(None, description="what is done with the output's events, key by key")
 
     model_config = ConfigDict(json_schema_extra=one_stream.EITHER)
+    _file: str = PrivateAttr("")
     _either = field_validator("primary", "foreign")(one_stream.either)
 
     @model_validator(mode="after")
@@ -149,6 +150,11 @@ class Pipeline(Strict):
         found = self.stream or self.foreign
         assert found  # see one_stream.either
         return found
+
+    @property
+    def file(self) -> str:
+        """Path of the file that it was read from; empty where it was made otherwise."""
+        return self._file
 
     @property
     def by_id(self) -> bool:
@@ -235,6 +241,7 @@ def load(file: str | Path) -> Pipeline:
     if found := clashes(pipeline):
         raise ConfigError(f"{path}:\n" + "\n".join(f"  {line}" for line in found), remedy="Keep the folders apart")
     declare_places(pipeline)
+    pipeline._file = str(path.resolve())
     return pipeline
 
 

@@ -1,4 +1,4 @@
-"""Data quality: what a date's tables have to be like, checked by Great Expectations on figures that Spark computes.
+"""Data quality: what a date's tables have to be like, checked by Great Expectations on Spark.
 
 What measures or judges a date enters here; it reads tables, and writes only its own.
 """

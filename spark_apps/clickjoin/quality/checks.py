@@ -1,4 +1,4 @@
-"""What a check is: a figure, its bounds, and what it means outside of them; and what a run of checks found."""
+"""What a run of the suites found: an outcome a check, and all of them together."""
 
 from __future__ import annotations
 
@@ -9,71 +9,17 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clickjoin.config.quality import Level, Quality
+    from clickjoin.config.quality import Level
 
 ACCOUNTED = "every_input_accounted_for"
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """The closed range that a figure has to lie in; None: no bound on that side."""
-
-    low: float | None = None
-    high: float | None = None
-
-    def hold(self, value: float) -> bool:
-        """Whether a figure lies inside."""
-        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
-
-
-ZERO = Bounds(0, 0)
-
-
-@dataclass(frozen=True)
-class Check:
-    """A figure of a date, and what is asked of it.
-
-    `observed` is None where nothing can be measured, and `undecided` then says why, as it does where there is nothing
-    to compare the figure with. `fail` and `warn` are bounds of either level, None where there is none. `asks` says in
-    words what is asked, `look` what to look at if it is not so. `counts`: the figure is a number of rows.
-    """
-
-    suite: str
-    name: str
-    asks: str
-    observed: float | None
-    fail: Bounds | None = None
-    warn: Bounds | None = None
-    column: str | None = None
-    look: str = ""
-    counts: bool = False
-    undecided: str = ""
-    samples: tuple[Any, ...] = ()
-
-    def levelled(self, quality: Quality) -> Check:
-        """The same at the level that the pipeline's file gives it: its tightest bounds count at that one."""
-        if not quality.overridden(self.suite, self.name):
-            return self
-        tightest = self.warn or self.fail
-        level = quality.level(self.suite, self.name, "fail")
-        fail, warn = (tightest, None) if level == "fail" else (None, tightest)
-        return Check(**{**self.__dict__, "fail": fail, "warn": warn})
-
-    def asked(self) -> tuple[Bounds, Level] | None:
-        """The bounds that tell most about the figure, and their level; None where it cannot be decided.
-
-        Those of level fail where the figure breaks them, else those of level warn where there are any.
-        """
-        if self.undecided or self.observed is None or not (self.fail or self.warn):
-            return None
-        if self.fail and (not self.warn or not self.fail.hold(self.observed)):
-            return self.fail, "fail"
-        return (self.warn, "warn") if self.warn else None
-
-
-@dataclass(frozen=True)
 class Outcome:
-    """A check that has been made: a row of table `quality`. `success` is None where it could not be decided."""
+    """A check that has been made: a row of table `quality`. `success` is None where it could not be decided.
+
+    `share`: of the rows that it looks at, how many did not pass; `failing`: the first of those, by name.
+    """
 
     suite: str
     check: str
@@ -86,6 +32,8 @@ class Outcome:
     unexpected: int | None = None
     samples: tuple[Any, ...] = ()
     detail: str | None = None
+    share: float | None = None
+    failing: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def name(self) -> str:
@@ -101,12 +49,14 @@ class Outcome:
 
     def to_dict(self) -> Mapping[str, Any]:
         """Plain data, fit for JSON."""
-        return {**self.__dict__, "samples": list(self.samples)}
+        return {name: value for name, value in self.__dict__.items() if name != "failing"} | {
+            "samples": list(self.samples)
+        }
 
 
 @dataclass(frozen=True)
 class Report:
-    """One run. `accounts`: ids of the date by place; `report`: folder of the Data Docs; `seconds`: how long it took."""
+    """One run. `accounts`: ids of the date by place; `report`: index of the Data Docs; `seconds`: how long it took."""
 
     run: str
     at: datetime
@@ -143,6 +93,16 @@ class Report:
                 "seconds": round(self.seconds, 3),
             }
             for one in self.outcomes
+        ]
+
+    def failing(self) -> list[dict[str, Any]]:
+        """Rows of table `_quality/failures`."""
+        said = {"run": self.run, "at": self.at, "date": self.day}
+        return [
+            {**said, "suite": one.suite, "check": one.check, "level": one.level, **row}
+            for one in self.outcomes
+            if one.success is False
+            for row in one.failing
         ]
 
     def to_dict(self) -> dict[str, Any]:

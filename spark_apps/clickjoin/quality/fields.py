@@ -1,23 +1,21 @@
-"""Which fields a date's records have, of which JSON types, and checks that these and the output's columns are kept."""
+"""Which fields a date's records have, of which JSON types, and how they differ from those of an earlier date."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.quality.checks import ZERO, Check
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from clickjoin.quality.history import History
-    from clickjoin.quality.measure import Figures
 
+SAMPLED = "sampled_record"
 COMMON = 0.01  # a field, or a type of one, that fewer records have is chance, not schema
 GONE = 0.001
 _MAX_FIELDS = 2000  # kinds of field and type: records whose keys are ids would make millions
@@ -75,19 +73,20 @@ def json_type(variant: str) -> str:
     return _JSON.get(variant.split("<", 1)[0].split("(", 1)[0], "number")
 
 
-def look(rows: DataFrame, total: int, sample: int) -> Fields:
-    """The fields of a stream's records: of all `total`, or of an even sample that the ids' hashes pick.
-
-    Columns in: event_id, payload (JSON text).
-    """
-    step = max(-(-total // sample), 1)
-    chosen = rows.where(f"pmod(crc32(event_id), {step}) = 0") if step > 1 else rows
-    pairs = chosen.select(F.expr("explode_outer(from_json(payload, 'map<string, variant>'))").alias("name", "value"))
+def profile(rows: DataFrame) -> Fields:
+    """The fields of the records in column `sampled_record` (JSON text); rows where that is null count for nothing."""
+    chosen = rows.where(F.col(SAMPLED).isNotNull()).select(SAMPLED)
+    pairs = chosen.select(F.expr(f"explode_outer(from_json({SAMPLED}, 'map<string, variant>'))").alias("name", "value"))
     kinds = pairs.select("name", F.expr("schema_of_variant(value)").alias("kind"))
     short = kinds.groupBy("name", F.expr("regexp_extract(kind, '^[A-Z]+', 0)").alias("kind")).count()
     found = short.orderBy(F.desc("count"), "name", "kind").limit(_MAX_FIELDS).collect()
-    records = total if step == 1 else chosen.count()
-    return gathered(records, ((row["name"], row["kind"], row["count"]) for row in found))
+    return gathered(chosen.count(), ((row["name"], row["kind"], row["count"]) for row in found))
+
+
+def sampled(total: int, sample: int) -> str:
+    """Column `sampled_record`, as Spark SQL over `event_id` and `payload`: of `sample` rows of `total`, about."""
+    step = max(-(-total // sample), 1)
+    return f"IF(pmod(crc32(event_id), {step}) = 0, payload, NULL)"
 
 
 def gathered(records: int, found: Iterable[tuple[str | None, str | None, int]]) -> Fields:
@@ -100,31 +99,8 @@ def gathered(records: int, found: Iterable[tuple[str | None, str | None, int]]) 
     return Fields(records, counts)
 
 
-_MAX_SAMPLES = 4  # samples beside the schema
-_FIRST = "no earlier date has any: this one is what the next is checked against"
-
-
-def of_fields(stream: str, figures: Figures, history: History) -> Iterator[Check]:
-    """Fields of a stream's records against those of the newest earlier date."""
-    look = (
-        f"ask who writes {stream}'s logs, and see what reads these fields: the adapter, expectations, whoever reads on"
-    )
-    yield from _changes(stream, ("fields_kept", "fields_new"), "fields", figures.fields[stream], look, history)
-
-
-def of_columns(figures: Figures, history: History) -> Iterator[Check]:
-    """Columns of table `joined` against those at the newest earlier date."""
-    columns = Fields(1, {name: {kind: 1} for name, kind in figures.columns.items()})
-    look = "was the adapter changed, or `joined` rewritten? Whoever reads it has to know"
-    yield from _changes("joined", ("columns_kept", "columns_new"), "columns", columns, look, history)
-
-
-def known_fields(stream: str, history: History) -> dict[str, str]:
-    """Fields and their types of the newest earlier date that has any."""
-    return _before(stream, ("fields_kept", "fields_new"), history)[1]
-
-
-def _before(suite: str, names: tuple[str, str], history: History) -> tuple[str, dict[str, str]]:
+def before(suite: str, names: Sequence[str], history: History) -> tuple[str, dict[str, str]]:
+    """The newest earlier date that has a schema among the samples of a check, and that schema with its types."""
     held = [found for name in names if (found := history.last_samples(suite, name))]
     if not held:
         return "", {}
@@ -133,25 +109,6 @@ def _before(suite: str, names: tuple[str, str], history: History) -> tuple[str, 
     return when.isoformat(), dict(first) if isinstance(first, Mapping) else {}
 
 
-def _changes(
-    suite: str, names: tuple[str, str], what: str, now: Fields, look: str, history: History
-) -> Iterator[Check]:
-    when, before = _before(suite, names, history)
-    schema = now.schema()
-    found = drift(before, now) if before and schema else Drift()
-    why = "" if before and schema else _FIRST if schema else "there are no records of the date"
-    kept, new = (((schema, *found_[:_MAX_SAMPLES]) if schema else ()) for found_ in (found.lost, found.new))
-    since = f" since {when}" if when else ""
-    asks = f"{what} that vanished or changed their type{since}"
-    yield Check(
-        suite, names[0], asks, len(found.lost), fail=ZERO, look=_said(found.lost, look), undecided=why, samples=kept
-    )
-    asks = f"{what} that appeared{since}"
-    yield Check(
-        suite, names[1], asks, len(found.new), warn=ZERO, look=_said(found.new, look), undecided=why, samples=new
-    )
-
-
-def _said(found: tuple[str, ...], look: str) -> str:
-    more = f" and {len(found) - _MAX_SAMPLES} more" if len(found) > _MAX_SAMPLES else ""
-    return f"{'; '.join(found[:_MAX_SAMPLES])}{more}: {look}" if found else look
+def known_fields(stream: str, history: History) -> dict[str, str]:
+    """Fields of a stream's records and their types, of the newest earlier date that has any."""
+    return before(stream, ("fields_kept", "fields_new"), history)[1]

@@ -15,6 +15,7 @@ from clickjoin.model.errors import LakeError
 from clickjoin.model.reporter import figure
 from clickjoin.schemas import QUALITY
 
+LATER = {"share": "DOUBLE"}  # columns that a table which an earlier version made has not
 Key = tuple[str, str]  # suite, check
 _COLUMNS = ("run", "at", "date", "suite", "check", "observed", "samples")
 
@@ -66,6 +67,9 @@ class History:
         return (max(held), str(rows[max(held)]["samples"])) if held else None
 
 
+NONE = History((), date.min + timedelta(days=500), 0, 1)
+
+
 def read(delta: DeltaReader, day: date, days: int, least: int) -> History:
     """The history of a date.
 
@@ -77,7 +81,7 @@ def read(delta: DeltaReader, day: date, days: int, least: int) -> History:
         rows = delta.read("quality", filters, list(_COLUMNS)).to_pylist()
     except Exception as error:  # whatever lies there instead: broken log, missing or broken files, another table
         raise unreadable(delta, str(error).splitlines()[0] if str(error) else type(error).__name__) from error
-    if lacking := [name for name in QUALITY.names if name not in held]:
+    if lacking := [name for name in QUALITY.names if name not in (*held, *LATER)]:
         raise unreadable(delta, f"it has no column {', '.join(lacking)}")
     return History(rows, day, days, least)
 

@@ -1,38 +1,46 @@
-"""A run of the suites: measure a date, check it against limits and history, write the report, then the rows."""
+"""A run of the suites on a date: bring the project up to date, run its checkpoints, write down what came of them."""
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.model.errors import LakeError
+from clickjoin.engines.choose import open_own_tables
+from clickjoin.joiner.adapter import adapter_of
+from clickjoin.joiner.typed_output import with_types
+from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import Day, parse_date
-from clickjoin.quality import history, measure, suites
+from clickjoin.quality import history, place, processed
 from clickjoin.quality.checks import Outcome, Report
-from clickjoin.quality.data_docs import Docs
-from clickjoin.quality.doc_pages import SUITES
-from clickjoin.quality.evaluate import PARTS, score
 from clickjoin.quality.fields import known_fields
-from clickjoin.quality.user_expectations import Names, Own, table_names
+from clickjoin.quality.frames import STREAMS, Frames
+from clickjoin.quality.outcomes import outcomes
+from clickjoin.quality.project import ASSETS, Project
+from clickjoin.quality.shipped import OWN, Facts, shipped
+from clickjoin.schemas.reports import FAILURES
 from clickjoin.verification.snapshot import sized
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from clickjoin.engine import Engine
     from clickjoin.quality.history import History
-    from clickjoin.quality.measure import Measured
+
+_PACKED = "spark.sql.inMemoryColumnarStorage.compressed"
+_GONE = "rows of the date may have been collected (retention.{})"
 
 
 def run(engine: Engine, day: date, report_line: Reporter) -> Report:
-    """Check a date (UTC, of the events' own time); write its report, then its rows, in one commit.
+    """Check a date (UTC, of the events' own time): results into its project, rows into table `quality`, in one commit.
 
     Errors: ConfigError for an expectation of the pipeline's file that cannot be; LakeError where table `quality` or the
-    folder of reports is of no use. Nothing is written then.
+    folder of the project is of no use.
     """
     return Run(engine, day, report_line).run()
 
@@ -53,75 +61,102 @@ class Run:
     def run(self) -> Report:
         """See `run`."""
         begun, lake, pipeline = time.perf_counter(), self.engine.lake, self.engine.pipeline
-        docs, quality = Docs(pipeline.root), pipeline.quality
+        quality = pipeline.quality
         past = history.read(lake.delta, self.day, quality.history_days, quality.history_least)
-        docs.require_writable(self.day)
-        own = Own(pipeline)
-        own.require_sound()
-        micros = docs.free(self.engine.replica, self.day, int(self.engine.clock() * MICROS))
-        with sized(lake, pipeline, Day(self.day).span):
-            measured = measure.Measurer(lake, pipeline, micros, self.report_line).measure(self.day)
-            judged, results = self._judge(measured, past, own)
-            judged = self._with_samples(measured, judged)
-        report = Report(
-            f"{self.engine.replica}/{micros}",
-            moment(micros),
-            self.day,
-            tuple(judged),
-            {name: measured.figures.accounts[name] for name in PARTS},
-        )
-        return self._write(docs, report, results, begun)
+        with place.opened(pipeline) as project:
+            micros = int(self.engine.clock() * MICROS)
+            project.require_sound(shipped(pipeline, Facts(past)))
+            frames = self._frames(project, past, micros)
+            with sized(lake, pipeline, Day(self.day).span), _kept_plain(lake.spark):
+                try:
+                    found, accounts = self._checked(project, frames, past)
+                finally:
+                    frames.release()
+            report = Report(
+                f"{self.engine.replica}/{micros}", moment(micros), self.day, tuple(found), accounts,
+                report=project.docs, seconds=time.perf_counter() - begun,
+            )  # fmt: skip
+            return self._write(project, report)
 
-    def _judge(self, measured: Measured, past: History, own: Own) -> tuple[list[Outcome], dict[str, list[Any]]]:
-        names = self._names(measured, past)
-        own.require_columns({suite: found for suite, found in names.items() if found})
-        quality = self.engine.pipeline.quality
-        checks = suites.checks(quality, measured.figures, past)
-        outcomes: list[Outcome] = []
-        results: defaultdict[str, list[Any]] = defaultdict(list)
-        for suite in SUITES:
-            for outcome, result in [
-                *score(quality, suite, [one for one in checks if one.suite == suite], measured.figures.accounts),
-                *(own.run(suite, measured.rows[suite], names[suite]) if suite in own.suites() else ()),
-            ]:
-                outcomes.append(outcome)
-                results[suite] += [result] if result is not None else []
-        return outcomes, results
+    def _frames(self, project: Project, past: History, micros: int) -> Frames:
+        """The date's rows, with as much of them as expectations name."""
+        pipeline = self.engine.pipeline
+        known = {stream: known_fields(stream, past) for stream in STREAMS}
+        theirs = project.theirs()
+        ours: dict[str, set[str]] = {}
+        for one in shipped(pipeline, Facts(past, columns=self._columns())):
+            if one.look == OWN:
+                theirs.setdefault(one.suite, []).append({"kwargs": dict(one.args)})
+            else:
+                ours.setdefault(one.suite, set()).update(_texts(dict(one.args)))
+        kept = {suite: frozenset(names) for suite, names in ours.items()}
+        return Frames(self.engine.lake, pipeline, self.day, moment(micros), known, _named(theirs), kept)
 
-    def _names(self, measured: Measured, past: History) -> dict[str, Names | None]:
-        """What columns of each table can be called; None for a table without rows and fields of an earlier date."""
-        figures = measured.figures
-        fields = {stream: figures.fields[stream].types() | known_fields(stream, past) for stream in measure.STREAMS}
-        return {
-            suite: table_names(suite, figures.columns, fields) if figures.tables[suite]["rows"] else None
-            for suite in SUITES
-            if suite in figures.tables
-        }
+    def _columns(self) -> tuple[str, ...]:
+        """The adapter's columns of the output: what an earlier one made and today's does not is null, as it should."""
+        delta = self.engine.lake.delta
+        today, own = adapter_of(with_types(self.engine.pipeline, delta)).columns, delta.table("joined").names
+        return tuple(name for name in delta.columns("joined") if name not in own and name in today)
 
-    def _with_samples(self, measured: Measured, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        red = {one.name: one for one in outcomes if one.success is False and not one.samples}
-        found = suites.fault_samples(measured.reading, red)
-        for name, one in red.items():
-            if name not in found and one.suite in measured.rows:  # of signals there are no rows here
-                found[name] = suites.row_samples(measured.rows[one.suite], one.check)
-        return [replace(one, samples=found[one.name]) if found.get(one.name) else one for one in outcomes]
+    def _checked(
+        self, project: Project, frames: Frames, past: History
+    ) -> tuple[list[Outcome], dict[str, int]]:
+        from clickjoin.quality.gx_tables import running
 
-    def _write(self, docs: Docs, report: Report, results: dict[str, list[Any]], begun: float) -> Report:
-        """The report first, then the rows in one commit: where that fails, no report is left either."""
-        delta, keep = self.engine.lake.delta, self.engine.pipeline.retention.metrics
-        folder = docs.write(report, results)
-        report = replace(report, report=folder, seconds=time.perf_counter() - begun)
+        wanted = shipped(self.engine.pipeline, self._facts(frames, past))
+        broken = project.bring_up_to_date(wanted)
+        running[self.engine.pipeline.root, self.day] = frames
         try:
-            delta.append("quality", report.rows())
-        except Exception as error:
-            docs.discard(report)
-            if isinstance(error, LakeError):
-                raise
-            raise history.unreadable(delta, str(error)) from error
-        docs.publish(report)
+            done: list[tuple[str, Any]] = []
+            failed: list[Outcome] = []
+            for name in project.checkpoints():
+                try:
+                    done += project.run(name, self.day.isoformat())
+                except ConfigError:
+                    raise
+                except Exception as error:  # whatever people have written there: the others go on
+                    failed.append(_broken(name, broken.pop(name, "") or _line(error)))
+            failed += [_broken(name, why) for name, why in broken.items()]
+            return [*outcomes(done, frames.rows), *failed], frames.accounts()
+        finally:
+            running.pop((self.engine.pipeline.root, self.day), None)
+
+    def _facts(self, frames: Frames, past: History) -> Facts:
+        pipeline = self.engine.pipeline
+        streams = STREAMS if pipeline.stream is None else ("foreign",)
+        why = processed.unknown(pipeline) if pipeline.process else None
+        sums = "; ".join(processed.sums(pipeline)) if why == "" else ""
+        return Facts(
+            past,
+            {stream: tuple(frames.profiled(stream).schema()) for stream in streams},
+            self._columns(),
+            {stream: _GONE.format(stream) for stream in streams if frames.collected(stream)},
+            frames.total("joined"),
+            why,
+            sums,
+        )  # fmt: skip
+
+    def _write(self, project: Project, report: Report) -> Report:
+        delta, keep = self.engine.lake.delta, self.engine.pipeline.retention.metrics
         before = report.at - timedelta(seconds=keep)
+        if rows := report.failing():
+            failures = open_own_tables(
+                self.engine.pipeline, f"{self.engine.pipeline.root}/{place.FOLDER}", {FAILURES.name: FAILURES},
+                self.engine.lake.session,
+            )  # fmt: skip
+            if not failures.exists(FAILURES.name):
+                failures.create(FAILURES)
+            failures.append(FAILURES.name, rows)
+            failures.drop_before(FAILURES.name, "at", before)
+        try:
+            delta.add_columns("quality", history.LATER, dict.fromkeys(history.LATER, "see docs/tables.md"))
+            delta.append("quality", report.rows())
+        except LakeError:
+            raise
+        except Exception as error:
+            raise history.unreadable(delta, str(error)) from error
         delta.drop_before("quality", "at", before)
-        docs.drop_before(before)
+        project.drop_before(before)
         for one in report.outcomes:
             if one.state in ("failed", "warned"):
                 self.report_line(
@@ -129,3 +164,44 @@ class Run:
                 )
         self.report_line(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
+
+
+@contextmanager
+def _kept_plain(spark: SparkSession) -> Iterator[None]:
+    """Rows are kept for seconds: packing them takes a fifth of a run."""
+    before = str(spark.conf.get(_PACKED))
+    spark.conf.set(_PACKED, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_PACKED, before)
+
+
+def _named(theirs: Mapping[str, list[Any]]) -> dict[str, frozenset[str] | None]:
+    """What people's expectations name in each asset; None where that is not known, as of a query."""
+    found: dict[str, frozenset[str] | None] = {name: frozenset() for name in ASSETS}
+    for suite, configs in theirs.items():
+        for config in configs:
+            args, held = config.get("kwargs") or {}, found.get(suite, frozenset())
+            plain = any(str(key).startswith("column") for key in args) and not args.get("row_condition")
+            found[suite] = held | _texts(args) if plain and held is not None else None
+    return found
+
+
+def _texts(value: Any) -> set[str]:
+    """All texts in an expectation's arguments: some of them are names of columns."""
+    if isinstance(value, str):
+        return {value}
+    parts: Iterable[Any] = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return {text for part in parts for text in _texts(part)}
+
+
+def _broken(name: str, why: str) -> Outcome:
+    return Outcome(
+        name, "checkpoint", "checkpoint", None, "fail", False, None, "a checkpoint that can be run",
+        detail=f"{why}: fix it in `_quality/gx` (`clickjoin quality gx`); the other checkpoints were run",
+    )  # fmt: skip
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]

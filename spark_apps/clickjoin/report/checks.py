@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from clickjoin.lake.location import location
 from clickjoin.sources.completeness import UNPROVEN
 from clickjoin.verification.findings import RECORDS
 
@@ -72,20 +70,17 @@ def _outcome(row: dict[str, Any]) -> str:
     return "passed" if row["success"] else {"warn": "warned", "fail": "failed"}[str(row["level"])]
 
 
-def report_of(root: str, run: Mapping[str, Any]) -> str | None:
-    """The folder of a quality run's report below `<root>/_quality`; None where it is not there (any more)."""
-    folder = f"{run['date']}/{str(run['run']).replace('/', '-')}"
-    return folder if location(f"{root}/_quality").stored(f"{folder}/index.html") else None
-
-
-def report_folder(root: str, report: str | None) -> str | None:
-    """A report's folder relative to `<root>/_quality`; None where there is none, or where it lies elsewhere."""
-    base = f"{root.rstrip('/')}/_quality/"
-    path = (report or "").removeprefix("file://").rstrip("/")
-    path = path.removeprefix("_quality/") if path.startswith("_quality/") else path
-    if path.startswith(base):
-        path = path.removeprefix(base)
-    return None if not path or path.startswith("/") or "://" in path or ".." in path.split("/") else path
+def over_dates(delta: DeltaReader, suite: str, check: str) -> list[dict[str, Any]]:
+    """What a check found in the newest run of each date: date, observed, outcome, expected; oldest first."""
+    columns = ["at", "date", "observed", "success", "level", "expected"]
+    rows = delta.read("quality", [("suite", "=", suite), ("check", "=", check)], columns).to_pylist()
+    newest: dict[date, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row["at"]):
+        newest[row["date"]] = row
+    return [
+        {"date": day.isoformat(), "outcome": _outcome(row), **{name: row[name] for name in ("observed", "expected")}}
+        for day, row in sorted(newest.items())
+    ]
 
 
 def _plain(value: Any) -> Any:

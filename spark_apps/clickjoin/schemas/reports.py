@@ -43,7 +43,7 @@ QUALITY = Table(
 run          STRING    replica/microseconds: one run of the suites
 at           TIMESTAMP when it began
 date         DATE      date of event time (UTC) that it covers
-suite        STRING    the table that was checked: joined | primary | foreign | registry
+suite        STRING    the table that was checked: joined | primary | foreign | registry; or a suite of your own
 check        STRING    name of the check, unique in its suite
 expectation  STRING    Great Expectations' name of it
 column       STRING    the column it looks at; null where it looks at the whole table
@@ -52,9 +52,28 @@ success      BOOLEAN   whether it passed; null where it could not be decided (no
 observed     DOUBLE    what was measured, where that is a number
 expected     STRING    what was asked for, as text
 unexpected   BIGINT    rows that did not pass; null where it looks at an aggregate
-samples      STRING    JSON list of up to five values that did not pass
+share        DOUBLE    share of the rows that did not pass; null where it looks at an aggregate
+samples      STRING    JSON list of up to five ids or values that did not pass; of a schema, its fields with types
 detail       STRING    what to look at, in a sentence; null where it passed
 seconds      DOUBLE    seconds that the whole run took
+"""
+    ),
+    statistics=("date", "at"),
+)
+FAILURES = Table(
+    "failures",
+    "the first hundred rows that did not pass a check, by run, date and check: for queries that join them",
+    columns(
+        """
+run          STRING    replica/microseconds: the run of the suites
+at           TIMESTAMP when it began
+date         DATE      date of event time (UTC) that it covers
+suite        STRING    as in table `quality`
+check        STRING    as in table `quality`
+level        STRING    fail | warn
+event_id     STRING    the row's id; null where it has none
+event_time   TIMESTAMP the row's time; null where it has none
+value        STRING    what did not pass: columns and their values
 """
     ),
     statistics=("date", "at"),

@@ -30,7 +30,7 @@ function cell(date, day, choose) {
     "aria-label": label(date, day), "aria-pressed": String(Boolean(inside)), title: label(date, day),
     onclick: (event) => choose(date, event.shiftKey),
   };
-  return h("button", props, String(Number(date.slice(8))), day?.report ? h("i", { class: "dot", "aria-hidden": "true" }) : null);
+  return h("button", props, String(Number(date.slice(8))));
 }
 
 function month(name, days, choose) {

@@ -2,9 +2,10 @@
 
 import { pipeline } from "./api.js";
 import { ask } from "./backfill.js";
+import { checks } from "./checks.js";
 import { select, selection, stateOf } from "./calendar.js";
 import { byId, fill, h, notice, pill, table } from "./dom.js";
-import { count, figure, moment, seconds, words } from "./format.js";
+import { count, moment, seconds, words } from "./format.js";
 
 export const COUNTS = ["accepted", "joined", "pending", "unjoinable", "expired", "filtered", "quarantined"];
 const TITLES = { accepted: "accepted ids", landed: "records landed" };
@@ -30,38 +31,6 @@ function closing(day) {
       + `${count(close.accepted)} ids accepted; faults: ${count(close.faults)}; checks failed: ${count(close.failed)}, `
       + `warned: ${count(close.warned)}; took ${seconds(close.seconds)}`),
   ];
-}
-
-const KIND = { failed: "failing", warned: "open", undecided: "unknown", passed: "closed" };
-const plural = (number) => (number === 1 ? "1 quality check" : `${number} quality checks`);
-
-function checks(rows) {
-  const among = (...outcomes) => rows.filter((row) => outcomes.includes(row.outcome));
-  const [red, open] = [among("failed", "warned"), among("undecided")];
-  const decided = rows.length - open.length;
-  if (!rows.length) return h("p", { class: "quiet" }, "No quality check has run over this date.");
-  return [
-    red.length ? [h("h4", {}, `${red.length} of ${plural(decided)} did not pass`), h("ul", { class: "checks" }, red.map(check))]
-      : decided ? h("p", {}, pill("closed", "passed"), ` All ${plural(decided)} passed.`) : null,
-    open.length ? h("details", { class: "undecided" }, h("summary", {}, `${open.length} undecided: no rows, or too few earlier dates`),
-      h("ul", { class: "checks" }, open.map(check))) : null,
-  ];
-}
-
-const isTime = (row) => (row.expected ?? "").startsWith("seconds");
-
-function observed(row) {
-  if (row.unexpected) return `${count(row.unexpected)} rows`;
-  if (row.observed === null) return "";
-  return `found ${isTime(row) ? seconds(row.observed) : figure(row.observed)}`;
-}
-
-function check(row) {
-  const samples = row.samples.filter((sample) => typeof sample !== "object").slice(0, 3).join(", ");
-  return h("li", {}, h("div", {}, pill(KIND[row.outcome], row.outcome), " ", h("b", {}, `${row.suite}: ${words(row.check)}`)),
-    row.detail ? h("p", {}, row.detail) : null,
-    h("p", { class: "quiet" }, [row.expected ? `expected ${row.expected}` : "", observed(row)].filter(Boolean).join(", "),
-      samples ? [", such as ", h("code", {}, samples)] : null));
 }
 
 function actions(state, days) {
@@ -97,7 +66,6 @@ export async function showDay(state, days) {
   const kinds = Object.entries(Object.groupBy(among, stateOf)).map(([kind, part]) => pill(kind, one ? kind : `${part.length} ${kind}`));
   fill("day", h("header", { class: "row" }, h("h3", {}, title), kinds),
     counts(among), one ? closing(one) : null, place,
-    one?.report ? h("p", {}, h("a", { href: `#${state.link({ report: one.report })}`, class: "report" }, "Open the quality report")) : null,
     actions(state, days));
   if (one) await fetched(state, one.date, place);
   return byId("day");
@@ -105,7 +73,7 @@ export async function showDay(state, days) {
 
 async function fetched(state, date, place) {
   try {
-    fill(place, checks(await pipeline(state.pipeline.name, `dates/${date}/checks`)));
+    fill(place, checks(await pipeline(state.pipeline.name, `dates/${date}/checks`), state));
   } catch (error) {
     fill(place, notice("bad", error.message, error.remedy));
   }

@@ -17,16 +17,16 @@ function verifications(runs) {
   ], runs.slice(0, 12), { caption: "Verifications; times UTC", empty: "No verification has run yet: switch on the pipeline's verify." });
 }
 
-function quality(runs, state) {
+function quality(runs) {
   const verdict = (run) => (run.failed ? pill("failing", `${run.failed} failed`) : run.warned ? pill("open", `${run.warned} warned`)
     : run.passed ? pill("closed", "passed") : pill("unknown", "undecided"));
   return table([
     ["", verdict], ["date", (run) => run.date],
-    ["report", (run) => (run.report ? h("a", { href: `#${state.link({ report: run.report })}` }, "Open") : "–")], ["at", (run) => moment(run.at)], ["passed", (run) => count(run.passed), "number"],
+    ["at", (run) => moment(run.at)], ["passed", (run) => count(run.passed), "number"],
     ["undecided", (run) => count(run.undecided), "number"], ["took", (run) => seconds(run.seconds), "number"],
   ], runs, { caption: "Quality runs; times UTC", empty: "No quality check has run yet." });
 }
 
-export function showFound(found, state) {
-  fill("found", verifications(found.verifications), h("div", { class: "tall" }, quality(found.quality, state)));
+export function showFound(found) {
+  fill("found", verifications(found.verifications), h("div", { class: "tall" }, quality(found.quality)));
 }

@@ -13,7 +13,6 @@ import { showFound } from "./found.js";
 import { glance } from "./glance.js";
 import { showKey, showProcess } from "./process.js";
 import { showRegistry } from "./registry.js";
-import { showReport } from "./report.js";
 import { follow, onEnd } from "./runs.js";
 import { showSeries } from "./series.js";
 
@@ -99,7 +98,7 @@ const dates = () => part("dates", "dates", (found) => {
 const batches = () => part("batches", "batches", showBatches);
 const found = () => part("found", "found", (runs) => {
   glance({ verifications: runs.verifications });
-  showFound(runs, state);
+  showFound(runs);
 });
 const chain = () => part("chain", "chain", (parts) => showChain(parts, state.pipeline.name));
 const processing = () => part("process", "process", (found) => showProcess(found, state));
@@ -143,7 +142,7 @@ async function route() {
   Object.assign(state, { pipeline: chosen, hours });
   tabs(state.pipelines);
   windows();
-  byId("pipeline").hidden = !chosen || Boolean(wanted.get("report"));
+  byId("pipeline").hidden = !chosen;
   if (!chosen) return empty();
   if (other) begin();
   else if (moved) {
@@ -155,14 +154,12 @@ async function route() {
 }
 
 function shown(wanted) {
-  const [event, report] = [wanted.get("event"), wanted.get("report")];
+  const event = wanted.get("event");
   byId("explained").hidden = !event;
-  byId("report").hidden = !report;
   const key = wanted.get("key");
   byId("key").hidden = !key;
   if (key) showKey(state, key, wanted.get("range") ?? "", go);
   if (event) explain(state, event, () => go({ event: null }));
-  if (report) showReport(state, report, () => go({ report: null }));
 }
 
 function begin() {
@@ -203,7 +200,7 @@ async function start() {
   addEventListener("hashchange", route);
   byId("find").addEventListener("submit", (event) => {
     event.preventDefault();
-    go({ event: byId("event").value.trim(), report: null });
+    go({ event: byId("event").value.trim() });
   });
   byId("of-key").addEventListener("submit", (event) => {
     event.preventDefault();

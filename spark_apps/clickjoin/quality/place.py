@@ -1,0 +1,179 @@
+"""Where a pipeline's project of Great Expectations lies: on a disk it is worked on there, else in a copy.
+
+On an object store a run fetches what people can edit, works beside the lake, and puts back its results, and those suites
+that nobody else has changed meanwhile. Whoever edits a project there does the same by hand (`clickjoin quality gx`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from errno import ENOTDIR
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from clickjoin.kernel.filesystem import local_folder
+from clickjoin.lake.location import location
+from clickjoin.model.errors import LakeError
+from clickjoin.model.places import is_on_s3
+from clickjoin.model.store_faults import store_fault
+from clickjoin.quality import project
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+
+FOLDER = "_quality"
+_GX = f"{FOLDER}/gx"
+_EDITED = ("great_expectations.yml", "expectations/", "checkpoints/", "validation_definitions/", "plugins/")
+_RESULTS = "uncommitted/validations"
+_FETCHED = ".fetched.json"
+
+
+def root_of(pipeline: Pipeline) -> str:
+    """The folder of a pipeline's project."""
+    return f"{pipeline.root}/{_GX}"
+
+
+def require_writable(pipeline: Pipeline) -> None:
+    """Check that the project's folder can be made and written to. Errors: LakeError."""
+    folder = local_folder(root_of(pipeline))
+    if folder is None:  # the lake lies there too, and was tested when it was opened
+        return
+    with _refused(folder):
+        taken = next((part for part in (folder.parent, folder) if part.exists() and not part.is_dir()), None)
+        if taken:
+            raise NotADirectoryError(ENOTDIR, f"{taken} is no folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".probe").touch()
+        (folder / ".probe").unlink()
+
+
+@contextmanager
+def opened(pipeline: Pipeline) -> Iterator[project.Project]:
+    """A pipeline's project, to run its checkpoints. Errors: LakeError where it cannot be read or written."""
+    root, folder = root_of(pipeline), local_folder(root_of(pipeline))
+    if folder is not None:
+        require_writable(pipeline)
+        with project.opened(folder, pipeline) as found:
+            yield found
+        return
+    with TemporaryDirectory(prefix="clickjoin-gx-") as work:
+        copy = Path(work) / "gx"
+        before = _fetch(root, copy, results=False)
+        with project.opened(copy, pipeline) as found:
+            found.results = location(f"{root}/{_RESULTS}")
+            yield found
+        _put(root, copy, before)
+
+
+def fetch(pipeline: Pipeline, to: Path) -> int:
+    """Copy a project with its results to a folder, and build its Data Docs there; returns how many files.
+
+    Errors: LakeError where there is none, or where the folder holds something else.
+    """
+    root = root_of(pipeline)
+    if to.exists() and any(to.iterdir()) and not (to / "gx" / _FETCHED).exists():
+        raise LakeError(f"{to}: it holds something else", remedy="Give an empty folder, or one that does not exist")
+    shutil.rmtree(to, ignore_errors=True)
+    known = _fetch(root, to / "gx", results=True)
+    if not known:
+        raise LakeError(f"{root}: there is no project yet", remedy="Run `clickjoin quality` on a date: it makes one")
+    (to / "gx" / _FETCHED).write_text(json.dumps(known), encoding="utf-8")
+    with project.opened(to / "gx", pipeline) as found:
+        found.context.build_data_docs()
+    return len(known)
+
+
+def put_back(pipeline: Pipeline, edited: Path) -> list[str]:
+    """Put what was edited in a fetched project back; returns the files that were. One writer at a time.
+
+    Errors: LakeError where somebody else has edited one of them since it was fetched.
+    """
+    root, folder = root_of(pipeline), edited / "gx"
+    try:
+        known: dict[str, str] = json.loads((folder / _FETCHED).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LakeError(
+            f"{folder}: that is no project which `clickjoin quality gx --to` has fetched",
+            remedy="Fetch it first, and edit what lies there",
+        ) from error
+    mine = _digests(folder)
+    changed = sorted(name for name in {*known, *mine} if known.get(name) != mine.get(name))
+    there = {name: _digest(name, data) for name, data in _edited(root).items()}
+    if others := [name for name in changed if there.get(name) != known.get(name)]:
+        raise LakeError(
+            f"{root}: {', '.join(others)}: somebody else has edited it since it was fetched",
+            remedy="Fetch the project into another folder, and make your edits there",
+        )
+    place = location(root)
+    for name in changed:
+        if name in mine:
+            place.replace(name, (folder / name).read_bytes())
+        else:
+            place.remove([name])
+    (folder / _FETCHED).write_text(json.dumps(known | mine), encoding="utf-8")
+    return changed
+
+
+def _fetch(root: str, to: Path, *, results: bool) -> dict[str, str]:
+    """Copy a project; returns digests of what people can edit, by path."""
+    place, names = location(root), [*_edited_names(root)]
+    if results:
+        names += [f"{_RESULTS}/{file.path}" for file in location(f"{root}/{_RESULTS}").listed()]
+    for name in names:
+        if (data := place.read(name)) is not None:
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            (to / name).write_bytes(data)
+    return _digests(to)
+
+
+def _put(root: str, copy: Path, before: Mapping[str, str]) -> None:
+    """Put a run's results and suites back; a file that somebody else has edited meanwhile stays as they left it."""
+    place, there = location(root), {name: _digest(name, data) for name, data in _edited(root).items()}
+    for path in sorted((copy / _RESULTS).rglob("*.json")):
+        place.write(str(path.relative_to(copy)), path.read_bytes())
+    for name in _digests(copy):
+        if there.get(name) == before.get(name):
+            place.replace(name, (copy / name).read_bytes())
+
+
+def _edited_names(root: str) -> list[str]:
+    found = [file.path for file in location(root).listed()]
+    return [name for name in found if name.startswith(_EDITED) and not Path(name).name.startswith(".")]
+
+
+def _edited(root: str) -> dict[str, bytes]:
+    place = location(root)
+    read = ((name, place.read(name)) for name in _edited_names(root))
+    return {name: data for name, data in read if data is not None}
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    names = (str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file())
+    kept = (name for name in names if name.startswith(_EDITED) and not Path(name).name.startswith("."))
+    return {name: _digest(name, (folder / name).read_bytes()) for name in kept}
+
+
+def _digest(name: str, data: bytes) -> str:
+    """What people have put into a file, as a digest: a run's new limits in a suite are no edit of anybody's."""
+    theirs = project.people_part(data) if name.startswith("expectations/") else data
+    return hashlib.sha256(theirs).hexdigest()
+
+
+@contextmanager
+def _refused(root: Path | str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error).splitlines()[0] or type(error).__name__
+        fault = store_fault(str(error)) if is_on_s3(str(root)) else None
+        raise LakeError(
+            f"{root}: quality results cannot be written there ({fault.why if fault else why})",
+            remedy=fault.remedy
+            if fault
+            else "Make it a folder that this process may write to, or move away what is in its place",
+        ) from error

@@ -1,0 +1,357 @@
+"""The project of Great Expectations that lies in a pipeline's lake: `_quality/gx`.
+
+Its suites hold the expectations that clickjoin ships, and those that people have put there. A run brings the first up to
+date and leaves the rest alone: also a shipped one that somebody has edited, or taken out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fcntl import LOCK_EX, flock
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from clickjoin.config.quality import did_you_mean
+from clickjoin.model.errors import ConfigError
+from clickjoin.quality.shipped import SEVERITY, Shipped
+
+if TYPE_CHECKING:
+    from clickjoin.config import Pipeline
+    from clickjoin.lake.location import Location
+
+ASSETS = ("joined", "primary", "foreign", "registry", "ids", "batches")
+PROCESSING = ("signals", "sums", "late")
+_RESULTS = "uncommitted/validations"
+SITE = "uncommitted/data_docs/local_site"
+_OURS = "clickjoin"  # the key of a suite's and an expectation's `meta` that is ours
+_LOCK = RLock()  # of a process: Great Expectations has one project at a time there
+_FILE = """\
+config_version: 4
+plugins_directory: plugins/
+config_variables_file_path: uncommitted/config_variables.yml
+analytics_enabled: false
+progress_bars: {globally: false}
+stores:
+  expectations_store:
+    class_name: ExpectationsStore
+    store_backend: {class_name: TupleFilesystemStoreBackend, base_directory: expectations/}
+  validation_results_store:
+    class_name: ValidationResultsStore
+    store_backend: {class_name: TupleFilesystemStoreBackend, base_directory: uncommitted/validations/}
+  checkpoint_store:
+    class_name: CheckpointStore
+    store_backend:
+      {class_name: TupleFilesystemStoreBackend, suppress_store_backend_id: true, base_directory: checkpoints/}
+  validation_definition_store:
+    class_name: ValidationDefinitionStore
+    store_backend: {class_name: TupleFilesystemStoreBackend, base_directory: validation_definitions/}
+expectations_store_name: expectations_store
+validation_results_store_name: validation_results_store
+checkpoint_store_name: checkpoint_store
+data_docs_sites:
+  local_site:
+    class_name: SiteBuilder
+    show_how_to_buttons: false
+    store_backend: {class_name: TupleFilesystemStoreBackend, base_directory: uncommitted/data_docs/local_site/}
+    site_index_builder: {class_name: DefaultSiteIndexBuilder}
+"""
+
+
+@dataclass
+class Project:
+    """A project in a folder of this disk, opened (see `opened`)."""
+
+    folder: Path
+    pipeline: Pipeline
+    results: Location | None = None  # where all results lie, if that is elsewhere
+
+    @cached_property
+    def context(self) -> Any:
+        """Great Expectations' own context of it. Errors: ConfigError where its file cannot be read."""
+        import great_expectations as gx
+
+        try:
+            return gx.get_context(mode="file", context_root_dir=str(self.folder))
+        except Exception as error:
+            raise ConfigError(
+                f"{self.folder / 'great_expectations.yml'}: Great Expectations cannot open it ({_line(error)})",
+                remedy="Fix it there, or remove it: the next run writes one, and keeps suites and checkpoints",
+            ) from error
+
+    @property
+    def docs(self) -> str:
+        """The folder of the Data Docs; empty where they are built elsewhere."""
+        return "" if self.results else str(self.folder / SITE)
+
+    def drop_before(self, before: datetime) -> None:
+        """Remove the results, and their pages, of runs that began before a moment."""
+        if self.results:
+            self.results.remove(file.path for file in self.results.listed() if _is_old(file.path, before))
+            return
+        for part in (_RESULTS, SITE):
+            for file in (self.folder / part).rglob("*.*"):
+                if file.is_file() and _is_old(str(file.relative_to(self.folder)), before):
+                    file.unlink(missing_ok=True)
+
+    def theirs(self) -> dict[str, list[Any]]:
+        """What people have put into each suite, or edited there: configurations of expectations."""
+        found: dict[str, list[Any]] = {}
+        for name, suite in self._suites():
+            known = (suite.get("meta") or {}).get(_OURS, {})
+            found[name] = [one for one in suite["expectations"] if known.get(_key(one)) != _digest(one)]
+        return found
+
+    def _suites(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Suites by name; one that is broken is none here: its checkpoint says so when it is run."""
+        for path in sorted((self.folder / "expectations").glob("*.json")):
+            try:
+                suite = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError:
+                continue
+            if isinstance(suite, dict) and isinstance(suite.get("expectations"), list):
+                yield path.stem, suite
+
+    def bring_up_to_date(self, wanted: Sequence[Shipped]) -> dict[str, str]:
+        """Put the shipped expectations into their suites; returns a sentence for each suite that cannot be read."""
+        broken = {}
+        source = self._source()
+        for name in (*ASSETS, *(PROCESSING if self.pipeline.process else ())):
+            try:
+                self._bring(name, [one for one in wanted if one.suite == name], source)
+            except ConfigError:
+                raise
+            except Exception as error:
+                broken[name] = _line(error)
+        return broken
+
+    def _source(self) -> Any:
+        from clickjoin.quality.gx_tables import SOURCE, ClickjoinSource
+
+        known, root, file = self.context.data_sources.all(), self.pipeline.root, self.pipeline.file
+        source = known.get(SOURCE)
+        if isinstance(source, ClickjoinSource) and (source.root, source.pipeline_file) == (root, file):
+            return source
+        if isinstance(source, ClickjoinSource):
+            source.root, source.pipeline_file = root, file
+            return self.context.data_sources.add_or_update_clickjoin(datasource=source)
+        return self.context.data_sources.add_clickjoin(SOURCE, root=root, pipeline_file=file)
+
+    def _bring(self, name: str, wanted: Sequence[Shipped], source: Any) -> None:
+        import great_expectations as gx
+        from great_expectations.checkpoint import UpdateDataDocsAction
+
+        from clickjoin.quality.gx_tables import BATCH, TableOfDates
+
+        context = self.context
+        if name not in source.get_asset_names():
+            source._add_asset(TableOfDates(name=name))
+        asset = source.get_asset(name)
+        batch = next((one for one in asset.batch_definitions if one.name == BATCH), None)
+        batch = batch or asset.add_batch_definition(BATCH)
+        suite = self._suite(name)
+        if not (self.folder / "checkpoints" / f"{name}.json").exists():
+            definition = gx.ValidationDefinition(name=name, data=batch, suite=suite)
+            context.validation_definitions.add_or_update(definition)
+            docs = UpdateDataDocsAction(name="data docs")
+            format_ = {
+                "result_format": "SUMMARY",
+                "partial_unexpected_count": 100,
+                "unexpected_index_column_names": list(_KEYS[name]),
+            }
+            plain = {"result_format": "SUMMARY"}
+            context.checkpoints.add(
+                gx.Checkpoint(
+                    name=name, validation_definitions=[definition], actions=[docs],
+                    result_format=format_ if _KEYS[name] else plain,
+                )
+            )  # fmt: skip
+        self._merge(suite, wanted)
+
+    def _suite(self, name: str) -> Any:
+        """A suite. Errors: ValueError for one of whose expectations Great Expectations knows nothing."""
+        import great_expectations as gx
+
+        path = self.folder / "expectations" / f"{name}.json"
+        if not path.exists():
+            return self.context.suites.add(gx.ExpectationSuite(name=name))
+        suite = self.context.suites.get(name)
+        made = {one.id for one in suite.expectations}
+        held = json.loads(path.read_text(encoding="utf-8"))["expectations"]
+        # It leaves those out without a word, and whoever saves the suite would lose them.
+        if lost := [str(one.get("type")) for one in held if one.get("id") not in made]:
+            raise ValueError(f"{path.name}: {', '.join(lost)}: no such expectation, or its arguments are wrong")
+        return suite
+
+    def _merge(self, suite: Any, wanted: Sequence[Shipped]) -> None:
+        """A merge of three: what was shipped last, what is shipped now, and what lies there."""
+        base: dict[str, str] = dict((suite.meta or {}).get(_OURS, {}))
+        made = {one.key: self._made(one) for one in wanted}
+        there = {_key(one.configuration.to_json_dict()): one for one in suite.expectations}
+        kept = [one for key, one in there.items() if _is_theirs(one, key, base)]
+        edited = {_key(one.configuration.to_json_dict()) for one in kept}
+        for one in kept:
+            if said := ours(one.configuration.to_json_dict()):
+                one.meta = {**one.meta, _OURS: {**said, "edited": True}}
+        fresh = []
+        for key, one in made.items():
+            if key in edited or (key in base and key not in there):
+                continue
+            one.id = there[key].id if key in there else one.id
+            fresh.append(one)
+        digests = {key: _digest(one.configuration.to_json_dict()) for key, one in made.items()}
+        before = json.dumps(suite.to_json_dict(), sort_keys=True, default=str)
+        suite.expectations = [*fresh, *kept]
+        suite.meta = {**(suite.meta or {}), _OURS: digests}
+        if json.dumps(suite.to_json_dict(), sort_keys=True, default=str) != before:
+            suite.save()
+
+    def _made(self, one: Shipped) -> Any:
+        """Great Expectations' own object. Errors: ConfigError for one of the pipeline's file that cannot be made."""
+        import great_expectations as gx
+
+        from clickjoin.quality import gx_expectations
+
+        kind = getattr(gx.expectations, one.kind, None) or getattr(gx_expectations, one.kind, None)
+        if kind is None:
+            known = [name for name in dir(gx.expectations) if name.startswith("Expect")]
+            missing = f"Great Expectations has no {one.kind}{did_you_mean(one.kind, known)}"
+            raise self._wrong(one, missing)
+        said = {"check": one.check, "asks": one.asks, "look": one.look, "column": one.column}
+        said |= {"undecided": one.undecided, "key": one.key}
+        try:
+            return kind(
+                **one.args, severity=SEVERITY[one.level], description=_plain(f"{one.check}: {one.asks}"),
+                meta={_OURS: said},
+            )  # fmt: skip
+        except Exception as error:
+            raise self._wrong(one, _why(error, one)) from error
+
+    def _wrong(self, one: Shipped, why: str) -> ConfigError:
+        return ConfigError(
+            f"pipeline {self.pipeline.pipeline}: quality.expectations: {one.check}: {why}",
+            remedy="Fix it in the pipeline's file; nothing was checked and nothing written",
+        )
+
+    def require_sound(self, wanted: Iterable[Shipped]) -> None:
+        """Make each expectation once. Errors: ConfigError for a name or an argument that there is not."""
+        for one in wanted:
+            self._made(one)
+
+    def checkpoints(self) -> list[str]:
+        """Names of the checkpoints, clickjoin's first, in the order of their suites."""
+        names = sorted(path.stem for path in (self.folder / "checkpoints").glob("*.json"))
+        order = (*ASSETS, *PROCESSING)
+        return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
+
+    def run(self, checkpoint: str, day: str) -> list[tuple[str, Any]]:
+        """Run a checkpoint on a date: its results with the name of their suite. Errors: whatever goes wrong in it."""
+        from great_expectations.core.run_identifier import RunIdentifier
+
+        run = RunIdentifier(run_name=day, run_time=datetime.now(UTC))
+        found = self.context.checkpoints.get(checkpoint).run(batch_parameters={"date": day}, run_id=run)
+        return [(suite.suite_name, result) for suite in found.run_results.values() for result in suite.results]
+
+
+_EVENT = ("event_id", "event_time")
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("joined", "primary", "foreign", "registry", "ids", "late"), _EVENT),
+    "signals": ("id",),
+    "batches": (),
+    "sums": (),
+}
+
+
+@contextmanager
+def opened(folder: Path, pipeline: Pipeline) -> Iterator[Project]:
+    """The project in a folder, made where there is none; no other process writes to it meanwhile."""
+    with _LOCK, _locked(folder), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.getLogger("great_expectations").setLevel(logging.ERROR)
+        from clickjoin.quality import gx_tables  # noqa: F401, it registers what the project is made of
+
+        file = folder / "great_expectations.yml"
+        for name in ("expectations", "checkpoints", "validation_definitions", "plugins", "uncommitted/validations"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.write_text(_FILE, encoding="utf-8")
+        variables = folder / "uncommitted/config_variables.yml"
+        if not variables.exists():
+            variables.write_text("{}\n", encoding="utf-8")
+        yield Project(folder, pipeline)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        yield
+
+
+def people_part(suite: bytes) -> bytes:
+    """What people have done to a suite: the expectations they made, edited or took out; all of it if that is unclear."""
+    try:
+        found = json.loads(suite)
+        base = (found.get("meta") or {}).get(_OURS, {})
+        theirs = [one for one in found["expectations"] if base.get(_key(one)) != _digest(one)]
+        gone = sorted(set(base) - {_key(one) for one in found["expectations"]})
+    except (ValueError, LookupError, AttributeError, TypeError):
+        return suite
+    return json.dumps([theirs, gone], sort_keys=True).encode()
+
+
+def _is_old(path: str, before: datetime) -> bool:
+    """Whether a result's run began before a moment: its path says when it did."""
+    for part in path.split("/"):
+        try:
+            return datetime.strptime(part, "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=UTC) < before
+        except ValueError:
+            continue
+    return False
+
+
+def ours(config: Any) -> Mapping[str, Any]:
+    """What clickjoin says of an expectation that it ships; empty of one that people have made."""
+    found: Mapping[str, Any] = (config.get("meta") or {}).get(_OURS) or {}
+    return found
+
+
+def _key(config: Mapping[str, Any]) -> str:
+    return str(ours(config).get("key") or config.get("id") or "")
+
+
+def _is_theirs(one: Any, key: str, base: Mapping[str, str]) -> bool:
+    return base.get(key) != _digest(one.configuration.to_json_dict())
+
+
+def _digest(config: Mapping[str, Any]) -> str:
+    """What an expectation asks for, as a digest: its kind, arguments and severity."""
+    asked = {name: config.get(name) for name in ("type", "kwargs", "severity")}
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _plain(words: str) -> str:
+    """Text that stays text on a page: Great Expectations takes a description for a template in HTML."""
+    import html
+
+    return html.escape(words).replace("$", "$$")
+
+
+def _why(error: Exception, one: Shipped) -> str:
+    found = getattr(error, "errors", None)
+    first: Mapping[str, Any] = (found() if callable(found) else [{}])[0]
+    named = str((first.get("loc") or ("",))[0])
+    return f"{named}: {first['msg']}" if named and first.get("msg") else _line(error)
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]

@@ -1,0 +1,52 @@
+"""What a run reports, and of which date."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pytest
+
+from clickjoin.model.errors import ConfigError
+from clickjoin.quality import day_of
+from clickjoin.quality.checks import Outcome, Report
+
+DAY = date(2026, 3, 1)
+
+
+def outcome(check: str, level: str, success: bool | None) -> Outcome:
+    return Outcome("foreign", check, "expect", None, level, success, 1.0, "asked", samples=({"at": DAY},))  # type: ignore[arg-type]
+
+
+def test_what_is_reported() -> None:
+    outcomes = (
+        outcome("a", "fail", True),
+        outcome("b", "warn", False),
+        outcome("c", "fail", None),
+        outcome("d", "fail", False),
+    )
+    report = Report("main/7", datetime(2026, 3, 2, tzinfo=UTC), DAY, outcomes, {"accepted": 1}, "/r", 1.23456)
+    assert report.verdict == "2026-03-01: 4 checks, 1 failed, 1 warned, 1 undecided"
+    data = report.to_dict()
+    assert json.loads(json.dumps(data)) == data
+    assert (data["ok"], data["failed"], data["warned"], data["undecided"], data["checks"]) == (False, 1, 1, 1, 4)
+    assert [(one["check"], one["state"]) for one in data["results"]] == [("b", "warned"), ("d", "failed")]
+    assert Report("r", report.at, DAY, outcomes[:3], {}).ok
+    assert {row["samples"] for row in report.rows()} == {'[{"at": "2026-03-01"}]'}
+
+
+def test_what_failed_is_named_row_by_row() -> None:
+    row = {"event_id": "x", "event_time": None, "value": "a: 1"}
+    bad, good = replace(outcome("a", "fail", False), failing=(row,)), replace(outcome("b", "fail", True), failing=(row,))
+    report = Report("main/7", datetime(2026, 3, 2, tzinfo=UTC), DAY, (bad, good), {})
+    (found,) = report.failing()
+    assert found == {"run": "main/7", "at": report.at, "date": DAY, "suite": "foreign", "check": "a", "level": "fail", **row}
+    assert "failing" not in report.rows()[0]
+
+
+def test_dates() -> None:
+    assert day_of("2026-03-01") == DAY
+    assert day_of(None) < datetime.now(UTC).date()
+    with pytest.raises(ConfigError, match="'1 March' is no date"):
+        day_of("1 March")
