@@ -13,7 +13,6 @@ import json
 import tempfile
 import time
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -26,7 +25,7 @@ from clickjoin.engine import Engine
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
 from clickjoin.model.txn import Txn
-from clickjoin.quality.shipped import REQUIRED, TOKEN
+from clickjoin.quality.suites import REQUIRED, TOKEN
 from clickjoin.schemas import BY_NAME
 from clickjoin.spark.session import in_process
 

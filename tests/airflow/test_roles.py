@@ -37,9 +37,8 @@ from tests.airflow.roles import FORM, ROLES, ROUTE, table
 DOCS = table()
 PATIENCE = 2.0
 ASKING = 60  # more than the threads that an ASGI app shares with all others of its process
-REPORT = "2026-03-01/main-1"
 VALUES = {"pipeline": "shop", "day": "2026-03-01"}
-QUERIES = {"/explain": "?event_id=x", "/process/key": "?key=x", "/reports": f"?folder={REPORT}"}
+QUERIES = {"/explain": "?event_id=x", "/process/key": "?key=x", "/check": "?name=x"}
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +53,6 @@ def app(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[..., 
     with next(folder.glob("**/shop.yaml")).open("a") as file:
         file.write('process: {key: event_id, processor: "clickjoin.processors:TumblingCounts"}\n')
     open_tables(load(next(folder.glob("**/shop.yaml"))), TumblingCounts.state, "{}")
-    (folder / f"lake/shop/_quality/{REPORT}").mkdir(parents=True)
-    (folder / f"lake/shop/_quality/{REPORT}/index.html").write_text("<p>report</p>")
     pipes = [log / "_last_checkpoint" for log in (folder / "lake/hung").glob("*/_delta_log")]
     for pipe in pipes:
         os.mkfifo(pipe)
@@ -83,9 +80,8 @@ def paths(app: FastAPI) -> dict[str, str]:
     found = {}
     for route in app.routes:
         template = str(getattr(route, "path", ""))
-        name = f"{REPORT}/index.html" if "report" in template else "main.js"
         query = next((query for end, query in QUERIES.items() if template.endswith(end)), "")
-        found[template] = template.replace("{name:path}", name).format(**VALUES) + query
+        found[template] = template.replace("{name:path}", "main.js").format(**VALUES) + query
     return found
 
 

@@ -23,6 +23,7 @@ from tests.spark.bench import Bench, click, query
 from tests.spark.dated import BROKEN, CORRUPT, DAY, KEEP, OWN, POSITION, lake
 from tests.spark.hand import Hand
 
+
 def run(bench: Bench, **fields: Any) -> Report:
     """A run of the suites on the date, with other fields in section `quality`."""
     engine, said = bench.replica("main"), []

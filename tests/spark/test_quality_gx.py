@@ -58,7 +58,9 @@ def test_the_script_of_the_docs(bench: Bench, capsys: pytest.CaptureFixture[str]
     assert all(sample.split(":")[0] in {f"c{n:02}" for n in range(60) if n % 10 > 7} for sample in one.samples)
     shown = checks.checks(ArrowTables(bench.pipeline.root), DAY)[0]
     assert (shown["outcome"], shown["check"]) == ("failed", "column_values_to_be_between.position_2")
-    assert [one["outcome"] for one in checks.over_dates(ArrowTables(bench.pipeline.root), shown["suite"], shown["check"])]
+    assert [
+        one["outcome"] for one in checks.over_dates(ArrowTables(bench.pipeline.root), shown["suite"], shown["check"])
+    ]
 
 
 def test_a_checkpoint_of_their_own_over_two_tables(bench: Bench, tmp_path: Path) -> None:
@@ -68,8 +70,8 @@ def test_a_checkpoint_of_their_own_over_two_tables(bench: Bench, tmp_path: Path)
 
     from clickjoin.quality import gx_tables
 
-    class Told(ValidationAction):
-        type: str = "told"
+    class Noted(ValidationAction):
+        type: str = "noted"
         to: str
 
         def run(self, checkpoint_result: Any, action_context: Any = None) -> dict[str, Any]:
@@ -87,13 +89,13 @@ def test_a_checkpoint_of_their_own_over_two_tables(bench: Bench, tmp_path: Path)
         batch = source.get_asset(table).get_batch_definition("date")
         definition = expectations.ValidationDefinition(name=suite.name, data=batch, suite=context.suites.add(suite))
         made.append(context.validation_definitions.add(definition))
-    told = Told(name="told", to=str(tmp_path / "told"))
-    context.checkpoints.add(expectations.Checkpoint(name="own", validation_definitions=made, actions=[told]))
+    noted = Noted(name="noted", to=str(tmp_path / "noted"))
+    context.checkpoints.add(expectations.Checkpoint(name="own", validation_definitions=made, actions=[noted]))
     found = judged(bench)
     assert {name: (one.level, one.observed) for name, one in red(found).items()} == {
         "own foreign.table_row_count_to_be_between": ("warn", 61)
     }
-    assert (tmp_path / "told").read_text() == "False"
+    assert (tmp_path / "noted").read_text() == "False"
     assert found.ok
 
 

@@ -151,21 +151,9 @@ def test_quality(delta: ArrowTables) -> None:
     assert [one["check"] for one in found] == ["d", "c", "b", "a"]
     assert [one["outcome"] for one in found] == ["failed", "warned", "undecided", "passed"]  # as reports say it
     assert checks.checks(delta, date(2026, 3, 2)) == []
-
-
-@pytest.mark.parametrize(
-    ("report", "folder"),
-    [
-        ("/lake/p/_quality/2026-03-01/a", "2026-03-01/a"),
-        ("file:///lake/p/_quality/2026-03-01/a/", "2026-03-01/a"),
-        ("_quality/2026-03-01/a", "2026-03-01/a"),
-        ("2026-03-01/a", "2026-03-01/a"),
-        ("/elsewhere/a", None),
-        ("/lake/p/_quality/../joined", None),
-        ("https://example.org/a", None),
-        ("", None),
-        (None, None),
-    ],
-)
-def test_where_a_report_lies(report: str | None, folder: str | None) -> None:
-    assert checks.report_folder("/lake/p", report) == folder
+    earlier = row(later, "a", "fail", False) | {"date": date(2026, 2, 28), "observed": 3.0, "expected": "none"}
+    delta.append("quality", [earlier])
+    assert checks.over_dates(delta, "joined", "a") == [
+        {"date": "2026-02-28", "outcome": "failed", "observed": 3.0, "expected": "none"},
+        {"date": "2026-03-01", "outcome": "passed", "observed": None, "expected": None},
+    ]

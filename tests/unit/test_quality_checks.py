@@ -18,7 +18,8 @@ from clickjoin.model.errors import LakeError
 from clickjoin.quality import batches, history
 from clickjoin.quality.fields import Fields, drift, gathered, json_type
 from clickjoin.quality.history import History, Usual
-from clickjoin.quality.shipped import Facts, Shipped, shipped
+from clickjoin.quality.shipped import Shipped
+from clickjoin.quality.suites import Facts, shipped
 from clickjoin.schemas import METRICS, QUALITY
 from tests.unit.lakes import pipeline
 
@@ -70,11 +71,16 @@ def bounds(found: Mapping[str, Shipped]) -> dict[str, tuple[float | None, float 
 def test_volume() -> None:
     found = asked(100, "foreign.volume")
     assert bounds(found) == {"fail": (60, None), "warn": (75, 200)}
-    assert found["warn"].asks == "distinct ids of the date (usually 100, median of 3 earlier dates): at least 75 and at most 200"
+    assert (
+        found["warn"].asks
+        == "distinct ids of the date (usually 100, median of 3 earlier dates): at least 75 and at most 200"
+    )
     assert {one.undecided for one in found.values()} == {""}
 
 
-@pytest.mark.parametrize("check", ["foreign.volume", "joined.completeness", "joined.delay_p50", "foreign.null_rate.item"])
+@pytest.mark.parametrize(
+    "check", ["foreign.volume", "joined.completeness", "joined.delay_p50", "foreign.null_rate.item"]
+)
 def test_what_cannot_be_decided_is_measured(check: str) -> None:
     """It says why, and nothing that it finds can be red."""
     (one,) = asked(None, check).values()
@@ -187,7 +193,15 @@ def test_what_batches_counted(tmp_path: Path) -> None:
          "primary_in": 1, "quarantined": 2, "misfits": json.dumps(found) if found else None}
         for replica, sequence, batch, joined, found in counted
     ])  # fmt: skip
-    tokens = {"p/main/join/1", "p/main/join/2", "p/main/retry/1", "p/west/join/1", "p/gone/join/9", "by hand", "a/b/c/d"}
+    tokens = {
+        "p/main/join/1",
+        "p/main/join/2",
+        "p/main/retry/1",
+        "p/west/join/1",
+        "p/gone/join/9",
+        "by hand",
+        "a/b/c/d",
+    }
     found = batches.counted(delta, {("main", 1), ("east", 4)}, tokens, ("price", "day"))
     assert found == [
         {"replica": "main", "sequence": "join", "batch": 1, "records": 13, "quarantined": 2, "published": 10,

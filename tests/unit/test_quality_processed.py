@@ -6,7 +6,8 @@ from pathlib import Path
 
 from clickjoin.quality import processed
 from clickjoin.quality.history import NONE
-from clickjoin.quality.shipped import Facts, Shipped, shipped
+from clickjoin.quality.shipped import Shipped
+from clickjoin.quality.suites import Facts, shipped
 from tests.unit.processing_bench import Output, two_batches
 
 

@@ -14,7 +14,8 @@ import pytest
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.quality import history, place, project
 from clickjoin.quality.project import Project
-from clickjoin.quality.shipped import Facts, Shipped, shipped
+from clickjoin.quality.shipped import Shipped
+from clickjoin.quality.suites import Facts, shipped
 from tests.unit.lakes import pipeline
 
 TOKEN = "joined.not_null.token"
@@ -65,7 +66,13 @@ def test_a_run_brings_it_up_to_date(tmp_path: Path) -> None:
 def test_what_people_made_there_is_kept(tmp_path: Path) -> None:
     """Theirs, one of ours that they edited, and one that they took out."""
     found = brought(tmp_path, wanted(tmp_path))
-    own = {"type": "expect_column_to_exist", "kwargs": {"column": "x"}, "meta": {}, "id": "5f7bd9b6-4b24-4a3f-9a3b-0b3a2b6b0c11", "severity": "warning"}
+    own = {
+        "type": "expect_column_to_exist",
+        "kwargs": {"column": "x"},
+        "meta": {},
+        "id": "5f7bd9b6-4b24-4a3f-9a3b-0b3a2b6b0c11",
+        "severity": "warning",
+    }
 
     def change(held: list[dict[str, Any]]) -> None:
         held.append(own)

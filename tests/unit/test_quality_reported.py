@@ -38,10 +38,21 @@ def test_what_is_reported() -> None:
 
 def test_what_failed_is_named_row_by_row() -> None:
     row = {"event_id": "x", "event_time": None, "value": "a: 1"}
-    bad, good = replace(outcome("a", "fail", False), failing=(row,)), replace(outcome("b", "fail", True), failing=(row,))
+    bad, good = (
+        replace(outcome("a", "fail", False), failing=(row,)),
+        replace(outcome("b", "fail", True), failing=(row,)),
+    )
     report = Report("main/7", datetime(2026, 3, 2, tzinfo=UTC), DAY, (bad, good), {})
     (found,) = report.failing()
-    assert found == {"run": "main/7", "at": report.at, "date": DAY, "suite": "foreign", "check": "a", "level": "fail", **row}
+    assert found == {
+        "run": "main/7",
+        "at": report.at,
+        "date": DAY,
+        "suite": "foreign",
+        "check": "a",
+        "level": "fail",
+        **row,
+    }
     assert "failing" not in report.rows()[0]
 
 

@@ -132,7 +132,8 @@ def judge(
         wrong.append(f"verification left {row['faults']} faults (`clickjoin verify --from {day} --repair`)")
     if row["failed"]:
         names = f": {', '.join(red[:_NAMED])}{' …' if len(red) > _NAMED else ''}" if red else ""
-        wrong.append(f"{row['failed']} quality checks failed{names} (table `quality`, {row['report']}/index.html)")
+        where = f", {row['report']}/index.html" if row["report"] else ""
+        wrong.append(f"{row['failed']} quality checks failed{names} (table `quality`{where})")
     if wrong:
         return "failing", "; ".join(wrong)
     missing = []

@@ -42,16 +42,16 @@ def counted(
     published = _numbers(tokens)
     for key in published:
         wanted[key[0], key[1]].add(key[2])
-    found = []
+    found: list[dict[str, Any]] = []
     for (replica, sequence), numbers in sorted(wanted.items()):
         where = [("replica", "=", replica), ("sequence", "=", sequence), ("batch", "in", sorted(numbers))]
         for row in delta.read("metrics", where, ["batch", *_COUNTED]).to_pylist():
-            key = {"replica": replica, "sequence": sequence, "batch": row["batch"]}
+            one: dict[str, Any] = {"replica": replica, "sequence": sequence, "batch": row["batch"]}
             if sequence == "join" and (replica, row["batch"]) in landing:
-                key |= _landed(row)
+                one |= _landed(row)
             if (replica, sequence, row["batch"]) in published:
-                key |= _published(row, typed)
-            found.append(key)
+                one |= _published(row, typed)
+            found.append(one)
     return found
 
 

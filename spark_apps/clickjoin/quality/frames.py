@@ -10,7 +10,7 @@ batches | a batch that landed or published some of it, with what it counted
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -80,16 +80,17 @@ class Frames:
     def frame(self, asset: str) -> DataFrame:
         """The rows of an asset, kept from now on."""
         if asset not in self._shown:
-            made = {"ids": self._ids, "batches": self._batches, **processed.FRAMES}.get(asset)
-            rows = self._table(asset) if made is None else self._called(made)
-            self._kept[asset] = rows = rows.persist()
+            self._kept[asset] = rows = self._made(asset).persist()
             self.rows[asset] = rows.count()
             self._shown[asset] = self._with_fields(asset, rows) if asset in DERIVED else rows
         return self._shown[asset]
 
-    def _called(self, made: Callable[..., DataFrame]) -> DataFrame:
-        own = getattr(made, "__self__", None) is self
-        return made() if own else made(self._lake, self._pipeline, self.span)
+    def _made(self, asset: str) -> DataFrame:
+        if asset in TABLES:
+            return self._table(asset)
+        if asset in processed.FRAMES:
+            return processed.FRAMES[asset](self._lake, self._pipeline, self.span)
+        return self._ids() if asset == "ids" else self._batches()
 
     def release(self) -> None:
         """Let all rows go."""
@@ -180,8 +181,7 @@ class Frames:
             kinds = self.profiled(stream).types() | kinds
         plain = [name for name in kinds if name not in taken and not set(name) & set(".`'\\")][:_MOST_FIELDS]
         return {
-            name: _value(text, name, kinds[name])
-            for name in (plain if wanted is None else sorted(wanted & set(plain)))
+            name: _value(text, name, kinds[name]) for name in (plain if wanted is None else sorted(wanted & set(plain)))
         }
 
     def profiled(self, stream: str) -> Fields:
@@ -216,7 +216,7 @@ class Frames:
 
 
 def _placed(tally: DataFrame) -> DataFrame:
-    """A row an id: whether it was accepted, its place, and a column for each fault; `is_joined` (1 or 0) if accepted."""
+    """A row an id: whether it was accepted, its place, a column a fault; `is_joined` (1 or 0) of those accepted."""
     place = " ".join(f"WHEN {sql} THEN '{name}'" for name, sql in PLACES.items())
     nowhere = " OR ".join(has(kind) for kind in _NOWHERE)
     rows = (
@@ -227,9 +227,7 @@ def _placed(tally: DataFrame) -> DataFrame:
         .withColumns({kind: F.expr(has(kind)) for kind in FAULTS})
         .withColumn("unaccounted", F.expr("accepted AND (nowhere OR two_places)"))
     )
-    return rows.select(
-        *EVENT_KEY, "accepted", "place", "is_joined", "nowhere", *FAULTS, "unaccounted", "faults"
-    )
+    return rows.select(*EVENT_KEY, "accepted", "place", "is_joined", "nowhere", *FAULTS, "unaccounted", "faults")
 
 
 def _value(text: str, key: str, kind: str) -> Column:

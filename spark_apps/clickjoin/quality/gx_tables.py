@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
 
+from great_expectations.compatibility import pydantic
 from great_expectations.core import IDDict
 from great_expectations.core.batch import LegacyBatchDefinition
 from great_expectations.core.batch_spec import RuntimeDataBatchSpec
@@ -46,7 +47,8 @@ class Engine(SparkDFExecutionEngine):
     def resolve_metrics(self, metrics_to_resolve: Any, metrics: Any = None, runtime_configuration: Any = None) -> Any:
         """As its base does. Rows that did not pass wait until their number is known; where it is 0 there are none."""
         known = dict(metrics or {})
-        found, now = {}, []
+        found: dict[Any, Any] = {}
+        now = []
         wanted = {one.id for one in metrics_to_resolve}
         for one in metrics_to_resolve:
             count = _count_of(one)
@@ -73,7 +75,7 @@ def _partial(count: MetricConfiguration) -> MetricConfiguration:
     return MetricConfiguration(name, count.metric_domain_kwargs, count.metric_value_kwargs)
 
 
-class TableOfDates(DataAsset):
+class TableOfDates(DataAsset):  # type: ignore[type-arg]
     """The rows of a date: `batch_parameters={"date": "2026-03-01"}` (UTC, of the events' own time)."""
 
     type: Literal["table_of_dates"] = "table_of_dates"
@@ -117,18 +119,18 @@ class TableOfDates(DataAsset):
 class ClickjoinSource(_SparkDatasource):
     """The tables of a pipeline. `root`: their folder; `pipeline_file`: the pipeline's YAML file, for who has no run."""
 
-    asset_types: ClassVar[list[type[DataAsset]]] = [TableOfDates]
+    asset_types: ClassVar[list[Any]] = [TableOfDates]
 
     type: Literal["clickjoin"] = "clickjoin"
     root: str
     pipeline_file: str = ""
-    assets: list[TableOfDates] = []
+    assets: list[TableOfDates] = pydantic.Field(default_factory=list)
 
     def test_connection(self, test_assets: bool = True) -> None:
         """There is nothing to test before a date is asked for."""
 
     @property
-    def execution_engine_type(self) -> type[Engine]:
+    def execution_engine_type(self) -> Any:
         """What computes its metrics."""
         return Engine
 

@@ -1,7 +1,7 @@
 """Where a pipeline's project of Great Expectations lies: on a disk it is worked on there, else in a copy.
 
-On an object store a run fetches what people can edit, works beside the lake, and puts back its results, and those suites
-that nobody else has changed meanwhile. Whoever edits a project there does the same by hand (`clickjoin quality gx`).
+On an object store a run fetches what people can edit, works beside the lake, and puts back its results and those suites
+that nobody else has changed meanwhile. Whoever edits a project there does so by hand (`clickjoin quality gx`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The project of Great Expectations that lies in a pipeline's lake: `_quality/gx`.
 
-Its suites hold the expectations that clickjoin ships, and those that people have put there. A run brings the first up to
-date and leaves the rest alone: also a shipped one that somebody has edited, or taken out.
+Its suites hold the expectations that clickjoin ships, and those that people have put there. A run brings the former up
+to date and leaves the rest alone: also a shipped one that somebody has edited, or taken out.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def people_part(suite: bytes) -> bytes:
-    """What people have done to a suite: the expectations they made, edited or took out; all of it if that is unclear."""
+    """What people have done to a suite: expectations they made, edited or took out; all of it where that is unclear."""
     try:
         found = json.loads(suite)
         base = (found.get("meta") or {}).get(_OURS, {})

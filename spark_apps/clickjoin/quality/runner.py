@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,8 @@ from clickjoin.quality.fields import known_fields
 from clickjoin.quality.frames import STREAMS, Frames
 from clickjoin.quality.outcomes import outcomes
 from clickjoin.quality.project import ASSETS, Project
-from clickjoin.quality.shipped import OWN, Facts, shipped
+from clickjoin.quality.shipped import OWN
+from clickjoin.quality.suites import Facts, shipped
 from clickjoin.schemas.reports import FAILURES
 from clickjoin.verification.snapshot import sized
 
@@ -98,9 +99,7 @@ class Run:
         today, own = adapter_of(with_types(self.engine.pipeline, delta)).columns, delta.table("joined").names
         return tuple(name for name in delta.columns("joined") if name not in own and name in today)
 
-    def _checked(
-        self, project: Project, frames: Frames, past: History
-    ) -> tuple[list[Outcome], dict[str, int]]:
+    def _checked(self, project: Project, frames: Frames, past: History) -> tuple[list[Outcome], dict[str, int]]:
         from clickjoin.quality.gx_tables import running
 
         wanted = shipped(self.engine.pipeline, self._facts(frames, past))

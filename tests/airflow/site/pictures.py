@@ -6,7 +6,6 @@ The lake is made by hand, the DAGs are real and never run: how their runs went i
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -23,7 +22,7 @@ from tests.airflow.visit import WAIT, Visit, browsing
 
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 812}
 DOCS = ROOT / "docs/pictures"
-KEPT = ("light", "dark", "dates", "explain", "report", "backfill", "runs", "phone")  # the others are to be looked at
+KEPT = ("light", "dark", "dates", "explain", "checks", "backfill", "runs", "phone")  # the others are to be looked at
 RUNS = ("join", "retry", "gc", "verify")
 _PATIENCE = 120.0  # seconds
 
@@ -38,37 +37,6 @@ def write_pipeline(folder: Path, name: str, lake: str = "./lake") -> Path:
     adapter = "clickjoin.joiner.adapter:BothRecords"
     file.write_text(PIPELINE.format(name=name, lake=lake, lease="60s", adapter=adapter))
     return file
-
-
-def own_report(found: Site) -> None:
-    """A report as the product writes it, in the place of the failing date's."""
-    from clickjoin.config import load
-    from clickjoin.quality.checks import Bounds, Check, Report
-    from clickjoin.quality.data_docs import Docs
-    from clickjoin.quality.doc_pages import SUITES
-    from clickjoin.quality.evaluate import PARTS, score
-
-    usual = "(usually 1, median of 7 earlier dates)"
-    look = "did primary events come late or not at all? `clickjoin status` shows what waits"
-    young = "too few earlier dates to say what is usual"
-    asked = (
-        Check("joined", "completeness", f"share of ids that are joined {usual}", 0.99996, Bounds(1.0), look=look),
-        Check("joined", "ids_are_unique", "ids that are there twice", 0, Bounds(0, 0), column="event_id"),
-        Check("joined", "delay_p99", "seconds from event to output of 99 in 100", 4.2, None, Bounds(high=10.0)),
-        Check("primary", "volume", "distinct ids of the date", 4000, Bounds(low=3000), counts=True, undecided=young),
-        Check("foreign", "volume", "distinct ids of the date", 4000, Bounds(low=3000), counts=True, undecided=young),
-        Check("foreign", "repeat_rate", "share of records whose id was there before", 0.0338, None, Bounds(high=0.01)),
-    )  # fmt: skip
-    accounts = dict.fromkeys(PARTS, 0) | {"accepted": 25_000, "joined": 24_999, "pending": 1}
-    quality = load(found.folder / "shop.yaml").quality
-    done = {suite: score(quality, suite, [one for one in asked if one.suite == suite], accounts) for suite in SUITES}
-    outcomes = tuple(outcome for part in done.values() for outcome, _ in part)
-    day, docs = found.shop.dates[3], Docs(str(found.folder / "lake/shop"))
-    (folder,) = (found.folder / f"lake/shop/_quality/{day}").iterdir()
-    shutil.rmtree(folder)
-    run = folder.name.replace("-", "/", 1)
-    results = {suite: [result for _, result in part if result is not None] for suite, part in done.items()}
-    docs.write(Report(run, found.shop.now, day, outcomes, accounts), results)
 
 
 def runs(stack: Stack, dates: Mapping[str, str]) -> None:
@@ -106,7 +74,7 @@ def take(page: Page, out: Path, name: str, at: str = "") -> None:
 
 
 def wide(page: Page, found: Site, out: Path, theme: str) -> None:
-    """Figures, dates, a report and an event, as on a desk."""
+    """Figures, dates, checks and an event, as on a desk."""
     day = found.shop.dates[3]
     page.goto(f"{found.url}/clickjoin/?{theme}#pipeline=shop")
     page.get_by_label("Theme").select_option(theme)
@@ -118,9 +86,9 @@ def wide(page: Page, found: Site, out: Path, theme: str) -> None:
     suffix = "" if theme == "light" else f"-{theme}"
     take(page, out, f"dates{suffix}", "#dates-title")
     take(page, out, f"found{suffix}", "#found-title")
-    page.get_by_role("link", name="Open the quality report").click()
-    expect(page.frame_locator("#report iframe").locator("body")).to_contain_text("Quality of", timeout=WAIT)
-    take(page, out, f"report{suffix}", "#report")
+    page.locator("#checks").get_by_role("button", name="Over dates").first.click()
+    expect(page.locator("#checks canvas")).to_be_visible(timeout=WAIT)
+    take(page, out, f"checks{suffix}", "#checks")
     page.goto(f"{found.url}/clickjoin/#pipeline=shop&event={found.shop.event}")
     expect(page.locator("#explained .way li")).to_have_count(3, timeout=WAIT)
     take(page, out, f"explain{suffix}", "#explained")
@@ -172,7 +140,6 @@ def main(out: Path) -> None:
     ):
         for name in ("lost", "torn", "half"):  # what tests need, and nobody wants to see
             (found.folder / f"{name}.yaml").unlink()
-        own_report(found)
         days = [str(day) for day in found.shop.dates]
         runs(found.stack, {"from": days[0], "to": days[2], "mode": "fill"})
         visit = Visit(browser.new_context(viewport=WIDE).new_page(), found.stack)

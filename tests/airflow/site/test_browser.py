@@ -1,4 +1,4 @@
-"""The status page in a real browser, inside Airflow's own pages: log in, look, explain, open a report.
+"""The status page in a real browser, inside Airflow's own pages: log in, look, explain, the checks of a date.
 
 A backfill is started by the browser in ../real/test_dates.py, where there are DAGs and Spark.
 """
@@ -97,28 +97,27 @@ def test_processing(visit: Visit, site: Site) -> None:
     expect(frame.locator("#process")).to_contain_text("No signal was reported today", timeout=WAIT)
 
 
-def test_report(visit: Visit, site: Site) -> None:
+def test_checks_of_a_date(visit: Visit, site: Site) -> None:
     frame = visit.open()
     frame.locator(f"[data-date='{site.shop.dates[3]}']").click()
-    expect(frame.locator("#checks")).to_contain_text("clicks follow their query", timeout=WAIT)
-    expect(frame.locator("#checks h4")).to_have_text("2 of 6 quality checks did not pass")
-    expect(frame.locator("#checks")).to_contain_text("found 0.99996")
-    undecided = frame.locator("#checks details")
+    checks = frame.locator("#checks")
+    expect(checks).to_contain_text("clicks follow their query", timeout=WAIT)
+    expect(checks.locator("h4")).to_have_text("2 of 6 quality checks did not pass")
+    expect(checks).to_contain_text("found 0.99996")
+    expect(checks).to_contain_text("3 rows, 20 % of them, such as 10.0.0.2:7:17")
+    expect(checks.locator("li").first).to_contain_text("critical")
+    undecided, passed = checks.locator("details.undecided"), checks.locator("details.passed")
     expect(undecided.locator("summary")).to_have_text("1 undecided: no rows, or too few earlier dates")
     expect(undecided.locator("li")).to_be_hidden()
+    passed.locator("summary").click()
+    expect(passed.locator("li")).to_have_count(4)
     assert frame.locator("#range button").all_inner_texts() == ["Fill", "Rebuild"]
-    frame.get_by_role("link", name="Open the quality report").click()
-    report = frame.frame_locator("#report iframe")
-    expect(report.locator("body")).to_contain_text("Unsuccessful Expectations", timeout=WAIT)
-    assert report.locator("script").count() == 0
-    background = "getComputedStyle(document.documentElement).backgroundColor"
-    for theme, colour in (("dark", "rgb(23, 30, 39)"), ("light", "rgb(255, 255, 255)")):
-        frame.get_by_label("Theme").select_option(theme)
-        expect(report.locator("html")).to_have_attribute("data-theme", theme)
-        assert report.locator("html").evaluate(f"() => {background}") == colour
-    frame.get_by_label("Theme").select_option("auto")
-    frame.locator("#report").get_by_role("button", name="Close").click()
-    expect(frame.locator("#figures")).to_be_visible()
+    over = checks.get_by_role("button", name="Over dates").first
+    over.click()
+    expect(checks.locator(".over-dates canvas")).to_be_visible(timeout=WAIT)
+    expect(checks.locator(".over-dates .plot")).to_have_attribute("aria-label", re.compile("newest: observed 3"))
+    over.click()
+    expect(checks.locator(".over-dates canvas")).to_have_count(0)
     assert visit.errors == []
     assert visit.elsewhere == []
 

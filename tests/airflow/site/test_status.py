@@ -17,22 +17,18 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 
 PIPELINE = "/api/pipelines/{pipeline}"
-QUERIES = {"/explain": "?event_id={event}", "/reports": "?folder={folder}", "/process/key": "?key=shoes"}
+QUERIES = {"/explain": "?event_id={event}", "/check": "?name=joined.completeness", "/process/key": "?key=shoes"}
 
 
 def paths(site: Site, pipeline: str = "shop") -> dict[str, str]:
     """An address for every route that the app has, mounted apps too."""
-    folder = (
-        f"{site.shop.dates[0]}/{next(iter((site.folder / f'lake/shop/_quality/{site.shop.dates[0]}').iterdir())).name}"
-    )
-    values = {"event": site.shop.event, "folder": folder, "pipeline": pipeline, "day": str(site.shop.dates[0])}
+    values = {"event": site.shop.event, "pipeline": pipeline, "day": str(site.shop.dates[0])}
     found = {}
     for route in create().routes:
         template = getattr(route, "path", "")
         values["pipeline"] = "trends" if template.endswith("/process/key") else pipeline
-        names = {**values, "name:path": f"{folder}/index.html" if "report" in template else "main.js"}
         query = next((query for end, query in QUERIES.items() if template.endswith(end)), "")
-        found[template] = template.replace("{name:path}", names["name:path"]).format(**values) + query.format(**values)
+        found[template] = template.replace("{name:path}", "main.js").format(**values) + query.format(**values)
     return found
 
 
@@ -95,6 +91,9 @@ def test_what_it_says(site: Site, admin: str) -> None:
     assert [one["joined"] for one in dates["dates"]] == [3] * 5
     red = get(site, f"{base}/dates/{site.shop.dates[3]}/checks", admin)
     assert (red[0]["outcome"], red[0]["check"]) == ("failed", "clicks_follow_their_query")
+    over = get(site, f"{base}/check?name=joined.completeness", admin)
+    assert [one["outcome"] for one in over] == ["passed", "passed", "passed", "failed"]
+    assert get(site, f"{base}/check?name=nothing", admin) == []
     explained = get(site, f"{base}/explain?event_id={site.shop.event}", admin)
     assert explained["state"] == "joined"
     assert [step["table"] for step in explained["history"]] == ["foreign", "registry", "joined"]
@@ -143,8 +142,7 @@ def test_a_chain_has_those_that_the_user_may_see(site: Site, admin: str) -> None
         ("/api/pipelines/nobody/overview", 404),
         ("/static/../app.py", 404),
         ("/static/%2e%2e/app.py", 404),
-        ("/report/shop/..%2f..%2fjoined", 404),
-        ("/report/shop/nothing/index.html", 404),
+        ("/api/pipelines/shop/check", 422),
     ],
 )
 def test_bad_questions(site: Site, admin: str, path: str, status: int) -> None:
