@@ -28,7 +28,8 @@ def gx(
         raise ConfigError("--to and --from: both are given", remedy="Fetch the project, edit it, then put it back")
     found: dict[str, object] = {"project": place.root_of(pipeline)}
     if to:
-        found |= {"to": str(to / "gx"), "files": place.fetch(pipeline, to)}
+        files, docs = place.fetch(pipeline, to)
+        found |= {"to": str(to / "gx"), "files": files, "data_docs": docs}
     elif edited:
         found |= {"put_back": place.put_back(pipeline, edited)}
     if as_json:

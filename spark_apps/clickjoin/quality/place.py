@@ -49,7 +49,7 @@ def require_writable(pipeline: Pipeline) -> None:
             raise NotADirectoryError(ENOTDIR, f"{taken} is no folder")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".probe").touch()
-        (folder / ".probe").unlink()
+        (folder / ".probe").unlink(missing_ok=True)  # another run looks at the same time
 
 
 @contextmanager
@@ -70,8 +70,10 @@ def opened(pipeline: Pipeline) -> Iterator[project.Project]:
         _put(root, copy, before)
 
 
-def fetch(pipeline: Pipeline, to: Path) -> int:
-    """Copy a project with its results to a folder, and build its Data Docs there; returns how many files.
+def fetch(pipeline: Pipeline, to: Path) -> tuple[int, str]:
+    """Copy a project with its results to a folder, and build its Data Docs there.
+
+    Returns how many files can be edited, and where the docs are, or why there are none.
 
     Errors: LakeError where there is none, or where the folder holds something else.
     """
@@ -84,8 +86,11 @@ def fetch(pipeline: Pipeline, to: Path) -> int:
         raise LakeError(f"{root}: there is no project yet", remedy="Run `clickjoin quality` on a date: it makes one")
     (to / "gx" / _FETCHED).write_text(json.dumps(known), encoding="utf-8")
     with project.opened(to / "gx", pipeline) as found:
-        found.context.build_data_docs()
-    return len(known)
+        try:
+            found.context.build_data_docs()
+        except Exception as error:  # a result that is damaged is no reason to keep the suites back
+            return len(known), f"Great Expectations cannot build them ({project.line(error)})"
+    return len(known), f"{found.docs}/index.html"
 
 
 def put_back(pipeline: Pipeline, edited: Path) -> list[str]:

@@ -11,7 +11,7 @@ import json
 import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fcntl import LOCK_EX, flock
@@ -83,7 +83,7 @@ class Project:
             return gx.get_context(mode="file", context_root_dir=str(self.folder))
         except Exception as error:
             raise ConfigError(
-                f"{self.folder / 'great_expectations.yml'}: Great Expectations cannot open it ({_line(error)})",
+                f"{self.folder / 'great_expectations.yml'}: Great Expectations cannot open it ({line(error)})",
                 remedy="Fix it there, or remove it: the next run writes one, and keeps suites and checkpoints",
             ) from error
 
@@ -130,7 +130,7 @@ class Project:
             except ConfigError:
                 raise
             except Exception as error:
-                broken[name] = _line(error)
+                broken[name] = line(error)
         return broken
 
     def _source(self) -> Any:
@@ -293,7 +293,8 @@ def opened(folder: Path, pipeline: Pipeline) -> Iterator[Project]:
 def _locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
-        flock(lock, LOCK_EX)
+        with suppress(OSError):  # a mount that knows no locks: two runs at once may then lose a page of the Data Docs
+            flock(lock, LOCK_EX)
         yield
 
 
@@ -350,8 +351,9 @@ def _why(error: Exception, one: Shipped) -> str:
     found = getattr(error, "errors", None)
     first: Mapping[str, Any] = (found() if callable(found) else [{}])[0]
     named = str((first.get("loc") or ("",))[0])
-    return f"{named}: {first['msg']}" if named and first.get("msg") else _line(error)
+    return f"{named}: {first['msg']}" if named and first.get("msg") else line(error)
 
 
-def _line(error: BaseException) -> str:
+def line(error: BaseException) -> str:
+    """An error, as a line."""
     return (str(error).strip() or type(error).__name__).splitlines()[0][:300]

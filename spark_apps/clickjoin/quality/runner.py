@@ -21,7 +21,7 @@ from clickjoin.quality.checks import Outcome, Report
 from clickjoin.quality.fields import known_fields
 from clickjoin.quality.frames import STREAMS, Frames
 from clickjoin.quality.outcomes import outcomes
-from clickjoin.quality.project import ASSETS, Project
+from clickjoin.quality.project import ASSETS, Project, line
 from clickjoin.quality.shipped import OWN
 from clickjoin.quality.suites import Facts, shipped
 from clickjoin.schemas.reports import FAILURES
@@ -114,7 +114,7 @@ class Run:
                 except ConfigError:
                     raise
                 except Exception as error:  # whatever people have written there: the others go on
-                    failed.append(_broken(name, broken.pop(name, "") or _line(error)))
+                    failed.append(_broken(name, broken.pop(name, "") or line(error)))
             failed += [_broken(name, why) for name, why in broken.items()]
             return [*outcomes(done, frames.rows), *failed], frames.accounts()
         finally:
@@ -201,6 +201,3 @@ def _broken(name: str, why: str) -> Outcome:
         detail=f"{why}: fix it in `_quality/gx` (`clickjoin quality gx`); the other checkpoints were run",
     )  # fmt: skip
 
-
-def _line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]

@@ -21,7 +21,7 @@ from clickjoin.schemas.events import (
     UNJOINABLE,
 )
 from clickjoin.schemas.process import PROCESS
-from clickjoin.schemas.reports import DATES, FORGOTTEN, QUALITY
+from clickjoin.schemas.reports import DATES, FAILURES, FORGOTTEN, QUALITY
 from clickjoin.schemas.verification import DOUBLES, FINDINGS, VERIFICATION
 
 ALL = (
@@ -58,7 +58,8 @@ def markdown() -> str:
         if table.partitions:
             parts += [f"Partitioned by {', '.join(f'`{name}`' for name in table.partitions)}.", ""]
         parts += _table(table)
-    return "\n".join([*parts, *_of_processing()])
+    failures = [f"## _quality/{FAILURES.name}", "", FAILURES.purpose.capitalize() + ".", "", *_table(FAILURES)]
+    return "\n".join([*parts, *failures, *_of_processing()])
 
 
 def _of_processing() -> list[str]:
