@@ -7,13 +7,15 @@ const drawn = new Map();
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-function axes(unit) {
+function axes(unit, dated) {
   const common = { stroke: () => colour("--quiet"), grid: { stroke: () => colour("--line"), width: 1 }, ticks: { show: false } };
   return [
-    { ...common, space: 70, size: 32, values: times },
+    { ...common, space: 70, size: 32, values: dated ? dates : times },
     { ...common, size: 58, values: (plot, ticks) => ticks.map((tick) => unit(tick)) },
   ];
 }
+
+const dates = (plot, ticks) => ticks.map((tick) => (tick % 86400 ? "" : new Date(tick * 1000).toISOString().slice(5, 10)));
 
 function times(plot, ticks) {
   const wide = plot.scales.x.max - plot.scales.x.min > 3 * 86400;
@@ -76,7 +78,7 @@ function build(place, chart) {
     width: Math.max(place.clientWidth, 200),
     height: HEIGHT,
     series: lines(order, chart.unit, chart.stacked),
-    axes: axes(chart.unit),
+    axes: axes(chart.unit, chart.dated),
     scales: { x: { time: true }, y: { range: (plot, low, high) => [0, Math.max(high * 1.08, chart.least ?? 1)] } },
     cursor: { sync: { key: chart.group ?? "time" }, y: false, drag: { setScale: false, x: false, y: false } },
     legend: { live: true },
@@ -101,7 +103,7 @@ function reserve(parent, chart) {
   drawn.set(chart.id, { place, plot: null });
 }
 
-// charts: { id, title, hint, at, series: [{ label, values, colour, fill }], unit, stacked, group, least }
+// charts: { id, title, hint, at, series: [{ label, values, colour, fill }], unit, stacked, group, least, dated }
 export function draw(parent, charts) {
   for (const chart of charts) if (!drawn.get(chart.id)?.place.isConnected) reserve(parent, chart);
   for (const chart of charts) {

@@ -18,7 +18,7 @@ export function checks(rows, state) {
     red.length ? [h("h4", {}, `${red.length} of ${plural(decided)} did not pass`), list(red)]
       : decided ? h("p", {}, pill("closed", "passed"), ` All ${plural(decided)} passed.`) : null,
     open.length ? h("details", { class: "undecided" }, h("summary", {}, `${open.length} undecided: no rows, or too few earlier dates`), list(open)) : null,
-    good.length ? h("details", { class: "passed" }, h("summary", {}, `${good.length} passed`), list(good)) : null,
+    good.length ? h("details", { class: "undecided passed" }, h("summary", {}, `${good.length} passed`), list(good)) : null,
   ];
 }
 
@@ -60,7 +60,7 @@ function overDates(row, dates, place) {
   if (!dates.length) return fill(place, h("p", { class: "quiet" }, "No date has a figure of it."));
   const red = (date) => ["failed", "warned"].includes(date.outcome);
   draw(place, [{
-    id: `check-${row.suite}-${row.check}`, title: words(row.check), hint: "by date of the events' own time", group: "checks", least: 0,
+    id: `check-${row.suite}-${row.check}`, title: words(row.check), hint: "by date of the events' own time", group: "checks", least: 0, dated: true,
     unit: isTime(row) ? seconds : figure, at: dates.map((date) => Date.parse(`${date.date}T00:00:00Z`) / 1000),
     series: [{ label: "observed", colour: "--strong", values: dates.map((date) => date.observed) },
       { label: "did not pass", colour: "--failing", values: dates.map((date) => (red(date) ? date.observed : null)) }],
