@@ -101,11 +101,21 @@ def test_a_suite_that_is_broken_stops_no_other(tmp_path: Path) -> None:
     assert (found.folder / "expectations/joined.json").read_text() == "{broken"
 
 
-def test_a_file_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "while parsing a flow"),
+        ("a: 1", "Great Expectations cannot open it"),
+        ("plugins_directory: plugins/", "code that lies in a lake is not run"),
+        ("stores: {a: {class_name: X, module_name: os}}", "module_name: os: only Great Expectations' own"),
+        ("x: [{module_name: great_expectations_evil}]", "only Great Expectations' own"),
+    ],
+)
+def test_a_file_that_cannot_be_opened_says_so(tmp_path: Path, text: str, message: str) -> None:
     found = brought(tmp_path, wanted(tmp_path))
-    (found.folder / "great_expectations.yml").write_text("a: [")
+    (found.folder / "great_expectations.yml").write_text(text)
     with (
-        pytest.raises(ConfigError, match=r"great_expectations\.yml: Great Expectations cannot open it"),
+        pytest.raises(ConfigError, match=rf"great_expectations\.yml: .*{message}"),
         place.opened(pipeline(tmp_path)) as again,
     ):
         again.bring_up_to_date(wanted(tmp_path))

@@ -140,7 +140,9 @@ class ClickjoinSource(_SparkDatasource):
         Errors: ConfigError where that cannot be read.
         """
         if (self.root, day) not in running:
-            running.clear()  # one date at a time: its rows are kept in memory
+            for held in running.values():
+                held.release()  # one date at a time: its rows are kept in memory
+            running.clear()
             running[self.root, day] = _opened(self.pipeline_file, day)
         return running[self.root, day]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FOLDER = "_quality"
 _GX = f"{FOLDER}/gx"
-_EDITED = ("great_expectations.yml", "expectations/", "checkpoints/", "validation_definitions/", "plugins/")
+_EDITED = ("great_expectations.yml", "expectations/", "checkpoints/", "validation_definitions/")
 _RESULTS = "uncommitted/validations"
 _FETCHED = ".fetched.json"
 

@@ -26,11 +26,15 @@ def unknown(pipeline: Pipeline) -> str:
 
 def _signals(lake: SparkReader, pipeline: Pipeline, span: Span) -> DataFrame:
     """All signals: id."""
+    if unknown(pipeline):
+        return lake.spark.createDataFrame([], "id STRING")
     return lake.spark.read.format("delta").load(f"{folder(pipeline)}/signals").select("id")
 
 
 def _late(lake: SparkReader, pipeline: Pipeline, span: Span) -> DataFrame:
     """Events of the date that came behind the watermark: event_id, event_time, reason."""
+    if unknown(pipeline):
+        return lake.spark.createDataFrame([], "event_id STRING, event_time TIMESTAMP, reason STRING")
     rows = lake.spark.read.format("delta").load(f"{folder(pipeline)}/late").where(span.sql())
     return rows.where("reason <> 'no-key'").select("event_id", "event_time", "reason")
 

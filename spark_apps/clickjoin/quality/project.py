@@ -20,6 +20,8 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from clickjoin.config.quality import did_you_mean
 from clickjoin.model.errors import ConfigError
 from clickjoin.quality.shipped import SEVERITY, Shipped
@@ -28,15 +30,14 @@ if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.lake.location import Location
 
-ASSETS = ("joined", "primary", "foreign", "registry", "ids", "batches")
-PROCESSING = ("signals", "sums", "late")
+ASSETS = ("joined", "primary", "foreign", "registry", "ids", "batches", "signals", "sums", "late")
+_PROCESSING = ("signals", "sums", "late")
 _RESULTS = "uncommitted/validations"
 SITE = "uncommitted/data_docs/local_site"
 _OURS = "clickjoin"  # the key of a suite's and an expectation's `meta` that is ours
 _LOCK = RLock()  # of a process: Great Expectations has one project at a time there
 _FILE = """\
 config_version: 4
-plugins_directory: plugins/
 config_variables_file_path: uncommitted/config_variables.yml
 analytics_enabled: false
 progress_bars: {globally: false}
@@ -79,11 +80,21 @@ class Project:
         """Great Expectations' own context of it. Errors: ConfigError where its file cannot be read."""
         import great_expectations as gx
 
+        file = self.folder / "great_expectations.yml"
+        try:
+            foreign = _foreign_code(yaml.safe_load(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            foreign = line(error)
+        if foreign:
+            raise ConfigError(
+                f"{file}: {foreign}",
+                remedy="Fix it there, or remove it: the next run writes one, and keeps suites and checkpoints",
+            )
         try:
             return gx.get_context(mode="file", context_root_dir=str(self.folder))
         except Exception as error:
             raise ConfigError(
-                f"{self.folder / 'great_expectations.yml'}: Great Expectations cannot open it ({line(error)})",
+                f"{file}: Great Expectations cannot open it ({line(error)})",
                 remedy="Fix it there, or remove it: the next run writes one, and keeps suites and checkpoints",
             ) from error
 
@@ -124,7 +135,7 @@ class Project:
         """Put the shipped expectations into their suites; returns a sentence for each suite that cannot be read."""
         broken = {}
         source = self._source()
-        for name in (*ASSETS, *(PROCESSING if self.pipeline.process else ())):
+        for name in self._assets():
             try:
                 self._bring(name, [one for one in wanted if one.suite == name], source)
             except ConfigError:
@@ -248,9 +259,14 @@ class Project:
 
     def checkpoints(self) -> list[str]:
         """Names of the checkpoints, clickjoin's first, in the order of their suites."""
-        names = sorted(path.stem for path in (self.folder / "checkpoints").glob("*.json"))
-        order = (*ASSETS, *PROCESSING)
-        return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
+        names = {path.stem for path in (self.folder / "checkpoints").glob("*.json")}
+        return [*(name for name in self._assets() if name in names), *sorted(names - set(ASSETS))]
+
+    def _assets(self) -> list[str]:
+        """Those that the pipeline has."""
+        none = {"primary"} if self.pipeline.stream else set()
+        none |= set() if self.pipeline.process else set(_PROCESSING)
+        return [name for name in ASSETS if name not in none]
 
     def run(self, checkpoint: str, day: str) -> list[tuple[str, Any]]:
         """Run a checkpoint on a date: its results with the name of their suite. Errors: whatever goes wrong in it."""
@@ -279,7 +295,7 @@ def opened(folder: Path, pipeline: Pipeline) -> Iterator[Project]:
         from clickjoin.quality import gx_tables  # noqa: F401, it registers what the project is made of
 
         file = folder / "great_expectations.yml"
-        for name in ("expectations", "checkpoints", "validation_definitions", "plugins", "uncommitted/validations"):
+        for name in ("expectations", "checkpoints", "validation_definitions", _RESULTS):
             (folder / name).mkdir(parents=True, exist_ok=True)
         if not file.exists():
             file.write_text(_FILE, encoding="utf-8")
@@ -296,6 +312,19 @@ def _locked(folder: Path) -> Iterator[None]:
         with suppress(OSError):  # a mount that knows no locks: two runs at once may then lose a page of the Data Docs
             flock(lock, LOCK_EX)
         yield
+
+
+def _foreign_code(config: Any, name: str = "") -> str:
+    """Where a project's file has code run that is not Great Expectations' own: whoever writes to a lake runs none."""
+    if isinstance(config, dict):
+        return next((found for key, value in config.items() if (found := _foreign_code(value, str(key)))), "")
+    if isinstance(config, list):
+        return next((found for value in config if (found := _foreign_code(value, name))), "")
+    if name == "plugins_directory" and config:
+        return "plugins_directory: code that lies in a lake is not run; install it as a package"
+    if name == "module_name" and not str(config).startswith("great_expectations."):
+        return f"module_name: {config}: only Great Expectations' own classes are loaded from here"
+    return ""
 
 
 def people_part(suite: bytes) -> bytes:

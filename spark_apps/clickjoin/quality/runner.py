@@ -200,4 +200,3 @@ def _broken(name: str, why: str) -> Outcome:
         name, "checkpoint", "checkpoint", None, "fail", False, None, "a checkpoint that can be run",
         detail=f"{why}: fix it in `_quality/gx` (`clickjoin quality gx`); the other checkpoints were run",
     )  # fmt: skip
-
