@@ -82,7 +82,7 @@ class Frames:
         if asset not in self._shown:
             self._kept[asset] = rows = self._made(asset).persist()
             self.rows[asset] = rows.count()
-            self._shown[asset] = self._with_fields(asset, rows) if asset in DERIVED else rows
+            self._shown[asset] = _judged(rows) if asset == "ids" else self._with_fields(asset, rows)
         return self._shown[asset]
 
     def _made(self, asset: str) -> DataFrame:
@@ -216,18 +216,21 @@ class Frames:
 
 
 def _placed(tally: DataFrame) -> DataFrame:
-    """A row an id: whether it was accepted, its place, a column a fault; `is_joined` (1 or 0) of those accepted."""
+    """A row an id: whether it was accepted, its place, and its faults, a bit each."""
     place = " ".join(f"WHEN {sql} THEN '{name}'" for name, sql in PLACES.items())
+    rows = tally.withColumn("accepted", F.expr("accepted > 0"))
+    return rows.select(*EVENT_KEY, "accepted", F.expr(f"IF(accepted, CASE {place} END, NULL)").alias("place"), "faults")
+
+
+def _judged(rows: DataFrame) -> DataFrame:
+    """With a column for each fault, and `is_joined` (1 or 0) of accepted ids: worked out of the few that are kept."""
     nowhere = " OR ".join(has(kind) for kind in _NOWHERE)
-    rows = (
-        tally.withColumn("accepted", F.expr("accepted > 0"))
-        .withColumn("place", F.expr(f"IF(accepted, CASE {place} END, NULL)"))
-        .withColumn("is_joined", F.expr("IF(accepted, IF(place <=> 'joined', 1.0D, 0.0D), NULL)"))
+    return (
+        rows.withColumn("is_joined", F.expr("IF(accepted, IF(place <=> 'joined', 1.0D, 0.0D), NULL)"))
         .withColumn("nowhere", F.expr(f"{nowhere} OR (accepted AND place IS NULL)"))
         .withColumns({kind: F.expr(has(kind)) for kind in FAULTS})
         .withColumn("unaccounted", F.expr("accepted AND (nowhere OR two_places)"))
     )
-    return rows.select(*EVENT_KEY, "accepted", "place", "is_joined", "nowhere", *FAULTS, "unaccounted", "faults")
 
 
 def _value(text: str, key: str, kind: str) -> Column:

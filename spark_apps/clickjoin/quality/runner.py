@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from clickjoin.dispatcher.journal import sequences
 from clickjoin.engines.choose import open_own_tables
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
@@ -133,6 +134,7 @@ class Run:
             frames.total("joined"),
             why,
             sums,
+            len({replica for replica, _ in sequences(self.engine.lake.delta)}),
         )  # fmt: skip
 
     def _write(self, project: Project, report: Report) -> Report:

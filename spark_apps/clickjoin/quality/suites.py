@@ -35,7 +35,8 @@ class Facts:
     """What a date's limits hang on beside the file.
 
     `fields`: names of the fields of each stream's records; `columns`: the adapter's, of the output; `gone`: by stream,
-    why its rows say nothing; `joined`: rows of the output; `processed`: why processing says nothing, None without any.
+    why its rows say nothing; `joined`: rows of the output; `processed`: why processing says nothing, None without any;
+    `sums`: faults of its sums; `replicas`: how many have landed rows.
     """
 
     history: History
@@ -45,6 +46,7 @@ class Facts:
     joined: int = 0
     processed: str | None = None
     sums: str = ""
+    replicas: int = 2
 
 
 def shipped(pipeline: Pipeline, facts: Facts) -> list[Shipped]:
@@ -53,7 +55,7 @@ def shipped(pipeline: Pipeline, facts: Facts) -> list[Shipped]:
         *_joined(pipeline, facts),
         *(() if pipeline.stream else _stream("primary", pipeline, facts)),
         *_stream("foreign", pipeline, facts),
-        *_registry(pipeline),
+        *_registry(),
         *_ids(pipeline.quality, facts),
         *_batches(pipeline),
         *(_processing(pipeline.quality, facts) if facts.processed is not None else ()),
@@ -71,27 +73,20 @@ def _not_null(suite: str, names: tuple[str, ...]) -> Iterator[Shipped]:
         )  # fmt: skip
 
 
-def _unique(pipeline: Pipeline, suite: str, asks: str) -> Shipped:
+def _unique(pipeline: Pipeline) -> Shipped:
     named: dict[str, Any] = {"column_list": ["event_id", "event_time"]}
     kind = "ExpectCompoundColumnsToBeUnique"
     if pipeline.by_id:
         named, kind = {"column": "event_id"}, "ExpectColumnValuesToBeUnique"
-    return Shipped(suite, f"{suite}.unique_ids", kind, named, "fail", f"{asks}: 0", _VERIFY, column="event_id")
-
-
-def _token(suite: str) -> Shipped:
-    return Shipped(
-        suite, f"{suite}.token_form", "ExpectColumnValuesToMatchRegex", {"column": "token", "regex": TOKEN}, "warn",
-        "tokens that name no batch: 0", f"somebody else wrote to `{suite}`: look at its history", column="token",
-    )  # fmt: skip
+    asks = "ids that are there twice: 0"
+    return Shipped("joined", "joined.unique_ids", kind, named, "fail", asks, _VERIFY, column="event_id")
 
 
 def _joined(pipeline: Pipeline, facts: Facts) -> Iterator[Shipped]:
     quality, history = pipeline.quality, facts.history
-    yield _unique(pipeline, "joined", "ids that are there twice")
+    yield _unique(pipeline)
     alone = pipeline.stream is not None
     yield from _not_null("joined", tuple(n for n in REQUIRED["joined"] if not (alone and n.startswith("primary_"))))
-    yield _token("joined")
     for name in ("delay_p50", "delay_p90", "delay_p99"):
         yield from _delay(quality, name, history.usual("joined", name))
     for column in facts.columns:
@@ -148,7 +143,8 @@ def _stream(name: str, pipeline: Pipeline, facts: Facts) -> Iterator[Shipped]:
         for level in LEVELS
     }
     yield from limits(
-        name, f"{name}.repeat_rate", "ExpectColumnProportionOfUniqueValuesToBeBetween", {"column": "landed"}, bounds,
+        name, f"{name}.repeat_rate", "ExpectColumnProportionOfUniqueValuesToBeBetween",
+        {"column": "landed" if facts.replicas > 1 else "event"}, bounds,
         "share of the records whose id was there before",
         f"who writes {name}'s logs sends records again; they are joined once all the same", loose={"min_value": 0},
         column="event_id",
@@ -212,8 +208,7 @@ def _kept(suite: str, facts: Facts) -> Iterator[Shipped]:
         yield Shipped(suite, f"{suite}.{name}", kind, args, level, asks, look, undecided="" if known else _FIRST)
 
 
-def _registry(pipeline: Pipeline) -> Iterator[Shipped]:
-    yield _unique(pipeline, "registry", "ids that have two claims")
+def _registry() -> Iterator[Shipped]:
     yield Shipped(
         "registry", "registry.known_outcomes", "ExpectColumnValuesToBeInSet",
         {"column": "outcome", "value_set": OUTCOMES}, "fail",
@@ -221,7 +216,11 @@ def _registry(pipeline: Pipeline) -> Iterator[Shipped]:
         "somebody else wrote to the registry: look at its history", column="outcome",
     )  # fmt: skip
     yield from _not_null("registry", REQUIRED["registry"])
-    yield _token("registry")
+    yield Shipped(
+        "registry", "registry.token_form", "ExpectColumnValuesToMatchRegex",
+        {"column": "token", "regex": TOKEN}, "warn",
+        "tokens that name no batch: 0", "somebody else wrote to the registry: look at its history", column="token",
+    )  # fmt: skip
 
 
 _FAULTS = {
@@ -230,6 +229,7 @@ _FAULTS = {
         "accepted ids that are not in exactly one of joined, pending, unjoinable, expired, filtered",
     ),
     "joined.known_ids": ("ExpectEveryOutputToHaveLanded", "ids whose record never landed"),
+    "registry.unique_ids": ("ExpectEveryIdToBeClaimedOnce", "ids that have two claims"),
     "registry.claims_have_outputs": ("ExpectEveryClaimToHaveItsOutput", "claims whose id is in no table"),
     "registry.outputs_have_claims": ("ExpectEveryOutputToHaveItsClaim", "ids in a table of outputs that have no claim"),
     "registry.claims_agree": (
