@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,16 @@ def test_the_store(tmp_path: Path) -> None:
     (tmp_path / "quality/_delta_log/00000000000000000001.json").write_text("{broken")
     with pytest.raises(LakeError, match=r"table `quality` cannot be read .*Move this folder away"):
         history.require_store(str(tmp_path))
+
+
+def test_a_table_of_an_earlier_version_has_no_share_yet(tmp_path: Path) -> None:
+    delta = ArrowTables(str(tmp_path))
+    delta.create(replace(QUALITY, columns=tuple(column for column in QUALITY.columns if column.name != "share")))
+    history.require_store(str(tmp_path))
+    for share in (0.5, 0.25):
+        delta.add_columns("quality", history.LATER)
+        delta.append("quality", [dict.fromkeys(QUALITY.names) | row(1, 7, share=share)])
+    assert sorted(delta.read("quality")["share"].to_pylist()) == [0.25, 0.5]
 
 
 def test_what_batches_counted(tmp_path: Path) -> None:
