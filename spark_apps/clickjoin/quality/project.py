@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fcntl import LOCK_EX, flock
+from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
@@ -29,6 +29,8 @@ from clickjoin.quality.shipped import SEVERITY, Shipped
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.lake.location import Location
+
+_log = logging.getLogger(__name__)
 
 ASSETS = ("joined", "primary", "foreign", "registry", "ids", "batches", "signals", "sums", "late")
 _PROCESSING = ("signals", "sums", "late")
@@ -310,7 +312,11 @@ def _locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         with suppress(OSError):  # a mount that knows no locks: two runs at once may then lose a page of the Data Docs
-            flock(lock, LOCK_EX)
+            try:
+                flock(lock, LOCK_EX | LOCK_NB)
+            except BlockingIOError:
+                _log.warning("%s: another run works on this project: waiting until it has ended", folder)
+                flock(lock, LOCK_EX)
         yield
 
 
