@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,18 @@ def _emptied(hand: Hand) -> None:
     _payload(EMPTIED, "event_id LIKE 'c1%' OR event_id LIKE 'c2%'")(hand)
 
 
+def _stamped_again(hand: Hand) -> None:
+    """The same click once more, at another time, in all tables that it is in."""
+    for table in ("foreign", "joined", "registry"):
+        row = hand.rows(table, "c03")[0]
+        hand.add(
+            table,
+            row,
+            event_time=row["event_time"] + timedelta(minutes=5),
+            **({"offset": 9999} if table == "foreign" else {}),
+        )
+
+
 NO_OUTPUT = {"foreign.every_input_accounted_for", "registry.claims_have_outputs"}
 BROKEN: dict[str, tuple[Callable[[Hand], None], set[str]]] = {
     "half of the clicks": (_half, {"foreign.volume"}),
@@ -112,6 +124,7 @@ BROKEN: dict[str, tuple[Callable[[Hand], None], set[str]]] = {
         _again("joined", "registry", "primary", "foreign"),
         {"joined.unique_ids", "registry.unique_ids", "primary.landed_once", "foreign.landed_once"},
     ),
+    "an id that was stamped again": (_stamped_again, {"joined.ids_stamped_once"}),
     "a changed type": (_payload(TEXT), {"foreign.fields_kept"}),
     "a lost click": (_gone("joined", "registry"), {"foreign.every_input_accounted_for"}),
     "a claim without a row": (_gone("joined"), NO_OUTPUT),

@@ -21,13 +21,23 @@ _STREAM = (
 # Every check of our own, by suite; `*` stands for the columns and fields that there are.
 CHECKS: dict[str, tuple[str, ...]] = {
     "joined": (
-        *("unique_ids", "known_ids", "completeness", "delay_p50", "delay_p90", "delay_p99", "columns_kept"),
+        *(
+            "unique_ids",
+            "ids_stamped_once",
+            "known_ids",
+            "completeness",
+            "delay_p50",
+            "delay_p90",
+            "delay_p99",
+            "columns_kept",
+        ),
         *("columns_new", "not_null.*", "null_rate.*", "misfit_rate.*"),
     ),
     "primary": _STREAM,
     "foreign": (*_STREAM, "every_input_accounted_for", "quarantine_rate"),
     "registry": (
         *("unique_ids", "known_outcomes", "claims_have_outputs", "outputs_have_claims", "claims_agree", "not_null.*"),
+        "token_form",
     ),
     "signals": ("unique_ids", "every_event_counted", "late_rate"),
 }

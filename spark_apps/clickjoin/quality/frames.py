@@ -160,7 +160,8 @@ class Frames:
         """With a column for each field of the records that an expectation names: `item`; in `joined` `foreign.item`."""
         named = self._named.get(table, frozenset())
         if table in STREAMS:
-            return rows.withColumns(self._fields_of(table, "payload", named, rows.columns))
+            found = self._fields_of(table, "payload", named, rows.columns)
+            return rows.withColumns(found) if found else rows
         if table != "joined":
             return rows
         for stream, column in RECORDS.items():
@@ -223,10 +224,11 @@ def _placed(tally: DataFrame) -> DataFrame:
 
 
 def _judged(rows: DataFrame) -> DataFrame:
-    """With a column for each fault, and `is_joined` (1 or 0) of accepted ids: worked out of the few that are kept."""
+    """With a column for each fault, `joined_id`, and `is_joined` (1 or 0) of accepted ids: of the few that are kept."""
     nowhere = " OR ".join(has(kind) for kind in _NOWHERE)
     return (
-        rows.withColumn("is_joined", F.expr("IF(accepted, IF(place <=> 'joined', 1.0D, 0.0D), NULL)"))
+        rows.withColumn("joined_id", F.expr("IF(place <=> 'joined', event_id, NULL)"))
+        .withColumn("is_joined", F.expr("IF(accepted, IF(place <=> 'joined', 1.0D, 0.0D), NULL)"))
         .withColumn("nowhere", F.expr(f"{nowhere} OR (accepted AND place IS NULL)"))
         .withColumns({kind: F.expr(has(kind)) for kind in FAULTS})
         .withColumn("unaccounted", F.expr("accepted AND (nowhere OR two_places)"))

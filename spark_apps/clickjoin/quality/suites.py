@@ -56,7 +56,7 @@ def shipped(pipeline: Pipeline, facts: Facts) -> list[Shipped]:
         *(() if pipeline.stream else _stream("primary", pipeline, facts)),
         *_stream("foreign", pipeline, facts),
         *_registry(),
-        *_ids(pipeline.quality, facts),
+        *_ids(pipeline, facts),
         *_batches(pipeline),
         *(_processing(pipeline.quality, facts) if facts.processed is not None else ()),
         *(of_the_file(one) for one in pipeline.quality.expectations),
@@ -239,7 +239,15 @@ _FAULTS = {
 }
 
 
-def _ids(quality: Quality, facts: Facts) -> Iterator[Shipped]:
+def _ids(pipeline: Pipeline, facts: Facts) -> Iterator[Shipped]:
+    quality = pipeline.quality
+    if not pipeline.by_id:
+        yield Shipped(
+            "ids", "joined.ids_stamped_once", "ExpectColumnValuesToBeUnique", {"column": "joined_id"}, "warn",
+            "ids that are joined at two times of the date: 0",
+            "their sender stamps an event again: with `registry.identity: id` an id is joined once, whatever its time",
+            column="event_id",
+        )  # fmt: skip
     for check, (kind, asks) in _FAULTS.items():
         yield Shipped("ids", check, kind, {}, "fail", f"{asks}: 0", _VERIFY, column="event_id")
     usual, gone = facts.history.usual("joined", "completeness"), facts.gone.get("foreign", "")
