@@ -116,6 +116,16 @@ def _stamped_again(hand: Hand) -> None:
         )
 
 
+def _sent_again(hand: Hand) -> None:
+    """One record in six once more, behind the others."""
+    for n in range(12):
+        hand.add("foreign", hand.rows("foreign", f"c{n:02}")[0], offset=10_000 + n)
+
+
+def _new_column(hand: Hand) -> None:
+    hand.bench.engine.lake.delta.add_columns("joined", {"extra": "STRING"})
+
+
 NO_OUTPUT = {"foreign.every_input_accounted_for", "registry.claims_have_outputs"}
 BROKEN: dict[str, tuple[Callable[[Hand], None], set[str]]] = {
     "half of the clicks": (_half, {"foreign.volume"}),
@@ -124,6 +134,10 @@ BROKEN: dict[str, tuple[Callable[[Hand], None], set[str]]] = {
         _again("joined", "registry", "primary", "foreign"),
         {"joined.unique_ids", "registry.unique_ids", "primary.landed_once", "foreign.landed_once"},
     ),
+    "records that were sent again": (_sent_again, {"foreign.repeat_rate"}),
+    "a column left empty": (_set("joined", None, price="NULL"), {"joined.null_rate.price"}),
+    "a new column": (_new_column, {"joined.columns_new"}),
+    "a token by hand": (_set("registry", C3, token="'by hand'"), {"registry.token_form", "registry.claims_agree"}),
     "an id that was stamped again": (_stamped_again, {"joined.ids_stamped_once"}),
     "a changed type": (_payload(TEXT), {"foreign.fields_kept"}),
     "a lost click": (_gone("joined", "registry"), {"foreign.every_input_accounted_for"}),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from clickjoin.config import one_stream
 from clickjoin.config.file import absolute, clashes, explain, parse
@@ -41,6 +41,7 @@ from clickjoin.model.places import JOINED, above_globs, declare, declare_output,
 from clickjoin.model.span import span_text
 
 Role = Literal["primary", "foreign"]
+_FILES: dict[str, str] = {}  # of pipelines that this process has read, by the folder of their tables
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,6 @@ class Pipeline(Strict):
     process: Process | None = Field(None, description="what is done with the output's events, key by key")
 
     model_config = ConfigDict(json_schema_extra=one_stream.EITHER)
-    _file: str = PrivateAttr("")
     _either = field_validator("primary", "foreign")(one_stream.either)
 
     @model_validator(mode="after")
@@ -154,7 +154,7 @@ class Pipeline(Strict):
     @property
     def file(self) -> str:
         """Path of the file that it was read from; empty where it was made otherwise."""
-        return self._file
+        return _FILES.get(self.root, "")
 
     @property
     def by_id(self) -> bool:
@@ -241,7 +241,7 @@ def load(file: str | Path) -> Pipeline:
     if found := clashes(pipeline):
         raise ConfigError(f"{path}:\n" + "\n".join(f"  {line}" for line in found), remedy="Keep the folders apart")
     declare_places(pipeline)
-    pipeline._file = str(path.resolve())
+    _FILES[pipeline.root] = str(path.resolve())
     return pipeline
 
 
