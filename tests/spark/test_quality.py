@@ -119,6 +119,7 @@ def test_what_is_broken_is_red(broken: Hand, what: str) -> None:
     named = {f"{row['suite']}.{row['check']}" for row in rows}
     assert {name for name, one in of_gx.items() if one["result"].get("unexpected_count")} == named
     assert all(row["event_id"] for row in rows)
+    assert {row["event_time"].date() for row in rows} <= {DAY}
 
 
 def written(bench: Bench) -> tuple[int, list[str]]:

@@ -121,6 +121,22 @@ def test_a_file_that_cannot_be_opened_says_so(tmp_path: Path, text: str, message
         again.bring_up_to_date(wanted(tmp_path))
 
 
+def test_a_checkpoint_makes_no_class_of_others(tmp_path: Path) -> None:
+    """A renderer of an action is made by module and name, with arguments: it could be any command."""
+    ran = tmp_path / "ran"
+    found = brought(tmp_path, wanted(tmp_path))
+    renderer = {"module_name": "subprocess", "class_name": "Popen", "args": ["touch", str(ran)]}
+    path = found.folder / "checkpoints/joined.json"
+    action = {"name": "a", "type": "slack", "slack_webhook": "http://127.0.0.1:9", "renderer": renderer}
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"actions": [action]}))
+    with (
+        place.opened(pipeline(tmp_path)) as again,
+        pytest.raises(ConfigError, match=r"joined\.json: module_name: subprocess: only Great Expectations' own"),
+    ):
+        again.run("joined", "2026-03-01")
+    assert not ran.exists()
+
+
 def test_one_run_at_a_time_writes_to_it(tmp_path: Path) -> None:
     inside, most = [], []
 

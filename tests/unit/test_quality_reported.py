@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
@@ -11,6 +12,7 @@ import pytest
 from clickjoin.model.errors import ConfigError
 from clickjoin.quality import day_of
 from clickjoin.quality.checks import Outcome, Report
+from clickjoin.quality.outcomes import _failing
 
 DAY = date(2026, 3, 1)
 
@@ -54,6 +56,18 @@ def test_what_failed_is_named_row_by_row() -> None:
         **row,
     }
     assert "failing" not in report.rows()[0]
+
+
+def test_times_of_what_failed_are_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark gives Python the host's local time, without a zone."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        (row,) = _failing({"partial_unexpected_index_list": [{"event_id": "x", "event_time": datetime(2026, 3, 1, 9)}]})
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert row == {"event_id": "x", "event_time": datetime(2026, 3, 1, tzinfo=UTC), "value": None}
 
 
 def test_dates() -> None:

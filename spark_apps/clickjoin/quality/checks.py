@@ -56,7 +56,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Report:
-    """One run. `accounts`: ids of the date by place; `report`: index of the Data Docs; `seconds`: how long it took."""
+    """One run. `accounts`: ids of the date by place; `report`: folder of the Data Docs; `seconds`: how long it took."""
 
     run: str
     at: datetime

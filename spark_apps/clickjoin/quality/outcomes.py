@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
-from clickjoin.model.ids import moment
 from clickjoin.quality.checks import Outcome
 from clickjoin.quality.project import ours
 from clickjoin.quality.shipped import FLIPPED, OWN
@@ -124,8 +124,9 @@ def _failing(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _time(value: Any) -> Any:
-    return moment(value) if isinstance(value, int) else value
+def _time(value: Any) -> datetime | None:
+    """A time as Spark gives it to Python, which is the host's local one without saying so, in UTC."""
+    return value.astimezone(UTC) if isinstance(value, datetime) else None
 
 
 def _samples(found: Mapping[str, Any], failing: tuple[Mapping[str, Any], ...], success: bool | None) -> tuple[Any, ...]:

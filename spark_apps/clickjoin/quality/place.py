@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from errno import ENOTDIR
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -106,6 +106,12 @@ def put_back(pipeline: Pipeline, edited: Path) -> list[str]:
             f"{folder}: that is no project which `clickjoin quality gx --to` has fetched",
             remedy="Fetch it first, and edit what lies there",
         ) from error
+    here = local_folder(root)
+    with nullcontext() if here is None else project.locked(here):
+        return _changed(root, folder, known)
+
+
+def _changed(root: str, folder: Path, known: dict[str, str]) -> list[str]:
     mine = _digests(folder)
     changed = sorted(name for name in {*known, *mine} if known.get(name) != mine.get(name))
     there = {name: _digest(name, data) for name, data in _edited(root).items()}
@@ -114,12 +120,11 @@ def put_back(pipeline: Pipeline, edited: Path) -> list[str]:
             f"{root}: {', '.join(others)}: somebody else has edited it since it was fetched",
             remedy="Fetch the project into another folder, and make your edits there",
         )
-    place = location(root)
     for name in changed:
         if name in mine:
-            place.replace(name, (folder / name).read_bytes())
+            location(root).replace(name, (folder / name).read_bytes())
         else:
-            place.remove([name])
+            location(root).remove([name])
     (folder / _FETCHED).write_text(json.dumps(known | mine), encoding="utf-8")
     return changed
 

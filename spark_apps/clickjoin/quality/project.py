@@ -7,6 +7,7 @@ to date and leaves the rest alone: also a shipped one that somebody has edited, 
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import logging
 import warnings
@@ -84,21 +85,15 @@ class Project:
 
         file = self.folder / "great_expectations.yml"
         try:
-            foreign = _foreign_code(yaml.safe_load(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            foreign = line(error)
-        if foreign:
-            raise ConfigError(
-                f"{file}: {foreign}",
-                remedy="Fix it there, or remove it: the next run writes one, and keeps suites and checkpoints",
-            )
-        try:
-            return gx.get_context(mode="file", context_root_dir=str(self.folder))
+            wrong = _foreign_code(yaml.safe_load(file.read_text(encoding="utf-8")))
+            if not wrong:
+                return gx.get_context(mode="file", context_root_dir=str(self.folder))
         except Exception as error:
-            raise ConfigError(
-                f"{file}: Great Expectations cannot open it ({line(error)})",
-                remedy="Fix it there, or remove it: the next run writes one, and keeps suites and checkpoints",
-            ) from error
+            wrong = f"Great Expectations cannot open it ({line(error)})"
+        raise ConfigError(
+            f"{file}: {wrong}",
+            remedy="Fix it there, or remove it: the next run writes one, and keeps suites and checkpoints",
+        )
 
     @property
     def docs(self) -> str:
@@ -117,11 +112,7 @@ class Project:
 
     def theirs(self) -> dict[str, list[Any]]:
         """What people have put into each suite, or edited there: configurations of expectations."""
-        found: dict[str, list[Any]] = {}
-        for name, suite in self._suites():
-            known = (suite.get("meta") or {}).get(_OURS, {})
-            found[name] = [one for one in suite["expectations"] if known.get(_key(one)) != _digest(one)]
-        return found
+        return {name: _theirs(suite) for name, suite in self._suites()}
 
     def _suites(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Suites by name; one that is broken is none here: its checkpoint says so when it is run."""
@@ -206,11 +197,11 @@ class Project:
 
     def _merge(self, suite: Any, wanted: Sequence[Shipped]) -> None:
         """A merge of three: what was shipped last, what is shipped now, and what lies there."""
-        base: dict[str, str] = dict((suite.meta or {}).get(_OURS, {}))
+        held = suite.to_json_dict()
+        base, edited = _base(held), {_key(one) for one in _theirs(held)}
         made = {one.key: self._made(one) for one in wanted}
         there = {_key(one.configuration.to_json_dict()): one for one in suite.expectations}
-        kept = [one for key, one in there.items() if _is_theirs(one, key, base)]
-        edited = {_key(one.configuration.to_json_dict()) for one in kept}
+        kept = [one for key, one in there.items() if key in edited]
         for one in kept:
             if said := ours(one.configuration.to_json_dict()):
                 one.meta = {**one.meta, _OURS: {**said, "edited": True}}
@@ -221,10 +212,9 @@ class Project:
             one.id = there[key].id if key in there else one.id
             fresh.append(one)
         digests = {key: _digest(one.configuration.to_json_dict()) for key, one in made.items()}
-        before = json.dumps(suite.to_json_dict(), sort_keys=True, default=str)
         suite.expectations = [*fresh, *kept]
         suite.meta = {**(suite.meta or {}), _OURS: digests}
-        if json.dumps(suite.to_json_dict(), sort_keys=True, default=str) != before:
+        if suite.to_json_dict() != held:
             suite.save()
 
     def _made(self, one: Shipped) -> Any:
@@ -275,6 +265,9 @@ class Project:
         from great_expectations.core.run_identifier import RunIdentifier
 
         run = RunIdentifier(run_name=day, run_time=datetime.now(UTC))
+        path = self.folder / "checkpoints" / f"{checkpoint}.json"
+        if wrong := _foreign_code(json.loads(path.read_text(encoding="utf-8"))):  # such as a renderer of an action
+            raise ConfigError(f"{path.name}: {wrong}", remedy="Leave it out")
         found = self.context.checkpoints.get(checkpoint).run(batch_parameters={"date": day}, run_id=run)
         return [(suite.suite_name, result) for suite in found.run_results.values() for result in suite.results]
 
@@ -291,7 +284,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 @contextmanager
 def opened(folder: Path, pipeline: Pipeline) -> Iterator[Project]:
     """The project in a folder, made where there is none; no other process writes to it meanwhile."""
-    with _LOCK, _locked(folder), warnings.catch_warnings():
+    with _LOCK, locked(folder), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         logging.getLogger("great_expectations").setLevel(logging.ERROR)
         from clickjoin.quality import gx_tables  # noqa: F401, it registers what the project is made of
@@ -308,7 +301,8 @@ def opened(folder: Path, pipeline: Pipeline) -> Iterator[Project]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
+    """No other process works on a project in a folder of this disk meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         with suppress(OSError):  # a mount that knows no locks: two runs at once may then lose a page of the Data Docs
@@ -337,9 +331,8 @@ def people_part(suite: bytes) -> bytes:
     """What people have done to a suite: expectations they made, edited or took out; all of it where that is unclear."""
     try:
         found = json.loads(suite)
-        base = (found.get("meta") or {}).get(_OURS, {})
-        theirs = [one for one in found["expectations"] if base.get(_key(one)) != _digest(one)]
-        gone = sorted(set(base) - {_key(one) for one in found["expectations"]})
+        theirs = _theirs(found)
+        gone = sorted(set(_base(found)) - {_key(one) for one in found["expectations"]})
     except (ValueError, LookupError, AttributeError, TypeError):
         return suite
     return json.dumps([theirs, gone], sort_keys=True).encode()
@@ -365,8 +358,15 @@ def _key(config: Mapping[str, Any]) -> str:
     return str(ours(config).get("key") or config.get("id") or "")
 
 
-def _is_theirs(one: Any, key: str, base: Mapping[str, str]) -> bool:
-    return base.get(key) != _digest(one.configuration.to_json_dict())
+def _base(suite: Mapping[str, Any]) -> Mapping[str, str]:
+    """Digests of what was shipped last, by key."""
+    found: Mapping[str, str] = (suite.get("meta") or {}).get(_OURS, {})
+    return found
+
+
+def _theirs(suite: Mapping[str, Any]) -> list[Any]:
+    """The expectations of a suite that people have made or edited."""
+    return [one for one in suite["expectations"] if _base(suite).get(_key(one)) != _digest(one)]
 
 
 def _digest(config: Mapping[str, Any]) -> str:
@@ -377,8 +377,6 @@ def _digest(config: Mapping[str, Any]) -> str:
 
 def _plain(words: str) -> str:
     """Text that stays text on a page: Great Expectations takes a description for a template in HTML."""
-    import html
-
     return html.escape(words).replace("$", "$$")
 
 

@@ -13,7 +13,7 @@ from clickjoin.dispatcher.journal import sequences
 from clickjoin.engines.choose import open_own_tables
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
-from clickjoin.model.errors import ConfigError, LakeError
+from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import Day, parse_date
@@ -112,8 +112,6 @@ class Run:
             for name in project.checkpoints():
                 try:
                     done += project.run(name, self.day.isoformat())
-                except ConfigError:
-                    raise
                 except Exception as error:  # whatever people have written there: the others go on
                     failed.append(_broken(name, broken.pop(name, "") or line(error)))
             failed += [_broken(name, why) for name, why in broken.items()]
@@ -125,17 +123,17 @@ class Run:
         pipeline = self.engine.pipeline
         streams = STREAMS if pipeline.stream is None else ("foreign",)
         why = processed.unknown(pipeline) if pipeline.process else None
-        sums = "; ".join(processed.sums(pipeline)) if why == "" else ""
+        sums = [row["fault"] for row in frames.frame("sums").collect()] if why == "" else []
         return Facts(
             past,
-            {stream: tuple(frames.profiled(stream).schema()) for stream in streams},
-            self._columns(),
-            {stream: _GONE.format(stream) for stream in streams if frames.collected(stream)},
-            frames.total("joined"),
-            why,
-            sums,
-            len({replica for replica, _ in sequences(self.engine.lake.delta)}),
-        )  # fmt: skip
+            fields={stream: tuple(frames.profiled(stream).schema()) for stream in streams},
+            columns=self._columns(),
+            gone={stream: _GONE.format(stream) for stream in streams if frames.collected(stream)},
+            joined=frames.total("joined"),
+            processed=why,
+            sums="; ".join(sums),
+            replicas=len({replica for replica, _ in sequences(self.engine.lake.delta)}),
+        )
 
     def _write(self, project: Project, report: Report) -> Report:
         delta, keep = self.engine.lake.delta, self.engine.pipeline.retention.metrics
