@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from zlib import crc32
 
@@ -65,8 +66,8 @@ class Batches:
         return ids
 
 
-def write_log(file: Path, ids: list[str]) -> None:
-    """A log of messages with these ids."""
+def write_log(file: Path, ids: list[str], now: datetime) -> None:
+    """A log of messages with these ids, all of one moment."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps({"messageId": name, "event": "seen", "n": n}) for n, name in enumerate(ids))
+    lines = (json.dumps({"messageId": name, "at": now.isoformat(), "n": n}) for n, name in enumerate(ids))
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -41,7 +41,7 @@ class Window:
         folder.mkdir(parents=True)
         self.file.write_text(yaml.safe_dump(_pipeline(folder)), encoding="utf-8")
         log = folder / "logs/first.jsonl"  # the first records say which columns the output has
-        write_log(log, ["first"])
+        write_log(log, ["first"], now)
         self.engine = Engine(spark, load(self.file), clock=now.timestamp)
         begun = time.perf_counter()
         for day, ids in enumerate(days(count)):
@@ -63,7 +63,7 @@ class Window:
 
     def batch(self, turn: int) -> float:
         """Seconds of one batch, landed to settled. Errors: SystemExit where not each id is published once."""
-        write_log(self._folder / f"logs/{turn}.jsonl", self.batches.next())
+        write_log(self._folder / f"logs/{turn}.jsonl", self.batches.next(), self._now)
         begun = time.perf_counter()
         settled = self.engine.join_once()
         seconds = time.perf_counter() - begun
@@ -98,7 +98,7 @@ def _pipeline(folder: Path) -> dict[str, object]:
         "pipeline": "messages",
         "engine": ENGINE,
         "lake": str(folder / "lake"),
-        "stream": {**stream, "event_time": "landed"},
+        "stream": {**stream, "event_time": "at"},
         "registry": {"identity": "id", "retention": "28d", "bucket": "1d", "shards": SHARDS},
     }
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -123,7 +124,7 @@ class DropDuplicates:
         self._query.stop()
 
     def _run(self, name: str, ids: list[str]) -> Any:
-        write_log(self._next, ids)
+        write_log(self._next, ids, datetime.now(UTC))
         self._next.rename(self._folder / f"logs/{name}.json")
         seen = -1 if self._query.lastProgress is None else self._query.lastProgress["batchId"]
         while True:

@@ -119,7 +119,9 @@ def _reshard(world: World) -> None:
 
 def events(world: World, first: int, last: int) -> None:
     world.now += HOUR if first else 0
-    world.clicks(*({"messageId": f"{n:08x}-1111-4222-8333-444455556666", "n": n} for n in range(first, last)))
+    world.clicks(
+        *({"messageId": f"{n:08x}-1111-4222-8333-444455556666", "n": n, "at": world.now} for n in range(first, last))
+    )
 
 
 def by_date(world: World, action: str = "rebuild") -> None:
@@ -164,7 +166,7 @@ def _silent(_: object) -> None:
 
 
 BY_ID: dict[str, Any] = {
-    "stream": {"source": {"kind": "files", "path": "foreign/*"}, "event_id": "messageId", "event_time": "landed"},
+    "stream": {"source": {"kind": "files", "path": "foreign/*"}, "event_id": "messageId", "event_time": "at"},
     "registry": {"identity": "id", "shards": 3},
 }
 ITEM, NAMED = {"from": "foreign.item", "type": "BIGINT"}, {"from": "primary.item", "type": "STRING"}

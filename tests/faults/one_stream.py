@@ -51,7 +51,7 @@ class Feed(threading.Thread):
             ids = [*fresh, *known, *again]
             self._rng.shuffle(ids)
             aside = self._folder / "next"
-            write_log(aside, ids)
+            write_log(aside, ids, datetime.now(UTC))
             aside.rename(self._folder / f"logs/{self.lines}.jsonl")
             self.fresh |= set(fresh)
             self.known += len(known)

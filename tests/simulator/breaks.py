@@ -170,6 +170,40 @@ def _own_shards() -> None:
     dealing.one_shard_each = lambda ctx: not ctx.pipeline.by_id or len(ctx.timeline.entries) == 1
 
 
+def _repeats() -> None:
+    """Where an id has no time, its claim goes with the boundary, though an event at that may repeat an older one."""
+    from clickjoin.config import Pipeline
+
+    Pipeline.repeats = property(lambda self: 1e-6 if self.by_id else 0.0)  # type: ignore[assignment,method-assign]
+
+
+def _age() -> None:
+    """Where an id has no time, its event is as old as its reading."""
+    from tests.simulator import logs
+
+    rows = logs.LogSource._rows
+
+    def read_now(self: Any, splits: Any, spec: Any) -> Any:
+        now = logs.moment(spec.latest_micros / 1e6 - 2 * logs.SKEW - logs.START)
+        return [row | ({"event_time": now} if row["event_time"] else {}) for row in rows(self, splits, spec)]
+
+    logs.LogSource._rows = read_now  # type: ignore[method-assign]
+
+
+def _apart() -> None:
+    """The copies of an id in one batch are distinguished by their times."""
+    from clickjoin.kernel import join_task
+
+    join_task.first_of_id = join_task.first_of
+
+
+def _fill_claims() -> None:
+    """What a fill publishes is not claimed."""
+    from clickjoin.dates import late_events
+
+    late_events._claimed = lambda ctx, made, own: made
+
+
 def _same_past() -> None:
     """A table that was put back to what it was is read on from the version that had been reached."""
     from clickjoin.sources.delta.planning import TableDraft
@@ -229,6 +263,10 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "files-there": _files_there,
     "trust-filter": _trust_filter,
     "own-shards": _own_shards,
+    "repeats": _repeats,
+    "age": _age,
+    "apart": _apart,
+    "fill-claims": _fill_claims,
     "same-past": _same_past,
     "in-order": _in_order,
     "publish-first": _publish_first,

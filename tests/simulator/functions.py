@@ -160,6 +160,11 @@ def substring(of: Any, start: int, length: int) -> Column:
     return unary(lambda x: x[start - 1 : start - 1 + length], _c(of), "substring")
 
 
+def split_part(of: Any, separator: Any, number: Any) -> Column:
+    """A part of a text, from 1."""
+    return _all("split_part", (of, separator, number), lambda text, by, n: (text.split(by)[n - 1 :] or [""])[0])
+
+
 def xxhash64(*given: Any) -> Column:
     """A hash, another one than Spark's: of two texts it is the same only if they are."""
     return _all("xxhash64", given, lambda *parts: zlib.crc32(repr(parts).encode()))

@@ -18,6 +18,8 @@ ALONE = (
         fill=0,
         points=(200, 500),
     ),
+    # The boundary moves on between an event and its copies; the other replica reads them later still, and fills run.
+    Bent(name="ids-window", alone="id", gc=2, fill=1, replicas=1, lag=200, points=(300, 700), span=(-240, 100)),
     # A batch lies still from its landing on, while shards are added and the other replica claims in them.
     Bent(
         name="ids-resharded",

@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from clickjoin.sources.files.completeness import check
 from clickjoin.sources.files.state import FilePosition, FileSplit
 from clickjoin.sources.port import RECORDS_DDL, Source
 from tests.simulator import frames
-from tests.simulator.values import EPOCH, micros, names_of_ddl
+from tests.simulator.values import micros, names_of_ddl
 from tests.simulator.world import START, World
 
 if TYPE_CHECKING:
@@ -82,9 +82,16 @@ class Logs:
         """Whether nothing of a stream is left to be read from its offsets."""
         return self.read(offsets) == len(self.stream(name))
 
-    def repeat(self, rng: random.Random) -> None:
-        """Write some records of the foreign stream again, later on: as a stream alone has them."""
+    def repeat(self, rng: random.Random, restamped: float = 0.0) -> None:
+        """Write some records of the foreign stream again, later on: as a stream alone has them.
+
+        `restamped` (seconds): each copy has a time of its own, no further than that from the first's.
+        """
         again = [row | {"due": row["due"] + rng.uniform(1, 200)} for row in self.foreign if rng.random() < 0.6]
+        for row in again if restamped else []:
+            if "event_time" in row:
+                at = micros(row["event_time"]) / 1e6 + rng.uniform(-restamped, restamped)
+                row["event_time"] = moment(min(at, row["due"]) - START)
         self.foreign = sorted([*self.foreign, *again], key=lambda row: float(row["due"]))
 
     @property
@@ -201,8 +208,6 @@ class LogSource(Source):
         for piece in map(FileSplit.of, splits):
             for at in range(piece.start // _LENGTH, piece.end // _LENGTH):
                 record = {name: value for name, value in self._logs.stream(self._stream)[at].items() if name != "due"}
-                if spec.event_time == "landed" and "event_time" in record:
-                    record["event_time"] = EPOCH + timedelta(microseconds=spec.landed_micros)
                 moment = record.get("event_time")
                 if moment is not None and micros(moment) > spec.latest_micros:
                     assert self._logs.clocks_are_wrong, "an event from the future"
@@ -237,6 +242,4 @@ class LogSource(Source):
     def reread(self, split: Split, start: int, end: int, spec: RecordSpec) -> list[int | None]:
         """Event times of the records between two bytes."""
         records = self._logs.stream(self._stream)[start // _LENGTH : end // _LENGTH]
-        if spec.event_time == "landed":
-            return [spec.landed_micros if "event_time" in row else None for row in records]
         return [micros(row["event_time"]) if "event_time" in row else None for row in records]

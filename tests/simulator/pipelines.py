@@ -13,6 +13,8 @@ from tests.simulator.bent import Bent
 from tests.simulator.oracle import MOST_ATTEMPTS
 
 _SIDE = {"source": {"kind": "files", "path": "/nowhere/*"}, "event_id": "event_id", "event_time": "embedded"}
+RESTAMPED = 55.0  # seconds between an event's own time and a copy's
+BY_ID = {"identity": "id", "repeats": "2m"}
 _PLAIN = "clickjoin.joiner.adapter:BothRecords"
 ADAPTERS = {
     _PLAIN: 0.6,
@@ -39,22 +41,20 @@ def pipeline(adapter: str, max_events: int, delay: int = 10) -> Pipeline:
 
 @lru_cache
 def by_id(adapter: str, max_events: int, delay: int) -> Pipeline:
-    """The same, with events known by their ids alone, which are kept for longer than any schedule goes on."""
+    """The same, with events known by their ids alone, whose copies have other times."""
     whole = _fields(adapter, max_events, delay)
-    whole["foreign"] |= {"event_time": "landed"}
-    whole["registry"] |= {"identity": "id", "retention": "100d"}
+    whole["registry"] |= BY_ID
     return Pipeline.model_validate(whole)
 
 
 @lru_cache
 def alone(adapter: str, max_events: int, identity: str) -> Pipeline:
-    """The same of one stream; ids alone are kept for longer than any schedule goes on."""
+    """The same of one stream."""
     whole = _fields(adapter, max_events, 10)
     del whole["primary"], whole["foreign"], whole["retry"], whole["retention"]
     whole |= {"pipeline": "one", "stream": _SIDE}
     if identity == "id":
-        whole["stream"] = _SIDE | {"event_time": "landed"}
-        whole["registry"] |= {"identity": "id", "retention": "100d"}
+        whole["registry"] |= BY_ID
     made = Pipeline.model_validate(whole)
     declare_output(made.root, "deduplicated")
     return made

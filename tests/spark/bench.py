@@ -200,7 +200,7 @@ class Bench:
     def accounts(self) -> dict[str, int | bool]:
         """The sums, without zeros."""
         since = kept_since(self.pipeline, self.engine.lake, datetime.fromtimestamp(self.clock.now, UTC))
-        found = account(self.engine.lake, replicas(self.engine.lake.delta), since, by_id=self.pipeline.by_id).to_dict()
+        found = account(self.engine.lake, replicas(self.engine.lake.delta), since, self.pipeline.repeats).to_dict()
         return {name: value for name, value in found.items() if value}
 
 

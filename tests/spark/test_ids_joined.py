@@ -25,7 +25,7 @@ Q, LATE = query("q"), query("late", 1)
 FOREIGN = {
     "source": {"kind": "files", "path": "foreign/*"},
     "event_id": "messageId",
-    "event_time": "landed",
+    "event_time": "receivedAt",
     "primary_id": "of",
     "primary_time": "embedded",
 }

@@ -11,7 +11,7 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -25,7 +25,7 @@ from clickjoin.processing.processing import Processing
 from clickjoin.report.explain import explain
 from clickjoin.spark.session import another, release
 from tests.sampled import some
-from tests.spark.bench import Bench, crash_at
+from tests.spark.bench import NOON, Bench, crash_at
 from tests.spark.hand import found, stopped, verify
 
 Make = Callable[..., Bench]
@@ -36,7 +36,8 @@ STREAM = {"source": {"kind": "files", "path": "foreign/*"}, "event_id": "message
 def event(number: int, at: int = 0, **more: Any) -> dict[str, Any]:
     """An event with an id that has no time inside, so many seconds after noon."""
     name = str(uuid.UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC834 % 2**128))
-    return {"messageId": name, "receivedAt": f"2026-03-01T12:{at // 60:02}:{at % 60:02}Z", "n": number, **more}
+    moment = datetime.fromtimestamp(NOON + at, UTC)
+    return {"messageId": name, "receivedAt": f"{moment:%Y-%m-%dT%H:%M:%SZ}", "n": number, **more}
 
 
 def counted(bench: Bench) -> tuple[set[tuple[str, datetime]], Counter[tuple[str, datetime]]]:

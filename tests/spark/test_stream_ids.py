@@ -1,6 +1,6 @@
 """Events known by their id alone, whatever its time: random ids, each once for as long as its claim is kept.
 
-The clock moves between batches, so that the same id lands at other times: each batch has its own.
+Each sending stamps an event again, so that the same id comes with other times, in one batch and in several.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from clickjoin.config.sections import Registry
 from clickjoin.dates.late_events import join_expired
 from clickjoin.engines.arrow import dealing
 from clickjoin.erasure.forget import Erasure
@@ -28,8 +29,10 @@ from clickjoin.jobs.upkeep import rebuild
 from clickjoin.kernel import id_filter
 from clickjoin.lake.vacuum import remove_filters
 from clickjoin.model import failpoint
+from clickjoin.model.errors import ConfigError
 from clickjoin.model.span import Span
 from clickjoin.registry.reshard import reshard
+from clickjoin.registry.shards import require_same
 from clickjoin.spark.session import another, release
 from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench
@@ -37,9 +40,10 @@ from tests.spark.hand import found, stopped, verify
 from tests.spark.test_stream import MATRIX, event
 
 Make = Callable[..., Bench]
-STREAM = {"source": {"kind": "files", "path": "foreign/*"}, "event_id": "messageId", "event_time": "landed"}
+STREAM = {"source": {"kind": "files", "path": "foreign/*"}, "event_id": "messageId", "event_time": "receivedAt"}
 POINTS = failpoint.POINTS if MATRIX else ("claimed",)
-DAY = 86400.0
+DAY = 86400
+BEGUN = datetime.fromtimestamp(NOON, UTC).replace(hour=0)
 
 
 def new(make: Make, *first: dict[str, Any], **fields: Any) -> Bench:
@@ -52,6 +56,13 @@ def published(bench: Bench) -> Counter[str]:
     rows = DeltaTable(str(bench.disk / "deduplicated")).to_pyarrow_table(columns=["event_id", "record"])
     assert all(json.loads(row["record"])["messageId"] == row["event_id"] for row in rows.to_pylist())
     return Counter(rows["event_id"].to_pylist())
+
+
+def times_of(bench: Bench, *numbers: int) -> dict[int, int]:
+    """When events of the output were, in seconds after noon; of an id that is there twice its last row."""
+    ids = {event(number)["messageId"]: number for number in numbers}
+    rows = bench.rows("joined", "event_id", "event_time")
+    return {ids[name]: int(time.timestamp() - NOON) for name, time in sorted(rows) if name in ids}
 
 
 def assert_exactly_once(bench: Bench) -> None:
@@ -67,10 +78,12 @@ def later(bench: Bench, seconds: float) -> None:
 
 @pytest.mark.parametrize("local", some(["0B", "64MB"], 2))
 def test_repeats_at_other_times(make: Make, local: str) -> None:
-    bench = new(make, *(event(number) for number in range(30)), event(3, 40), batch={"driver_bytes": local})
-    assert bench.join() == {"events_in": 31, "joined": 30, "repeats": 1}
-    later(bench, 2 * 3600)  # another bucket
-    bench.clicks(*(event(number, 500 + number) for number in range(20, 50)))
+    again = event(3, -3600), event(3, 40), event(4, 3)  # in another bucket, too
+    bench = new(make, *(event(number) for number in range(30)), *again, batch={"driver_bytes": local})
+    assert bench.join() == {"events_in": 33, "joined": 30, "repeats": 3}
+    assert times_of(bench, 3, 4) == {3: -3600, 4: 0}  # the first by its own time counts
+    later(bench, 2 * 3600)
+    bench.clicks(*(event(number, 7200) for number in range(20, 50)))
     assert bench.join() == {"events_in": 30, "joined": 20, "repeats": 10}
     assert_exactly_once(bench)
     assert bench.accounts()["agree"]
@@ -79,7 +92,7 @@ def test_repeats_at_other_times(make: Make, local: str) -> None:
     hour = datetime.fromtimestamp(NOON + 2 * 3600, UTC)
     assert found(verify(bench, since=hour, until=hour + timedelta(hours=1))) == {}
     times = {row[0] for row in bench.rows("joined", "event_time")}
-    assert times == {datetime.fromtimestamp(NOON + 60 + after, UTC) for after in (0, 2 * 3600)}
+    assert times == {datetime.fromtimestamp(NOON + after, UTC) for after in (-3600, 0, 7200)}
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -88,7 +101,7 @@ def test_a_crash_and_a_repeat_by_another(make: Make, monkeypatch: pytest.MonkeyP
     bench = new(make, *(event(number) for number in range(20)))
     stopped(monkeypatch, point, bench.join)
     bench.clock.now += 3600
-    bench.clicks(*(event(number, 9) for number in range(10, 30)))
+    bench.clicks(*(event(number, 3600) for number in range(10, 30)))
     bench.replica("west").drain(lambda _: None)
     later(bench, 3600)
     bench.engine.drain(lambda _: None)
@@ -98,32 +111,37 @@ def test_a_crash_and_a_repeat_by_another(make: Make, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("point", ["looked-up", "landed"])
-@pytest.mark.parametrize("shards", some([3, 7], 2))
-def test_the_same_id_between_look_up_and_claim(
-    make: Make, monkeypatch: pytest.MonkeyPatch, point: str, shards: int
-) -> None:
-    """Another claims it in another bucket meanwhile, and the commit of claims finds out.
-
-    So it does where the lake is resharded (to 7) after the batch has begun, and the other claims in another shard.
-    """
+def test_the_same_id_between_look_up_and_claim(make: Make, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """Another claims it in another bucket meanwhile, and the commit of claims finds out."""
     monkeypatch.setattr(dealing, "_ROWS_A_PART", 2)  # shards apart
     bench = new(make, *(event(number) for number in range(6)))
 
     def reach(name: str) -> None:
         if name == point:
             patch.undo()
-            now = datetime.fromtimestamp(bench.clock.now, UTC)
-            if shards != 3:
-                reshard(
-                    bench.engine.lake.delta, bench.pipeline, shards, now.replace(minute=0) + timedelta(hours=1), now
-                )
-            bench.clock.now += 2 * 3600
+            bench.clicks(*(event(number, -7200) for number in range(6)))
             bench.replica("west").drain(lambda _: None)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(failpoint, "reach", reach)
         bench.join()
     assert sum(published(bench).values()) == len(published(bench)) == 6
+    assert set(times_of(bench, *range(6)).values()) == {-7200}
+
+
+def test_the_copies_of_an_id_in_one_batch_on_both_sides_of_an_entry(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their times they lie in different shards; one task sees them all."""
+    monkeypatch.setattr(dealing, "_ROWS_A_PART", 2)
+    bench = new(make, event(100))
+    bench.join()
+    now = datetime.fromtimestamp(bench.clock.now, UTC)
+    reshard(bench.engine.lake.delta, bench.pipeline, 7, now.replace(minute=0) + timedelta(hours=3), now)
+    later(bench, 4 * 3600)
+    bench.clicks(*(event(number, hour * 3600) for number in range(12) for hour in (2, 4)))
+    assert bench.join() == {"events_in": 24, "joined": 12, "repeats": 12}
+    assert_exactly_once(bench)
 
 
 @pytest.mark.skipif(not MATRIX, reason="the simulator runs it all the time; make matrix does")
@@ -137,7 +155,7 @@ def test_two_replicas_race(make: Make) -> None:
             for thread in threads:
                 thread.start()
             bench.clock.now += 1800
-            bench.clicks(*(event(number, start) for number in range(start - 30, start + 20)))
+            bench.clicks(*(event(number, start * 30) for number in range(start - 30, start + 20)))
             for thread in threads:
                 thread.join()
     finally:
@@ -157,42 +175,40 @@ def collect(bench: Bench) -> Any:
     return done
 
 
-def test_claims_age_by_when_they_were_made(make: Make) -> None:
-    """Within the retention a repeat is found; after it an id is another event, as its first row stays published."""
+def test_claims_outlive_the_boundary(make: Make) -> None:
+    """By as much as an event at it may repeat an older one; beyond that an id is another event, published again."""
     fields = {"registry": {"retention": "3d", "bucket": "1d"}, "verify": {"window": "1d"}}
-    bench = new(make, event(1), event(2), **fields)
+    bench = new(make, event(1), event(2), retention={"foreign": "30d"}, **fields)
     bench.join()
-    later(bench, 2 * DAY)
-    bench.clicks(event(1), event(3))
-    assert bench.join() == {"events_in": 2, "joined": 1, "repeats": 1}
-    collect(bench)
-    assert bench.engine.lake.delta.rows("registry") == 3
-    later(bench, 3 * DAY)
-    bench.clicks(event(4))
-    bench.join()
-    collect(bench)
-    assert bench.engine.lake.delta.rows("registry") == 2  # those of the first day are gone
-    bench.clicks(event(1), event(3))
-    assert bench.join() == {"events_in": 2, "joined": 1, "repeats": 1}
-    assert published(bench) == {event(1)["messageId"]: 2, **{event(n)["messageId"]: 1 for n in (2, 3, 4)}}
+    for day, repeats, claims in ((2, 1, 3), (5, 1, 4), (7, 0, 4)):
+        later(bench, day * DAY + NOON + 60 - bench.clock.now)
+        bench.clicks(event(10 + day, day * DAY))
+        bench.join()
+        collect(bench)
+        bench.clicks(event(1, day * DAY))
+        assert bench.join() == {"events_in": 1} | ({"repeats": 1} if repeats else {"joined": 1})
+        assert bench.engine.lake.delta.rows("registry") == claims
+    bench.clicks(event(2, 1), event(12, 7 * DAY))
+    assert bench.join() == {"events_in": 2, "repeats": 1, "expired": 1}
+    assert published(bench) == {event(1)["messageId"]: 2, **{event(n)["messageId"]: 1 for n in (2, 12, 15, 17)}}
+    assert times_of(bench, 1) == {1: 7 * DAY}
     bench.clock.now += 60
-    assert found(verify(bench)) == {}
+    assert found(verify(bench)) == {} == found(verify(bench, since=BEGUN))
     assert bench.accounts()["agree"]
 
 
 @in_full
 def test_claims_go_by_number(make: Make) -> None:
     """Of more than max_rows the oldest buckets go first, and the verification's window stays."""
-    fields = {"registry": {"retention": "300d", "bucket": "1d", "max_rows": 25}, "verify": {"window": "1d"}}
-    bench = new(make, *(event(number) for number in range(10)), **fields)
-    for day in (1, 2, 3):
+    registry = {"retention": "300d", "repeats": "1d", "bucket": "1d", "max_rows": 45}
+    bench = new(make, event(0), registry=registry, verify={"window": "1d"})
+    for day in range(6):
+        bench.clicks(*(event(number, day * DAY) for number in range(10 * day + (not day), 10 * day + 10)))
         bench.join()
         later(bench, DAY)
-        bench.clicks(*(event(number) for number in range(10 * day, 10 * day + 10)))
-    bench.join()
     collect(bench)
-    assert bench.engine.lake.delta.rows("registry") == 20
-    bench.clicks(event(5), event(25))
+    assert bench.engine.lake.delta.rows("registry") == 40
+    bench.clicks(event(5, 5 * DAY), event(25, 5 * DAY))
     assert bench.join() == {"events_in": 2, "joined": 1, "repeats": 1}
 
 
@@ -200,13 +216,13 @@ def test_the_registry_is_lost_and_built_again_from_the_output(make: Make) -> Non
     bench = new(make, *(event(number) for number in range(20)))
     bench.join()
     later(bench, 2 * 3600)
-    bench.clicks(*(event(number) for number in range(10, 40)))
+    bench.clicks(*(event(number, 7200) for number in range(10, 40)))
     bench.join()
     before = bench.rows("registry", "event_id", "event_time", "token", "outcome")
     rebuild(bench.spark, bench.pipeline, "main", print, what="registry", replace=True)
     later(bench, 3600)
     assert bench.rows("registry", "event_id", "event_time", "token", "outcome") == before
-    bench.clicks(*(event(number) for number in range(50)))
+    bench.clicks(*(event(number, 10_800) for number in range(50)))
     assert bench.join() == {"events_in": 50, "joined": 10, "repeats": 40}
     assert_exactly_once(bench)
 
@@ -217,10 +233,10 @@ def test_ids_are_found_in_the_shards_from_before_a_resharding(make: Make) -> Non
     now = datetime.fromtimestamp(bench.clock.now, UTC)
     reshard(bench.engine.lake.delta, bench.pipeline, 7, now.replace(minute=0) + timedelta(hours=3), now)
     later(bench, 4 * 3600)
-    bench.clicks(*(event(number) for number in range(10, 30)))
+    bench.clicks(*(event(number, 4 * 3600) for number in range(10, 30)))
     assert bench.join() == {"events_in": 20, "joined": 10, "repeats": 10}
     later(bench, 60)
-    bench.clicks(*(event(number) for number in range(5, 35)))
+    bench.clicks(*(event(number, 4 * 3600) for number in range(5, 35)))
     assert bench.join() == {"events_in": 30, "joined": 5, "repeats": 25}
     assert_exactly_once(bench)
     bench.clock.now += 60
@@ -277,7 +293,7 @@ def test_an_id_that_is_there_twice_at_other_times_is_found_and_repaired(make: Ma
     bench = new(make, *(event(number) for number in range(5)))
     bench.join()
     later(bench, 2 * 3600)
-    bench.clicks(event(9))
+    bench.clicks(event(9, 7200))
     bench.join()
     doubled, other = event(3)["messageId"], event(9)["messageId"]
     for name in ("registry", "deduplicated"):
@@ -308,7 +324,7 @@ def test_forgotten_ids_have_one_claim_each(make: Make) -> None:
     bench = new(make, *(event(number) for number in range(6)))
     bench.join()
     later(bench, 2 * 3600)
-    bench.clicks(*(event(number) for number in range(6)))
+    bench.clicks(*(event(number, 7200) for number in range(6)))
     bench.join()
     ids = [event(number)["messageId"] for number in range(3)]
     Erasure(bench.replica("main"), Wanted(ids=frozenset(ids)), "R1", print, 0.0).apply()
@@ -318,24 +334,143 @@ def test_forgotten_ids_have_one_claim_each(make: Make) -> None:
     assert found(verify(bench)) == {}
 
 
+def after_a_week(make: Make, **fields: Any) -> Bench:
+    """Events 1 and 2 of the first day, and one each of seven days more, the last of them published.
+
+    The boundary stands at the fourth day, claims reach back to the first.
+    """
+    aged = {"registry": {"retention": "3d", "bucket": "1d"}, "verify": {"window": "1d"}}
+    return new(make, event(1), event(2), retention={"foreign": "30d"}, **aged, **fields)
+
+
+def a_week(bench: Bench) -> None:
+    for day in range(1, 8):
+        later(bench, DAY)
+        bench.clicks(event(2 + day, day * DAY))
+        bench.join()
+    collect(bench)
+
+
+def fill(bench: Bench, days: int = 1) -> dict[str, int]:
+    span = Span(BEGUN, BEGUN + timedelta(days=days))
+    return join_expired(bench.replica("main"), span, int(bench.clock.now * 1e6), 0.0)
+
+
 def test_a_fill_publishes_no_id_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replica that landed ids at a time of its own, and was down until they expired: the output has them already."""
-    fields = {"registry": {"retention": "3d", "bucket": "1d"}, "verify": {"window": "1d"}}
-    bench = new(make, event(1), event(2), retention={"foreign": "30d"}, **fields)
+    """A replica that had landed ids, and was down until they expired: the output has them already."""
+    bench = after_a_week(make)
     bench.join()
     bench.clock.now += 6 * 3600
     stopped(monkeypatch, "landed", bench.replica("west").join_once)
-    for number in range(3, 8):
-        later(bench, DAY)
-        bench.clicks(event(number))
-        bench.join()
-    collect(bench)
+    a_week(bench)
     bench.engine = bench.replica("west")
     assert bench.join()["expired"] == 2
-    begun = datetime.fromtimestamp(NOON, UTC).replace(hour=0)
-    now = int(bench.clock.now * 1e6)
-    done = join_expired(bench.replica("main"), Span(begun, begun + timedelta(days=1)), now, 0.0)
-    assert done == {"late": 0, "late_repeats": 0}
-    assert {event(1)["messageId"]: 1, event(2)["messageId"]: 1}.items() <= published(bench).items()
+    assert fill(bench) == {"late": 0, "late_repeats": 2}
+    bench.engine.drain(lambda _: None)
+    assert_exactly_once(bench)
     bench.clock.now += 60
-    assert found(verify(bench, since=begun)) == {}
+    assert found(verify(bench, since=BEGUN)) == {}
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_replica_that_comes_after_the_window(make: Make, before: bool) -> None:
+    """Begun then, or back from being down: what was sent once is published once, as its age is its own."""
+    bench = after_a_week(make)
+    bench.join()
+    if before:
+        bench.replica("west").drain(lambda _: None)
+    bench.clicks(*(event(number) for number in range(20, 30)))
+    bench.join()
+    a_week(bench)
+    bench.replica("west").drain(lambda _: None)
+    assert_exactly_once(bench)
+    assert fill(bench)["late"] == 0
+    assert_exactly_once(bench)
+    bench.clock.now += 60
+    assert found(verify(bench, since=BEGUN)) == {}
+    assert bench.accounts()["agree"]
+
+
+def test_what_a_fill_publishes_is_claimed_where_an_event_can_repeat_it(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the boundary, and no further from it than two records of one id may lie apart; also where it is killed."""
+    bench = after_a_week(make)
+    bench.join()
+    a_week(bench)
+    bench.clicks(event(50, 3 * DAY), event(51, 3 * DAY), event(52, 1))
+    assert bench.join() == {"events_in": 3, "expired": 3}
+    stopped(monkeypatch, "fill-claimed", lambda: fill(bench, 8))
+    bench.clock.now += 60
+    assert found(verify(bench, since=BEGUN)) == {}
+    bench.clicks(event(51, 5 * DAY))
+    assert bench.join() == {"events_in": 1, "repeats": 1}  # it is the fill's, which goes on
+    assert fill(bench, 8) == {"late": 3, "late_repeats": 0}
+    claims = Counter(row[0] for row in bench.rows("registry", "event_id"))
+    assert [claims[event(n)["messageId"]] for n in (50, 51, 52)] == [1, 1, 0]
+    bench.clicks(event(50, 5 * DAY))
+    assert bench.join() == {"events_in": 1, "repeats": 1}
+    assert_exactly_once(bench)
+    bench.clock.now += 60
+    assert found(verify(bench, since=BEGUN)) == {}
+    assert bench.accounts()["agree"]
+
+
+def test_a_fill_meets_a_live_claim_of_the_same_id(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch claims, at a later time, what a fill has read as expired: one of the two publishes it."""
+    bench = after_a_week(make)
+    bench.join()
+    a_week(bench)
+    bench.clicks(event(50, 3 * DAY))
+    assert bench.join() == {"events_in": 1, "expired": 1}
+    made = type(bench.engine.lake).output_of
+
+    def beside(lake: Any, ctx: Any, rows: Any) -> Any:
+        monkeypatch.undo()
+        bench.clicks(event(50, 5 * DAY))
+        assert bench.join() == {"events_in": 1, "joined": 1}
+        return made(lake, ctx, rows)
+
+    monkeypatch.setattr(type(bench.engine.lake), "output_of", beside)
+    assert fill(bench, 8) == {"late": 0, "late_repeats": 1}
+    assert_exactly_once(bench)
+    bench.clock.now += 60
+    assert found(verify(bench, since=BEGUN)) == {}
+
+
+def test_a_row_too_many_is_found_on_the_other_side_of_a_range(make: Make) -> None:
+    """Two rows of one id nearer than its repeats are one event's, also where only one lies in the range."""
+    bench = after_a_week(make)
+    bench.join()
+    a_week(bench)
+    bench.clicks(event(1, 7 * DAY))  # far enough from its first
+    assert bench.join() == {"events_in": 1, "joined": 1}
+    place, name = str(bench.disk / "deduplicated"), event(7)["messageId"]  # of the sixth day
+    rows = DeltaTable(place).to_pyarrow_table()
+    row = rows.filter(pc.equal(rows["event_id"], event(9)["messageId"]))
+    column = row.schema.get_field_index("event_id")
+    write_deltalake(place, row.set_column(column, row.schema.field(column), pa.array([name])), mode="append")
+    bench.clock.now += 60
+    last = BEGUN + timedelta(days=7)
+    assert found(verify(bench, since=last))["doubled"] == 1
+    assert found(verify(bench, since=BEGUN))["doubled"] == 1
+    assert bench.accounts()["doubled"] == 1
+    verify(bench, since=BEGUN, repair=True, remove_doubles=True)
+    assert [row[0] for row in bench.rows("removed_duplicates", "event_id")] == [name]
+    assert published(bench)[event(1)["messageId"]] == 2
+
+
+def test_what_a_lake_was_begun_with_says_how_far_repeats_lie_apart(make: Make) -> None:
+    bench = new(make, event(1), registry={"retention": "3d"})
+    bench.join()
+    for registry, fits in (
+        ({"retention": "5d", "repeats": "3d"}, True), ({"retention": "5d"}, False), ({"repeats": "4d"}, False),
+        ({"identity": "id_and_time"}, False),
+    ):  # fmt: skip
+        whole = {"identity": "id", "shards": 3, "retention": "3d"} | registry
+        changed = bench.pipeline.model_copy(update={"registry": Registry(**whole)})
+        if fits:
+            require_same(bench.engine.lake.delta, changed)
+            continue
+        with pytest.raises(ConfigError, match=r"foreign\.event_id is messageId.* begun with messageId alone, repeats"):
+            require_same(bench.engine.lake.delta, changed)

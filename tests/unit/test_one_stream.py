@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
@@ -71,8 +72,11 @@ def test_one_stream_lies_where_a_foreign_one_does(tmp_path: Path) -> None:
         ({"airflow": {"dags": ["join", "retry"]}}, "airflow.dags: retry is for streams that wait for a partner"),
         ({"output": {"records": "primary"}}, "output.records: primary is no record of one stream; write record or no"),
         ({"output": {"columns": {"a": "foreign.a"}}}, "a pipeline of one stream has no foreign. or primary. record"),
-        ({"registry": {"identity": "id"}}, "stream.event_time: with registry.identity id an event is aged by when it"),
-        ({"stream": {**STREAM, "event_time": "landed"}}, "landed names no event twice; write registry.identity: id"),
+        (
+            {"stream": {**STREAM, "event_time": "landed"}, "registry": {"identity": "id"}},
+            "stream.event_time: when a record was read differs between readers, and so cannot age its id; name the",
+        ),
+        ({"registry": {"repeats": "3d"}}, "repeats is for identity: id; where the time is part of the identity"),
         ({"stream": {**STREAM, "primary_id": "a"}}, "stream.primary_id: no such field"),
         ({"stream": {"source": STREAM["source"]}}, "stream.event_id: is missing; add it"),
     ],
@@ -88,22 +92,26 @@ def test_what_only_goes_with_one_stream(tmp_path: Path) -> None:
     for more, said in (
         ({"output": {"columns": {"a": "stream.a"}}}, r"output.columns: stream\. is for a pipeline of one stream"),
         ({"output": {"records": "record"}}, r"output.records: record is for a pipeline of one stream"),
-        ({"registry": {"identity": "id"}}, r"foreign.event_time: with registry.identity id an event is aged by when"),
-        ({"foreign": two["foreign"] | {"event_time": "landed"}}, r"foreign.event_time: landed names no event twice"),
-        ({"primary": PRIMARY | {"event_time": "landed"}}, r"primary.event_time: landed is for events that are claimed"),
+        (
+            {"foreign": two["foreign"] | {"event_time": "landed"}, "registry": {"identity": "id"}},
+            r"foreign.event_time: when a record was read differs between readers",
+        ),
     ):
         with pytest.raises(ConfigError, match=said):
             load(write(tmp_path, **two | more))
 
 
 def test_an_id_alone(tmp_path: Path) -> None:
-    one = {"stream": STREAM | {"event_time": "landed"}, "registry": {"identity": "id"}}
-    pipeline = load(write(tmp_path, **one))
+    pipeline = load(write(tmp_path, registry={"identity": "id", "retention": "5d"}))
     assert pipeline.by_id
-    spec = pipeline.spec("foreign", 1_772_366_400_000_007)
-    parsed = understand({"messageId": pa.array(["a", "", "b"])}, 3, spec)
-    assert (parsed.event_id.to_pylist(), parsed.event_time.tolist()) == (["a", "b"], [1_772_366_400_000_007] * 2)
-    assert fixed(pipeline)["event_time"] == "landed"
+    assert pipeline.repeats == 5 * 86400  # two records of one id as far apart as claims are kept
+    assert load(write(tmp_path, registry={"identity": "id", "repeats": "1d"})).repeats == 86400
+    assert load(write(tmp_path)).repeats == 0
+    assert fixed(pipeline)["event_id"] == "messageId alone, repeats within 432000 s"
+    spec = pipeline.spec("foreign", 1_772_366_400_000_000)
+    when = pa.array(["2026-03-01T11:00:00Z", "2026-03-01T11:00:00Z", "2026-03-01T11:00:01Z"])
+    parsed = understand({"messageId": pa.array(["a", "", "b"]), "receivedAt": when}, 3, spec)
+    assert (parsed.event_id.to_pylist(), np.diff(parsed.event_time).tolist()) == (["a", "b"], [1_000_000])
 
 
 def test_the_schema_for_editors_wants_one_or_two(tmp_path: Path) -> None:

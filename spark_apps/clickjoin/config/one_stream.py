@@ -48,8 +48,6 @@ def clashes_of(pipeline: Pipeline) -> Iterator[str]:
 
 def _of_two(pipeline: Pipeline) -> Iterator[str]:
     yield from _of_identity(pipeline, "foreign")
-    if pipeline.primary and pipeline.primary.event_time == "landed":
-        yield "primary.event_time: landed is for events that are claimed; write where the time is"
     if "stream" in _streams(pipeline):
         yield "output.columns: stream. is for a pipeline of one stream; write foreign. or primary."
     if pipeline.output.records == RECORD:
@@ -73,13 +71,12 @@ def _of_one(pipeline: Pipeline) -> Iterator[str]:
 
 
 def _of_identity(pipeline: Pipeline, stream: str) -> Iterator[str]:
-    if pipeline.by_id and pipeline.claimed.event_time != "landed":
+    if pipeline.by_id and pipeline.claimed.event_time == "landed":
         yield (
-            f"{stream}.event_time: with registry.identity id an event is aged by when it was claimed, whatever its own "
-            "time; write landed (its own time stays in its record)"
+            f"{stream}.event_time: when a record was read differs between readers, and so cannot age its id; name the "
+            "column that says when the event was made (a repeat that is stamped again counts as one event within "
+            "registry.repeats)"
         )
-    if not pipeline.by_id and pipeline.claimed.event_time == "landed":
-        yield f"{stream}.event_time: landed names no event twice; write registry.identity: id, or where its own time is"
 
 
 def _of_output(pipeline: Pipeline) -> Iterator[str]:

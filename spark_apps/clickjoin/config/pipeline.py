@@ -162,6 +162,12 @@ class Pipeline(Strict):
         return self.registry.identity == "id"
 
     @property
+    def repeats(self) -> float:
+        """Seconds that two records of one id may lie apart and still be one event; 0 where the time is part of it."""
+        given = self.registry.repeats
+        return (self.registry.retention if given is None else given) if self.by_id else 0.0
+
+    @property
     def around(self) -> Around | None:
         """How far from its foreign event a primary event lies, where its time is not known."""
         rule = self.foreign.primary_time if self.foreign else None
@@ -196,7 +202,6 @@ class Pipeline(Strict):
             event_form=event_form,
             primary_form=primary_form,
             typed=self.output.of(stream) if self.output.strict else (),
-            landed_micros=now_micros,
             records=side.source.keys_of_records if isinstance(side.source, Files) else (),
         )
 

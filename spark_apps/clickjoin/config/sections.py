@@ -20,13 +20,24 @@ class Registry(Strict):
     """How long ids are remembered, and how they are laid out."""
 
     identity: Literal["id", "id_and_time"] = Field(
-        "id_and_time", description="what an event is known by; id: whatever its time, of one stream alone"
+        "id_and_time", description="what an event is known by; id: whatever its time"
     )
     retention: Duration = 3 * 86400.0
+    repeats: Duration | None = Field(
+        None,
+        description="of identity id: so far apart, by their own times, two records of one id are still one event; "
+        "default: retention",
+    )
     bucket: Duration = 3600.0
     shards: int = Field(4, ge=1, le=10_000)
     max_rows: int | None = Field(None, ge=1, description="oldest buckets go first where there are more claims")
     max_bytes: Size | None = Field(None, description="oldest buckets go first where claims take more on disk")
+
+    @model_validator(mode="after")
+    def _repeats_by_id(self) -> Registry:
+        if self.repeats is not None and self.identity != "id":
+            raise ValueError("repeats is for identity: id; where the time is part of the identity, remove it")
+        return self
 
     @field_validator("bucket")
     @classmethod

@@ -76,7 +76,7 @@ class OfPipeline(_Table):
         return f"{self.root}/{self.output}"
 
 
-IN_ID = ("embedded", "uuid7", "landed")
+IN_ID = ("embedded", "uuid7")
 
 
 _Text = Annotated[str, Field(min_length=1)]
@@ -223,9 +223,7 @@ class Primary(Strict):
 
     source: AnySource
     event_id: Ids = Field(description="column of the id, or the columns that it is made of")
-    event_time: EventTime = Field(
-        description="embedded | uuid7 | a column | {column, format, zone}; of registry.identity id: landed"
-    )
+    event_time: EventTime = Field(description="embedded | uuid7 | a column | {column, format, zone}")
 
     @field_validator("event_id")
     @classmethod

@@ -27,7 +27,7 @@ from clickjoin.forgotten.sweep import left, sweep
 from clickjoin.model import failpoint
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.reporter import Reporter
-from clickjoin.model.shards import expired_sql
+from clickjoin.model.shards import claims_since, expired_sql
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import REGISTRY
@@ -111,7 +111,7 @@ class Erasure:
         return events, open_
 
     def _claim(self, events: Events) -> None:
-        """Claim what has no claim: nobody joins it then. Below the boundary nobody does anyway."""
+        """Claim what has no claim: nobody joins it then. Where the registry holds none any more nobody does anyway."""
         lake, keys = self.engine.lake, events.of("foreign")
         if not keys:
             return
@@ -125,7 +125,8 @@ class Erasure:
                 "outcome": F.lit("forgotten"),
             }
         )
-        rows = rows.where(f"NOT {expired_sql(load_boundary(delta))}").select(*REGISTRY.names)
+        kept = claims_since(load_boundary(delta), self.engine.pipeline.repeats)
+        rows = rows.where(f"NOT {expired_sql(kept)}").select(*REGISTRY.names)
         if self.engine.pipeline.by_id:  # an id that landed more than once has one claim all the same
             rows = first_of_key(rows, "event_time", key=("event_id",))
         rows = rows.localCheckpoint(eager=False)

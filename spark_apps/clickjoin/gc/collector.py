@@ -123,9 +123,10 @@ class Collector:
         delta = self.lake.delta
         if wanted.boundary is None:
             return None
+        repeats = timedelta(seconds=self.pipeline.repeats)
         if self.dry_run:
             done.stragglers["open"] = tuple(plan.token for plan in unsettled.unsettled(delta, self.pipeline))
-            self._drop("registry", wanted.boundary, done)
+            self._drop("registry", wanted.boundary - repeats, done)
             return wanted.primary
         shards = load_timeline(delta).most
         advance(delta, shards, wanted.boundary, self.now)
@@ -133,8 +134,9 @@ class Collector:
             lift_floor(delta, wanted.primary, self.now)
         # Now, not later: of another collector's next boundary the stragglers have not been handled.
         boundary, floor = load_bounds(delta)
+        claims_from = min(boundary.values()) - repeats
         failpoint.reach("boundary-moved")
-        if not (self._below("registry", min(boundary.values())) or self._below("primary", floor)):
+        if not (self._below("registry", claims_from) or self._below("primary", floor)):
             done.dropped |= {"registry": Size(), "primary": Size()}
             return None  # nothing is to go, so no batch under way is waited for or fenced
         note(delta, "registry_boundary")  # or claims could be gone, and the boundary be put back to before
@@ -143,7 +145,7 @@ class Collector:
         for name, tokens in done.stragglers.items():
             self.report_line(f"batches from before the boundary moved, {name}: {', '.join(tokens)}")
         failpoint.reach("stragglers-handled")
-        self._drop("registry", min(boundary.values()), done)
+        self._drop("registry", claims_from, done)
         failpoint.reach("claims-dropped")
         return floor
 

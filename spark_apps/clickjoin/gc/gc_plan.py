@@ -70,7 +70,10 @@ def horizon(pipeline: Pipeline, facts: Facts) -> Horizon:
 
 
 def _by_size(pipeline: Pipeline, facts: Facts, by_age: datetime, clock: datetime, notes: list[str]) -> datetime:
-    """The later of what age and size ask for; the verification's window is left alone."""
+    """The later of what age and size ask for; the verification's window is left alone.
+
+    Claims are kept beyond the boundary by `registry.repeats`: to have fewer of them, both move.
+    """
     limits = (pipeline.registry.max_rows, pipeline.registry.max_bytes)
     if limits == (None, None):
         return by_age
@@ -80,9 +83,10 @@ def _by_size(pipeline: Pipeline, facts: Facts, by_age: datetime, clock: datetime
         rows += facts.claims[bucket].rows
         bytes_ += facts.claims[bucket].bytes
         if (limits[0] and rows > limits[0]) or (limits[1] and bytes_ > limits[1]):
-            wanted = bucket_start(bucket) + timedelta(seconds=pipeline.registry.bucket)
+            wanted = bucket_start(bucket) + timedelta(seconds=pipeline.registry.bucket + pipeline.repeats)
             if wanted > latest:
-                notes.append("registry.max_rows or max_bytes cannot be met without cutting into verify.window")
+                kept = "verify.window or registry.repeats" if pipeline.by_id else "verify.window"
+                notes.append(f"registry.max_rows or max_bytes cannot be met without cutting into {kept}")
             return max(by_age, min(wanted, latest))
     return by_age
 

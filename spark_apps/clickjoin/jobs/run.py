@@ -119,7 +119,7 @@ def counted(engine: Engine, report: Reporter, patience: float = PATIENCE) -> Acc
         since = kept_since(pipeline, lake, datetime.fromtimestamp(engine.clock(), UTC))
         journal = lake.delta.version("journal")
         tokens = [plan.token for plan in unsettled(lake.delta, pipeline)]
-        found = account(lake, replicas(lake.delta), since, by_id=pipeline.by_id)
+        found = account(lake, replicas(lake.delta), since, pipeline.repeats)
         is_quiet = not tokens and lake.delta.version("journal") == journal
         if found.agree or is_quiet or time.monotonic() > end:
             return found

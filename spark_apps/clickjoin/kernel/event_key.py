@@ -50,6 +50,17 @@ def first_of(rows: pa.Table, order: Sequence[str]) -> pa.Table:
     return pa.concat_tables([rows.filter(bool_array(~again)), more.filter(bool_array(new))])
 
 
+def first_of_id(rows: pa.Table, order: Sequence[str] = ()) -> pa.Table:
+    """Of rows with the same id, whatever their times, the first by time, then in an order."""
+    ids = to_numpy(rows["event_id"].combine_chunks().dictionary_encode().indices)
+    if len(np.unique(ids)) == rows.num_rows:
+        return rows
+    keys = [(name, "ascending") for name in ("event_time", *order)]
+    at = to_numpy(pc.sort_indices(rows, sort_keys=keys).cast(pa.int64()))
+    first = at[np.unique(ids[at], return_index=True)[1]]
+    return rows.take(int64_array(np.sort(first)))
+
+
 def doubled(rows: pa.Table) -> np.ndarray[Any, Any]:
     """Which rows have a key that another has too; some may have its id alone.
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import in_halves, mask, number_array, scalar, to_numpy, where
-from clickjoin.kernel.event_key import first_of
+from clickjoin.kernel.event_key import first_of, first_of_id
 from clickjoin.kernel.filesystem import fetch
 from clickjoin.kernel.lookup import Files
 from clickjoin.kernel.parquet_rows import of_batch
@@ -53,7 +53,8 @@ def resolve_part(job: Job, part: Part) -> list[tuple[dict[str, Any], pa.Table]]:
 def _own(job: Job, part: Part) -> pa.Table:
     files = [(bucket, file) for bucket, some in part.foreign for file in some]
     rows = pa.concat_tables([_of_file(job, part.shards, *file) for file in files] or [_none(job)])
-    return first_of(rows.combine_chunks(), ("source_partition", "offset"))
+    unique = first_of_id if job.by_id else first_of
+    return unique(rows.combine_chunks(), ("source_partition", "offset"))
 
 
 def _none(job: Job) -> pa.Table:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import distinct, in_halves, mask, rows_at, scalar, to_numpy, where
-from clickjoin.kernel.event_key import first_of, micros, values_of
+from clickjoin.kernel.arrays import distinct, in_halves, mask, scalar, to_numpy, where
+from clickjoin.kernel.event_key import first_of, first_of_id, micros, values_of
 from clickjoin.kernel.filesystem import fetch
 from clickjoin.kernel.lookup import Files
 from clickjoin.kernel.parquet_rows import KEYS, TimeRanges
@@ -48,7 +47,7 @@ def resolve_waiting(
     """
     rows = rows.combine_chunks()
     fetch([(files.root, file) for files in (job.primary, claims) for file in files.paths])
-    rows = _one_each(rows) if job.by_id else rows
+    rows = first_of_id(rows) if job.by_id else rows  # the others are known by their times as well elsewhere
     return in_halves(lambda some: resolve(job, claims, _with_records(job, some, records) if records else some), rows)
 
 
@@ -60,9 +59,3 @@ def _with_records(job: Job, rows: pa.Table, records: Files) -> pa.Table:
     )
     found = first_of(found.combine_chunks(), ("round", "batch"))
     return rows.set_column(rows.schema.get_field_index("payload"), "payload", values_of(rows, found, "payload"))
-
-
-def _one_each(rows: pa.Table) -> pa.Table:
-    """One event of each id: each is one by id and time, and both alone are what it is known by elsewhere."""
-    ids = to_numpy(rows["event_id"].combine_chunks().dictionary_encode().indices)
-    return rows_at(rows, np.sort(np.unique(ids, return_index=True)[1]).astype(np.int64))

@@ -15,6 +15,7 @@ COUNTS = (
     "primary_in", "events_in", "joined", "repeats", "wasted", "pending", "unjoinable", "expired", "filtered",
     "quarantined", "conflict_reruns",
 )  # fmt: skip
+FILL = "fill"  # in the place of a batch's sequence: what is joined of expired events, outside of batches
 STEPS = ("plan", "land", "lookup", "claim", "publish", "settle")
 
 

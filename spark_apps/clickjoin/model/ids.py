@@ -108,8 +108,8 @@ class RecordSpec:
     Times are in microseconds since 1970, lengths in bytes. An id is made of the values of its columns. `event_time` and
     `primary_time` are `embedded`, `uuid7` or the name of a column, and the forms say how its text is written if not as
     ISO 8601; `primary_time` is None where the primary event is only known to lie within a time range.
-    `typed`: columns of the output whose values have to fit their types. `event_time` may also be `landed`: then all
-    have that one time, `landed_micros`. `records`: keys to an array in each line whose elements are the records.
+    `typed`: columns of the output whose values have to fit their types. `records`: keys to an array in each line whose
+    elements are the records.
     """
 
     event_id: tuple[str, ...]
@@ -122,5 +122,4 @@ class RecordSpec:
     event_form: TimeForm | None = None
     primary_form: TimeForm | None = None
     typed: tuple[TypedColumn, ...] = ()
-    landed_micros: int = 0
     records: tuple[str, ...] = ()

@@ -58,6 +58,14 @@ def _micros(moment: datetime) -> int:
 Boundary = Mapping[int, datetime]
 
 
+def claims_since(boundary: Boundary, repeats: float) -> Boundary:
+    """From when on the registry holds claims: beyond its boundary by `repeats` (seconds), where an id alone is a name.
+
+    An event at the boundary can repeat one that is that much older by its own time, and has to meet its claim.
+    """
+    return {shard: at - timedelta(seconds=repeats) for shard, at in boundary.items()}
+
+
 def expired_sql(boundary: Boundary) -> str:
     """Whether an event is older than its shard's boundary: Spark SQL over columns `shard` and `event_time`."""
     if not boundary:

@@ -243,11 +243,10 @@ def guess_one(log: Log) -> dict[str, Choice]:
     event_time, micros = time_of(log, ids, event_id.value)
     if isinstance(event_time.value, str) and event_time.value in ("embedded", "uuid7"):
         return {"event_id": event_id, "event_time": event_time}
-    if event_time.value == "FILL_IN":
-        return {"event_id": event_id, **_landed(f"{event_time.why}, so a repeat is known by its id alone")}
+    found = {"event_id": event_id, "event_time": event_time}
     if moved := _moved(ids, event_id.value, micros):
-        return {"event_id": event_id, **_landed(f"{moved:,} sampled ids come with more than one time")}
-    return {"event_id": event_id, "event_time": event_time}
+        return found | {"identity": Choice("id", GUESS, f"{moved:,} sampled ids come with more than one time")}
+    return found
 
 
 def _id_of_one(ids: Ids) -> Choice:
@@ -272,7 +271,3 @@ def _moved(ids: Ids, key: Sequence[str], micros: Sequence[int | None]) -> int:
     for *parts, at in zip(*(ids[name] for name in key), micros, strict=True):
         times[tuple(parts)].add(at)
     return sum(len(found) > 1 for found in times.values())
-
-
-def _landed(why: str) -> dict[str, Choice]:
-    return {"event_time": Choice("landed", GUESS, why), "identity": Choice("id", GUESS, why)}

@@ -74,7 +74,8 @@ def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetim
     seen = {name: delta.version(name) for name in (*_OUTPUTS, "pending", "journal")}
     since = _since(pipeline, delta, now)
     timeline = whole_timeline(pipeline, lake, now)
-    claims = _claims(pipeline, lake, timeline, since)
+    kept_from = since - timedelta(seconds=pipeline.repeats) if since else None
+    claims = _claims(pipeline, lake, timeline, kept_from)
     folders.remove(_BESIDE)
     lake.create_filled(REGISTRY, claims, _BESIDE, order=claims_order(by_id=pipeline.by_id))
     for txn in _fixed(pipeline, delta):

@@ -25,6 +25,7 @@ _FIELDS = {
     "event_id": "foreign.event_id",
     "max_skew": "limits.max_skew",
 }
+_KEEP_REPEATS = " (registry.retention can be changed where registry.repeats says what it was)"
 
 
 def load_timeline(delta: DeltaReader) -> Timeline:
@@ -80,7 +81,8 @@ def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
             if row[name] != wanted[name]:
                 raise ConfigError(
                     f"{field} is {wanted[name]} in the pipeline's file, and the lake was begun with {row[name]}",
-                    remedy="Set it back, or begin another lake: the same event would be claimed a second time",
+                    remedy="Set it back, or begin another lake: the same event would be claimed a second time"
+                    + (_KEEP_REPEATS if pipeline.by_id and name == "event_id" else ""),
                 )
 
 
@@ -96,9 +98,13 @@ def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
 
 
 def _columns(pipeline: Pipeline) -> str:
-    """What an id is made of; the names of CSV that no header gives are part of that."""
+    """What an id is made of, and how far repeats lie apart where it alone is a name.
+
+    The names of CSV that no header gives are part of that.
+    """
     ids, columns = pipeline.claimed.event_id, getattr(pipeline.claimed.source, "columns", None)
-    return ", ".join(map(_plain, ids)) + (f" of {', '.join(map(_plain, columns))}" if columns else "")
+    alone = f" alone, repeats within {pipeline.repeats:g} s" if pipeline.by_id else ""
+    return ", ".join(map(_plain, ids)) + (f" of {', '.join(map(_plain, columns))}" if columns else "") + alone
 
 
 def _plain(name: str) -> str:

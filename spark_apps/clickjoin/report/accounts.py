@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from clickjoin.kernel.arrays import to_numpy
+from clickjoin.kernel.arrays import bool_array, to_numpy
+from clickjoin.kernel.event_key import found_among, micros
 from clickjoin.lake.maintenance import newest
 from clickjoin.model.extent import timestamp
-from clickjoin.model.ids import EPOCH, EVENT_KEY, micros_of
-from clickjoin.registry.boundary import load_boundary
+from clickjoin.model.ids import EVENT_KEY, MICROS, micros_of
 from clickjoin.retry.pending import waiting, waiting_rows
+from clickjoin.verification.id_places import with_era
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,18 +79,18 @@ def kept_since(pipeline: Pipeline, lake: SparkReader, now: datetime) -> datetime
     return min(now, newest(lake.delta, "registry") or now) - timedelta(seconds=pipeline.kept("foreign")) + ahead
 
 
-def account(lake: SparkReader, replicas: list[str], since: datetime, *, by_id: bool = False) -> Accounts:
+def account(lake: SparkReader, replicas: list[str], since: datetime, repeats: float = 0.0) -> Accounts:
     """Count everything, id by id, reading ids only: a small lake in this process, a large one by two Spark jobs.
 
-    `since`: see kept_since. `by_id`: an id alone names an event, whatever its time; once its claim was collected, it
-    may be there again.
+    `since`: see kept_since. `repeats` (seconds; Pipeline.repeats): where above 0 an id alone names an event, and is
+    another one's as far from it.
     """
     if _is_small(lake.delta, ("primary", "foreign", *OUTCOMES, "quarantine")):
         bad, (ids, rows) = _quarantined_here(lake.delta), _primary_events_here(lake.delta)
-        counts = _foreign_events_here(lake.delta, replicas, OUTCOMES, since, by_id=by_id)
+        counts = _foreign_events_here(lake.delta, replicas, OUTCOMES, since, repeats)
     else:
         bad, (ids, rows) = _quarantined(lake), _primary_events(lake)
-        counts = _foreign_events(lake, replicas, since, by_id)
+        counts = _foreign_events(lake, replicas, since, repeats)
     records = counts.pop("records")
     return Accounts(
         primary_records=rows + bad.get("primary", 0),
@@ -114,10 +115,10 @@ def _primary_events(lake: SparkReader) -> tuple[int, int]:
     return row["ids"], row["n"] or 0
 
 
-def _foreign_events(lake: SparkReader, replicas: list[str], since: datetime, by_id: bool) -> dict[str, int]:
+def _foreign_events(lake: SparkReader, replicas: list[str], since: datetime, repeats: float) -> dict[str, int]:
     kept = f"event_time >= {timestamp(since)}"
     row = (
-        _events(lake, replicas, by_id)
+        _events(lake, replicas, repeats)
         .agg(
             F.count_if("landed").alias("accepted"),
             F.coalesce(F.sum("records"), F.lit(0)).alias("records"),
@@ -131,7 +132,7 @@ def _foreign_events(lake: SparkReader, replicas: list[str], since: datetime, by_
     return dict(row.asDict())
 
 
-def _events(lake: SparkReader, replicas: list[str], by_id: bool) -> DataFrame:
+def _events(lake: SparkReader, replicas: list[str], repeats: float) -> DataFrame:
     """One row an id: its time, landed, records, outputs (in joined), outcome (the first of OUTCOMES that holds)."""
     parts = [lake.read("foreign").select(*EVENT_KEY, F.lit("foreign").alias("place"))]
     parts += [
@@ -142,13 +143,14 @@ def _events(lake: SparkReader, replicas: list[str], by_id: bool) -> DataFrame:
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionAll(part)
-    oldest = max(load_boundary(lake.delta).values(), default=EPOCH)
-    again = f"place = 'joined' AND event_time >= {timestamp(oldest)}" if by_id else "place = 'joined'"
-    key, named = (["event_id"], [F.max("event_time").alias("event_time")]) if by_id else (list(EVENT_KEY), [])
+    key, named = list(EVENT_KEY), []
+    if repeats:
+        whole = with_era(whole, whole.where("place = 'joined'"), repeats)
+        key, named = ["event_id", "era"], [F.max("event_time").alias("event_time")]
     ids = whole.groupBy(*key).agg(
         *named,
         F.count_if(F.expr("place = 'foreign'")).alias("records"),
-        F.count_if(F.expr(again)).alias("outputs"),
+        F.count_if(F.expr("place = 'joined'")).alias("outputs"),
         *[F.bool_or(F.expr(f"place = '{name}'")).alias(name) for name in OUTCOMES],
     )
     outcome = F.coalesce(*[F.when(F.col(name), F.lit(name)) for name in OUTCOMES])
@@ -182,10 +184,10 @@ def _primary_events_here(delta: DeltaReader) -> tuple[int, int]:
 
 
 def _foreign_events_here(
-    delta: DeltaReader, replicas: Sequence[str], outcomes: Sequence[str], since: datetime, *, by_id: bool
+    delta: DeltaReader, replicas: Sequence[str], outcomes: Sequence[str], since: datetime, repeats: float
 ) -> dict[str, int]:
     """Counts as accounts.account has them: accepted, records, one for each outcome, lost, doubled, collected."""
-    ids = _by_id(_places(delta, replicas, outcomes), outcomes, load_boundary(delta), by_id=by_id)
+    ids = _by_id(_places(delta, replicas, outcomes), outcomes, repeats)
     records, outputs = (to_numpy(ids[f"{name}_sum"]) for name in ("records", "outputs"))
     kept = to_numpy(ids["event_time_max"].cast(pa.int64())) >= micros_of(since)
     landed, left = records > 0, np.ones(ids.num_rows, np.bool_)
@@ -215,25 +217,34 @@ def _places(delta: DeltaReader, replicas: Sequence[str], outcomes: Sequence[str]
     return [(name, _keys(rows)) for name, rows in found]
 
 
-def _by_id(
-    places: Sequence[tuple[str, pa.Table]], outcomes: Sequence[str], boundary: dict[int, datetime], *, by_id: bool
-) -> pa.Table:
-    """One row an id: how many rows each place has of it, `outputs` (those that count in joined), its latest time."""
-    parts, oldest = [], micros_of(max(boundary.values(), default=EPOCH))
+def _by_id(places: Sequence[tuple[str, pa.Table]], outcomes: Sequence[str], repeats: float) -> pa.Table:
+    """One row an event: how many rows each place has of it, `outputs` (those of joined), its latest time."""
+    parts, former = [], _former(dict(places)["joined"], repeats) if repeats else None
     for name, rows in places:
         counts: dict[str, Any] = {}
         for column in ("records", "outputs", *outcomes):
             here = column == name or (column == "outputs" and name == "joined")
             counts[column] = np.full(rows.num_rows, int(here), np.int64)
-        if by_id:  # once its claim was collected, an id may be there again
-            counts["outputs"] = counts["outputs"] * (to_numpy(rows["event_time"].cast(pa.int64())) >= oldest)
+        if former is not None:
+            counts["era"] = np.where(found_among(rows, former), micros(rows), 0)
         for column, values in counts.items():
             rows = rows.append_column(column, pa.array(values))
         parts.append(rows.append_column("at", rows["event_time"]))
     whole = pa.concat_tables(parts)
-    grouped = whole.group_by(["event_id"] if by_id else _KEY)
+    grouped = whole.group_by(["event_id", "era"] if repeats else _KEY)
     sums: list[Any] = [(column, "sum") for column in ("records", "outputs", *outcomes)]
     return grouped.aggregate([*sums, ("at", "max")]).rename_columns({"at_max": "event_time_max"})
+
+
+def _former(rows: pa.Table, repeats: float) -> pa.Table:
+    """Rows of the output that are of former events of their ids; as verification has it (id_places.with_era)."""
+    ids = to_numpy(rows["event_id"].combine_chunks().dictionary_encode().indices)
+    times = micros(rows)
+    order = np.lexsort((times, ids))
+    apart = np.diff(times[order]) >= round(repeats * MICROS)
+    former = np.zeros(rows.num_rows, np.bool_)
+    former[order[:-1]] = (np.diff(ids[order]) == 0) & apart
+    return rows.filter(bool_array(former))
 
 
 def _distinct_here(parts: Sequence[pa.Table], waits: Sequence[pa.Table]) -> tuple[int, int]:

@@ -10,9 +10,9 @@ from clickjoin.engines.context import Context
 from clickjoin.model import failpoint
 from clickjoin.model.errors import CommitConflict
 from clickjoin.model.extent import text, timestamp
-from clickjoin.model.ids import EVENT_KEY, moment
+from clickjoin.model.ids import EPOCH, EVENT_KEY, moment
 from clickjoin.spark.rows import ranked
-from clickjoin.verification.id_places import era
+from clickjoin.verification.id_places import with_era
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,8 +25,9 @@ MOST = 1000  # ids at a time; more of them are no accident, and need a person
 
 def remove(ctx: Context, rows: DataFrame) -> dict[str, int]:
     """Keep, of each doubled id, the row that its claim names (else the first published); move the others aside."""
-    wanted = _named(ctx, rows.orderBy(*EVENT_KEY).limit(MOST))
-    known = _named(ctx, ctx.lake.read("joined")).join(wanted.select(*_NAME), list(_NAME), "left_semi")
+    wanted = rows.orderBy(*EVENT_KEY).limit(MOST).select(*EVENT_KEY)
+    key = ["event_id"] if ctx.pipeline.by_id else list(EVENT_KEY)
+    known = ctx.lake.read("joined").join(wanted, key, "left_semi")
     names = known.select("event_id", "bucket", "token", F.unix_micros("published_at").alias("published")).distinct()
     found = names.collect()
     if not found:
@@ -52,7 +53,9 @@ def remove(ctx: Context, rows: DataFrame) -> dict[str, int]:
 
 def _named(ctx: Context, rows: DataFrame) -> DataFrame:
     """Rows with what names their event beside its id, as column `_era`: its time, or where an id is enough its era."""
-    return rows.withColumn("_era", era(ctx.boundary) if ctx.pipeline.by_id else F.col("event_time"))
+    if ctx.pipeline.by_id:
+        return with_era(rows, rows, ctx.pipeline.repeats).withColumnRenamed("era", "_era")
+    return rows.withColumn("_era", F.col("event_time"))
 
 
 def _where(found: list[Any], *, dates: bool) -> str:
@@ -72,7 +75,8 @@ def _list(values: list[str]) -> str:
 
 def _ranked(ctx: Context, held: DataFrame) -> DataFrame:
     place = [] if ctx.pipeline.by_id else ["bucket"]  # by its id alone an event may be claimed in any bucket
-    claims = _named(ctx, ctx.lake.read("registry")).select(*_NAME, F.col("token").alias("claimed_by"), *place)
+    era = F.lit(EPOCH) if ctx.pipeline.by_id else F.col("event_time")  # the claim of a former event is gone
+    claims = ctx.lake.read("registry").select("event_id", era.alias("_era"), F.col("token").alias("claimed_by"), *place)
     claims = claims.join(held.select(*_NAME, *place).distinct(), [*_NAME, *place], "left_semi")
     unique = claims.groupBy(*_NAME).agg(F.min("claimed_by").alias("claimed_by"))
     seen = held.join(unique, list(_NAME), "left")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.model.ids import EPOCH, EVENT_KEY
-from clickjoin.model.shards import Boundary, expired_sql
+from clickjoin.model.batch_plan import FILL
+from clickjoin.model.ids import EPOCH, EVENT_KEY, MICROS
+from clickjoin.model.shards import expired_sql
+from clickjoin.spark.rows import NTH, ranked
 from clickjoin.verification.findings import FAULTS, NOTICES, faults_sql, has, kept_sql
 from clickjoin.verification.snapshot import OUTPUTS, Reading, waiting
 
@@ -27,8 +29,8 @@ def tally(reading: Reading) -> DataFrame:
     Columns: landed, accepted (by settled batches), waiting, forgotten, expired, claims, joined, filtered, unjoinable;
     outputs (the last three) and places (how many of those three); moving (rows of unjoinable being redriven, in none of
     these); open_claims, open_outputs (of batches in flight); token_low, token_high (hashes); as_said (the claim's
-    outcome names a table that it is in); old (older than the boundary); kept (`foreign` must still hold it); faults (a
-    bit each).
+    outcome names a table that it is in); old (from before the registry's claims); kept (`foreign` must hold it); faults
+    (a bit each).
     """
     counts = {"landed": f"place = {_FOREIGN}", "accepted": f"place = {_FOREIGN} AND mark"}
     counts |= {"waiting": f"place = {_WAITING}"}
@@ -39,7 +41,7 @@ def tally(reading: Reading) -> DataFrame:
     counts |= {"unjoinable": "place = 6 AND NOT mark", "moving": "place = 6 AND mark"}
     marked = reduce(lambda left, right: left.unionAll(right), _marked(reading))
     key, times = (["event_id", "era"], _TIMES) if reading.by_id else (list(EVENT_KEY), {})
-    marked = marked.withColumn("era", era(reading.boundary)) if reading.by_id else marked
+    marked = _with_era(reading, marked) if reading.by_id else marked
     whole = marked.groupBy(*key).agg(
         *[F.expr(sql).alias(name) for name, sql in times.items()],
         *[F.expr(f"count_if({sql})").alias(name) for name, sql in counts.items()],
@@ -55,7 +57,7 @@ def tally(reading: Reading) -> DataFrame:
         .withColumn("places", F.expr("IF(joined > 0, 1, 0) + IF(filtered > 0, 1, 0) + IF(unjoinable > 0, 1, 0)"))
         .withColumn("as_said", F.expr(f"COALESCE({said}, FALSE)"))
         .withColumn("shard", F.expr(reading.timeline.sql()))
-        .withColumn("old", F.expr(expired_sql(reading.boundary)))
+        .withColumn("old", F.expr(expired_sql(reading.claims_since)))
         .withColumn("kept", F.expr(kept_sql(reading.kept_since)))
         .withColumn("faults", F.expr(faults_sql()))
     )
@@ -69,10 +71,28 @@ _TIMES = {
 }
 
 
-def era(boundary: Boundary) -> Any:
-    """What else tells events of one id apart: when they happened, of those that the registry no longer answers for."""
-    oldest = max(boundary.values(), default=EPOCH)
-    return F.when(F.col("event_time") < F.lit(oldest), F.col("event_time")).otherwise(F.lit(EPOCH))
+def _with_era(reading: Reading, marked: DataFrame) -> DataFrame:
+    named = with_era(marked, marked.where(F.col("place").isin(*_PLACES.values())), reading.repeats)
+    # A former event beside the range is another one than that in it: see snapshot.
+    return named.where((F.col("era") == F.lit(EPOCH)) | F.expr(reading.span.sql()))
+
+
+def with_era(rows: DataFrame, outputs: DataFrame, repeats: float) -> DataFrame:
+    """Rows with what else tells events of one id apart, as column `era`: one and the same time, but of former events.
+
+    A former event was rightly published, and its id again once its claim had gone: its next row of `outputs` is
+    `repeats` seconds later, or more. Columns in: event_id and event_time.
+    """
+    apart = f">= {round(repeats * MICROS)}"
+    ids = outputs.groupBy("event_id").agg(F.min("event_time").alias("first"), F.max("event_time").alias("last"))
+    ids = ids.where(f"unix_micros(last) - unix_micros(first) {apart}").select("event_id")  # few, if any
+    times = outputs.select(*EVENT_KEY).distinct().join(ids, "event_id", "left_semi")
+    each = ranked(times, "event_time", key=("event_id",))
+    after = each.select("event_id", F.col("event_time").alias("after"), (F.col(NTH) - 1).alias(NTH))
+    former = each.join(after, ["event_id", NTH]).where(f"unix_micros(after) - unix_micros(event_time) {apart}")
+    former = former.select(*EVENT_KEY)
+    marked = rows.join(former.withColumn("former", F.lit(True)), list(EVENT_KEY), "left")
+    return marked.withColumn("era", F.when(F.col("former"), F.col("event_time")).otherwise(F.lit(EPOCH))).drop("former")
 
 
 def _marked(reading: Reading) -> list[DataFrame]:
@@ -86,7 +106,14 @@ def _marked(reading: Reading) -> list[DataFrame]:
         _mark(waiting(rows["pending"]), _WAITING, "TRUE"),
         _mark(rows["expired"], _EXPIRED, "TRUE"),
         _mark(rows["forgotten"].where("stream = 'foreign'"), _FORGOTTEN, "TRUE"),
-        _mark(rows["registry"], _CLAIM, open_, token, f"CASE outcome {said} END"),
+        # What a fill claims it publishes in a moment; cut short, the event is in `expired`, and the next fill's.
+        _mark(
+            rows["registry"],
+            _CLAIM,
+            f"{open_} OR split_part(token, '/', 3) = '{FILL}'",
+            token,
+            f"CASE outcome {said} END",
+        ),
         _mark(rows["joined"], _PLACES["joined"], open_, token),
         _mark(rows["filtered"], _PLACES["filtered"], open_, token),
         _mark(rows["unjoinable"], _PLACES["unjoinable"], moving, f"IF({moving}, NULL, {token})"),

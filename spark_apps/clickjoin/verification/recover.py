@@ -23,7 +23,7 @@ from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.extent import Extent, text
 from clickjoin.model.ids import EVENT_KEY
 from clickjoin.model.reporter import Reporter
-from clickjoin.model.shards import expired_sql
+from clickjoin.model.shards import claims_since, expired_sql
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import FINDINGS, REGISTRY
@@ -239,8 +239,9 @@ def _waiting(ctx: Context, rows: DataFrame, own: Extent) -> DataFrame:
 
 
 def give_back(ctx: Context, rows: DataFrame) -> dict[str, int]:
-    """Put claims back that were lost, as their rows name them; never below the boundary."""
-    rows = rows.where(f"NOT {expired_sql(ctx.boundary)}").localCheckpoint(eager=False)
+    """Put claims back that were lost, as their rows name them; never from before what the registry holds."""
+    kept = claims_since(ctx.boundary, ctx.pipeline.repeats)
+    rows = rows.where(f"NOT {expired_sql(kept)}").localCheckpoint(eager=False)
     own, _ = measured(rows)
     if not own.rows:
         return {}

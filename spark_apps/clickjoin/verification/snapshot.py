@@ -20,7 +20,7 @@ from clickjoin.dispatcher.journal import JournalReader, sequences
 from clickjoin.kernel.data_skipping import matching, rows_in
 from clickjoin.model.extent import Extent, text
 from clickjoin.model.ids import EVENT_KEY
-from clickjoin.model.shards import Boundary, Timeline
+from clickjoin.model.shards import Boundary, Timeline, claims_since
 from clickjoin.model.span import Span
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
@@ -98,16 +98,18 @@ _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 class Reading:
     """All that is to be seen of a range: rows by table, each table at one version, and what they are judged by.
 
-    `kept_since`: rows of `foreign` older than this may have been collected. `by_id`: an id alone names an event.
+    `claims_since`: from when on the registry holds claims, by shard. `kept_since`: rows of `foreign` older than this
+    may have been collected. `by_id`: an id alone names an event; `repeats`: see Pipeline.repeats.
     """
 
     span: Span
     rows: dict[str, DataFrame]
     journals: Journals
-    boundary: Boundary
+    claims_since: Boundary
     timeline: Timeline
     kept_since: datetime
     by_id: bool = False
+    repeats: float = 0.0
 
     def narrowed(self, span: Span) -> Reading:
         """The same reading of a part of its range."""
@@ -121,25 +123,39 @@ def read(lake: SparkReader, pipeline: Pipeline, span: Span, now: datetime) -> Re
     rows = {name: part(lake, name, extent) for name in _ORDER}
     if pipeline.by_id:
         rows["foreign"] = _of_the_range(lake, rows["foreign"], span)
+        rows["joined"] = _with_repeats(lake, rows["joined"], span, pipeline.repeats)
     skew = pipeline.limits.max_skew
     return Reading(
         span=span,
         rows=rows,
         journals=Journals(pipeline.pipeline, settled, planned_now(delta, pipeline.pipeline)),
-        boundary=load_boundary(delta),  # last: whoever moves it drops claims only after that
+        # Last: whoever moves the boundary drops claims only after that.
+        claims_since=claims_since(load_boundary(delta), pipeline.repeats),
         timeline=load_timeline(delta),
         kept_since=now - timedelta(seconds=pipeline.kept("foreign") - skew),
         by_id=pipeline.by_id,
+        repeats=pipeline.repeats,
     )
 
 
 def _of_the_range(lake: SparkReader, landed: DataFrame, span: Span) -> DataFrame:
     """Landed rows without repeats of ids that were claimed, or published, before or after the range."""
-    parts = [lake.read(name).where(f"NOT ({span.sql()})").select("event_id") for name in ("registry", *OUTPUTS)]
-    elsewhere = reduce(lambda left, right: left.unionAll(right), parts)
-    here = lake.read("registry").where(span.sql()).select("event_id")
-    return landed.join(elsewhere.join(here, ["event_id"], "left_anti"), ["event_id"], "left_anti").select(
-        *landed.columns
+
+    def ids(where: str) -> DataFrame:
+        parts = [lake.read(name).where(where).select("event_id") for name in ("registry", *OUTPUTS)]
+        return reduce(lambda left, right: left.unionAll(right), parts)
+
+    elsewhere = ids(f"NOT ({span.sql()})").join(ids(span.sql()), ["event_id"], "left_anti")
+    return landed.join(elsewhere, ["event_id"], "left_anti").select(*landed.columns)
+
+
+def _with_repeats(lake: SparkReader, published: DataFrame, span: Span, repeats: float) -> DataFrame:
+    """Rows of `joined`, and beside the range those of the same ids that are too near to be another event's."""
+    apart = timedelta(seconds=repeats)
+    near = Span(span.low - apart, span.high + apart)
+    beside = lake.read("joined").where(f"{near.sql()} AND NOT ({span.sql()})").select(*published.columns)
+    return published.unionAll(
+        beside.join(published.select("event_id").distinct(), "event_id", "left_semi").select(*published.columns)
     )
 
 

@@ -165,7 +165,7 @@ class Verifier:
         samples = confirmed.samples if confirmed else {}
         counts = [Count(kind, found.get(kind, 0), seen["ids"], samples=samples.get(kind, ())) for kind in FAULTS]
         counts += [Count(kind, seen[kind], seen["ids"], fault=False) for kind in NOTICES]
-        if self._pipeline.claimed.event_time not in ("embedded", "uuid7", "landed"):
+        if not first.by_id and self._pipeline.claimed.event_time not in ("embedded", "uuid7"):
             twice = id_places.two_times(first).orderBy("event_id").limit(SAMPLES + 1).collect()
             number = len(twice) if len(twice) <= SAMPLES else id_places.two_times(first).count()
             counts.append(Count(TWO_TIMES, number, seen["accepted"], fault=False, samples=sample(twice)))
@@ -179,7 +179,8 @@ class Verifier:
         self._report_line("looking again at " + ", ".join(f"{seen[kind]} {kind}" for kind in suspected))
         # Where an id alone names an event, its other rows may be of any time.
         span = first.span if first.by_id else Span(moment(seen["low"]), moment(seen["high"] + 1))
-        before = id_places.faulty(first.narrowed(span), suspected).select("kind", *EVENT_KEY)
+        again = first if first.by_id else first.narrowed(span)
+        before = id_places.faulty(again, suspected).select("kind", *EVENT_KEY)
         self._await(first.journals)
         second = read(self._lake, self._pipeline, span, now)
         rows = (

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from clickjoin.kernel import data_skipping
 from clickjoin.kernel.join_task import Part
 from clickjoin.kernel.lookup import Files
+from clickjoin.model.ids import micros_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,29 +65,54 @@ def as_files(root: str, files: pa.Table) -> Files:
 
 @dataclass(frozen=True)
 class _Cell:
-    """Some events of a bucket: of some shards (none named: all), how many, where they lie, and the claims beside."""
+    """Some events of a bucket, or by id of all: how many, where they lie, and the claims beside.
 
-    bucket: str
+    `shards`: those that they are of; none named: all. `foreign`: buckets, each with its files.
+    """
+
     shards: tuple[int, ...]
     rows: int
-    foreign: tuple[str, ...]
+    foreign: tuple[tuple[str, tuple[str, ...]], ...]
     claims: pa.Table
 
     @property
     def cost(self) -> float:
-        return self.rows / _ROWS_A_TASK + (len(self.foreign) + int(self.claims.num_rows)) / _FILES_A_TASK
+        files = sum(len(some) for _, some in self.foreign) + int(self.claims.num_rows)
+        return self.rows / _ROWS_A_TASK + files / _FILES_A_TASK
 
 
 def _cells(ctx: Context, own: Extent, files: pa.Table, claims: pa.Table) -> list[_Cell]:
-    claims = claims if ctx.pipeline.by_id else data_skipping.within(claims, own)
-    found, one_shard = [], one_shard_each(ctx)
-    for bucket in sorted(set(files["partition.bucket"].to_pylist())):
-        mine, theirs = (some.filter(pc.equal(some["partition.bucket"], bucket)) for some in (files, claims))
-        theirs = claims if ctx.pipeline.by_id else theirs
-        for shards in _split(range(ctx.timeline.most), data_skipping.rows(mine)):
-            held = theirs.filter(data_skipping.in_shards(theirs, shards)) if shards and one_shard else theirs
-            found.append(_Cell(bucket, shards, data_skipping.rows(mine), tuple(data_skipping.paths(mine)), held))
+    buckets = sorted(set(files["partition.bucket"].to_pylist()))
+    mine = [files.filter(pc.equal(files["partition.bucket"], bucket)) for bucket in buckets]
+    if ctx.pipeline.by_id:  # an id may have come with several times: one task sees all of them
+        return _cells_of(ctx, list(zip(buckets, mine, strict=True)), claims, _shards_by_id(ctx, own, files))
+    claims, found = data_skipping.within(claims, own), []
+    for bucket, some in zip(buckets, mine, strict=True):
+        theirs = claims.filter(pc.equal(claims["partition.bucket"], bucket))
+        found += _cells_of(ctx, [(bucket, some)], theirs, _split(range(ctx.timeline.most), data_skipping.rows(some)))
     return found
+
+
+def _cells_of(
+    ctx: Context, files: Sequence[tuple[str, pa.Table]], claims: pa.Table, groups: Sequence[tuple[int, ...]]
+) -> list[_Cell]:
+    """Cells of some buckets' events, one for each group of shards."""
+    one_shard, rows = one_shard_each(ctx), sum(data_skipping.rows(some) for _, some in files)
+    foreign = tuple((bucket, tuple(data_skipping.paths(some))) for bucket, some in files)
+    return [
+        _Cell(
+            shards, rows, foreign,
+            claims.filter(data_skipping.in_shards(claims, shards)) if shards and one_shard else claims,
+        )
+        for shards in groups
+    ]  # fmt: skip
+
+
+def _shards_by_id(ctx: Context, own: Extent, files: pa.Table) -> list[tuple[int, ...]]:
+    """Groups of shards in which all events of an id lie in one: a lone group where an entry parts the batch's times."""
+    since, _ = ctx.timeline.steps
+    parted = any(own.low and own.high and micros_of(own.low) < at <= micros_of(own.high) for at in since)
+    return [()] if parted else _split(range(ctx.timeline.most), data_skipping.rows(files))
 
 
 def one_shard_each(ctx: Context) -> bool:
@@ -132,4 +158,4 @@ def _together(cells: Sequence[_Cell]) -> list[list[_Cell]]:
 
 def _part(root: str, cells: Sequence[_Cell]) -> Part:
     claims = pa.concat_tables([cell.claims for cell in cells])
-    return Part(tuple((cell.bucket, cell.foreign) for cell in cells), cells[0].shards, as_files(root, claims))
+    return Part(tuple(held for cell in cells for held in cell.foreign), cells[0].shards, as_files(root, claims))

@@ -81,7 +81,7 @@ def screened(lake: SparkLake, ctx: Context, events: DataFrame, own: Extent) -> D
     same = F.col("c_id") == F.col("event_id")
     if not by_id:
         same &= F.col("c_time") == F.col("event_time")
-    unique = first_of_key(events, "source_partition", "offset", key=key)
+    unique = first_of_key(events, "event_time", "source_partition", "offset", key=key)
     # Only claims of these ids are sorted and sent about: a registry has many more. `events` are kept by Spark.
     claims = claims.join(F.broadcast(events.select(F.col("event_id").alias("c_id")).distinct()), "c_id", "left_semi")
     seen = unique.join(claims, same, "left")

@@ -48,7 +48,7 @@ def needed(spec: RecordSpec) -> dict[str, bool]:
     """Columns that a record must have, and whether each is an id (if not, it is a time)."""
     forms = (form for form in (spec.event_form, spec.primary_form) if form)
     times = (spec.event_time, spec.primary_time, *(name for form in forms for name in form.more))
-    columns = {name: False for name in times if name and name not in ("embedded", "uuid7", "landed")}
+    columns = {name: False for name in times if name and name not in ("embedded", "uuid7")}
     return columns | dict.fromkeys((*spec.event_id, *spec.primary_id), True)
 
 
@@ -96,9 +96,7 @@ class _Checks:
 
     def time(self, ids: Any, rule: str, columns: Mapping[str, Any], spec: RecordSpec, whose: str) -> Ints:
         count, bad_id = len(self.code), "no-time-in-id" if whose == "event" else "bad-primary-id"
-        if rule == "landed":
-            micros = np.full(count, spec.landed_micros, np.int64)
-        elif rule in ("embedded", "uuid7"):
+        if rule in ("embedded", "uuid7"):
             micros, known = (embedded if rule == "embedded" else uuid7)(ids)
             form = "ServerIP:ProcessId:TimestampMicros" if rule == "embedded" else "a UUIDv7"
             self.fail(~known, bad_id, f"the {whose} id is not of the form {form}; fix the id, or `{whose}_time`")
