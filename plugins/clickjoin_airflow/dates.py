@@ -25,20 +25,22 @@ _DAYS = 3660
 class DateCompleteSensor(BaseSensorOperator):
     """Waits until a date is complete, or until its limit is over; frees its slot between two looks. Needs no Spark.
 
-    XCom: date, ready, why, late, and forced: why the date shall be closed all the same (close.at_limit), else empty.
+    `reason`: why it is not to be waited for. XCom: date, ready, why, late, and forced: why the date shall be closed all
+    the same (the reason, or close.at_limit), else empty.
     """
 
-    template_fields: Sequence[str] = ("date",)
+    template_fields: Sequence[str] = ("date", "reason")
 
-    def __init__(self, *, config: str, date: str, **kwargs: Any) -> None:
+    def __init__(self, *, config: str, date: str, reason: str = "", **kwargs: Any) -> None:
         super().__init__(mode="reschedule", timeout=_DAYS * 86400, **kwargs)
         self.config = config
         self.date = date
+        self.reason = reason
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Look once. Errors: AirflowFailException for a wrong file or date."""
         from clickjoin.config import load
-        from clickjoin.dates.readiness import readiness
+        from clickjoin.dates.readiness import by_hand, readiness
         from clickjoin.model.errors import ConfigError
         from clickjoin.model.span import parse
 
@@ -50,8 +52,8 @@ class DateCompleteSensor(BaseSensorOperator):
         if not found["ready"]:
             self.log.info("%s is not complete: %s", day, found["why"])
         forces = found["late"] and not found["ready"] and pipeline.close.at_limit == "close"
-        found["forced"] = "closed at its limit" if forces else ""
-        return PokeReturnValue(is_done=found["ready"] or found["late"], xcom_value=found)
+        found["forced"] = by_hand(self.reason) if self.reason else "closed at its limit" if forces else ""
+        return PokeReturnValue(is_done=found["ready"] or found["late"] or bool(self.reason), xcom_value=found)
 
 
 @task

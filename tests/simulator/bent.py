@@ -35,6 +35,7 @@ class Bent:
     disaster: str = ""  # restore, restore-pending, power: see disasters.py
     span: tuple[float, float] | None = None  # event times, in seconds from the start
     alone: str = ""  # time, id: of one stream, whose events are known by id and time, or by id alone
+    restamped: float = 55.0  # seconds, at most, between an event's time and a copy's, where ids alone are names
     by_id: bool = False  # two streams, and foreign events are known by their ids alone
     absent: bool = False  # what a stream has passed without it is given up, long before its attempts are spent
     chain: bool = False  # a second pipeline joins a third stream to the output of the first

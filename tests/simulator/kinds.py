@@ -25,6 +25,7 @@ ALONE = (
         name="ids-resharded",
         alone="id",
         weak={("commit", "foreign"): (0.3, 60, 400)},
+        restamped=200.0,
         reshard=1,
         gc=0,
         replicas=1,

@@ -13,8 +13,6 @@ from tests.simulator.bent import Bent
 from tests.simulator.oracle import MOST_ATTEMPTS
 
 _SIDE = {"source": {"kind": "files", "path": "/nowhere/*"}, "event_id": "event_id", "event_time": "embedded"}
-RESTAMPED = 55.0  # seconds between an event's own time and a copy's
-BY_ID = {"identity": "id", "repeats": "2m"}
 _PLAIN = "clickjoin.joiner.adapter:BothRecords"
 ADAPTERS = {
     _PLAIN: 0.6,
@@ -25,7 +23,7 @@ ADAPTERS = {
 def pipeline_of(bent: Bent, adapter: str, most: int) -> Pipeline:
     """The pipeline of a kind of schedule; `most` events a batch."""
     if bent.alone:
-        return alone(adapter, most, bent.alone)
+        return alone(adapter, most, bent.restamped if bent.alone == "id" else 0.0)
     if bent.beats:
         return heartbeats.beating(json.dumps(_fields(adapter, most, bent.delay)), by_itself=most % 2 > 0)
     if bent.process:
@@ -43,18 +41,22 @@ def pipeline(adapter: str, max_events: int, delay: int = 10) -> Pipeline:
 def by_id(adapter: str, max_events: int, delay: int) -> Pipeline:
     """The same, with events known by their ids alone, whose copies have other times."""
     whole = _fields(adapter, max_events, delay)
-    whole["registry"] |= BY_ID
+    whole["registry"] |= _by_id(Bent().restamped)
     return Pipeline.model_validate(whole)
 
 
+def _by_id(restamped: float) -> dict[str, Any]:
+    return {"identity": "id", "repeats": f"{2 * restamped + 10:.0f}s"}
+
+
 @lru_cache
-def alone(adapter: str, max_events: int, identity: str) -> Pipeline:
-    """The same of one stream."""
+def alone(adapter: str, max_events: int, restamped: float) -> Pipeline:
+    """The same of one stream; `restamped`: see Bent, 0 where events are known by id and time."""
     whole = _fields(adapter, max_events, 10)
     del whole["primary"], whole["foreign"], whole["retry"], whole["retention"]
     whole |= {"pipeline": "one", "stream": _SIDE}
-    if identity == "id":
-        whole["registry"] |= BY_ID
+    if restamped:
+        whole["registry"] |= _by_id(restamped)
     made = Pipeline.model_validate(whole)
     declare_output(made.root, "deduplicated")
     return made

@@ -15,7 +15,7 @@ from tests.simulator.disasters import Unheard, prepare
 from tests.simulator.heartbeats import Heartbeats
 from tests.simulator.model import Lake
 from tests.simulator.oracle import Oracle
-from tests.simulator.pipelines import ADAPTERS, RESTAMPED, downstream, pipeline_of
+from tests.simulator.pipelines import ADAPTERS, downstream, pipeline_of
 from tests.simulator.world import START, Odds, Violation, World
 
 
@@ -56,7 +56,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     first, last = bent.span or (-240, until)
     streams = logs.draw(rng, first, last, bent.late)
     if bent.alone or bent.by_id:
-        streams.repeat(rng, RESTAMPED if bent.by_id or bent.alone == "id" else 0.0)
+        streams.repeat(rng, bent.restamped if bent.by_id or bent.alone == "id" else 0.0)
         streams.primary = [] if bent.alone else streams.primary
     if bent.beats:
         heartbeats.trouble(rng, streams)

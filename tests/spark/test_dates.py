@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from clickjoin.config.sections import Close
 from clickjoin.dates import late_events, ledger
 from clickjoin.dates.backfill import RawLogs, land, outline
 from clickjoin.dates.closing import Order, close
 from clickjoin.dates.late_events import join_expired, try_again
 from clickjoin.dates.ledger import changed
-from clickjoin.dates.readiness import low_watermark
+from clickjoin.dates.readiness import by_hand, held_by, low_watermark, waiting
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.jobs import dates
 from clickjoin.model.errors import ConfigError, DateBusy, DateError, LakeError
@@ -82,6 +83,27 @@ def test_a_day_from_open_to_closed_and_changed_late(bench: Bench) -> None:
     last = order(engine)  # c was given up, and its query has come
     assert (last["joined"], last["unjoinable"], last["revision"], last["changed"]) == (4, 0, 2, True)
     assert agrees(bench)
+
+
+def test_a_date_with_events_that_never_find_their_primary(bench: Bench) -> None:
+    """It says which, and until when; it closes with a share of them, or for a reason that it keeps."""
+    delta, names = bench.engine.lake.delta, [click("b", 3, LATE)["event_id"], click("c", 4, LOST)["event_id"]]
+    said = held_by(bench.pipeline, delta, TODAY, waiting(delta))
+    assert said == (
+        f"2 of its events wait for their primary event ({names[0]}, {names[1]}), until the last is given up at about "
+        "2026-03-01 12:02 UTC"
+    )
+    for share, held in ((0.0, True), (0.6, True), (0.7, False), ("allow", False)):
+        may = bench.pipeline.model_copy(update={"close": Close(pending=share)})
+        assert bool(held_by(may, delta, TODAY, waiting(delta))) is held
+    assert not held_by(bench.pipeline, delta, Day(date(2026, 3, 2)), waiting(delta))
+    first = order(bench.engine)
+    assert first["state"] == "open"
+    assert said in first["detail"]
+    closed = order(bench.engine, forced=by_hand("the sender lost them"))
+    assert (closed["state"], closed["pending"]) == ("closed", 2)
+    assert closed["detail"].startswith("closed by hand (the sender lost them): ")
+    assert said in closed["detail"]
 
 
 def test_a_rebuild_changes_rows_and_not_ids(bench: Bench) -> None:

@@ -90,6 +90,18 @@ def test_none_is_given_up_whose_query_may_be_unread(make: Any) -> None:
     assert bench.places() == {"joined": ["x"], "unjoinable": ["never"]}
 
 
+def test_logs_that_are_loaded_once_have_a_watermark(make: Any) -> None:
+    """Read to their end, with nothing to come: a batch of no records says so, and what is absent is given up."""
+    bench: Bench = make(retry={"until": "watermark", "max_delay": "10s"}, close={"max_out_of_orderness": "1s"})
+    bench.clicks(click("x", 1, LATE), click("y", 5, query("later", 5)))
+    bench.queries(query("a", 4))
+    assert bench.join() == {"primary_in": 1, "events_in": 2, "pending": 2}
+    assert bench.join() == {}  # of no records
+    assert bench.engine.join_once() is None
+    assert bench.retry(after=10) == {"events_in": 2, "pending": 1, "unjoinable": 1}
+    assert bench.places() == {"pending": ["y"], "unjoinable": ["x"]}
+
+
 def test_one_whose_query_is_absent_is_given_up_by_the_watermark(make: Any) -> None:
     """As soon as the stream of queries has passed its query's time; one that comes after all is sent round again."""
     bench: Bench = make(retry={"until": "watermark", "max_delay": "10s"}, close={"max_out_of_orderness": "1s"})

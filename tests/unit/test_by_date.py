@@ -58,7 +58,7 @@ def test_counts_by_date(delta: ArrowTables) -> None:
     assert found["unjoinable"] == {first: 2}
     assert found["filtered"] == {"2026-02-28": 1}
     assert found["expired"] == {first: 2}  # an id, not a row
-    assert found["pending"] == found["quarantined"] == {}
+    assert found["pending"] == found["quarantined"] == found["claimed"] == {}
 
 
 def test_pending_is_what_status_says(delta: ArrowTables) -> None:
@@ -85,6 +85,19 @@ def test_accepted_are_ids_not_records(delta: ArrowTables) -> None:
     delta.append("quarantine", [{"at": NOON, "part": None}])
     (day,) = by_date.calendar({what: by_date.count(delta, what) for what in by_date.TABLES}, {})
     assert (day["accepted"], day["landed"], day["joined"], day["quarantined"]) == (4, 6, 1, 1)
+
+
+def test_accepted_does_not_shrink_with_rows_that_are_gone(delta: ArrowTables) -> None:
+    """What is claimed is in an output, or forgotten: the rest is missing, and was accepted all the same."""
+    delta.append("registry", [event(n) for n in range(1, 7)])
+    delta.append("joined", [published(1), published(2)])
+    delta.append("filtered", [event(3)])
+    delta.append("pending", [waits(9)])
+    delta.append("forgotten", [
+        {"stream": "foreign", "event_id": "4", "event_time": NOON}, {"stream": "primary", "event_id": "q"},
+    ])  # fmt: skip
+    (day,) = by_date.calendar({what: by_date.count(delta, what) for what in by_date.TABLES}, {})
+    assert (day["accepted"], day["missing"], day["claimed"]) == (6, 2, 6)
 
 
 def test_the_newest_row_of_a_date_is_its_state(delta: ArrowTables) -> None:

@@ -35,6 +35,7 @@ def test_contract(tmp_path: Path) -> None:
     }
     assert p.registry.model_dump() == {
         "identity": "id_and_time",
+        "repeats": None,
         "retention": 259_200,
         "bucket": 3600,
         "shards": 4,

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from clickjoin.kernel.packed import unpack
 from clickjoin.model.split import Budget
 from tests.unit.sources_bench import Feed, age, append, event, events, numbers
 
@@ -128,21 +130,94 @@ def test_members_after_any_padding_are_read(
     assert feed.step() == list(range(30))
 
 
+def peak_of(code: str, path: Path) -> tuple[int, int]:
+    """What a child prints first, and its greatest memory in KB."""
+    peak = "open('/proc/self/status').read().split('VmHWM:')[1].split()[0]"
+    command = [sys.executable, "-c", f"import os, sys\n{code}\nprint({peak})", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    first, most = map(int, done.stdout.split())
+    return first, most
+
+
+def zstd(path: Path, *pieces: bytes) -> None:
+    with pa.CompressedOutputStream(str(path), "zstd") as out:
+        for piece in pieces:
+            out.write(piece)
+
+
+UNPACKED = """
+from clickjoin.kernel.packed import BrokenFile, unpack
+length = 0
+try:
+    for block in unpack(os.open(sys.argv[1], os.O_RDONLY)):
+        length += len(block)
+except BrokenFile:
+    pass
+print(length)
+"""
+
+
 def test_a_damaged_file_that_is_much_longer_than_packed_takes_little_memory(tmp_path: Path) -> None:
     """A child's greatest memory: the content is 400 MB, none of which is held."""
     path = tmp_path / "a.zst"
-    with pa.CompressedOutputStream(str(path), "zstd") as out:
-        for _ in range(400):
-            out.write(b"0" * (1 << 20))
+    zstd(path, *(b"0" * (1 << 20) for _ in range(400)))
     data = bytearray(path.read_bytes())
     data[-3:] = b"xyz"
     path.write_bytes(data)
-    code = (
-        "import os, sys; from clickjoin.kernel.packed import BrokenFile, unpack; length = 0\n"
-        "try:\n for block in unpack(os.open(sys.argv[1], os.O_RDONLY)): length += len(block)\n"
-        "except BrokenFile: print(length, open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-    length, peak = map(int, done.stdout.split())
+    length, peak = peak_of(UNPACKED, path)
     assert length > 390 << 20
     assert peak < 250 << 10
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_dictionary_of_one_long_value_takes_little_memory(tmp_path: Path, nested: bool) -> None:
+    """It stands in each of 400 rows: 2 KB of Parquet are 800 MB of JSON."""
+    ids, texts = [f"a{n}" for n in range(400)], pa.array(["x" * 2_000_000]).take(pa.array([0] * 400))
+    column = pa.StructArray.from_arrays([texts], ["s"]) if nested else texts
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": ids, "v": column}), path, compression="zstd", dictionary_pagesize_limit=4 << 20)
+    assert path.stat().st_size < 10_000
+    length, peak = peak_of(UNPACKED, path)
+    assert length > 800_000_000
+    assert peak < (900 if nested else 400) << 10
+
+
+def test_rows_are_the_same_bytes_however_values_lie(tmp_path: Path) -> None:
+    """Offsets are bytes: with dictionaries, nulls, groups of rows, and where a dictionary had grown too long."""
+    rows = 9_000
+    texts = [None if n % 7 == 0 else f"{'long' * 50}{n % 900}" for n in range(rows)]
+    table = pa.table({"n": range(rows), "text": texts, "in": [{"text": text} for text in texts]})
+    contents = []
+    for kind, options in enumerate(({"use_dictionary": False}, {}, {"dictionary_pagesize_limit": 20_000})):
+        path = tmp_path / f"{kind}.parquet"
+        pq.write_table(table, path, row_group_size=4_000, **options)
+        with path.open("rb") as file:
+            contents.append(b"".join(unpack(file.fileno())))
+    assert contents[0] == contents[1] == contents[2]
+    assert contents[0].count(b"\n") == rows
+
+
+LOOKED_AT = """
+from clickjoin.config.streams import Files
+from clickjoin.model.ids import RecordSpec
+from clickjoin.model.split import Budget
+from clickjoin.sources.files.source import FilesSource
+spec = RecordSpec(("id",), "at", (), None, 0, 1 << 60, 16_000_000)
+source = FilesSource(Files(kind="files", path=sys.argv[1]))
+splits = source.plan({}, Budget(1000, 1 << 40)).splits
+found = source.sample(splits, spec)
+assert (found.read, found.good, found.bad[0].reason) == (2, 1, "too-long"), found
+assert source.read_here(splits, spec) is None
+print(len(splits))
+"""
+
+
+def test_a_line_that_is_much_longer_than_packed_takes_little_memory(tmp_path: Path) -> None:
+    """It counts once, and this process leaves it to tasks, which write as they read."""
+    path = tmp_path / "a.jsonl.zst"
+    good = b'{"id": "a", "at": 5}\n'
+    zstd(path, good, b'{"id": "b", "v": "', *(b"y" * (1 << 20) for _ in range(900)), b'"}\n', good)
+    splits, peak = peak_of(LOOKED_AT, path)
+    assert splits == 1
+    assert peak < 900 << 10

@@ -9,8 +9,9 @@ emits asset `<pipeline>/dates` with the date as its partition. A DAG with `Parti
 
 **If it fails**, the date is `failing` (faults, or quality checks of level fail: see the log and table `quality`) or
 still `open` at its limit; nothing is emitted. Fix the cause and clear the task. **By hand:** with a date, and
-`rebuild` to run the adapter again. **Backfill:** `airflow backfill create` on this DAG, with `{"mode": "rebuild"}` as
-its configuration to recompute; `clickjoin_backfill__<pipeline>` has a form for the same.
+`rebuild` to run the adapter again; *Close anyway, because* closes it with what is there, and keeps the reason.
+**Backfill:** `airflow backfill create` on this DAG, with `{"mode": "rebuild"}` as its configuration to recompute;
+`clickjoin_backfill__<pipeline>` has a form for the same.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def make(pipeline: PipelineFile) -> DAG:
             task_id="complete",
             config=str(pipeline.path),
             date=DATE,
+            reason="{{ params.reason or '' }}",
             poke_interval=timedelta(seconds=60),
             max_active_tis_per_dag=None,
             execution_timeout=None,

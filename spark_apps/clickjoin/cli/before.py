@@ -29,24 +29,24 @@ def quality(config: Path, given: dict[str, Any]) -> Pipeline:
 
 
 def close(config: Path, given: dict[str, Any]) -> Pipeline:
-    """The date has begun, and is complete, waited for, or closed by force. Errors: DateError; else exit code 1."""
-    from clickjoin.dates.readiness import readiness, require_ready
+    """The date has begun, and is complete, waited for, or closed for a reason. Errors: DateError; else exit code 1."""
+    from clickjoin.dates.readiness import by_hand, readiness, require_ready
     from clickjoin.model.span import parse
 
     pipeline, day = writable(config), parse(given["date"])
-    wait, force = given.pop("wait"), given.pop("force")
+    wait = given.pop("wait")
     while wait and not (found := readiness(pipeline, day))["ready"] and not found["late"]:
         with console.waiting(f"{day}: {found['why']}"):
             time.sleep(_LOOK_SECONDS)
     if day.low > datetime.now(UTC):
         raise DateError(f"{day} lies in the future", remedy="Wait until it has begun")
-    if not force:
+    if not given["forced"]:
         try:
             require_ready(pipeline, day)
         except DateError as error:
             console.report_line(f"clickjoin: {error}")
             raise typer.Exit(1) from error
-    given["forced"] = "closed by hand" if force else ""
+    given["forced"] = by_hand(given["forced"]) if given["forced"] else ""
     return pipeline
 
 

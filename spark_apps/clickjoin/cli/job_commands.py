@@ -160,7 +160,6 @@ def _forgotten(found: dict[str, Any]) -> Iterator[str]:
 
 _REPLACE = "Stop joins first, and verify after."
 _WAIT = Argument("wait", bool, "Wait until it is complete, close.wait at most.", False)
-_FORCE = Argument("force", bool, "Close it although something is missing.", False)
 _CHECK = Argument("check", bool, "Count every id at the end; exit code 1 unless the sums agree.", True)
 _SUMS = Argument("check", bool, "Compare the sums at the end; exit code 1 unless they agree.", True)
 _UNTIL_DONE = Argument(
@@ -200,7 +199,7 @@ COMMANDS = (
     Command("close", JOBS["close_day"],
             "Close a date: join what is missing, verify it, judge its quality, say so in table `dates`; else exit "
             "code 1.",
-            ("date",), more=(_WAIT, _FORCE), positional="date", prepare=before.close, as_rows=True,
+            ("date", "forced"), more=(_WAIT,), positional="date", prepare=before.close, as_rows=True,
             ends=_closed),
     Command("backfill", JOBS["backfill"],
             "Fill or rebuild the output of some dates, beside joins that run; exit code 1 if one is not closed "

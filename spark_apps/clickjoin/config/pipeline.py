@@ -168,6 +168,11 @@ class Pipeline(Strict):
         return (self.registry.retention if given is None else given) if self.by_id else 0.0
 
     @property
+    def says_time_passes(self) -> bool:
+        """Whether a batch of no records says that time has passed, where nothing comes: something rests on that."""
+        return self.process is not None or self.batch.heartbeats or self.retry.until == "watermark"
+
+    @property
     def around(self) -> Around | None:
         """How far from its foreign event a primary event lies, where its time is not known."""
         rule = self.foreign.primary_time if self.foreign else None

@@ -148,7 +148,11 @@ class Close(Strict):
     idle_timeout: Duration = Field(
         900.0, description="a stream that gave nothing for so long, and is all read, is at rest"
     )
-    pending: Literal["wait", "allow"] = Field("wait", description="allow: a date may close with events that wait")
+    pending: Literal["wait", "allow"] | Annotated[float, Field(ge=0, le=1)] = Field(
+        "wait",
+        description="with events that wait a date may close: not, with any, or while those without a primary event "
+        "(waiting, or given up) are no more than this share of its accepted ones",
+    )
     wait: Duration = Field(36 * 3600.0, description="after the date's end, at most")
     at_limit: Literal["fail", "close"] = Field("fail", description="close: with what is there by then, and say so")
     late_window: Duration = Field(7 * 86400.0, description="how far back closed dates are checked for late changes")

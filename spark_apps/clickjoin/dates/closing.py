@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from clickjoin import quality
 from clickjoin.dates import ledger
 from clickjoin.dates.late_events import join_expired, try_again
-from clickjoin.dates.readiness import Watermark, low_watermark
+from clickjoin.dates.readiness import Watermark, held_by, low_watermark, waiting
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.model.errors import DateError
 from clickjoin.model.ids import MICROS, moment
@@ -119,14 +119,19 @@ def _row(
     }
     row |= {name: checks["accounts"][name] for name in _PLACES}
     red = [f"{one['suite']}.{one['check']}" for one in checks["results"] if one["state"] == "failed"]
-    row["state"], row["detail"] = judge(engine, day, order, row, mark, red)
+    delta = engine.lake.delta
+    held = held_by(engine.pipeline, delta, day, waiting(delta)) if row["pending"] else ""
+    row["state"], row["detail"] = judge(day, order, row, mark, held, red)
     return row
 
 
 def judge(
-    engine: Engine, day: Day, order: Order, row: Mapping[str, Any], mark: Watermark, red: Sequence[str] = ()
+    day: Day, order: Order, row: Mapping[str, Any], mark: Watermark, held: str, red: Sequence[str] = ()
 ) -> tuple[str, str | None]:
-    """State of a date, and why it is not closed, or closed all the same. `red`: names of the checks that failed."""
+    """State of a date, and why it is not closed, or closed all the same.
+
+    `held`: see readiness.held_by; `red`: names of the checks that failed.
+    """
     wrong = []
     if row["faults"]:
         wrong.append(f"verification left {row['faults']} faults (`clickjoin verify --from {day} --repair`)")
@@ -139,8 +144,7 @@ def judge(
     missing = []
     if mark.time is None or mark.time < day.high:
         missing.append(f"not all of its input is read: {mark.why}")
-    if row["pending"] and engine.pipeline.close.pending == "wait":
-        missing.append(f"{row['pending']} of its events wait for their primary event")
+    missing += [held] if held else []
     if not missing:
         return "closed", None if row["accepted"] or row["joined"] else "no event of this date was ever accepted"
     if order.forced:

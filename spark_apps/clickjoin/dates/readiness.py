@@ -27,6 +27,7 @@ from clickjoin.model.errors import DateError, LakeError
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.names import RAW
 from clickjoin.model.split import Budget, Split
+from clickjoin.report import by_date
 from clickjoin.report.status import replicas
 from clickjoin.retry.pending import open_rows
 from clickjoin.sources.open import open_source
@@ -35,6 +36,7 @@ from clickjoin.sources.port import Source
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.config.pipeline import Input
+    from clickjoin.config.sections import Retry
     from clickjoin.model.span import Day
 
 _ALL = Budget(1 << 62, 1 << 62)
@@ -137,16 +139,59 @@ def readiness(pipeline: Pipeline, day: Day) -> dict[str, Any]:
     delta, now = DeltaReader(pipeline.root), careful_now(pipeline.root)
     mark = low_watermark(pipeline, delta, now.timestamp(), day)
     why = [] if mark.time and mark.time >= day.high else [f"not all of its input is read: {mark.why}"]
-    if not why and pipeline.close.pending == "wait":
-        waits = sum(day.low <= row["event_time"] < day.high for row in awaited(pipeline, delta))
-        why += [f"{waits} of its events wait for their primary event"] if waits else []
+    if not why and (held := held_by(pipeline, delta, day, awaited(pipeline, delta))):
+        why.append(held)
     late = now >= day.high + timedelta(seconds=pipeline.close.wait)
     return {"date": str(day), "ready": not why, "why": "; ".join(why), "late": late}
 
 
+_WAITING = ("first_seen", "due_at", "primary_time")
+_NAMED = 3
+
+
+def waiting(delta: DeltaReader) -> list[dict[str, Any]]:
+    """Events that wait for their primary, as `held_by` needs them."""
+    return open_rows(delta, *_WAITING)
+
+
+def held_by(pipeline: Pipeline, delta: DeltaReader, day: Day, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Which events hold a date as they wait, and until when; empty where none do, or no more than may.
+
+    `rows`: events that wait, of any date.
+    """
+    may, own = pipeline.close.pending, [row for row in rows if day.low <= row["event_time"] < day.high]
+    if not own or may == "allow":
+        return ""
+    ids = sorted({row["event_id"] for row in own})
+    if isinstance(may, float):
+        counts = {name: by_date.count(delta, name).get(str(day), 0) for name in by_date.PLACES}
+        if counts["pending"] + counts["unjoinable"] <= may * sum(counts.values()):
+            return ""
+    named = f"{', '.join(ids[:_NAMED])}{' …' if len(ids) > _NAMED else ''}"
+    until = max(_given_up(pipeline.retry, row) for row in own)
+    return (
+        f"{len(ids)} of its events wait for their primary event ({named}), until the last is given up at about "
+        f"{until:%Y-%m-%d %H:%M} UTC"
+    )
+
+
+def _given_up(retry: Retry, row: Mapping[str, Any]) -> datetime:
+    """About when an event is given up whose primary event does not come: tried often, and for long."""
+    more = range(row["attempt"] + 1, retry.max_attempts)
+    delays = (min(retry.first_delay * retry.backoff ** min(tries - 1, 64), retry.max_delay) for tries in more)
+    often: datetime = row["due_at"] + timedelta(seconds=sum(delays))
+    long: datetime = row["first_seen"] + timedelta(seconds=retry.max_age)
+    return max(often, long).astimezone(UTC)
+
+
+def by_hand(reason: str) -> str:
+    """Why a date is closed although something is missing: somebody has a reason."""
+    return f"closed by hand ({reason})"
+
+
 def awaited(pipeline: Pipeline, delta: DeltaReader) -> list[dict[str, Any]]:
     """Events that wait for their primary, but those that the next try will give up as absent."""
-    rows = open_rows(delta, "primary_time")
+    rows = waiting(delta)
     if pipeline.retry.until == "attempts":
         return rows
     passed = {name: primary_passed(pipeline, delta, name) for name in {row["replica"] for row in rows}}
@@ -162,5 +207,6 @@ def require_ready(pipeline: Pipeline, day: Day) -> None:
     found = readiness(pipeline, day)
     if not found["ready"]:
         raise DateError(
-            f"{day} is not complete: {found['why']}", remedy="Wait for it (--wait), or close it with --force"
+            f"{day} is not complete: {found['why']}",
+            remedy='Wait for it (--wait), or close it all the same (--reason "why"; kept in table `dates`)',
         )

@@ -81,14 +81,14 @@ class Planner:
     def propose(self, state: JournalState, newest: Mapping[str, int], planned: float) -> Proposal:
         """Propose what follows a state. `newest`: see JournalState; `planned`: when the last plan was written.
 
-        Where the output is processed by key, or the pipeline's file asks for it, a batch of no records says now and
-        then that time has passed.
+        Where something rests on it (Pipeline.says_time_passes), a batch of no records says now and then that time has
+        passed.
         """
         offsets = {stream: dict(items) for stream, items in state.offsets.items()}
         looked = self._clock()  # before the look: a stream at rest has come as far as then, whatever is written since
         found = self._find(offsets)
         new = any(plan.splits or plan.offsets for plan in found.values())
-        if not new and self._pipeline.process is None and not self._pipeline.batch.heartbeats:
+        if not new and not self._pipeline.says_time_passes:
             return Proposal(None, found, offsets)
         now, name = self._clock(), self._pipeline.pipeline
         marks = self._watermarks(state, found, newest, looked)

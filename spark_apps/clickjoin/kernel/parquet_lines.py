@@ -13,16 +13,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.arrays import scalar
+from clickjoin.kernel.arrays import int64_array, scalar, to_numpy
 
 _ROWS = 4096
+_AT_ONCE, _PART = 64 << 20, 16 << 20  # bytes of the rows that are read at a time, and of those that become lines
 _BASE64 = "base64:"
 
 
@@ -39,12 +42,48 @@ def json_lines(file: Any) -> Iterator[bytes]:
 
     A row that cannot be written as JSON is a line that is none, and says why.
     """
-    with pq.ParquetFile(file, pre_buffer=False, coerce_int96_timestamp_unit="us") as source:
+    texts, rows = _repetitive(pq.read_metadata(file))
+    with pq.ParquetFile(file, pre_buffer=False, coerce_int96_timestamp_unit="us", read_dictionary=texts) as source:
         names = source.schema_arrow.names
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"it has column `{twice}` twice: name each column once")
-        for batch in source.iter_batches(_ROWS, use_threads=False):
-            yield b"".join(_row_by_row(batch, ()))  # offsets are bytes: what these are may never change
+        for batch in source.iter_batches(rows, use_threads=False):
+            for part in _in_parts(batch, texts):
+                yield b"".join(_row_by_row(part, ()))  # offsets are bytes: what these are may never change
+
+
+def _repetitive(metadata: pq.FileMetaData) -> tuple[list[str], int]:
+    """Columns of text whose values are to be kept as they lie, once each, and how many rows are read at a time.
+
+    A value that a dictionary holds once can stand in each row: 9 KB of Parquet can be 7 GB of text.
+    """
+    texts, largest = set(), 1
+    for group in range(metadata.num_row_groups):
+        for at in range(metadata.num_columns):
+            column = metadata.row_group(group).column(at)
+            if not column.has_dictionary_page or column.total_uncompressed_size * _ROWS <= _AT_ONCE:
+                continue
+            if metadata.schema.column(at).max_repetition_level or "." in column.path_in_schema:
+                largest = max(largest, column.total_uncompressed_size)
+            elif column.physical_type == "BYTE_ARRAY":
+                texts.add(column.path_in_schema)
+    return sorted(texts), max(1, min(_ROWS, _AT_ONCE // largest))
+
+
+def _in_parts(batch: pa.RecordBatch, texts: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Rows in parts of about as many bytes as one may hold, with all values in place."""
+    size = np.zeros(batch.num_rows, np.int64)
+    for name in texts:
+        column = batch.column(name)
+        if isinstance(column, pa.DictionaryArray) and batch.num_rows:
+            lengths = pc.take(pc.binary_length(column.dictionary).cast(pa.int64()), column.indices)
+            size += to_numpy(pc.fill_null(lengths, int64_array([0])[0]))
+    which = np.cumsum(size) // _PART
+    edges = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), batch.num_rows]
+    for begin, end in pairwise(edges):
+        part = batch.slice(begin, end - begin)
+        columns = [c.dictionary_decode() if isinstance(c, pa.DictionaryArray) else c for c in part.columns]
+        yield pa.RecordBatch.from_arrays(columns, part.schema.names)
 
 
 def lines_of(batch: pa.RecordBatch, as_json: Sequence[str] = ()) -> list[bytes]:

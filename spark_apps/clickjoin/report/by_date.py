@@ -16,7 +16,8 @@ from clickjoin.retry.pending import open_pending
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
 
-# Counted from rows. `landed`: records of the foreign stream, repeats too; `quarantined`: by the day it was quarantined.
+# Counted from rows. `landed`: records of the foreign stream, repeats too; `quarantined`: by the day it was quarantined;
+# `claimed`: as far back as the registry goes; `forgotten`: foreign events.
 TABLES = {
     "landed": "foreign",
     "joined": "joined",
@@ -25,6 +26,8 @@ TABLES = {
     "expired": "expired",
     "filtered": "filtered",
     "quarantined": "quarantine",
+    "claimed": "registry",
+    "forgotten": "forgotten",
 }
 # An id is in one of these, but for those of a batch under way; a repeat below the boundary is in `expired` as well.
 PLACES = ("joined", "pending", "unjoinable", "expired", "filtered")
@@ -34,7 +37,7 @@ Counts = dict[str, int]
 def count(delta: DeltaReader, what: str) -> Counts:
     """Rows by date (ISO) for a key of TABLES. What the registry lets in once is counted by rows, the rest by ids."""
     name = TABLES[what]
-    if what in ("landed", "joined"):
+    if what in ("landed", "joined", "claimed"):
         found: defaultdict[str, int] = defaultdict(int)
         for part, size in sizes(delta, name, delta.table(name).partitions[0]).items():
             found[part[:10]] += size.rows  # a bucket's name begins with its date
@@ -42,6 +45,9 @@ def count(delta: DeltaReader, what: str) -> Counts:
     if what == "quarantined":
         rows = delta.read(name, columns=["at", "part"])
         return _dates(rows.filter(pc.equal(pc.fill_null(rows["part"], 0), 0))["at"])
+    if what == "forgotten":
+        rows = delta.read(name, [("stream", "=", "foreign")], list(EVENT_KEY))
+        return _dates(_distinct(rows.filter(pc.is_valid(rows["event_id"])))["event_time"])
     if what == "pending":
         return _dates(_distinct(open_pending(delta))["event_time"])
     if what == "expired":
@@ -71,19 +77,29 @@ def states(delta: DeltaReader) -> dict[str, dict[str, Any]]:
 def calendar(counts: dict[str, Counts], states: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """One entry a date, oldest first: what its tables hold, and what is known of it (`state` null: never closed).
 
-    `accepted`: ids of the date, in whichever place they are. `landed` counts records, so repeats too.
+    `accepted`: ids of the date, in whichever place they are, and those `missing`: claimed, and in no output, as those of
+    a batch under way are for a moment. `landed` counts records, so repeats too.
     """
     dates = sorted({date for part in counts.values() for date in part} | states.keys())
     return [
         {
             "date": day,
             **{name: part.get(day, 0) for name, part in counts.items()},
-            "accepted": sum(counts.get(name, {}).get(day, 0) for name in PLACES),
+            "accepted": sum(counts.get(name, {}).get(day, 0) for name in PLACES) + _missing(counts, day),
+            "missing": _missing(counts, day),
             "state": states[day]["state"] if day in states else None,
             "close": states.get(day),
         }
         for day in dates
     ]
+
+
+def _missing(counts: dict[str, Counts], day: str) -> int:
+    """Claims without a row, as numbers: which ids they are of, verification says. An event that waits has none."""
+    claimed, *there = (
+        counts.get(name, {}).get(day, 0) for name in ("claimed", "joined", "filtered", "unjoinable", "forgotten")
+    )
+    return max(claimed - sum(there), 0)
 
 
 def _plain(value: Any) -> Any:

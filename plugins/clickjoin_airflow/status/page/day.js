@@ -22,6 +22,12 @@ function counts(days) {
 
 const DONE = { close: "Last looked at", fill: "Filled", rebuild: "Rebuilt" };
 
+function missing(days) {
+  const ids = days.reduce((whole, day) => whole + (day.missing ?? 0), 0);
+  return ids ? notice("warn", `${count(ids)} accepted ids are claimed and in no output. Of a batch under way they are there in a moment; `
+    + "else rows are gone: Fill verifies the date and repairs it.") : null;
+}
+
 function closing(day) {
   const { close } = day;
   if (!close) return h("p", { class: "quiet" }, "This date has never been closed.");
@@ -65,7 +71,7 @@ export async function showDay(state, days) {
   const place = h("div", { id: "checks" });
   const kinds = Object.entries(Object.groupBy(among, stateOf)).map(([kind, part]) => pill(kind, one ? kind : `${part.length} ${kind}`));
   fill("day", h("header", { class: "row" }, h("h3", {}, title), kinds),
-    counts(among), one ? closing(one) : null, place,
+    counts(among), missing(among), one ? closing(one) : null, place,
     actions(state, days));
   if (one) await fetched(state, one.date, place);
   return byId("day");

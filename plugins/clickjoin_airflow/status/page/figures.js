@@ -42,6 +42,9 @@ function problems(part, live) {
     h("p", { class: "notice warn" }, h("strong", {}, words(one.kind)), ` ${one.path}: ${one.detail}`));
 }
 
+// Counted batch by batch: an id that was dispatched again is counted where it joined again.
+const again = (day) => (day.joined > day.accepted ? "; retries of earlier ones, repairs and redrives join, too" : "");
+
 function card(name, part, live) {
   const { latency, day } = part;
   return h("article", { class: "card", "data-replica": name },
@@ -52,7 +55,7 @@ function card(name, part, live) {
       backlog(part, live),
       complete(part, live),
       figure("Throughput", `${brief(part.joined_per_second)}/s`, "joined, in 15 minutes"),
-      figure("Joined, 24 h", count(day.joined), `of ${count(day.accepted)} ids accepted`),
+      figure("Joined, 24 h", count(day.joined), `${count(day.accepted)} ids accepted${again(day)}`),
       figure("Wasted, 24 h", brief(day.wasted), `${brief(day.conflict_reruns)} conflicts`)),
     live?.unsettled_batch ? h("p", { class: "quiet" }, `Batch ${live.unsettled_batch} is under way.`) : null,
     problems(part, live));

@@ -15,6 +15,7 @@ const DIGITS = [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 // Three digits, and more where those would make a whole of what is none: 0.99996 is not 1.
 export function figure(value) {
   if (none(value)) return "–";
+  if (Number.isInteger(value)) return whole.format(value);
   const blurred = (digits) => Number.isInteger(Number(value.toPrecision(digits)));
   const digits = Math.abs(value) < CLOSE && !Number.isInteger(value) ? DIGITS.find((one) => !blurred(one)) : 3;
   return value.toLocaleString("en", { maximumSignificantDigits: digits ?? 15 });

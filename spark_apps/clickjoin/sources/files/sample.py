@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from clickjoin.kernel.chunk import Chunk
     from clickjoin.model.ids import RecordSpec
 
+_MOST_BYTES = 64 << 20  # of a file's records are looked at, whatever it was packed to
+
 
 def sample(chunks: Sequence[Chunk], spec: RecordSpec, most: int) -> Sample:
     """Read up to `most` records of some chunks here and now; a file that has just changed is left."""
@@ -58,12 +60,15 @@ def times_between(chunk: Chunk, start: int, end: int, spec: RecordSpec) -> list[
 
 
 def _rows(chunk: Chunk, spec: RecordSpec, most: int) -> Iterator[dict[str, Any]]:
+    size = 0
     try:
         for batch in read_chunk(chunk, spec, SAMPLE_BYTES):
-            rows = batch.slice(0, most).to_pylist()
+            size += batch.nbytes
+            whole = batch.filter(pc.equal(pc.fill_null(batch["part"].cast(pa.int64()), 0), 0))
+            rows = whole.slice(0, most).to_pylist()  # of a record that is too long its first part
             yield from rows
             most -= len(rows)
-            if most <= 0:
+            if most <= 0 or size > _MOST_BYTES:
                 return
     except (OSError, SourceError):
         return  # it has just been moved or rewritten

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 _UNPACKED = 8  # times as long as packed, for sharing out work
 
 
+_MOST_HERE = 256 << 20  # bytes of records that a process takes of what was small as it lies packed
+
+
 class FilesSource(Source):
     """The files that a glob names. `now`: seconds since 1970; `tasks`: how many read a large batch; `fence`: where they
     may lie, if that is not for the pipeline's file alone to say.
@@ -103,11 +106,16 @@ class FilesSource(Source):
         frame = spark.range(0, len(work), 1, len(work))
         return frame.mapInArrow(checked(reader(work, partial(read_chunk, spec=spec), each)), ddl)
 
-    def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
-        """The same records, read by this process. See Source."""
+    def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table | None:
+        """The same records, read by this process; None where they turn out to be too many bytes for it. See Source."""
         chunks, _ = self._chunks(splits)
-        batches = (batch for chunk in chunks for batch in read_chunk(chunk, spec))
-        return pa.Table.from_batches(batches, schema=SCHEMA)
+        held, size = [], 0
+        for batch in (batch for chunk in chunks for batch in read_chunk(chunk, spec)):
+            held.append(batch)
+            size += batch.nbytes
+            if size > _MOST_HERE and not self._here:  # packed tighter than was thought: tasks write as they read
+                return None
+        return pa.Table.from_batches(held, schema=SCHEMA)
 
     def size(self, split: Split) -> int:
         """About how many bytes a planned split has, if it is read to its end."""
