@@ -77,7 +77,7 @@ def states(delta: DeltaReader) -> dict[str, dict[str, Any]]:
 def calendar(counts: dict[str, Counts], states: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """One entry a date, oldest first: what its tables hold, and what is known of it (`state` null: never closed).
 
-    `accepted`: ids of the date, in whichever place they are, and those `missing`: claimed, and in no output, as those of
+    `accepted`: ids of the date, in whichever place they are, and `missing`: claimed, and in no output, as those of
     a batch under way are for a moment. `landed` counts records, so repeats too.
     """
     dates = sorted({date for part in counts.values() for date in part} | states.keys())
