@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ from clickjoin_airflow.verdict import RetryByCause, Stopped, judge
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
+
+FAILURE = "clickjoin_failure"  # XCom: why the task's last try failed
 
 
 class ClickjoinOperator(BaseOperator):
@@ -75,6 +78,8 @@ class ClickjoinOperator(BaseOperator):
             summary = runner(settings(Connection.get(self.conn_id))).run(self._run(context), self.log.info)
         except Exception as error:
             verdict = judge(error)
+            with suppress(Exception):  # the status page shows it; an error there must not hide this one
+                ti.xcom_push(key=FAILURE, value=verdict.reason)
             if verdict.again:
                 raise
             raise AirflowFailException(verdict.reason) from error

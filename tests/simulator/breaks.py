@@ -163,13 +163,6 @@ def _trust_filter() -> None:
     filters.trust()
 
 
-def _own_shards() -> None:
-    """Where an id has no time, its claim is looked for in the shard that the batch's own timeline says."""
-    from clickjoin.engines.arrow import dealing
-
-    dealing.one_shard_each = lambda ctx: not ctx.pipeline.by_id or len(ctx.timeline.entries) == 1
-
-
 def _repeats() -> None:
     """Where an id has no time, its claim goes with the boundary, though an event at that may repeat an older one."""
     from clickjoin.config import Pipeline
@@ -262,7 +255,6 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "lake-clock": _lake_clock,
     "files-there": _files_there,
     "trust-filter": _trust_filter,
-    "own-shards": _own_shards,
     "repeats": _repeats,
     "age": _age,
     "apart": _apart,

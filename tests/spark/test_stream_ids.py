@@ -110,23 +110,35 @@ def test_a_crash_and_a_repeat_by_another(make: Make, monkeypatch: pytest.MonkeyP
     assert found(verify(bench)) == {}
 
 
-@pytest.mark.parametrize("point", ["looked-up", "landed"])
-def test_the_same_id_between_look_up_and_claim(make: Make, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    """Another claims it in another bucket meanwhile, and the commit of claims finds out."""
+@pytest.mark.parametrize(("point", "shards"), [("looked-up", 3), ("landed", 7)])
+def test_the_same_id_between_look_up_and_claim(
+    make: Make, monkeypatch: pytest.MonkeyPatch, point: str, shards: int
+) -> None:
+    """Another claims it in another bucket meanwhile, and the commit of claims finds out.
+
+    So it does where the lake is resharded (to 7) after the batch has begun, and the other, which sees copies alone,
+    claims in another shard.
+    """
     monkeypatch.setattr(dealing, "_ROWS_A_PART", 2)  # shards apart
     bench = new(make, *(event(number) for number in range(6)))
 
     def reach(name: str) -> None:
         if name == point:
             patch.undo()
-            bench.clicks(*(event(number, -7200) for number in range(6)))
+            for log in (bench.folder / "foreign").iterdir():
+                log.unlink()
+            now = datetime.fromtimestamp(bench.clock.now, UTC).replace(minute=0)
+            if shards != 3:
+                reshard(bench.engine.lake.delta, bench.pipeline, shards, now + timedelta(hours=1), now)
+            bench.clock.now += 7200
+            bench.clicks(*(event(number, 7200) for number in range(6)))
             bench.replica("west").drain(lambda _: None)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(failpoint, "reach", reach)
         bench.join()
     assert sum(published(bench).values()) == len(published(bench)) == 6
-    assert set(times_of(bench, *range(6)).values()) == {-7200}
+    assert set(times_of(bench, *range(6)).values()) == {7200}
 
 
 def test_the_copies_of_an_id_in_one_batch_on_both_sides_of_an_entry(

@@ -244,7 +244,7 @@ def guess_one(log: Log) -> dict[str, Choice]:
     if isinstance(event_time.value, str) and event_time.value in ("embedded", "uuid7"):
         return {"event_id": event_id, "event_time": event_time}
     found = {"event_id": event_id, "event_time": event_time}
-    if moved := _moved(ids, event_id.value, micros):
+    if micros and (moved := _moved(ids, event_id.value, micros)):
         return found | {"identity": Choice("id", GUESS, f"{moved:,} sampled ids come with more than one time")}
     return found
 

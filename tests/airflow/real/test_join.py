@@ -6,6 +6,7 @@ What it tells the outside (metrics, lineage, alerts) goes to a collector in this
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,10 +18,13 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from playwright.sync_api import expect
 
+from clickjoin_airflow.operator import FAILURE
 from stack import ports, processes, spark
 from tests.airflow.real.live import Live
 from tests.airflow.real.logs import Logs, event_id
+from tests.airflow.visit import CHROMIUM, Visit, browsing
 from tests.sampled import in_full
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
@@ -133,6 +137,10 @@ def test_a_lost_server(live: Live) -> None:
     server = next(server for server in stack.servers if server.name == spark.NAME)
     os.kill(server.pid, signal.SIGKILL)
     run = live.until(lambda: live.run_in(dag, "up_for_retry"), every=0.3)
+    said = live.get(f"/dags/{dag}/dagRuns/{quote(run)}/taskInstances/join/xcomEntries/{FAILURE}")["value"]
+    assert "the Spark server is lost" in said
+    if CHROMIUM:
+        _shown_within_a_minute(live)
     # It comes back elsewhere: tasks must read its address again.
     processes.stop([server])
     stack.servers.remove(server)
@@ -146,6 +154,18 @@ def test_a_lost_server(live: Live) -> None:
     assert live.task(dag, run)["try_number"] > 1
     assert "the Spark server is lost" in live.log(dag, run)
     assert any(one["state"] == "retrying" and one["run_id"] == run for one in live.collector.alerts)
+
+
+def _shown_within_a_minute(live: Live) -> None:
+    """The status page says that the join fails, and why it did while it waits for its next try."""
+    with browsing() as browser:
+        visit = Visit(browser.new_context(viewport={"width": 1280, "height": 900}).new_page(), live.stack)
+        visit.log_in()
+        shown = visit.open("clicks").locator("#dags-notices")
+        expect(shown).to_contain_text(
+            re.compile(r"join failed, and is (tried|under way) again \(try \d"), timeout=60_000
+        )
+        expect(shown).to_contain_text("the Spark server is lost", timeout=120_000)
 
 
 def test_a_killed_task(live: Live) -> None:

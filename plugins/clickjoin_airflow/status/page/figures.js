@@ -4,7 +4,7 @@ import { fill, h, pill } from "./dom.js";
 import { age, brief, bytes, count, moment, seconds, words } from "./format.js";
 
 const SILENT_SECONDS = 300;
-const BEHIND_SECONDS = 60;
+const BEHIND_SECONDS = 30;
 
 function figure(title, value, hint) {
   return h("div", { class: "figure" }, h("dt", {}, title), h("dd", {}, value), hint ? h("p", { class: "quiet" }, hint) : null);

@@ -17,6 +17,7 @@ import { follow, onEnd } from "./runs.js";
 import { showSeries } from "./series.js";
 
 const OFTEN = 10_000;
+const SOON = 20_000;
 const SELDOM = 60_000;
 const WINDOWS = { 1: "1 hour", 24: "24 hours", 168: "7 days", 720: "30 days", 2160: "90 days" };
 const state = { pipeline: null, hours: 24, replica: "", live: null, overview: null, link };
@@ -109,8 +110,13 @@ async function often() {
   await batches();
 }
 
+// What fails, or is behind, shows within a minute.
+async function soon() {
+  await Promise.all([backlog(), showDags(state)]);
+}
+
 async function seldom() {
-  await Promise.all([dates(), found(), registry(), backlog(), chain(), processing(), showDags(state)]);
+  await Promise.all([dates(), found(), registry(), chain(), processing()]);
 }
 
 function replicas(names) {
@@ -166,9 +172,9 @@ function begin() {
   Object.assign(state, { live: null, overview: null, replica: "" });
   problems.clear();
   glance(null);
-  for (const id of ["charts", "figures", "chain", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags", "processing", "key"]) fill(id);
+  for (const id of ["charts", "figures", "chain", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags", "dags-notices", "processing", "key"]) fill(id);
   byId("process").hidden = true;
-  often().then(seldom);
+  often().then(soon).then(seldom);
   follow(state);
 }
 
@@ -212,6 +218,7 @@ async function start() {
   });
   onEnd(() => Promise.all([dates(), found()]));
   visibly(often, OFTEN);
+  visibly(soon, SOON);
   visibly(seldom, SELDOM);
 }
 
