@@ -76,6 +76,7 @@ def test_one_stream_lies_where_a_foreign_one_does(tmp_path: Path) -> None:
             {"stream": {**STREAM, "event_time": "landed"}, "registry": {"identity": "id"}},
             "stream.event_time: when a record was read differs between readers, and so cannot age its id; name the",
         ),
+        ({"registry": {"identity": "id", "repeats": "1m"}}, "registry: repeats is shorter than one bucket"),
         ({"registry": {"repeats": "3d"}}, "repeats is for identity: id; where the time is part of the identity"),
         ({"stream": {**STREAM, "primary_id": "a"}}, "stream.primary_id: no such field"),
         ({"stream": {"source": STREAM["source"]}}, "stream.event_id: is missing; add it"),

@@ -37,6 +37,8 @@ class Registry(Strict):
     def _repeats_by_id(self) -> Registry:
         if self.repeats is not None and self.identity != "id":
             raise ValueError("repeats is for identity: id; where the time is part of the identity, remove it")
+        if self.repeats is not None and self.repeats < self.bucket:
+            raise ValueError("repeats is shorter than one bucket; make it at least as long")
         return self
 
     @field_validator("bucket")

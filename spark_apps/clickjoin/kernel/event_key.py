@@ -52,9 +52,10 @@ def first_of(rows: pa.Table, order: Sequence[str]) -> pa.Table:
 
 def first_of_id(rows: pa.Table, order: Sequence[str] = ()) -> pa.Table:
     """Of rows with the same id, whatever their times, the first by time, then in an order."""
-    ids = to_numpy(rows["event_id"].combine_chunks().dictionary_encode().indices)
-    if len(np.unique(ids)) == rows.num_rows:
+    named = rows["event_id"].combine_chunks().dictionary_encode()
+    if len(named.dictionary) == rows.num_rows:
         return rows
+    ids = to_numpy(named.indices)
     keys = [(name, "ascending") for name in ("event_time", *order)]
     at = to_numpy(pc.sort_indices(rows, sort_keys=keys).cast(pa.int64()))
     first = at[np.unique(ids[at], return_index=True)[1]]
