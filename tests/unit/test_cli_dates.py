@@ -67,4 +67,7 @@ def test_a_backfill_says_once_why_a_date_is_not_closed(capsys: pytest.CaptureFix
     said = "2 of 3 dates are not closed: 2026-03-01 is open, 2026-03-02 has failed"
     assert verdict == {"ok": False, "verdict": said}
     assert capsys.readouterr().out.splitlines()[-1] == said
-    assert _verdict({"dates": [row | {"ok": True}], "errors": {}}, 1) == {"ok": True, "verdict": "1 date is closed"}
+    filled = {"dates": [row | {"ok": True}, row | {"state": "closed", "ok": True}], "errors": {}}
+    assert _verdict(filled, 2) == {"ok": True, "verdict": "1 of 2 dates are not closed: 2026-03-01 is open"}
+    closed = {"dates": [row | {"state": "closed", "ok": True}], "errors": {}}
+    assert _verdict(closed, 1) == {"ok": True, "verdict": "1 date is closed"}

@@ -202,8 +202,8 @@ COMMANDS = (
             ("date", "forced"), more=(_WAIT,), positional="date", prepare=before.close, as_rows=True,
             ends=_closed),
     Command("backfill", JOBS["backfill"],
-            "Fill or rebuild the output of some dates, beside joins that run; exit code 1 if one is not closed "
-            "afterwards.",
+            "Fill or rebuild the output of some dates, beside joins that run; exit code 1 if one fails, or a rebuilt "
+            "one is not closed.",
             ("since", "until", "mode", "primary", "foreign", "dry_run", "jobs", "run"),
             prepare=before.backfill, complete=before.downstream),
     Command("gc", JOBS["gc"],

@@ -136,12 +136,12 @@ def _outlines(
 
 def _verdict(result: dict[str, Any], dates: int) -> dict[str, Any]:
     """In a line: which dates are not closed. Why stands with each of them, and was reported as it was worked on."""
-    open_ = [f"{row['date']} is {row['state']}" for row in result["dates"] if not row["ok"]]
-    open_ += [f"{day} has failed" for day in result["errors"]]
-    left = f"{len(open_)} of {dates} dates are not closed: {', '.join(open_)}"
+    left = [f"{row['date']} is {row['state']}" for row in result["dates"] if row["state"] != "closed"]
+    left += [f"{day} has failed" for day in result["errors"]]
+    said = f"{len(left)} of {dates} dates are not closed: {', '.join(left)}"
     return {
-        "ok": not open_,
-        "verdict": left if open_ else "1 date is closed" if dates == 1 else f"{dates} dates are closed",
+        "ok": all(row["ok"] for row in result["dates"]) and not result["errors"],
+        "verdict": said if left else "1 date is closed" if dates == 1 else f"{dates} dates are closed",
     }
 
 
