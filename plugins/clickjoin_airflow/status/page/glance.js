@@ -1,13 +1,14 @@
 // The pipeline in one line: is what was verified in order, which date is complete, does one fail.
 
 import { fill, h, pill } from "./dom.js";
-import { age } from "./format.js";
+import { age, moment } from "./format.js";
 
 let known = {};
 
 function verified([newest]) {
   if (!newest) return [pill("unknown", "never verified")];
-  return [pill(newest.ok ? "closed" : "failing", newest.ok ? "in order" : "faults"), ` verified ${age(newest.at)}`];
+  const since = newest.from_time ? `, events from ${moment(newest.from_time).slice(0, 16)} UTC on` : "";
+  return [pill(newest.ok ? "closed" : "failing", newest.ok ? "in order" : "faults"), ` verified ${age(newest.at)}${since}`];
 }
 
 function dated(days) {
