@@ -53,15 +53,6 @@ function shown({ dag, run, trouble }) {
     dag.is_paused ? pill("unknown", "paused") : null, run || !dag.is_paused ? pill(trouble ? bad(trouble) : KIND[state] ?? "unknown", state) : null);
 }
 
-// By pipeline: its DAGs whose newest run failed; none where they may not be read.
-export async function failing() {
-  const path = "dags?tags=clickjoin&last_dag_run_state=failed&exclude_stale=true&limit=500";
-  const { dags } = await airflow("GET", path).catch(() => ({ dags: [] }));
-  return Object.groupBy(dags.map(roleAndName), ([, name]) => name);
-}
-
-const roleAndName = (dag) => [roleOf(dag), dag.dag_id.split("__").slice(1).join("__")];
-
 function notices(found) {
   fill("dags-notices", found.filter((one) => one.trouble)
     .map((one) => notice(bad(one.trouble) === "failing" ? "bad" : "warn", said(one))));

@@ -4,7 +4,7 @@ import { get, pipeline } from "./api.js";
 import { showBatches } from "./batches.js";
 import { showChain } from "./chain.js";
 import { showCalendar } from "./calendar.js";
-import { failing, showDags } from "./dags.js";
+import { showDags } from "./dags.js";
 import { showDay, showTable } from "./day.js";
 import { byId, fill, h, notice } from "./dom.js";
 import { explain } from "./explain.js";
@@ -112,11 +112,7 @@ async function often() {
 
 // What fails, or is behind, shows within a minute.
 async function soon() {
-  await Promise.all([backlog(), showDags(state), failing().then((found) => {
-    const same = JSON.stringify(found) === JSON.stringify(state.failing ?? {});
-    state.failing = found;
-    if (!same) tabs(state.pipelines); // else the focus on a tab would go
-  })]);
+  await Promise.all([backlog(), showDags(state)]);
 }
 
 async function seldom() {
@@ -138,13 +134,7 @@ function windows() {
 function tabs(pipelines) {
   fill("pipelines", pipelines.map((one) => h("a", {
     href: `#${new URLSearchParams({ pipeline: one.name })}`, "aria-current": one.name === state.pipeline?.name ? "page" : null,
-  }, one.name, health(one.name))));
-}
-
-function health(name) {
-  const roles = (state.failing?.[name] ?? []).map(([role]) => role);
-  const said = `failed: ${roles.join(", ")}`;
-  return roles.length ? h("span", { class: "dot", title: said }, h("span", { class: "sr" }, said)) : null;
+  }, one.name)));
 }
 
 async function route() {
