@@ -102,6 +102,11 @@ def test_a_revision_is_an_output_that_was_closed(before: Any, state: str, print_
     assert _revision(before, {"state": state, "fingerprint": print_}) == revision
 
 
+A_ROW = {
+    "date": date(2026, 3, 1), "action": "close", "state": "closed", "fingerprint": "1:2", "run": "r1", "detail": None,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("before", "row", "changed"),
     [
@@ -115,8 +120,16 @@ def test_a_revision_is_an_output_that_was_closed(before: Any, state: str, print_
     ],
 )
 def test_who_waits_for_a_date_is_notified_once(before: Any, row: dict[str, Any], changed: bool) -> None:
-    whole = {"date": date(2026, 3, 1), "state": "closed", "fingerprint": "1:2", "run": "r1", "detail": None} | row
-    assert _answer(whole, before, Done(parse("2026-03-01")))["changed"] is changed
+    assert _answer(A_ROW | row, before, Done(parse("2026-03-01")))["changed"] is changed
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "ok"),
+    [("close", "closed", True), ("close", "open", False), ("fill", "open", True), ("rebuild", "open", False),
+     ("fill", "failing", False), ("fill", "closed", True)],
+)  # fmt: skip
+def test_a_fill_has_done_its_work_where_nothing_is_wrong(action: str, state: str, ok: bool) -> None:
+    assert _answer(A_ROW | {"action": action, "state": state}, None, Done(parse("2026-03-01")))["ok"] is ok
 
 
 def test_raw_logs_have_a_journal_of_their_own(tmp_path: Path) -> None:
