@@ -22,7 +22,7 @@ from clickjoin.engines.context import Context
 from clickjoin.engines.extents import extents, measured
 from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.model import failpoint
-from clickjoin.model.batch_plan import FILL, BatchPlan, TableSplit
+from clickjoin.model.batch_plan import BY_FILL, FILL, BatchPlan, TableSplit
 from clickjoin.model.ids import EPOCH, EVENT_KEY, MICROS, micros_of
 from clickjoin.model.shards import claims_since, expired_sql
 from clickjoin.registry.boundary import load_boundary
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from clickjoin.model.extent import Extent
     from clickjoin.model.span import Span
 
-_BY_FILL = f"split_part(token, '/', 3) = '{FILL}'"
 _CENTURY = 100 * 365 * 86400 * MICROS
 
 
@@ -102,7 +101,7 @@ def expired(engine: Engine, span: Span, ctx: Context) -> DataFrame:
         rows = rows.join(_held(engine, name, extent).select(*key), key, "left_anti")
     # A fill that was cut short has claimed events and not published them: they are this one's.
     claims = _held(engine, "registry", extent).select(
-        F.col("event_id").alias("c_id"), F.when(F.expr(_BY_FILL), F.col("event_time")).alias("c_filled"),
+        F.col("event_id").alias("c_id"), F.when(F.expr(BY_FILL), F.col("event_time")).alias("c_filled"),
         F.col("event_time").alias("c_time"),
     )  # fmt: skip
     same = F.col("c_id") == F.col("event_id")
@@ -167,7 +166,7 @@ def _claimed(ctx: Context, made: pa.Table, own: Extent) -> pa.Table:
     ctx.lake.insert_new("registry", rows.append_column("outcome", outcome).select(REGISTRY.names), own, by_id=True)
     failpoint.reach("fill-claimed")
     wanted = frame(ctx.lake.spark, rows.select(["event_id", "event_time"]))
-    held = ctx.lake.read("registry").where(_BY_FILL).join(wanted, list(EVENT_KEY), "left_semi")
+    held = ctx.lake.read("registry").where(BY_FILL).join(wanted, list(EVENT_KEY), "left_semi")
     tokens = {row["event_id"]: row["token"] for row in held.select("event_id", "token").collect()}
     at = made.schema.get_field_index("token")
     owned = zip(ids, made["token"].to_pylist(), needs.to_pylist(), strict=True)

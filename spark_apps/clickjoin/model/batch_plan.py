@@ -16,6 +16,7 @@ COUNTS = (
     "quarantined", "conflict_reruns",
 )  # fmt: skip
 FILL = "fill"  # in the place of a batch's sequence: what is joined of expired events, outside of batches
+BY_FILL = f"split_part(token, '/', 3) = '{FILL}'"  # whether a claim is of such work: Spark SQL
 STEPS = ("plan", "land", "lookup", "claim", "publish", "settle")
 
 

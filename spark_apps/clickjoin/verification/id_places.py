@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from clickjoin.model.batch_plan import FILL
+from clickjoin.model.batch_plan import BY_FILL
 from clickjoin.model.ids import EPOCH, EVENT_KEY, MICROS
 from clickjoin.model.shards import expired_sql
 from clickjoin.spark.rows import NTH, ranked
@@ -110,7 +110,7 @@ def _marked(reading: Reading) -> list[DataFrame]:
         _mark(
             rows["registry"],
             _CLAIM,
-            f"{open_} OR split_part(token, '/', 3) = '{FILL}'",
+            f"{open_} OR {BY_FILL}",
             token,
             f"CASE outcome {said} END",
         ),

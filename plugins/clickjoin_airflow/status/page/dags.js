@@ -40,7 +40,7 @@ function plain(value) {
 
 const TRIED = { up_for_retry: "failed, and is tried again", failed: "failed", running: "failed, and is under way again" };
 
-export function said({ dag, trouble }) {
+function said({ dag, trouble }) {
   const why = trouble.why ? `: ${trouble.why}` : " (why is in the task's log)";
   return `${roleOf(dag)} ${TRIED[trouble.state]} (try ${trouble.tries})${why}`;
 }
