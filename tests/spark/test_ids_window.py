@@ -154,6 +154,18 @@ def test_what_a_fill_publishes_is_claimed_where_an_event_can_repeat_it(
     assert bench.accounts()["agree"]
 
 
+def test_a_row_that_a_fill_has_published_is_missed(make: Make) -> None:
+    bench = after_a_week(make)
+    bench.join()
+    a_week(bench)
+    bench.clicks(event(50, 3 * DAY))
+    bench.join()
+    assert fill(bench, 8)["late"] == 1
+    DeltaTable(str(bench.disk / "deduplicated")).delete(f"event_id = '{event(50)['messageId']}'")
+    later(bench, 60)
+    assert found(verify(bench, since=BEGUN)) == {"claim_without_output": 1}
+
+
 def test_a_fill_meets_a_live_claim_of_the_same_id(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch claims, at a later time, what a fill has read as expired: one of the two publishes it."""
     bench = after_a_week(make)

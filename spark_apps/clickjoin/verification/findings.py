@@ -20,7 +20,9 @@ FAULTS = {
     "two_places": "places > 1 OR filtered > 1 OR unjoinable > 1",
     "output_without_claim": "outputs > 0 AND claims = 0 AND NOT old",
     "wrong_token": "claims = 1 AND outputs = 1 AND (token_low <> token_high OR NOT as_said)",
-    "claim_without_output": "claims > 0 AND outputs = 0 AND moving = 0 AND open_claims = 0 AND forgotten = 0",
+    # What a fill claims it publishes in a moment; cut short, the event is in `expired`, and the next fill's.
+    "claim_without_output": "claims > 0 AND outputs = 0 AND moving = 0 AND open_claims = 0 AND forgotten = 0 "
+    "AND NOT (filling > 0 AND expired > 0)",
     "doubled_claim": "claims > 1",
     "unknown_output": "outputs > 0 AND landed = 0 AND open_outputs = 0 AND kept",
     "forgotten_without_claim": "forgotten > 0 AND claims = 0 AND outputs = 0 AND NOT old",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Numbers, not names: a sum over numbers is hashed, one over texts is sorted.
 _FOREIGN, _WAITING, _EXPIRED, _CLAIM = 0, 1, 2, 3
 _PLACES = {"joined": 4, "filtered": 5, "unjoinable": 6}
-_FORGOTTEN = 7
+_FORGOTTEN, _FILL_CLAIM = 7, 8
 
 
 def tally(reading: Reading) -> DataFrame:
@@ -28,14 +28,15 @@ def tally(reading: Reading) -> DataFrame:
 
     Columns: landed, accepted (by settled batches), waiting, forgotten, expired, claims, joined, filtered, unjoinable;
     outputs (the last three) and places (how many of those three); moving (rows of unjoinable being redriven, in none of
-    these); open_claims, open_outputs (of batches in flight); token_low, token_high (hashes); as_said (the claim's
-    outcome names a table that it is in); old (from before the registry's claims); kept (`foreign` must hold it); faults
-    (a bit each).
+    these); open_claims, open_outputs (of batches in flight); filling (claims of a fill); token_low, token_high (hashes);
+    as_said (the claim's outcome names a table that it is in); old (from before the registry's claims); kept (`foreign`
+    must hold it); faults (a bit each).
     """
     counts = {"landed": f"place = {_FOREIGN}", "accepted": f"place = {_FOREIGN} AND mark"}
     counts |= {"waiting": f"place = {_WAITING}"}
     counts |= {"forgotten": f"place = {_FORGOTTEN}"}
-    counts |= {"expired": f"place = {_EXPIRED}", "claims": f"place = {_CLAIM}"}
+    counts |= {"expired": f"place = {_EXPIRED}", "claims": f"place IN ({_CLAIM}, {_FILL_CLAIM})"}
+    counts |= {"filling": f"place = {_FILL_CLAIM}"}
     counts |= {"open_claims": f"place = {_CLAIM} AND mark", "open_outputs": "place IN (4, 5) AND mark"}
     counts |= {name: f"place = {code}" for name, code in _PLACES.items() if name != "unjoinable"}
     counts |= {"unjoinable": "place = 6 AND NOT mark", "moving": "place = 6 AND mark"}
@@ -65,7 +66,7 @@ def tally(reading: Reading) -> DataFrame:
 
 # When an event was, where an id alone is its name: its claim's time, else its output's, else when it first landed.
 _TIMES = {
-    "claim_time": f"min(IF(place = {_CLAIM}, event_time, NULL))",
+    "claim_time": f"min(IF(place IN ({_CLAIM}, {_FILL_CLAIM}), event_time, NULL))",
     "output_time": f"min(IF(place IN ({', '.join(map(str, _PLACES.values()))}), event_time, NULL))",
     "first_time": "min(event_time)",
 }
@@ -100,30 +101,23 @@ def _marked(reading: Reading) -> list[DataFrame]:
     rows, journals = reading.rows, reading.journals
     open_, moving = journals.open_sql(), journals.redriving_sql()
     said = " ".join(f"WHEN '{name}' THEN {code}" for name, code in _PLACES.items())
-    token = "xxhash64(token)"
+    token, claims = "xxhash64(token)", f"IF({BY_FILL}, {_FILL_CLAIM}, {_CLAIM})"
     return [
         _mark(rows["foreign"], _FOREIGN, journals.settled_sql()),
         _mark(waiting(rows["pending"]), _WAITING, "TRUE"),
         _mark(rows["expired"], _EXPIRED, "TRUE"),
         _mark(rows["forgotten"].where("stream = 'foreign'"), _FORGOTTEN, "TRUE"),
-        # What a fill claims it publishes in a moment; cut short, the event is in `expired`, and the next fill's.
-        _mark(
-            rows["registry"],
-            _CLAIM,
-            f"{open_} OR {BY_FILL}",
-            token,
-            f"CASE outcome {said} END",
-        ),
+        _mark(rows["registry"], claims, open_, token, f"CASE outcome {said} END"),
         _mark(rows["joined"], _PLACES["joined"], open_, token),
         _mark(rows["filtered"], _PLACES["filtered"], open_, token),
         _mark(rows["unjoinable"], _PLACES["unjoinable"], moving, f"IF({moving}, NULL, {token})"),
     ]
 
 
-def _mark(rows: DataFrame, place: int, mark: str, token: str = "NULL", said: str = "NULL") -> DataFrame:
+def _mark(rows: DataFrame, place: int | str, mark: str, token: str = "NULL", said: str = "NULL") -> DataFrame:
     return rows.select(
         *EVENT_KEY,
-        F.lit(place).alias("place"),
+        F.expr(str(place)).alias("place"),
         F.expr(f"COALESCE({mark}, FALSE)").alias("mark"),
         F.expr(f"CAST({token} AS BIGINT)").alias("hash"),
         F.expr(f"CAST({said} AS INT)").alias("said"),
