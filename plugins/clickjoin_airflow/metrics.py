@@ -12,7 +12,7 @@ from airflow.sdk.observability import stats
 # Added up by whoever collects them: what this run did.
 COUNTERS = (
     "batches", "primary_in", "events_in", "joined", "repeats", "wasted", "pending", "unjoinable", "expired",
-    "filtered", "quarantined", "conflict_reruns",
+    "filtered", "quarantined", "passed_over", "conflict_reruns",
 )  # fmt: skip
 # As it stands when the run ends. `waiting`: events in table `pending`; latency and lag in seconds.
 GAUGES = ("latency_p90", "lag_seconds", "backlog_events", "waiting")

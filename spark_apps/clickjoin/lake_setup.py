@@ -22,7 +22,7 @@ from clickjoin.lake.side_by_side import alongside
 from clickjoin.lake.table_format import tables_of_format
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
-from clickjoin.schemas import ALL, BY_NAME, JOINED, Table
+from clickjoin.schemas import ALL, BY_NAME, JOINED, METRICS, Table
 from clickjoin.schemas.format import ZONES
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def _initialise(pipeline: Pipeline, delta: Tables, fresh: Tables | None, *, agre
     require_as_made(delta, pipeline)  # of two that begin a lake at once, by other files, one has made it
     start_timeline(delta, pipeline, datetime.now(UTC))
     _add_output_columns(delta, with_types(pipeline, delta))
+    _add_counts(delta)
     _keep_engine(delta, pipeline)
     _keep_zones(delta, pipeline)
     return made
@@ -114,6 +115,12 @@ def _add_output_columns(delta: Tables, pipeline: Pipeline) -> None:
     comments |= {name: f"from {column.source}" for name, column in output.columns.items()}
     delta.add_columns("joined", columns, comments, whose=output.whose)
     delta.add_statistics("joined", skipping_columns(columns))
+
+
+def _add_counts(delta: Tables) -> None:
+    """Columns of `metrics` that a lake of an earlier release lacks."""
+    types, comments = ({each.name: getattr(each, what) for each in METRICS.columns} for what in ("type", "meaning"))
+    delta.add_columns(METRICS.name, types, comments, whose="clickjoin")
 
 
 def _remedy(gone: list[str]) -> str:

@@ -240,3 +240,28 @@ def test_a_lost_journal_goes_on_after_the_last_record(joined: Made, topics: Topi
     topics.send("foreign", clicks(2, 30), partition=0)
     drained(bench)
     assert sorted(bench.places()["joined"]) == ["c0", "c1", "c2", "c3", "c30", "c31", "w"]
+
+
+def test_one_topic_for_both_streams(make: Made, topics: Topics) -> None:
+    """Records of every kind in one topic: each lands once, broken ones are set aside once, the rest is counted."""
+    topics.create("all", 2)
+    source = topics.source("all")
+    bench = make(
+        primary={"source": source, "where": {"type": "query"}}, foreign={"source": source, "where": {"type": "click"}}
+    )
+    own = [click(f"c{n}", 2 + n, Q, type="click") for n in range(4)]
+    topics.send("all", [Q | {"type": "query"}, {"type": "beat"}, own[0], b"{broken", None])
+    topics.send("all", [*own[1:], {"no": "type"}, b""], partition=1)
+    settled = bench.engine.join_once()
+    assert settled
+    counted = {name: settled.metrics[name] for name in ("joined", "quarantined", "passed_over")}
+    assert counted == {"joined": 4, "quarantined": 3, "passed_over": 2}
+    bad = bench.rows("quarantine", "stream", "reason")
+    assert bad == [("primary", "broken-json"), ("primary", "empty-value"), ("primary", "tombstone")]
+    once(bench, own)
+    assert not found(verify(bench))
+    Hand(bench).delete("foreign", "c2")
+    assert found(verify(bench))["unread"] == 1
+    verify(bench, repair=True)
+    once(bench, own)
+    assert not found(verify(bench))

@@ -25,11 +25,13 @@ def test_contract(tmp_path: Path) -> None:
         "source": source | {"path": "/logs/impressions/*.jsonl"},
         "event_id": ("event_id",),
         "event_time": "embedded",
+        "where": (),
     }
     assert p.foreign.model_dump() == {
         "source": source | {"path": "/logs/clicks/*.jsonl"},
         "event_id": ("event_id",),
         "event_time": "embedded",
+        "where": (),
         "primary_id": ("query_id",),
         "primary_time": "embedded",
     }

@@ -170,7 +170,7 @@ def test_a_lake_that_cannot_be_named(tmp_path: Path, lake: str) -> None:
 
 
 def test_both_streams_on_the_same_files(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"both streams read /logs/impressions/\*\.jsonl; give each its own files"):
+    with pytest.raises(ConfigError, match=r"both streams read /logs/impressions/\*\.jsonl; say with `where`"):
         load(write(tmp_path, changed("foreign.source.path", "/logs/x/../impressions/*.jsonl")))
 
 

@@ -60,7 +60,7 @@ def test_a_topic(tmp_path: Path) -> None:
         ({"path": "x"}, "no such field"),
         ({"topics": "x"}, "no such field (did you mean `topic`?)"),
         ({"from": "yesterday"}, "foreign.source.from"),
-        ({"topic": "queries"}, "both streams read queries; give each a topic of its own"),
+        ({"topic": "queries"}, "both streams read queries; say with `where`"),
     ],
 )
 def test_what_is_refused_is_named_with_its_remedy(tmp_path: Path, more: dict[str, Any], remedy: str) -> None:

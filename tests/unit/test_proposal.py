@@ -212,6 +212,46 @@ def test_names_that_yaml_would_take_for_something_else(folder: Path) -> None:
     assert (pipeline.primary.event_id, pipeline.foreign.primary_id) == (("no",), ("yes",))
 
 
+def one_log(folder: Path) -> None:
+    """Both kinds, and a third one, in one folder of files."""
+    records: list[dict[str, Any]] = [{"event": "view", "id": q.name, "at": iso(q.at), "path": "/"} for q in QUERIES]
+    records += [{"event": "click", "id": c.name, "at": iso(c.at), "of": {"id": c.query.name}} for c in CLICKS]
+    records += [{"event": "beat", "id": f"b{n}", "at": iso(START), "lang": "en"} for n in range(900)]
+    (folder / "log").mkdir()
+    for number in range(4):
+        lines(folder / "log" / f"{number}.jsonl", sorted(records[number::4], key=lambda record: str(record["at"])))
+
+
+def test_a_log_of_several_kinds(folder: Path) -> None:
+    """The field that tells them apart is found, and the two kinds of which one names the other."""
+    one_log(folder)
+    proposal = propose("log/*", "log/*", folder)
+    values = {name: choice.value for name, choice in proposal.choices.items()}
+    assert values["primary.where"] == {"event": "view"}
+    assert values["foreign.where"] == {"event": "click"}
+    assert values["foreign.primary_id"] == ("of.id",)
+    (folder / "p.yaml").write_text(proposal.text)
+    found = validate(load(folder / "p.yaml"))
+    assert found.problems == []
+    assert found.matches
+    assert (found.matches.found, found.matches.primary) == (len(CLICKS), len(QUERIES))
+    assert found.samples["primary"].passed == 900
+
+
+def test_a_log_whose_records_name_no_other(folder: Path) -> None:
+    (folder / "log").mkdir()
+    lines(folder / "log" / "0.jsonl", [{"event": "ab"[q.number % 2], "id": q.name, "at": iso(q.at)} for q in QUERIES])
+    with pytest.raises(ConfigError, match="no field tells kinds of records apart"):
+        propose("log/*", "log/*", folder)
+
+
+def test_conditions_that_no_record_meets(folder: Path) -> None:
+    one_log(folder)
+    text = propose("log/*", "log/*", folder).text
+    (folder / "p.yaml").write_text(text.replace("event: click", "event: tap"))
+    assert [problem for problem in validate(load(folder / "p.yaml")).problems if "foreign.where: no record" in problem]
+
+
 def test_no_file(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"queries/\*: no file with a whole record matches"):
         propose("queries/*", "clicks/*", folder)

@@ -6,7 +6,7 @@ import bz2
 import json
 import math
 import os
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clickjoin.config.streams import TimeColumn
 from clickjoin.kernel.packed import BrokenFile, unpack
 from tests.unit.sources_bench import BASE, Feed, age, append, event, events, numbers
 
@@ -133,9 +134,23 @@ def test_values_of_parquet_as_json(tmp_path: Path) -> None:
     with (tmp_path / "x.parquet").open("rb") as file:
         (line,) = b"".join(unpack(file.fileno())).splitlines()
     assert json.loads(line) == {
-        "id": "x", "at": "2019-11-24T02:27:02.000500Z", "bare": "2019-11-24T02:27:02Z", "day": "2019-11-24",
+        "id": "x", "at": "2019-11-24T02:27:02.000500Z", "bare": "2019-11-24T02:27:02", "day": "2019-11-24",
         "price": "3.50", "ratio": None, "raw": "base64:/wA=", "text": "café", "map": {"k": 1}, "none": None,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("zone", "hours"), [("Europe/Berlin", 1), ("UTC", 0), (None, 0)])
+def test_times_of_parquet_without_a_zone_are_in_that_of_the_file(tmp_path: Path, zone: str | None, hours: int) -> None:
+    """Those that have one stay what they are; by whole columns, and row by row where a value is of no plain type."""
+    at = datetime(2019, 11, 5, 12, tzinfo=UTC)
+    for name, more in (("a", {}), ("b", {"price": [Decimal("1.5")]})):
+        columns = {"id": ["x"], "bare": pa.array([at.replace(tzinfo=None)], pa.timestamp("us")), "at": [at], **more}
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    for column, moved in (("bare", hours), ("at", 0)):
+        form = TimeColumn(column=column, zone=zone).form if zone else None
+        feed = Feed(tmp_path, "*.parquet")
+        rows = feed.read(feed.plan().splits, event_time=column, event_form=form)
+        assert [row["event_time"] for row in rows] == [at - timedelta(hours=moved)] * 2
 
 
 def test_a_disk_that_fails_is_no_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,8 @@ def _show_validation(config: Path, found: Validation) -> None:
     """What was read, what would go to quarantine, how many find theirs, what is wrong."""
     for name, sample in found.samples.items():
         read = f"records read {sample.read:,}, good {sample.good:,}"
-        report_line(f"{found.sections[name]}: {read}, would go to quarantine {sample.read - sample.good:,}")
+        passed = f", of no stream {sample.passed:,}" if sample.passed else ""
+        report_line(f"{found.sections[name]}: {read}, would go to quarantine {sample.read - sample.good:,}{passed}")
         for bad in sample.bad:
             report_line(f"  {bad.reason}: {bad.count:,}, such as {bad.path} at offset {bad.offset}: {bad.detail}")
     if pairs := found.matches:

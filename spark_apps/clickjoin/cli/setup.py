@@ -29,7 +29,7 @@ def init(
     """Write a pipeline file to start from, if there is none yet; else create the pipeline's tables.
 
     With --from-logs and --primary, or with --stream, the file is proposed from some of the logs' records, with a reason
-    for each guess.
+    for each guess. Where both name the same files, `where` says which records are whose.
     Its paths are absolute, below the folder that this is run in: it can be copied to where Airflow finds it.
     """
     if from_logs or primary or stream:

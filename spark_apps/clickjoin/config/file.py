@@ -151,11 +151,7 @@ def clashes(pipeline: Pipeline) -> list[str]:
     ]
     if set("[]%") & set(pipeline.lake):
         found.append(f"lake: {pipeline.lake} holds [, ] or %, which Delta's writers misread; name the folder otherwise")
-    if len(paths) == 2 and paths["primary"] == paths["foreign"]:
-        found.append(f"foreign.source.path: both streams read {paths['foreign']}; give each its own files")
-    topics = [(item.source.servers, item.source.topic) for item in pipeline.inputs if isinstance(item.source, Kafka)]
-    if len(set(topics)) < len(topics):
-        found.append(f"foreign.source.topic: both streams read {topics[0][1]}; give each a topic of its own")
+    found += _one_log(pipeline, paths)
     found += [
         f"{item.section}.source: is a table of this very pipeline, {path}; name another pipeline, or another table"
         for item in pipeline.inputs
@@ -163,6 +159,24 @@ def clashes(pipeline: Pipeline) -> list[str]:
         if path.startswith(f"{_normal(pipeline.root)}/")
     ]
     return found
+
+
+def _one_log(pipeline: Pipeline, paths: Mapping[str, str]) -> Iterator[str]:
+    """What is wrong where both streams read one log."""
+    topics = [(item.source.servers, item.source.topic) for item in pipeline.inputs if isinstance(item.source, Kafka)]
+    if len(paths) == 2 and paths["primary"] == paths["foreign"]:
+        field, log = "path", paths["foreign"]
+    elif len(set(topics)) < len(topics):
+        field, log = "topic", topics[0][1]
+    else:
+        return
+    if not any(item.where for item in (pipeline.primary, pipeline.foreign) if item):
+        yield (
+            f"foreign.source.{field}: both streams read {log}; say with `where` which records are whose, such as "
+            f"`where: {{type: click}}`, or give each a {field} of its own"
+        )
+    elif not pipeline.shares_log:
+        yield f"foreign.source: both streams read {log}, but not alike; write the same source under both"
 
 
 def _normal(path: str) -> str:

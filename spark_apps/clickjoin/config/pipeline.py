@@ -39,6 +39,7 @@ from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, Around, RecordSpec, TimeForm
 from clickjoin.model.places import JOINED, above_globs, declare, declare_output, is_on_s3
 from clickjoin.model.span import span_text
+from clickjoin.model.where import Where
 
 Role = Literal["primary", "foreign"]
 _FILES: dict[str, str] = {}  # of pipelines that this process has read, by the folder of their tables
@@ -208,7 +209,19 @@ class Pipeline(Strict):
             primary_form=primary_form,
             typed=self.output.of(stream) if self.output.strict else (),
             records=side.source.keys_of_records if isinstance(side.source, Files) else (),
+            where=self._where(stream, side),
         )
+
+    @property
+    def shares_log(self) -> bool:
+        """Whether both streams read one log, of which each takes records."""
+        return self.primary is not None and self.foreign is not None and self.primary.source == self.foreign.source
+
+    def _where(self, stream: str, side: Primary) -> Where | None:
+        other = self.primary if stream == "foreign" else self.foreign
+        if self.shares_log and other:
+            return Where(side.where, other.where, quiet=stream == "foreign")
+        return Where(side.where) if side.where else None
 
 
 def _time(rule: str | TimeColumn | Lookback) -> tuple[str | None, TimeForm | None]:

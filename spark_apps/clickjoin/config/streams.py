@@ -20,6 +20,7 @@ from pydantic import (
 
 from clickjoin.config.kafka import Kafka
 from clickjoin.config.types import Duration, Logs, Place, Strict, distinct, listed, separates, sound_path
+from clickjoin.config.where import Conditions
 from clickjoin.model.field_path import parse_path, path_text
 from clickjoin.model.ids import ISO, TimeForm
 from clickjoin.model.places import DEDUPLICATED, RECORD, RECORDS, is_on_s3
@@ -224,6 +225,7 @@ class Primary(Strict):
     source: AnySource
     event_id: Ids = Field(description="column of the id, or the columns that it is made of")
     event_time: EventTime = Field(description="embedded | uuid7 | a column | {column, format, zone}")
+    where: Conditions = ()
 
     @field_validator("event_id")
     @classmethod

@@ -36,7 +36,7 @@ class Context:
     boundary: Boundary
     floor: datetime | None = None  # no primary event from before it is joined to
     forgotten: Mapping[str, Forgotten] = field(default_factory=dict)  # by stream: whose records are not to be landed
-    counts: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    counts: defaultdict[str, int | None] = field(default_factory=lambda: defaultdict(int))
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     floods: dict[str, Problem | None] = field(default_factory=dict)  # by stream: nearly all is in quarantine, or not
     misfits: dict[str, int] = field(default_factory=dict)  # by column: values of joined rows that did not fit

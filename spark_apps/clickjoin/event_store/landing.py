@@ -24,12 +24,16 @@ from clickjoin.sources.port import Source
 
 @dataclass(frozen=True)
 class Landed:
-    """What a batch has landed of one stream: its rows' extent, that of the primary events they name, bad records."""
+    """What a batch has landed of one stream: its rows' extent, that of the primary events they name, bad records.
+
+    `passed`: records that no stream takes; None of a batch that had landed before.
+    """
 
     own: Extent
     named: Extent
     lost: tuple[Split, ...] = ()
     bad: int = 0
+    passed: int | None = None
 
 
 def land(ctx: Context, sources: Mapping[str, Source], ahead: ReadAhead | None = None) -> dict[str, Landed]:
@@ -52,6 +56,8 @@ def land(ctx: Context, sources: Mapping[str, Source], ahead: ReadAhead | None = 
         ctx.lake.delta.commit_txn_only(stream, ctx.plan.txn)
         landed[stream] = _landed(facts, lost[stream] if mine else _lost_before(ctx, stream), bad)
     ctx.counts["quarantined"] = sum(part.bad for part in landed.values())
+    passed = [part.passed for part in landed.values()]
+    ctx.counts["passed_over"] = None if None in passed else sum(filter(None, passed))
     return landed
 
 
@@ -78,7 +84,7 @@ def _measure(ctx: Context, stream: str) -> dict[str, Any]:
     key = [("batch", "=", ctx.plan.number), ("replica", "=", ctx.plan.replica)]
     named = ["primary_time"] if stream == "foreign" else []
     rows = ctx.lake.delta.read(stream, key, ["event_time", "bucket", *named])
-    facts = {"good": rows.num_rows, "bad": -1} | span_of(ctx.bucket_seconds, rows, "event_time", "")
+    facts = {"good": rows.num_rows, "bad": -1, "passed": None} | span_of(ctx.bucket_seconds, rows, "event_time", "")
     return facts | (span_of(ctx.bucket_seconds, rows, "primary_time", "named_") if named else {})
 
 
@@ -93,7 +99,7 @@ def _quarantine(ctx: Context, stream: str, source: Source, facts: Mapping[str, A
 
 
 def _landed(facts: Mapping[str, Any], lost: tuple[Split, ...], bad: int) -> Landed:
-    return Landed(extent_of(facts), extent_of(facts, "named_"), lost, bad)
+    return Landed(extent_of(facts), extent_of(facts, "named_"), lost, bad, facts["passed"])
 
 
 def landed_events(ctx: Context, landed: Mapping[str, Landed]) -> JoinInput | None:

@@ -14,6 +14,7 @@ from clickjoin.kernel.arrays import distinct, int64_array, number_array, scalar,
 from clickjoin.kernel.data_file import Target, gathered, write
 from clickjoin.kernel.event_key import crcs_of
 from clickjoin.kernel.forgotten import NOTHING, Forgotten, without_bytes, without_records
+from clickjoin.kernel.parse.lines import taken_of
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.extent import MINUTE
 from clickjoin.model.ids import MICROS, bucket_of
@@ -41,14 +42,16 @@ class Place(NamedTuple):
 def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
     """The good records with the columns that landing adds, and facts of all records.
 
-    Columns in: those of RECORDS_DDL. Facts: how many are good and bad; low, high and minutes (microseconds) and buckets
-    of the good ones, and the same with named_ before it of the primary events that they name.
+    Columns in: those of RECORDS_DDL. Facts: how many are good, bad and passed over; low, high and minutes
+    (microseconds) and buckets of the good ones, and the same with named_ before it of the primary events they name.
     """
+    records, passed = taken_of(records)
     all_good = records["reason"].null_count == records.num_rows
     good = records if all_good else records.filter(pc.is_null(records["reason"]))
     good = without_records(good, place.forgotten, foreign=place.stream == "foreign")
     count = good.num_rows
-    facts = {"good": count, "bad": _count_bad(records)} | span_of(place.bucket_seconds, good, "event_time", "")
+    facts = {"good": count, "bad": _count_bad(records), "passed": passed}
+    facts |= span_of(place.bucket_seconds, good, "event_time", "")
     if place.stream == "foreign":
         facts |= span_of(place.bucket_seconds, good, "primary_time", "named_")
     made = {
@@ -60,6 +63,7 @@ def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
 
 def aside(records: pa.Table, place: Place) -> pa.Table:
     """The bad records with the columns that table `quarantine` has besides. Columns in: those of RECORDS_DDL."""
+    records, _ = taken_of(records)
     bad = without_bytes(records.filter(pc.is_valid(records["reason"])), place.forgotten)
     made = {"stream": pa.repeat(scalar(place.stream), bad.num_rows)}
     return _with(bad, made | _by(place, bad.num_rows, "at"))
@@ -82,7 +86,7 @@ def _with(rows: pa.Table, columns: dict[str, Any]) -> pa.Table:
 
 def merged(found: list[dict[str, Any]]) -> dict[str, Any]:
     """Facts of several parts as those of one."""
-    whole: dict[str, Any] = dict(found[0]) if found else {"good": 0, "bad": 0}
+    whole: dict[str, Any] = dict(found[0]) if found else {"good": 0, "bad": 0, "passed": 0}
     for part in found[1:]:
         for name, fact in part.items():
             whole[name] = _both(name, whole[name], fact)
@@ -92,7 +96,7 @@ def merged(found: list[dict[str, Any]]) -> dict[str, Any]:
 def _both(name: str, one: Any, other: Any) -> Any:
     if isinstance(one, list):
         return sorted({*one, *other})
-    if name in ("good", "bad"):
+    if name in ("good", "bad", "passed"):
         return one + other
     known = [fact for fact in (one, other) if fact is not None]
     return (min if name.endswith("low") else max)(known) if known else None

@@ -1,7 +1,7 @@
 """Rows of a Parquet file as JSON lines, always the same bytes for the same rows. Runs on executors.
 
-Times are ISO 8601 text in UTC, cut to microseconds; decimals and dates are text; binary that is no UTF-8 is `base64:…`;
-a map is an object; NaN and infinity, which JSON does not have, are null.
+Times are ISO 8601 text, in UTC or without a zone as their column has none, cut to microseconds; decimals and dates are
+text; binary that is no UTF-8 is `base64:…`; a map is an object; NaN and infinity, which JSON does not have, are null.
 Where all values are of plain types the same bytes are made by whole columns: a row at a time takes ten times as long.
 """
 
@@ -189,7 +189,7 @@ def _key(value: Any) -> str:
 
 def _text(value: Any) -> Any:
     if isinstance(value, datetime):
-        return (value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value).isoformat() + "Z"
+        return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat()}Z" if value.tzinfo else value.isoformat()
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, UUID):
@@ -261,9 +261,8 @@ def _moments(column: pa.Array) -> pa.Array | None:
     if known["min"] is not None and (known["min"] < _FIRST or known["max"] >= _END):
         return None
     texts = pc.strftime(pc.cast(column, pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
-    return pc.binary_join_element_wise(
-        scalar('"'), pc.replace_substring_regex(texts, r"\.0{6}$", ""), scalar('Z"'), scalar("")
-    )
+    end = scalar('Z"' if column.type.tz else '"')
+    return pc.binary_join_element_wise(scalar('"'), pc.replace_substring_regex(texts, r"\.0{6}$", ""), end, scalar(""))
 
 
 def _objects(column: pa.Array) -> pa.Array | None:

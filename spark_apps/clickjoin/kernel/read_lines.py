@@ -30,6 +30,7 @@ from clickjoin.kernel.parse.envelopes import each_element
 from clickjoin.kernel.parse.fields import needed, understand
 from clickjoin.kernel.parse.json_lines import JsonParser
 from clickjoin.kernel.parse.lines import (
+    PASSED,
     RAW_PART,
     Block,
     Lines,
@@ -40,6 +41,7 @@ from clickjoin.kernel.parse.lines import (
     too_long,
     whole_lines,
 )
+from clickjoin.kernel.parse.where import Sieve
 from clickjoin.kernel.remote_file import Handle, length_of
 from clickjoin.kernel.typed_columns.columns import wrong_values
 from clickjoin.model.errors import SourceError
@@ -82,6 +84,7 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
         if reader.broken:
             detail = f"{reader.broken}; put the whole file back, and it is read again"
             yield bad_batch(chunk, [(reader.at, 0, b"", 0, "broken-file", detail)])
+        yield from reader.passed_over()
         _verify(fd, packed, chunk)
 
 
@@ -124,8 +127,9 @@ class LineReader:
 
     def __init__(self, chunk: Piece, spec: RecordSpec, header: bytes = b"") -> None:
         self.chunk, self.spec, self.broken, self.at = chunk, spec, "", chunk.start
-        self.csv = CsvParser(header, chunk.csv) if chunk.csv else None
-        self.json = JsonParser(needed(spec))
+        self.sieve = Sieve(spec.where)
+        self.csv = CsvParser(header, chunk.csv, self.sieve) if chunk.csv else None
+        self.json = JsonParser(needed(spec), self.sieve)
         self.disguise: Callable[[], str] = str
         self.first = len(self.csv.header) if self.csv else 0
 
@@ -147,12 +151,15 @@ class LineReader:
         """Records of a block: the good ones, then the bad ones."""
         self.at = block.offset + len(block.data)
         if block.part is not None:
+            if self.sieve.quiet:
+                return
             row = (block.offset, len(block.data), block.data, block.part, *too_long(self.spec.max_record))
             yield bad_batch(self.chunk, [row])
             return
         lines = split(block)
         screened = screen(lines, self.spec.max_record)
         bad = [(int(lines.start[row]), int(lines.end[row]), *screened[row]) for row in screened]
+        bad = [] if self.sieve.quiet else bad
         if screened:
             keep = np.ones(len(lines.end), np.bool_)
             keep[list(screened)] = False
@@ -172,6 +179,12 @@ class LineReader:
             bad = [(start, end, why, f"the file is {kind}") for start, end, why, _ in bad]
         if bad:
             yield bad_batch(self.chunk, list(_parts(block, sorted(bad))))
+
+    def passed_over(self) -> Iterator[pa.RecordBatch]:
+        """A row that says how many records no stream has taken since this was asked last, if any: see `taken_of`."""
+        if self.sieve.passed:
+            yield bad_batch(self.chunk, [(self.chunk.start, 0, b"", 0, PASSED, str(self.sieve.passed))])
+            self.sieve.passed = 0
 
     def _fitting(self, good: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, tuple[str, str]]]:
         """Records whose values fit the output's columns, and what is wrong with the others, by number."""
@@ -268,6 +281,7 @@ def read_numbered(
     for batch in reader.read(Block(0, b"".join(lines))):
         which = np.searchsorted(starts, to_numpy(batch["offset"]), "right") - 1
         yield _numbered(batch, which, numbers, lines)
+    yield from reader.passed_over()
 
 
 def _numbered(

@@ -13,7 +13,7 @@ from clickjoin.model.txn import Txn
 
 COUNTS = (
     "primary_in", "events_in", "joined", "repeats", "wasted", "pending", "unjoinable", "expired", "filtered",
-    "quarantined", "conflict_reruns",
+    "quarantined", "passed_over", "conflict_reruns",
 )  # fmt: skip
 FILL = "fill"  # in the place of a batch's sequence: what is joined of expired events, outside of batches
 BY_FILL = f"split_part(token, '/', 3) = '{FILL}'"  # whether a claim is of such work: Spark SQL

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from clickjoin.model.field_path import TypedColumn
+from clickjoin.model.where import Where
 
 MICROS = 1_000_000
 ISO = "iso"  # stands for ISO 8601 among the forms of a time
@@ -109,7 +110,7 @@ class RecordSpec:
     `primary_time` are `embedded`, `uuid7` or the name of a column, and the forms say how its text is written if not as
     ISO 8601; `primary_time` is None where the primary event is only known to lie within a time range.
     `typed`: columns of the output whose values have to fit their types. `records`: keys to an array in each line whose
-    elements are the records.
+    elements are the records. `where`: which records are the stream's; None where all are.
     """
 
     event_id: tuple[str, ...]
@@ -123,3 +124,4 @@ class RecordSpec:
     primary_form: TimeForm | None = None
     typed: tuple[TypedColumn, ...] = ()
     records: tuple[str, ...] = ()
+    where: Where | None = None

@@ -28,18 +28,23 @@ _TIME_NAME = re.compile(r"(^|[^a-z])(ts|time|timestamp|date|datetime|at|when|cre
 _ID_NAME = re.compile(r"(^|[^a-z])(id|ids|uuid|guid|key|seq|nr)([^a-z]|$)|id$", re.IGNORECASE)
 _FRACTION = re.compile(r"-?\d+\.\d+")
 _NEARLY = 0.95
+_BARE = re.compile(r"\d[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?$")
 _TIME_OF_DAY = re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d+)?)?")
 
 
 @dataclass(frozen=True)
 class Time:
-    """A column of times: whether its name says so, its form if it is not ISO 8601 or a number, and other forms."""
+    """A column of times: whether its name says so, its form if it is not ISO 8601 or a number, and other forms.
+
+    `bare`: it is text that names no zone.
+    """
 
     name: str
     named: bool
     form: str | None
     others: tuple[str, ...]
     micros: tuple[int | None, ...]
+    bare: bool = False
 
 
 def is_named_id(name: str) -> bool:
@@ -85,7 +90,7 @@ def as_time(name: str, values: Sequence[Any]) -> Time | None:
         return None
     usual = _micros(values, None)
     if _fits(usual, len(values)):
-        return Time(name, named, None, (), usual)
+        return Time(name, named, None, (), usual, bool(_BARE.search(str(given[0]))))
     tried = {form: _micros(values, form) for form in FORMS if _fits(_micros(given[:50], form), len(given[:50]))}
     fitting = [form for form, micros in tried.items() if _fits(micros, len(values))]
     return Time(name, named, fitting[0], tuple(fitting[1:]), tried[fitting[0]]) if fitting else None

@@ -16,8 +16,9 @@ from clickjoin.model.field_path import FieldPath, parse_path, path_text
 from clickjoin.model.places import RECORDS, is_on_s3
 from clickjoin.model.span import seconds_of, span_text
 from clickjoin.proposal.columns import as_time, type_of
-from clickjoin.proposal.guess import Choice, guess, guess_one
+from clickjoin.proposal.guess import Choice, Guess, guess, guess_one
 from clickjoin.proposal.logs import Log, look
+from clickjoin.proposal.one_log import divided
 from clickjoin.schemas import JOINED
 
 PRIMARY_RECORDS, FOREIGN_RECORDS = 100_000, 5_000
@@ -41,13 +42,10 @@ class Proposal:
 def propose(primary: str, foreign: str, folder: Path, called: str = "clicks") -> Proposal:
     """Look at the logs that two globs name, and write a pipeline's file for them; all paths are from `folder`.
 
+    Where both are the same glob, its records are divided by a field.
     Errors: ConfigError where a glob names no file with a whole record.
     """
-    logs = {
-        "primary": look(_place(folder, primary), PRIMARY_RECORDS),
-        "foreign": look(_place(folder, foreign), FOREIGN_RECORDS),
-    }
-    found = guess(logs["primary"], logs["foreign"])
+    logs, found = _looked(_place(folder, primary), _place(folder, foreign))
     streams = {"primary": found.primary, "foreign": found.foreign}
     choices = {f"{name}.{field}": choice for name, fields in streams.items() for field, choice in fields.items()}
     lines = [
@@ -60,6 +58,14 @@ def propose(primary: str, foreign: str, folder: Path, called: str = "clicks") ->
         *_output(logs, streams),
     ]
     return Proposal("\n".join(lines) + "\n", choices)
+
+
+def _looked(primary: str, foreign: str) -> tuple[dict[str, Log], Guess]:
+    """The logs of both streams, and what is proposed for them; of one log its records of either kind."""
+    if primary == foreign:
+        return divided(look(primary, PRIMARY_RECORDS))
+    logs = {"primary": look(primary, PRIMARY_RECORDS), "foreign": look(foreign, FOREIGN_RECORDS)}
+    return logs, guess(logs["primary"], logs["foreign"])
 
 
 def _retention(primary_time: Any) -> Iterator[str]:
@@ -130,7 +136,7 @@ def _named(value: Any) -> tuple[str, ...]:
 def flow(value: Any) -> str:
     """A value as it is written in YAML on one line; a list of one as that one."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {flow(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return flow(value[0]) if len(value) == 1 else f"[{', '.join(map(flow, value))}]"
     if isinstance(value, bool):

@@ -186,7 +186,8 @@ def _time_choice(time: Time, sure: str, more: str) -> Choice:
     known = sum(at is not None for at in time.micros)
     why = f"{known:,} of {len(time.micros):,} sampled records hold a time in it{more}"
     if time.form is None:
-        return Choice(time.name, sure, why)
+        bare = f"; it names no zone: UTC, unless {{column: {time.name}, zone: …}} says another" if time.bare else ""
+        return Choice(time.name, LIKELY if time.bare and sure == SURE else sure, why + bare)
     zone = {} if "%z" in time.form else {"zone": "UTC"}
     doubt = f"; it could also be {time.others[0]}" if time.others else ""
     doubt += "; say which zone its clock is in" if zone else ""

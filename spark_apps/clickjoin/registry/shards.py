@@ -11,6 +11,7 @@ from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import EPOCH
 from clickjoin.model.shards import Timeline
 from clickjoin.model.txn import Txn
+from clickjoin.model.where import in_words
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -98,13 +99,15 @@ def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
 
 
 def _columns(pipeline: Pipeline) -> str:
-    """What an id is made of, and how far repeats lie apart where it alone is a name.
+    """What an id is made of, how far repeats lie apart where it alone is a name, and which records are whose.
 
     The names of CSV that no header gives are part of that.
     """
     ids, columns = pipeline.claimed.event_id, getattr(pipeline.claimed.source, "columns", None)
     alone = f" alone, repeats within {pipeline.repeats:g} s" if pipeline.by_id else ""
-    return ", ".join(map(_plain, ids)) + (f" of {', '.join(map(_plain, columns))}" if columns else "") + alone
+    sides = ((pipeline.claimed.where, "where"), (pipeline.primary.where if pipeline.primary else (), "primary where"))
+    where = "".join(f" {name} {in_words(conditions)}" for conditions, name in sides if conditions)
+    return ", ".join(map(_plain, ids)) + (f" of {', '.join(map(_plain, columns))}" if columns else "") + alone + where
 
 
 def _plain(name: str) -> str:

@@ -28,7 +28,7 @@ _COUNTED = ("primary", "foreign", "registry", "joined", "unjoinable", "expired",
 
 def batch_text(row: Mapping[str, Any], moment: str) -> str:
     """A batch's row of table `metrics` as one line; `moment` is when, as text."""
-    counts = ", ".join(f"{name.replace('_', ' ')} {row[name]}" for name in COUNTS if row[name])
+    counts = ", ".join(f"{name.replace('_', ' ')} {row[name]}" for name in COUNTS if row.get(name))
     steps = " ".join(f"{name} {row[f'seconds_{name}']:.2f}" for name in STEPS)
     misfits = "".join(f"; {count} values do not fit column {name}" for name, count in _misfits(row).items())
     absent = f"; absent {row['absent']}" if row["absent"] else ""
@@ -108,7 +108,8 @@ def _replica(rows: list[dict[str, Any]], waits: list[dict[str, Any]], last: int,
 
 def _totals(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
     names = (
-        "joined", "repeats", "wasted", "unjoinable", "absent", "expired", "filtered", "quarantined", "conflict_reruns",
+        "joined", "repeats", "wasted", "unjoinable", "absent", "expired", "filtered", "quarantined", "passed_over",
+        "conflict_reruns",
     )  # fmt: skip
     rows = list(rows)
     return {name: sum(row.get(name) or 0 for row in rows) for name in names}

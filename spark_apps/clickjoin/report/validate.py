@@ -26,6 +26,7 @@ from clickjoin.model.errors import ClickjoinError
 from clickjoin.model.field_path import path_text
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.split import Budget, Problem
+from clickjoin.model.where import in_words
 from clickjoin.processing.loading import load_processor
 from clickjoin.registry.shards import require_same
 from clickjoin.report.status import problem_text
@@ -190,7 +191,8 @@ def _of_source(item: Input, found: Validation) -> bool:
     """Note what a look at a stream shows; whether all of its records were read."""
     most, size = _MOST[item.role]
     source = open_source(item.source, keep=False)
-    plan = source.plan({}, Budget(most, size))
+    # Of a log with other records beside the stream's, more has to be looked at.
+    plan = source.plan({}, Budget(*(_MOST["primary"] if item.stream.where else (most, size))))
     problems = [f"{item.section}.source: {_text(problem)}" for problem in plan.problems]
     if not plan.splits:
         found.problems += problems or [f"{item.section}.source.{_nothing(item.source)}"]
@@ -198,6 +200,9 @@ def _of_source(item: Input, found: Validation) -> bool:
     sample = source.sample(plan.splits, item.spec(_now()), most)
     found.samples[item.name], found.sections[item.name] = sample, item.section
     found.problems += [*problems, *_of_records(item, sample)]
+    if item.stream.where and not sample.read:
+        wanted = in_words(item.stream.where)
+        found.problems.append(f"{item.section}.where: no record that was looked at is this stream's ({wanted})")
     return not plan.backlog_events and sample.read < most
 
 

@@ -58,6 +58,7 @@ problems         STRING    JSON list of what a person should know about the sour
 absent           BIGINT    of those given up: by retry.until watermark, their primary's stream having passed its time
 false_positives  BIGINT    ids that a filter of claims named and its file did not hold; of registry.identity id
 misfits          STRING    JSON object: published values that did not fit their type, by column; null if none
+passed_over      BIGINT    records read that no stream's `where` takes
 """
     ),
     partitions=("replica", "sequence"),

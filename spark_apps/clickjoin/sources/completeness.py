@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from clickjoin.kernel.parse.lines import taken_of
 from clickjoin.model.errors import SourceError
 from clickjoin.model.ids import RecordSpec
 from clickjoin.model.split import PlannedSplit, SourceOffset, Split
@@ -135,7 +136,7 @@ def _again(source: Readable, evidence: Evidence, planned: PlannedSplit) -> pa.Ta
     try:
         if source.lost([planned.split]):
             return None
-        return source.read_again(evidence.spark, [planned.split], evidence.spec(planned.planned))
+        return taken_of(source.read_again(evidence.spark, [planned.split], evidence.spec(planned.planned)))[0]
     except SourceError:
         return None
 

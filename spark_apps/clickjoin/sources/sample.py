@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from clickjoin.kernel.parse.lines import PASSED
 from clickjoin.kernel.typed_columns.by_line import leaves
 from clickjoin.model.field_path import path_text
 from clickjoin.model.ids import micros_of
@@ -40,7 +41,8 @@ class Key(NamedTuple):
 class Sample:
     """How many records were read and how many are good, the paths of the values that any has, and what is wrong.
 
-    `bad`: most frequent reason first; `keys`: of the good ones; `records`: some of those, as JSON text.
+    `bad`: most frequent reason first; `keys`: of the good ones; `records`: some of those, as JSON text. `passed`: how
+    many more records no stream of the log takes.
     """
 
     read: int
@@ -49,14 +51,18 @@ class Sample:
     bad: tuple[BadRecords, ...]
     keys: tuple[Key, ...]
     records: tuple[str, ...] = ()
+    passed: int = 0
 
 
 def sample_of(rows: Sequence[Mapping[str, Any]], more_fields: Sequence[str] = ()) -> Sample:
     """Sum up records, columns as RECORDS_DDL."""
+    passed = sum(int(row["detail"]) for row in rows if row["reason"] == PASSED)
+    rows = [row for row in rows if row["reason"] != PASSED]
     fields = dict.fromkeys((*(name for row in _some(rows) for name in _fields(row)), *more_fields))
     good = [row for row in rows if row["reason"] is None]
     records = tuple(row["payload"] for row in _some(good))
-    return Sample(len(rows), len(good), tuple(fields), _bad(rows), tuple(_key(row) for row in good), records)
+    keys = tuple(_key(row) for row in good)
+    return Sample(len(rows), len(good), tuple(fields), _bad(rows), keys, records, passed)
 
 
 def _some(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:

@@ -4,7 +4,8 @@ import { fill, h, table } from "./dom.js";
 import { count, moment, seconds, words } from "./format.js";
 
 const STEPS = ["plan", "land", "lookup", "claim", "publish", "settle"];
-const REST = ["repeats", "wasted", "pending", "unjoinable", "expired", "filtered", "quarantined", "conflict_reruns"];
+const REST = ["repeats", "wasted", "pending", "unjoinable", "expired", "filtered", "quarantined",
+  "passed_over", "conflict_reruns"];
 
 function bar(row) {
   const whole = STEPS.reduce((sum, step) => sum + (row[`seconds_${step}`] ?? 0), 0);

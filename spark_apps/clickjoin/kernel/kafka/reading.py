@@ -303,11 +303,14 @@ class MessageReader:
             else:
                 bad += _first_parts(batch, rows)
         seen[[row for row, *_ in bad]] = True
-        # What the parser of lines passes over as blank.
-        nothing = [(row, "tombstone" if values[row] is None else "empty-value") for row in np.flatnonzero(~seen)]
-        bad += [(int(row), reason, REASONS[reason]) for row, reason in nothing]
+        if not self._lines.sieve.quiet:
+            # What the parser of lines leaves out as blank.
+            nothing = [int(row) for row in np.flatnonzero(~seen) if not lines[row].strip(b" \t\r\n")]
+            reasons = ("tombstone" if values[row] is None else "empty-value" for row in nothing)
+            bad += [(row, reason, REASONS[reason]) for row, reason in zip(nothing, reasons, strict=True)]
         if bad:
             yield self._bad(messages, values, sorted(bad))
+        yield from self._lines.passed_over()
 
     def _bad(
         self, messages: Sequence[Any], values: Sequence[bytes | None], bad: Sequence[tuple[int, str, str]]

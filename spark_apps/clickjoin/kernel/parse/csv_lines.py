@@ -28,6 +28,7 @@ import pyarrow.csv
 from clickjoin.kernel.arrays import bool_array, mask, scalar, text_array, to_numpy
 from clickjoin.kernel.parse.arrow_json import bytes_of
 from clickjoin.kernel.parse.lines import BOM, Block, Segment, line_ends, pick, rows_at, whole_lines
+from clickjoin.kernel.parse.where import Sieve
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -127,10 +128,14 @@ class CsvForm(NamedTuple):
 
 
 class CsvParser:
-    """Parses blocks of lines of a file with this header line (bytes, with its line ending; empty if it has none)."""
+    """Parses blocks of lines of a file with this header line (bytes, with its line ending; empty if it has none).
 
-    def __init__(self, header: bytes, form: CsvForm) -> None:
+    `sieve`: which records are taken; by default all.
+    """
+
+    def __init__(self, header: bytes, form: CsvForm, sieve: Sieve | None = None) -> None:
         self.header, self.form, self.names, self.wrong = header, form, list(form.columns), ""
+        self.sieve = sieve or Sieve(None)
         if not self.names:
             self._read_header(header)
 
@@ -149,6 +154,10 @@ class CsvParser:
 
     def parse(self, lines: Lines) -> tuple[list[Segment], Bad]:
         """All columns of the good lines, and reason and detail of the others by number."""
+        segments, bad = self._parsed(lines)
+        return [self.sieve.taken(segment) for segment in segments], {} if self.sieve.quiet else bad
+
+    def _parsed(self, lines: Lines) -> tuple[list[Segment], Bad]:
         if self.wrong:
             return [], dict.fromkeys(range(len(lines.end)), ("bad-csv", self.wrong))
         bad = _unsound(lines, self.form.separator)

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, int64_array, scalar, to_numpy
+from clickjoin.kernel.parse.lines import column_of
 from clickjoin.kernel.parse.times import micros_by, micros_of
-from clickjoin.model.field_path import parse_path
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -85,7 +85,7 @@ class _Checks:
             self.code[wrong & (self.code == 0)] = len(self.known)
 
     def id(self, columns: Mapping[str, Any], names: Sequence[str], missing: str, too_long: str) -> Any:
-        parts = [_text(_column(columns, name), len(self.code)) for name in names]
+        parts = [_text(column_of(columns, name), len(self.code)) for name in names]
         for name, part in zip(names, parts, strict=True):
             blank = (_size(part) == 0) | to_numpy(pc.utf8_is_space(part))
             self.fail(blank, missing, f"`{name}` is missing, null, empty or blank; give every record one")
@@ -101,11 +101,11 @@ class _Checks:
             form = "ServerIP:ProcessId:TimestampMicros" if rule == "embedded" else "a UUIDv7"
             self.fail(~known, bad_id, f"the {whose} id is not of the form {form}; fix the id, or `{whose}_time`")
         else:
-            values = _column(columns, rule)
+            values = column_of(columns, rule)
             values = pa.nulls(count, pa.string()) if values is None else values
             time_form = spec.event_form if whose == "event" else spec.primary_form
             if time_form and time_form.more:
-                parts = [_text(values, count), *(_text(_column(columns, name), count) for name in time_form.more)]
+                parts = [_text(values, count), *(_text(column_of(columns, name), count) for name in time_form.more)]
                 values = pc.binary_join_element_wise(*parts, scalar(" "))
             micros, known = micros_of(values) if time_form is None else micros_by(values, time_form)
             reason = "bad-time" if whose == "event" else "bad-primary-id"
@@ -124,14 +124,6 @@ class _Checks:
 def _why(row: int, reason: str, detail: str, shown: Any) -> tuple[str, str]:
     value = None if shown is None else shown[row].as_py()
     return reason, detail if value is None else f"{detail} (got {str(value)[:_SHOWN]!r})"
-
-
-def _column(columns: Mapping[str, Any], name: str) -> Any:
-    """A column by its name, which in CSV may need no backticks."""
-    if name in columns or "`" not in name:
-        return columns.get(name)
-    path = parse_path(name)
-    return columns.get(str(path[0])) if len(path) == 1 else None
 
 
 def _escaped(values: Any) -> Any:

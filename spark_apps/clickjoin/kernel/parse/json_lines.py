@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from clickjoin.kernel.parse.arrow_json import (
     values_at,
 )
 from clickjoin.kernel.parse.lines import Segment
+from clickjoin.kernel.parse.where import Sieve
 from clickjoin.model.field_path import FieldPath, parse_path
 
 if TYPE_CHECKING:
@@ -38,10 +40,11 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _ROW = re.compile(r"in row (\d+)\Z")
-_TURNED = re.compile(r"Column\(/(.*)\) changed from \w+ to (string|number) in row \d+\Z", re.DOTALL)
+_TURNED = re.compile(r"Column\(/(.*)\) changed from \w+ to (string|number|boolean) in row \d+\Z", re.DOTALL)
 SHORT = 32  # so few good lines before a bad one, and Arrow costs more than it saves
 MANY = 8  # so often in a row, and the next lines are left to Python together
 _TEXT, _INTEGER, _FLOAT = pa.string(), pa.int64(), pa.float64()
+_KINDS = {"string": _TEXT, "number": _INTEGER, "boolean": pa.bool_()}
 
 
 class Failed(Exception):
@@ -55,12 +58,13 @@ class Failed(Exception):
 class JsonParser:
     """Parses blocks of lines. `names`: paths of needed values, and whether each is an id (if not, a time).
 
-    It remembers which kind of value each column held last, so that a file of integer ids costs no second try.
+    `sieve`: which records are taken. It remembers which kind of value each column held last, so that a file of integer
+    ids costs no second try.
     """
 
-    def __init__(self, names: Mapping[str, bool]) -> None:
-        self.names = dict(names)
-        self.paths = {name: parse_path(name) for name in names}
+    def __init__(self, names: Mapping[str, bool], sieve: Sieve | None = None) -> None:
+        self.names, self.sieve = dict(names), sieve or Sieve(None)
+        self.paths = {name: parse_path(name) for name in (*names, *self.sieve.paths)}
         self.kinds = dict.fromkeys(map(shape_of, self.paths.values()), _TEXT)
         self.readable = can_read(self.kinds)
 
@@ -77,14 +81,14 @@ class JsonParser:
         work.solve(0, len(rows))
         segments = [Segment(rows[part.rows], part.columns) for part in work.done]
         slow += rows[np.array(work.slow, np.int64)].tolist()
-        more, bad, deep = by_hand(lines.text, slow, self.names)
+        more, bad, deep = by_hand(lines.text, slow, self.names, self.sieve)
         for row in deep if self.readable else ():
-            work = _Work(JsonParser(self.names), lines.whole.slice(row, 1).take(int64_array([0])))
+            work = _Work(JsonParser(self.names, self.sieve), lines.whole.slice(row, 1).take(int64_array([0])))
             work.solve(0, 1)
-            more += [Segment(np.array([row]), part.columns) for part in work.done]
+            segments += [Segment(np.array([row]), part.columns) for part in work.done]
             if work.done:
                 del bad[row]
-        return segments + more, bad
+        return [self.sieve.taken(segment) for segment in segments] + more, bad
 
 
 class _Work:
@@ -164,15 +168,20 @@ class _Work:
     def _explain(self, message: str) -> Failed:
         if message.startswith("Failed to convert"):
             # Never an id: as a float it would be another text.
-            ids = {shape_of(path) for name, path in self.paths.items() if self.names[name]}
+            ids = {shape_of(path) for name, path in self.paths.items() if self.names.get(name)}
             late = [shape for shape, kind in self.kinds.items() if kind == _INTEGER and shape not in ids]
             return Failed(0, arrow_name(late[0]), _FLOAT) if late else Failed(None)
         row, turned = _ROW.search(message), _TURNED.search(message)
         if not row:
             return Failed(None)
-        if turned and self._named(turned[1]):
-            return Failed(int(row[1]), turned[1], _INTEGER if turned[2] == "number" else _TEXT)
+        if turned and self._may_turn(turned[1], turned[2]):
+            return Failed(int(row[1]), turned[1], _KINDS[turned[2]])
         return Failed(int(row[1]))
+
+    def _may_turn(self, column: str, kind: str) -> bool:
+        """Whether a column can hold another kind of value from here on: true and false are no id and no time."""
+        shapes = set(self._named(column))
+        return bool(shapes) and (kind != "boolean" or not shapes & {shape_of(self.paths[name]) for name in self.names})
 
     def _named(self, column: str) -> list[Shape]:
         """Shapes that Arrow knows by this name."""
@@ -200,24 +209,31 @@ class _Bad(Exception):
 
 
 def by_hand(
-    text: Any, rows: Sequence[int], names: Mapping[str, bool]
+    text: Any, rows: Sequence[int], names: Mapping[str, bool], sieve: Sieve | None = None
 ) -> tuple[list[Segment], dict[int, tuple[str, str]], list[int]]:
-    """Columns of some of the lines, and reason and detail of those that are bad, by number.
+    """Columns of some of the lines that are taken, and reason and detail of those that are bad, by number.
 
     Third are those nested so deeply that Arrow has the last word.
     """
     groups: dict[tuple[str, ...], list[tuple[int, list[Any]]]] = {}
     bad: dict[int, tuple[str, str]] = {}
     deep = []
-    paths = {name: parse_path(name) for name in names}
+    paths, sieve = {name: parse_path(name) for name in names}, sieve or Sieve(None)
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=_Integer)
     for row, line in zip(rows, text.take(int64_array(rows)).to_pylist(), strict=True):
         try:
-            values = _values(decoder.decode, line, names, paths)
+            pairs = _decoded(decoder.decode, line)
+        except _Bad as error:
+            if error.args[2:] or not sieve.quiet:
+                bad[row] = error.args[0], error.args[1]
+                deep += [row] if error.args[2:] else []
+            continue
+        try:
+            if not sieve.takes(partial(_named, pairs)):
+                continue
+            values = _values(pairs, names, paths)
         except _Bad as error:
             bad[row] = error.args[0], error.args[1]
-            if error.args[2:]:
-                deep.append(row)
             continue
         groups.setdefault(tuple(type(value).__name__ for value in values), []).append((row, values))
     return list(_grouped(groups, list(names))), bad, deep
@@ -239,9 +255,8 @@ def _array(values: Sequence[Any], kind: str) -> Any:
     return number_array(values, pa.int64() if kind == "int" else pa.float64())
 
 
-def _values(
-    decode: Callable[[str], Any], line: str, names: Mapping[str, bool], paths: Mapping[str, FieldPath]
-) -> list[Any]:
+def _decoded(decode: Callable[[str], Any], line: str) -> _Pairs:
+    """A line's object. Errors: _Bad, of what is bad to whoever reads the line, or is nested too deeply."""
     try:
         pairs = decode(line)
     except RecursionError:
@@ -252,6 +267,14 @@ def _values(
         raise _Bad("broken-json", f"the line is not one JSON object: {what}{where}; write one object a line") from None
     if not isinstance(pairs, _Pairs):
         raise _Bad("not-an-object", f"the line is JSON, but {_kind(pairs)}; write one object a line")
+    return pairs
+
+
+def _named(pairs: _Pairs, name: str) -> Any:
+    return _at(pairs, parse_path(name))
+
+
+def _values(pairs: _Pairs, names: Mapping[str, bool], paths: Mapping[str, FieldPath]) -> list[Any]:
     found = {name: _at(pairs, path) for name, path in paths.items()}
     return [(_id if names[name] else _time)(name, found[name]) for name in names]
 

@@ -17,6 +17,7 @@ from clickjoin.kernel.arrays import Array, bool_array, int64_array, mask, scalar
 from clickjoin.kernel.file_bytes import packed_blocks, plain_blocks, read_at
 from clickjoin.kernel.remote_file import Handle, length_of
 from clickjoin.kernel.types import RecordFn
+from clickjoin.model.field_path import parse_path
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -62,6 +63,14 @@ class Segment(NamedTuple):
 
     rows: Ints
     columns: Mapping[str, Any]
+
+
+def column_of(columns: Mapping[str, Any], name: str) -> Any:
+    """A column by its name, which in CSV may need no backticks; None where there is none."""
+    if name in columns or "`" not in name:
+        return columns.get(name)
+    path = parse_path(name)
+    return columns.get(str(path[0])) if len(path) == 1 else None
 
 
 def boundary(fd: Handle, at: int, start: int, end: int) -> int:
@@ -228,6 +237,17 @@ REASONS = {
 
 
 CHANGED, LOST = "settings-changed", "source-lost"
+# Stands for records that no stream's `where` takes: a row of so many as its detail says, which goes to no table.
+PASSED = "passed-over"
+
+
+def taken_of(records: pa.Table) -> tuple[pa.Table, int]:
+    """Records without the rows that stand for those passed over, and how many those are."""
+    is_passed = pc.fill_null(pc.equal(records["reason"], scalar(PASSED)), False)
+    if not pc.any(is_passed).as_py():
+        return records, 0
+    counts = records.filter(is_passed)["detail"].to_pylist()
+    return records.filter(pc.invert(is_passed)), sum(map(int, counts))
 
 
 def only_missing(landed: Mapping[str, Array]) -> RecordFn:

@@ -1,7 +1,8 @@
 """Whether files were read whole: every byte that was planned is in a row, or is no record at all.
 
 Rows know their offset and length, and a record's length takes in its line's end: so rows of a split tile it, but for
-blank lines and a CSV file's header. What is not tiled (see tiling.py) is read again here, and judged.
+blank lines and a CSV file's header. What is not tiled (see tiling.py) is read again here, and judged. A stream that
+takes some records of its log leaves no tiles: there all of a split is read again, as far as `Evidence.most` goes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from clickjoin.sources.completeness import (
     Completeness,
     Evidence,
     Fault,
+    Readable,
+    by_reading_again,
     unproven_notes,
 )
 from clickjoin.sources.files.state import FilePosition, ends_of
@@ -31,12 +34,8 @@ _CUT = f"more than {MAX_GAPS} {_UNIT} are in question, and only as many were loo
 _REWRITTEN = "a file was rewritten after it was read, and shows no change: touch it, and it is read again"
 
 
-class Bytes(Protocol):
+class Bytes(Readable, Protocol):
     """What this needs of a source of files."""
-
-    def size(self, split: Split) -> int:
-        """About how many bytes a planned split has."""
-        ...
 
     def reread(self, split: Split, start: int, end: int, spec: RecordSpec) -> list[int | None] | None:
         """Event times (microseconds; None of a bad record) of what is in bytes [start, end) of a planned split now.
@@ -52,6 +51,9 @@ class Bytes(Protocol):
 
 def check(source: Bytes, evidence: Evidence) -> Completeness:
     """Compare all that was planned to be read of files with what has landed."""
+    if evidence.spec(0).where is not None:
+        found = by_reading_again(source, evidence)
+        return Completeness(misfits(evidence.planned) + found.faults + rewritten(source, evidence), found.notes)
     reader = _Reader(source, evidence)
     gaps, all_of_them = byte_gaps(evidence) if evidence.planned else ([], True)
     for gap in gaps:

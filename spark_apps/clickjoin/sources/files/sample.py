@@ -54,7 +54,8 @@ def times_between(chunk: Chunk, start: int, end: int, spec: RecordSpec) -> list[
     part = chunk._replace(start=start, end=end, begin=start, stop=end)
     found: list[int | None] = []
     for batch in read_chunk(part, spec):
-        real = batch.filter(pc.greater(batch["length"], 0))  # what is broken at the end of a .gz is no record
+        # What is broken at the end of a .gz is no record, nor is what says how many were passed over.
+        real = batch.filter(pc.greater(batch["length"], 0))
         found += real["event_time"].cast(pa.int64()).to_pylist()
     return found
 

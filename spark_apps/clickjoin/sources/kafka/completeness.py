@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from clickjoin.kernel.parse.lines import taken_of
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import PlannedSplit, Split
 from clickjoin.sources.completeness import (
@@ -110,7 +111,7 @@ def _again(
     spec = evidence.spec(max(one.planned for one in planned))
     try:
         chunks = source.chunks([one.split for one in planned])
-        there = source.read_chunks(_joined([chunk for chunk in chunks if not chunk.lost]), spec)
+        there, _ = taken_of(source.read_chunks(_joined([chunk for chunk in chunks if not chunk.lost]), spec))
     except SourceError as error:
         return [Fault(UNPROVEN, one, 1, f"it cannot be read now: {error}", _where(one)) for one in planned]
     found = _by_partition(there)

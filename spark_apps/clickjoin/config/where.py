@@ -1,0 +1,47 @@
+"""`where` of a stream: which records of its log are its own, as a pipeline's file says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from clickjoin.config.types import sound_path
+from clickjoin.model.where import Condition, Scalar, text_of
+
+_FORMS = "write a value, a list of values, {not: …} or {exists: true}"
+
+
+def _conditions(raw: Any) -> Any:
+    if isinstance(raw, tuple):  # from Python, not from a file
+        return raw
+    if not isinstance(raw, Mapping) or not raw:
+        raise ValueError("where maps a field to what it holds, such as {type: click}")
+    return tuple(_condition(sound_path(str(path)), wanted) for path, wanted in raw.items())
+
+
+def _condition(path: str, wanted: Any) -> Condition:
+    if not isinstance(wanted, Mapping):
+        return Condition(path, _texts(path, wanted))
+    if list(wanted) == ["not"]:
+        return Condition(path, _texts(path, wanted["not"]), inside=False)
+    if list(wanted) == ["exists"] and isinstance(wanted["exists"], bool):
+        return Condition(path, (None,), inside=not wanted["exists"])
+    raise ValueError(f"{path}: {dict(wanted)} is no condition; {_FORMS}")
+
+
+def _texts(path: str, wanted: Any) -> tuple[str, ...]:
+    values = wanted if isinstance(wanted, list) else [wanted]
+    texts = [text_of(value) for value in values]
+    if not values or None in texts:
+        raise ValueError(f"{path}: {wanted!r} is equal to no value; {_FORMS} ({{exists: false}}: there is none)")
+    return tuple(dict.fromkeys(text for text in texts if text is not None))
+
+
+_Wanted = Scalar | list[Scalar] | dict[str, Scalar | list[Scalar]]
+Conditions = Annotated[
+    tuple[Condition, ...],
+    BeforeValidator(_conditions, json_schema_input_type=dict[str, _Wanted]),
+    Field(description="which records of the log are this stream's: by field a value, a list, {not: …}, {exists: …}"),
+]

@@ -1,0 +1,78 @@
+"""A log of several kinds of records: the field that tells them apart, and which kind looks the other up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import permutations
+
+from clickjoin.model.errors import ConfigError
+from clickjoin.model.where import text_of
+from clickjoin.proposal.columns import is_named_id
+from clickjoin.proposal.guess import LIKELY, Choice, Guess, guess
+from clickjoin.proposal.logs import Log
+
+_KINDS = 20  # values of a field, at most, that may be kinds of records
+_TRIED = 6  # of them, the most frequent
+_FIELDS = 8
+_NAMES = ("type", "event", "event_name", "event_type", "kind", "action", "name")
+
+
+def divided(log: Log) -> tuple[dict[str, Log], Guess]:
+    """The records of both streams of a log, and what is proposed for them, `where` too.
+
+    Errors: ConfigError where no field tells two kinds of records apart of which one names the other's ids.
+    """
+    best: tuple[float, str, str, str] | None = None
+    for field, kinds in _fields(log):
+        parts = {kind: _of_kind(log, field, kind) for kind in kinds}
+        for primary, foreign in permutations(kinds, 2):
+            score = _score(guess(parts[primary], parts[foreign]), parts[foreign])
+            if score and (best is None or score > best[0]):
+                best = (score, field, primary, foreign)
+    if best is None:
+        raise ConfigError(
+            f"{log.source.path}: is named for both streams, and no field tells kinds of records apart of which one "
+            "names the ids of another",
+            remedy="Give each stream's own files; or write the pipeline's file by hand, with `where` in both streams",
+        )
+    _, field, primary, foreign = best
+    logs = {"primary": _of_kind(log, field, primary), "foreign": _of_kind(log, field, foreign)}
+    found = guess(logs["primary"], logs["foreign"])
+    return logs, Guess(
+        {"where": _where(log, field, primary)} | found.primary, {"where": _where(log, field, foreign)} | found.foreign
+    )
+
+
+def _where(log: Log, field: str, kind: str) -> Choice:
+    counts = Counter(map(text_of, log.columns[field]))
+    others = ", ".join(f"{value} {count:,}" for value, count in counts.most_common(_TRIED))
+    return Choice({field: kind}, LIKELY, f"{field} tells records of this log apart: {others}")
+
+
+def _fields(log: Log) -> Iterator[tuple[str, list[str]]]:
+    """Fields of few values, which nearly all records have, and the most frequent of these; likely names first."""
+    found = []
+    for name, values in log.columns.items():
+        counts = Counter(text for value in values if isinstance(value, str) and (text := text_of(value)))
+        if 2 <= len(counts) <= _KINDS and counts.total() >= 0.9 * log.rows and not is_named_id(name):
+            found.append((name, [kind for kind, _ in counts.most_common(_TRIED)]))
+    found.sort(key=lambda item: item[0].rsplit(".", 1)[-1].lower() not in _NAMES)
+    return iter(found[:_FIELDS])
+
+
+def _of_kind(log: Log, field: str, kind: str) -> Log:
+    rows = [at for at, value in enumerate(log.columns[field]) if value == kind]
+    columns = {name: [values[at] for at in rows] for name, values in log.columns.items() if name != field}
+    held = {name: values for name, values in columns.items() if any(value is not None for value in values)}
+    return replace(log, columns=held, rows=len(rows))
+
+
+def _score(found: Guess, foreign: Log) -> float:
+    """How many foreign records name a primary one, if any; a little more where one field names it in both."""
+    names = found.foreign["primary_id"]
+    if "FILL_IN" in (*names.value, *found.primary["event_id"].value, *found.foreign["event_id"].value):
+        return 0.0
+    columns = [foreign.columns.get(name, ()) for name in names.value]
+    return float(min(sum(value is not None for value in values) for values in columns))

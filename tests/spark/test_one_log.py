@@ -1,0 +1,130 @@
+"""One log that serves both streams: each record lands once, with whom it belongs to, and verify knows the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from clickjoin import lake_setup
+from clickjoin.config import load
+from clickjoin.engine import Engine
+from clickjoin.lake_setup import initialise
+from clickjoin.model.errors import ConfigError
+from clickjoin.schemas import METRICS
+from clickjoin.schemas.base import Table
+from tests.spark.bench import Bench, click, crash_at, query
+from tests.spark.hand import Hand, found, verify
+
+LOG = {"kind": "files", "path": "primary/*"}
+FIELDS: dict[str, Any] = {
+    "primary": {"source": LOG, "where": {"type": "page"}},
+    "foreign": {"source": LOG, "where": {"type": ["click", "tap"]}},
+}
+Q = query("q", type="page")
+OTHERS = [{"type": "beat"}, {"level": 3}, query("bot", type="bot")]
+BROKEN = ["{broken", "[1]"]
+
+
+def clicks(low: int, high: int) -> list[dict[str, Any]]:
+    return [click(f"c{n}", 2 + n, Q, type="tap" if n % 2 else "click") for n in range(low, high)]
+
+
+def write(bench: Bench, *records: Any) -> None:
+    bench.queries(*records)
+
+
+@pytest.mark.parametrize("tasks", [False, True])
+def test_all_of_it_lands_once(make: Callable[..., Bench], tasks: bool) -> None:
+    """Read by the driver, and by tasks."""
+    bench = make(**FIELDS | ({"batch": {"driver_bytes": "0B"}} if tasks else {}))
+    write(bench, Q, *OTHERS, *clicks(0, 4), *BROKEN, {"type": "tap"})
+    settled = bench.engine.join_once()
+    assert settled
+    expected = {"primary_in": 1, "events_in": 4, "joined": 4, "quarantined": 3, "passed_over": 3}
+    assert {name: settled.metrics[name] for name in expected} == expected
+    bad = [(stream, reason) for stream, reason, _ in bench.rows("quarantine", "stream", "reason", "raw")]
+    assert bad == [("foreign", "missing-id"), ("primary", "broken-json"), ("primary", "not-an-object")]
+    assert bench.accounts()["agree"]
+    assert not found(verify(bench))
+
+
+@pytest.mark.parametrize(("table", "after"), [("primary", True), ("foreign", True), ("quarantine", False)])
+def test_landed_in_part(make: Callable[..., Bench], table: str, after: bool) -> None:
+    """A batch that stopped between its commits goes on with the rest; what was passed over is not known then."""
+    bench = make(**FIELDS)
+    write(bench, Q, *OTHERS, *clicks(0, 3), *BROKEN)
+    with crash_at(bench.engine.lake, table, after=after):
+        bench.join()
+    bench.engine = bench.replica("main")
+    settled = bench.engine.join_once()
+    assert settled
+    assert (settled.metrics["joined"], settled.metrics["quarantined"]) == (3, 2)
+    assert settled.metrics["passed_over"] in (None, 3)
+    assert len(bench.rows("quarantine", "raw")) == 2
+    assert not found(verify(bench))
+
+
+def test_what_is_gone_from_a_table_is_found_and_landed_again(make: Callable[..., Bench]) -> None:
+    bench = make(**FIELDS)
+    write(bench, Q, *OTHERS, *clicks(0, 3))
+    bench.join()
+    Hand(bench).delete("foreign", "c1")
+    assert found(verify(bench))["unread"] == 1
+    verify(bench, repair=True)
+    assert bench.hosts("foreign") == ["c0", "c1", "c2"]
+    assert bench.hosts("joined") == ["c0", "c1", "c2"]
+    assert not found(verify(bench))
+
+
+def test_two_replicas(make: Callable[..., Bench]) -> None:
+    bench = make(**FIELDS)
+    other: Engine = bench.replica("b")
+    write(bench, Q, *clicks(0, 5), *OTHERS)
+    bench.join()
+    assert other.join_once()
+    write(bench, *clicks(5, 9), *OTHERS)
+    assert other.join_once()
+    bench.join()
+    assert bench.hosts("joined") == sorted(f"c{n}" for n in range(9))
+    assert not found(verify(bench))
+
+
+def test_other_conditions_are_refused(make: Callable[..., Bench]) -> None:
+    bench = make(**FIELDS)
+    text = bench.file.read_text()
+    for before, after in (("- tap", "- swipe"), ("type: page", "type: view")):
+        assert before in text
+        bench.file.write_text(text.replace(before, after))
+        with pytest.raises(ConfigError, match="begun with"):
+            initialise(load(bench.file))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"primary": {"where": {}}}, "maps a field"),
+        ({"foreign": {"source": LOG | {"records": "Records"}, "where": {"type": "click"}}}, "the same source"),
+    ],
+)
+def test_what_is_no_way_to_share_a_log(make: Callable[..., Bench], change: dict[str, Any], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        make(**{name: {**FIELDS[name], **change.get(name, {})} for name in ("primary", "foreign")})
+
+
+def test_a_log_that_nobody_divides_is_refused(make: Callable[..., Bench]) -> None:
+    with pytest.raises(ConfigError, match="say with `where` which records are whose"):
+        make(primary={"source": LOG}, foreign={"source": LOG})
+
+
+def test_a_lake_from_before_gains_the_column(make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its books lack the count of what was passed over until a process starts on it, and can be read until then."""
+    older = Table(METRICS.name, METRICS.purpose, METRICS.columns[:-1], METRICS.partitions, METRICS.statistics)
+    with monkeypatch.context() as patch:
+        patch.setitem(lake_setup.BY_NAME, METRICS.name, older)
+        patch.setattr(lake_setup, "METRICS", older)
+        bench = make()
+    assert "passed_over" not in bench.engine.lake.delta.columns(METRICS.name)
+    bench.engine = bench.replica("main")
+    assert bench.engine.lake.delta.columns(METRICS.name)["passed_over"] == "long"
