@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -73,7 +74,8 @@ def _initialise(pipeline: Pipeline, delta: Tables, fresh: Tables | None, *, agre
     require_as_made(delta, pipeline)  # of two that begin a lake at once, by other files, one has made it
     start_timeline(delta, pipeline, datetime.now(UTC))
     _add_output_columns(delta, with_types(pipeline, delta))
-    _add_counts(delta)
+    if (known := there.get(METRICS.name)) and not set(METRICS.names) <= known.keys():
+        _add_counts(delta)
     _keep_engine(delta, pipeline)
     _keep_zones(delta, pipeline)
     return made
@@ -134,7 +136,7 @@ def _remedy(gone: list[str]) -> str:
     return "Restore it; an empty one is never begun by mistake"
 
 
-def _worked_in(delta: Tables, there: list[str]) -> bool:
+def _worked_in(delta: Tables, there: Collection[str]) -> bool:
     return any(delta.version(name) > 0 for name in there if name in ("journal", "registry")) or (
         "joined" in there and delta.rows("joined") > 0
     )

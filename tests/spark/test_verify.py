@@ -181,3 +181,22 @@ def test_an_id_with_two_times(make: Any) -> None:
     (count,) = [count for count in report.counts if count.kind == "two_times"]
     assert (count.count, count.fault) == (1, False)
     assert count.samples == ({"event_id": "c", "event_time": count.samples[0]["event_time"]},)
+
+
+def test_all_that_is_kept_is_covered_once_a_day(make: Any) -> None:
+    """What lies before verify.window is looked at first, and again a day later; the window in between."""
+    bench: Bench = make(registry={"retention": "30d"}, verify={"window": "1h"})
+    old = query("q", -20 * 86400)
+    bench.queries(old)
+    bench.clicks(*(click(f"c{n}", n - 20 * 86400, old) for n in range(3)))
+    bench.join()
+    oldest = datetime.fromtimestamp(NOON - 20 * 86400, UTC)
+    reports = []
+    for later in (0, 3600, 82_000, 3600):  # seconds after the one before
+        bench.clock.now += later
+        reports.append(verify(bench))
+    assert [report.span.low <= oldest for report in reports] == [True, False, False, True]
+    assert [count.checked for report in reports for count in report.counts if count.kind == "lost"] == [3, 0, 0, 3]
+    Hand(bench).delete("joined", "c1")
+    bench.clock.now += 90_000
+    assert found(verify(bench)) == {"claim_without_output": 1}

@@ -143,6 +143,8 @@ def test_verifications(delta: ArrowTables) -> None:
     assert (older["ok"], older["ids"], older["bytes"]) == (True, 10, 5_000_000)
     assert [(one["kind"], one["count"]) for one in older["found"]] == [("lost", 2), ("elsewhere", 4)]
     assert checks.verifications(delta, 1) == [newest]
+    assert [run["full"] for run in checks.verifications(delta, 10, 3000)] == [True, False]
+    assert [run["full"] for run in checks.verifications(delta, 10, 7200)] == [False, False]
 
 
 def test_quality(delta: ArrowTables) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from clickjoin.cli.main import app
@@ -156,3 +159,31 @@ def test_a_date_and_a_whole_time(folder: Path, more: dict[str, Any]) -> None:
     lines(folder / "clicks" / "c.jsonl", clicks)
     value = propose("queries/*", "clicks/*", folder).choices["foreign.event_time"].value
     assert value == ("when" if whole else "date")
+
+
+def test_the_output_of_another_pipeline(folder: Path) -> None:
+    """A chain: orders name the clicks of a pipeline, whose own books are no columns of the output."""
+    rows = [
+        {"event_id": c.name, "event_time": c.at, "token": "clicks/main/1", "batch": c.number,
+         "primary_record": json.dumps({"item": {"sku": f"s{c.number}"}})}
+        for c in CLICKS
+    ]  # fmt: skip
+    write_deltalake(str(folder / "lake/clicks/joined"), pa.Table.from_pylist(rows))
+    orders = [{"order_id": f"o{c.number}", "click": c.name, "at": iso(c.at + timedelta(hours=3))} for c in CLICKS[:90]]
+    (folder / "orders").mkdir()
+    lines(folder / "orders" / "0.jsonl", orders)
+    for source, shown in (("pipeline:clicks", "name: clicks"), ("table:lake/clicks/joined", "kind: delta")):
+        proposal = propose(source, "orders/*", folder, "sales")
+        values = {name: choice.value for name, choice in proposal.choices.items()}
+        assert (values["primary.event_id"], values["foreign.primary_id"]) == (("event_id",), ("click",))
+        assert shown in proposal.text
+        (folder / "p.yaml").write_text(proposal.text)
+        found = validate(load(folder / "p.yaml"))
+        assert found.problems == []
+        assert found.matches
+        assert (found.matches.found, found.matches.primary) == (90, len(CLICKS))
+    chained = propose("pipeline:clicks", "orders/*", folder).text
+    assert "primary.primary_record.item.sku" in chained
+    assert "primary.token" not in chained
+    with pytest.raises(ConfigError, match="has no row yet"):
+        propose("pipeline:others", "orders/*", folder)

@@ -1,8 +1,9 @@
 """### Proves what is promised, id by id and byte by byte
 
-Every hour, over the events of `verify.window`: every accepted event is in exactly one place, every output row has its
-claim and every settled claim its row, no id is there twice, and every byte of input is accounted for. Joins go on
-meanwhile; what seems wrong at first is looked at again before it counts.
+Every hour, over the events of `verify.window`, and once in `verify.full_every` over all that the lake keeps: every
+accepted event is in exactly one place, every output row has its claim and every settled claim its row, no id is there
+twice, and every byte of input is accounted for. Joins go on meanwhile; what seems wrong at first is looked at again
+before it counts.
 
 **The task** returns counts and samples by kind as XCom `return_value`, and writes them to table `verification`.
 **If it fails** with "faults left": docs/verification.md says what each kind means and what to do.

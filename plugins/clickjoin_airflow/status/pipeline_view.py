@@ -85,7 +85,8 @@ class PipelineView:
 
     def found(self) -> dict[str, Any]:
         """The last verifications and the last runs of the quality suites."""
-        runs = self._keep("verifications", ["verification"], lambda: checks.verifications(self._small, _RUNS))
+        window = self._pipeline().verify.window
+        runs = self._keep("verifications", ["verification"], lambda: checks.verifications(self._small, _RUNS, window))
         quality = self._keep("quality", ["quality"], lambda: checks.qualities(self._small, _RUNS))
         return {"verifications": runs, "quality": quality}
 

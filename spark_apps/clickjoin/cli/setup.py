@@ -30,6 +30,7 @@ def init(
 
     With --from-logs and --primary, or with --stream, the file is proposed from some of the logs' records, with a reason
     for each guess. Where both name the same files, `where` says which records are whose.
+    In place of a glob, table:PATH is a Delta table, and pipeline:NAME the output of another pipeline in ./lake.
     Its paths are absolute, below the folder that this is run in: it can be copied to where Airflow finds it.
     """
     if from_logs or primary or stream:

@@ -96,9 +96,10 @@ class Retention(Strict):
 
 
 class Verify(Strict):
-    """What a scheduled verification covers: events from so long ago until now; GC leaves these alone."""
+    """What a verification without a range covers: events from so long ago until now; GC leaves these alone."""
 
     window: Duration = 2 * 86400.0
+    full_every: Duration = Field(86400.0, description="how often it covers all that the lake keeps instead")
     repair: bool = Field(False, description="fix what can be fixed, at once")
 
 

@@ -94,7 +94,7 @@ _JOBS = (
         reads=(*_LANDED, *_OUTPUTS, "journal"), writes=("verification", "findings", "removed_duplicates"),
         commands=("verify",),
         arguments=(
-            Argument("since", str, "First event time, such as 2026-03-01T12:00Z. Empty: verify.window ago.",
+            Argument("since", str, "First event time, such as 2026-03-01T12:00Z. Empty: verify.window ago, or all.",
                      option="from", title="From"),
             Argument("until", str, "Event time to end before. Empty: now, and limits.max_skew.", option="to",
                      title="To"),

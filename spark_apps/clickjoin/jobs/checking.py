@@ -31,7 +31,7 @@ def verify(
     remove_doubles: bool = False,
     lake_exists: bool = True,
 ) -> dict[str, Any]:
-    """Check events from `since` to before `until` (ISO 8601; default: verify.window until now); repair where asked.
+    """Check events from `since` to before `until` (ISO 8601; default: as Wanted says); repair where asked.
 
     Errors: LakeError for a lake without tables, unless it may be that nothing has joined yet.
     """

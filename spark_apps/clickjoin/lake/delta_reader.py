@@ -260,11 +260,15 @@ class DeltaReader:
             for name, table in self._open.items()
         }
 
-    def require_fit(self, name: str) -> None:
-        """Check that this program can work on a table. One looked at ahead is not opened. Errors: as `open`."""
+    def require_fit(self, name: str) -> dict[str, str]:
+        """Check that this program can work on a table; returns its columns.
+
+        One looked at ahead is not opened. Errors: as `open`.
+        """
         ahead = self._ahead.get(name)
         table = self.open(name) if ahead is None else ahead
         require_fit(table, self.path(name))
+        return column_types(table)
 
     def rows(self, name: str) -> int:
         """Number of rows, from the log's statistics alone."""

@@ -91,11 +91,12 @@ def column_types(table: DeltaTable) -> dict[str, str]:
     return {f.name: str(f.type.type if isinstance(f.type, PrimitiveType) else f.type) for f in table.schema().fields}
 
 
-def tables_of_format(root: str, known: DeltaReader | None = None) -> list[str]:
-    """Names of the tables in a lake's folder, each of this program's format, or one whose log cannot be read.
+def tables_of_format(root: str, known: DeltaReader | None = None) -> dict[str, dict[str, str]]:
+    """The tables in a lake's folder, each of this program's format, or one whose log cannot be read, and their columns.
 
-    By handles of its own, or those that `known` has looked at ahead: what a program has opened is what its batches say
-    they have seen. Errors: LakeError for another format.
+    Columns by name with Delta's type; none where the log cannot be read. By handles of its own, or those that `known`
+    has looked at ahead: what a program has opened is what its batches say they have seen. Errors: LakeError for another
+    format.
     """
     from clickjoin.lake.delta_reader import DeltaReader
 
@@ -105,11 +106,11 @@ def tables_of_format(root: str, known: DeltaReader | None = None) -> list[str]:
         delta.look_at([table.name for table in ALL])
         return delta
 
-    found = []
+    found: dict[str, dict[str, str]] = {}
     for table in ALL:
         delta = known if known is not None and known.is_ahead(table.name) else own()
         if delta.exists(table.name):
-            found.append(table.name)
+            found[table.name] = {}
             with suppress(DeltaError):  # others say better what is wrong with it
-                delta.require_fit(table.name)
+                found[table.name] = delta.require_fit(table.name)
     return found

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from clickjoin.config import OfPipeline
 from clickjoin.config.sections import Registry
 from clickjoin.model.field_path import FieldPath, parse_path, path_text
 from clickjoin.model.places import RECORDS, is_on_s3
@@ -42,10 +43,11 @@ class Proposal:
 def propose(primary: str, foreign: str, folder: Path, called: str = "clicks") -> Proposal:
     """Look at the logs that two globs name, and write a pipeline's file for them; all paths are from `folder`.
 
-    Where both are the same glob, its records are divided by a field.
+    Where both are the same glob, its records are divided by a field. `table:PATH` is a Delta table, `pipeline:NAME` the
+    output of another pipeline in the lake of this one.
     Errors: ConfigError where a glob names no file with a whole record.
     """
-    logs, found = _looked(_place(folder, primary), _place(folder, foreign))
+    logs, found = _looked(_place(folder, primary), _place(folder, foreign), str(folder / "lake"))
     streams = {"primary": found.primary, "foreign": found.foreign}
     choices = {f"{name}.{field}": choice for name, fields in streams.items() for field, choice in fields.items()}
     lines = [
@@ -60,11 +62,11 @@ def propose(primary: str, foreign: str, folder: Path, called: str = "clicks") ->
     return Proposal("\n".join(lines) + "\n", choices)
 
 
-def _looked(primary: str, foreign: str) -> tuple[dict[str, Log], Guess]:
+def _looked(primary: str, foreign: str, lake: str) -> tuple[dict[str, Log], Guess]:
     """The logs of both streams, and what is proposed for them; of one log its records of either kind."""
     if primary == foreign:
-        return divided(look(primary, PRIMARY_RECORDS))
-    logs = {"primary": look(primary, PRIMARY_RECORDS), "foreign": look(foreign, FOREIGN_RECORDS)}
+        return divided(look(primary, PRIMARY_RECORDS, lake))
+    logs = {"primary": look(primary, PRIMARY_RECORDS, lake), "foreign": look(foreign, FOREIGN_RECORDS, lake)}
     return logs, guess(logs["primary"], logs["foreign"])
 
 
@@ -81,7 +83,7 @@ def propose_one(stream: str, folder: Path, called: str = "events") -> Proposal:
 
     Errors: as of `propose`.
     """
-    log = look(_place(folder, stream), PRIMARY_RECORDS)
+    log = look(_place(folder, stream), PRIMARY_RECORDS, str(folder / "lake"))
     found = guess_one(log)
     identity = found.get("identity")
     fields = {name: choice for name, choice in found.items() if name != "identity"}
@@ -98,15 +100,18 @@ def propose_one(stream: str, folder: Path, called: str = "events") -> Proposal:
 
 
 def _place(folder: Path, pattern: str) -> str:
-    return pattern if is_on_s3(pattern) else str(folder / pattern)
+    kind, _, path = pattern.partition(":")
+    if kind == "table":
+        return f"table:{_place(folder, path)}"
+    return pattern if is_on_s3(pattern) or kind == "pipeline" else str(folder / pattern)
 
 
 def _stream(name: str, log: Log, fields: dict[str, Choice]) -> Iterator[str]:
     part = _PARTS[name]
     bad = f", {log.bad:,} lines are no records" if log.bad else ""
     yield f"{name}:  # {part}; {log.rows:,} records were sampled{bad}"
-    source = log.source.model_dump(exclude_none=True, exclude_defaults=True)
-    yield f"  source: {flow({'kind': 'files', **source})}"
+    source = log.source.model_dump(exclude_none=True, exclude_defaults=True, exclude={"kind", "lake", "json_columns"})
+    yield f"  source: {flow({'kind': log.source.kind, **source})}"
     for field, choice in fields.items():
         yield f"  {field}: {flow(choice.value)}  # {choice.sure}: {choice.why}"
 
@@ -161,7 +166,8 @@ def proposed_columns(logs: dict[str, Log], used: Mapping[str, Collection[str]]) 
     found: dict[str, tuple[str, str]] = {}
     for stream in ("foreign", "primary"):
         log = logs[stream]
-        free = [name for name, values in log.columns.items() if name not in used[stream] and _says(values)]
+        ours = (*JOINED.names, *used[stream]) if isinstance(log.source, OfPipeline) else used[stream]
+        free = [name for name, values in log.columns.items() if name not in ours and _says(values)]
         for name in free[:MOST]:
             path = (name,) if log.is_csv else parse_path(name)
             if column := _column_name(stream, path, found):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from clickjoin.config import Files
+from clickjoin.config import Delta, Files, OfPipeline
 from clickjoin.kernel.content import LONGEST, other_than_text
 from clickjoin.kernel.file_bytes import plain_blocks, read_at
 from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
@@ -18,6 +18,7 @@ from clickjoin.kernel.remote_file import length_of
 from clickjoin.kernel.typed_columns.by_line import leaves
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.field_path import path_text
+from clickjoin.model.ids import RecordSpec
 from clickjoin.model.split import Budget
 from clickjoin.proposal.columns import is_named_id
 from clickjoin.proposal.csv_sample import read_csv
@@ -30,6 +31,9 @@ _FIRST = 20  # lines of a file that show what it holds
 _MOSTLY = 0.5  # of them are JSON objects, where it is JSON: the others are banners, or cut
 _LOOK = Budget(10**9, 1 << 40)
 _FEW_REPEATS = 0.8  # of records that are different, or more
+_ANY = RecordSpec(
+    ("event_id",), "event_time", (), None, 0, 1 << 62, 1 << 30
+)  # how no record is read: all are looked at
 T = TypeVar("T")
 
 
@@ -37,19 +41,27 @@ T = TypeVar("T")
 class Log:
     """Records of a log: `columns` by path, each with one value a record (None where it has none).
 
-    `source`: how the files are read; `rows`: how many records; `bad`: lines that are none; `is_csv`: columns are the
+    `source`: how they are read; `rows`: how many records; `bad`: lines that are none; `is_csv`: columns are the
     header's, and all values text.
     """
 
-    source: Files
+    source: Files | Delta | OfPipeline
     columns: dict[str, list[Any]]
     rows: int
     bad: int
     is_csv: bool = False
 
 
-def look(pattern: str, most: int) -> Log:
-    """Read up to `most` records, evenly from all files that a glob names. Errors: ConfigError where there are none."""
+def look(pattern: str, most: int, lake: str) -> Log:
+    """Read up to `most` records, evenly from all files that a glob names; or of `table:PATH`, or `pipeline:NAME`.
+
+    `lake`: where pipelines lie. Errors: ConfigError where there are none.
+    """
+    kind, _, name = pattern.rpartition(":")
+    if kind == "pipeline":
+        return _of_table(OfPipeline(kind="pipeline", name=name, lake=lake), most)
+    if kind == "table":
+        return _of_table(Delta(kind="delta", path=name), most)
     plan = open_source(Files(kind="files", path=pattern), keep=False).plan({}, _LOOK)
     paths = list(dict.fromkeys(split.path for split in plan.splits))
     if not paths:
@@ -65,6 +77,25 @@ def look(pattern: str, most: int) -> Log:
     if objects >= _MOSTLY * len(sample):
         return _of_json(pattern, [line for some in lines.values() for line in some[:each]])
     return _of_csv(pattern, paths[0], [some for some in lines.values() if some], each)
+
+
+def _of_table(source: Delta | OfPipeline, most: int) -> Log:
+    """Rows of a table as records; of a pipeline those of its output."""
+    opened = open_source(source, keep=False)
+    plan = opened.plan({}, Budget(most, 1 << 40))
+    if not plan.splits:
+        missed = "; ".join(problem.detail for problem in plan.problems)
+        raise ConfigError(
+            f"{source.path}: has no row yet{f' ({missed})' if missed else ''}",
+            remedy="Fill it first, then run this again",
+        )
+    found = opened.read_here(plan.splits, _ANY)
+    assert found is not None
+    lines = [
+        text or raw.decode()
+        for text, raw in zip(*(found[name].to_pylist() for name in ("payload", "raw")), strict=True)
+    ]
+    return replace(_of_json(source.path, lines[:most]), source=source)
 
 
 def _lines(path: str, most: int) -> Iterator[str]:

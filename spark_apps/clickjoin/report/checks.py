@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 from datetime import date, datetime
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
 from clickjoin.sources.completeness import UNPROVEN
-from clickjoin.verification.findings import RECORDS
+from clickjoin.verification.findings import RECORDS, covers_all
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
 
 
-def verifications(delta: DeltaReader, most: int) -> list[dict[str, Any]]:
-    """The last runs: range, ids and bytes checked, and each kind that was found; `ok`: no fault is left."""
+def verifications(delta: DeltaReader, most: int, window: float = inf) -> list[dict[str, Any]]:
+    """The last runs: range, ids and bytes checked, and each kind that was found; `ok`: no fault is left.
+
+    `full`: it covered more than `window` (seconds, of verify.window), up to when it began.
+    """
     runs: dict[str, dict[str, Any]] = {}
     for row in delta.read("verification").sort_by([("at", "descending")]).to_pylist():
-        run = runs.setdefault(row["run"], _verification(row))
+        run = runs.setdefault(row["run"], _verification(row) | {"full": window < inf and covers_all(row, window)})
         unit = "bytes" if row["kind"] in (*RECORDS, UNPROVEN) else "ids"
         run[unit] = max(run[unit], row["checked"] or 0)
         if row["count"]:

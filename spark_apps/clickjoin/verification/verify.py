@@ -36,6 +36,7 @@ from clickjoin.verification.findings import (
     TWO_TIMES,
     Count,
     Report,
+    covers_all,
     sample,
 )
 from clickjoin.verification.recover import Recovery, prescribe, settle_stranded
@@ -54,7 +55,10 @@ _LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a verification shall do: the range of event time (default: verify.window until now), and what to repair."""
+    """What a verification shall do, and what to repair.
+
+    The range of event time, by default: verify.window until now, or all that is kept where that is due.
+    """
 
     since: datetime | None = None
     until: datetime | None = None
@@ -94,8 +98,10 @@ class Verifier:
         # A run's number only grows, as that of its findings must: whatever the clock says.
         last = self._lake.delta.latest_txn_version("findings", self._findings)
         begun, micros = time.perf_counter(), max(int(self._clock() * MICROS), last + 1)
-        span = wanted.span(self._pipeline, moment(micros))
-        delta = self._lake.delta
+        delta, now = self._lake.delta, moment(micros)
+        span = wanted.span(self._pipeline, now)
+        if wanted.since is None and wanted.until is None and self._is_full_due(now):
+            span = whole(delta, span)
         damage = examine(delta, self._pipeline, span.low, repair=wanted.repair, report_line=self._report_line)
         if damage:  # it may be of any time
             span = whole(delta, span)
@@ -108,6 +114,13 @@ class Verifier:
             self._lake.delta.drop_before(name, "at", report.at - timedelta(seconds=self._pipeline.retention.metrics))
         self._report_line(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
+
+    def _is_full_due(self, now: datetime) -> bool:
+        """Whether no run of verify.full_every has covered all that is kept."""
+        rule = self._pipeline.verify
+        key = [("at", ">", now - timedelta(seconds=rule.full_every))]
+        rows = self._lake.delta.read("verification", key, ["at", "from_time", "to_time"]).to_pylist()
+        return not any(covers_all(row, rule.window) for row in rows)
 
     def _repaired(self, span: Span, micros: int, damage: Damage, wanted: Wanted) -> Report:
         """Look, and repair what was asked for: records first, for ids hang on them; then ids, then the tables."""

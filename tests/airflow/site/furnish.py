@@ -89,10 +89,11 @@ _BAD: dict[str, dict[str, Any]] = {
 
 
 def _verify(delta: ArrowTables, days: list[date]) -> None:
-    """A verification an hour of the last day, one of which found something."""
+    """A verification an hour of the last day, one of which found something; the first covered all that is kept."""
     for hour in range(6):
         at = datetime(days[-1].year, days[-1].month, days[-1].day, 10 + hour, tzinfo=UTC)
-        run = {"run": f"main/{int(at.timestamp() * 1e6)}", "at": at, "from_time": at - timedelta(days=1), "to_time": at}
+        run = {"run": f"main/{int(at.timestamp() * 1e6)}", "at": at, "to_time": at}
+        run["from_time"] = at - timedelta(days=1 if hour else 9)
         row = run | {"fault": True, "count": 0, "repaired": 0, "samples": "[]", "seconds": 12.6}
         lost = {"count": 2, "repaired": 2, "samples": json.dumps([{"event_id": "10.0.0.2:7:17"}])} if hour == 2 else {}
         delta.append("verification", [

@@ -5,10 +5,15 @@ import { age, moment } from "./format.js";
 
 let known = {};
 
-function verified([newest]) {
+// By the newest run, and by the newest that covered all that is kept: what lies before the one's range only the other has seen.
+function verified(runs) {
+  const [newest] = runs;
   if (!newest) return [pill("unknown", "never verified")];
-  const since = newest.from_time ? `, events from ${moment(newest.from_time).slice(0, 16)} UTC on` : "";
-  return [pill(newest.ok ? "closed" : "failing", newest.ok ? "in order" : "faults"), ` verified ${age(newest.at)}${since}`];
+  const full = runs.find((run) => run.full) ?? newest;
+  const from = (run) => `events from ${moment(run.from_time).slice(0, 16)} UTC on`;
+  const before = full === newest ? "" : `; ${from(full)} ${age(full.at)}`;
+  const ok = newest.ok && full.ok;
+  return [pill(ok ? "closed" : "failing", ok ? "in order" : "faults"), ` verified ${age(newest.at)}, ${from(newest)}${before}`];
 }
 
 function dated(days) {
