@@ -102,7 +102,12 @@ def _own(arguments: list[str]) -> int:
     home = Home(chosen.home)
     setup = Setup.given(os.environ, Setup.of(home)) if chosen.command == "up" else None
     stack = Stack(
-        home.folder, spark_port=chosen.spark_port, airflow_port=chosen.airflow_port, tick=_dots(), setup=setup
+        home.folder,
+        spark_port=chosen.spark_port,
+        airflow_port=chosen.airflow_port,
+        setup=setup,
+        triggerer=True,
+        tick=_dots(),
     )
     return commands[chosen.command](stack)
 

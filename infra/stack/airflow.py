@@ -7,7 +7,7 @@ import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from http.client import HTTPException
 from pathlib import Path
@@ -29,6 +29,8 @@ _API_PATIENCE = 5
 PARTS = {
     "scheduler": ["scheduler", "--skip-serve-logs"],
     "dag-processor": ["dag-processor"],
+    # No task waits in it: Airflow's first page shows it red where it is missing.
+    "triggerer": ["triggerer", "--skip-serve-logs"],
     "api-server": ["api-server", "--host", "127.0.0.1", "--port", "{port}", "--workers", "1"],
     "worker": ["celery", "worker", "--skip-serve-logs", "--without-gossip", "--without-mingle",
                "--celery-hostname", "{name}@%h"],
@@ -121,9 +123,11 @@ def migrate(home: Home, env: Mapping[str, str]) -> None:
         raise Problem(f"Airflow could not make its database: see {log}")
 
 
-def start(home: Home, port: int, env: Mapping[str, str], setup: Setup) -> Iterator[processes.Server]:
-    """Start the parts one by one; they are up when `healthy` says so."""
-    for name in parts(setup):
+def start(
+    home: Home, port: int, env: Mapping[str, str], setup: Setup, more: Sequence[str] = ()
+) -> Iterator[processes.Server]:
+    """Start the parts one by one, and `more` that nobody waits for; they are up when `healthy` says so."""
+    for name in (*parts(setup), *more):
         yield start_part(home, port, env, name)
 
 
@@ -132,7 +136,7 @@ def start_part(home: Home, port: int, env: Mapping[str, str], name: str) -> proc
     env, kind = dict(env), name.rstrip("-0123456789")
     if kind == "api-server" and env[DATABASE] == sqlite(home):
         env[DATABASE] = sqlite(home, _API_PATIENCE)
-    if kind != "api-server" and env["AIRFLOW__CORE__EXECUTOR"] == "CeleryExecutor":
+    if kind == "triggerer" or (kind != "api-server" and env["AIRFLOW__CORE__EXECUTOR"] == "CeleryExecutor"):
         del env[CONNECTION]  # tasks ask the API server for it, as those on other hosts do
     command = _airflow(*(part.format(port=port, name=name) for part in PARTS[kind]))
     return processes.start(name, command, env, home.folder / "airflow", home.logs / f"{name}.log")

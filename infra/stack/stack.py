@@ -44,6 +44,7 @@ class Stack:
         pipelines: Path | str | None = None,
         env: Mapping[str, str] | None = None,
         setup: Setup | None = None,
+        triggerer: bool = False,
         timeout: float = 180,
         tick: Callable[[], None] = lambda: None,
     ) -> None:
@@ -55,6 +56,7 @@ class Stack:
         self._wanted |= {"airflow": airflow_port} if airflow else {}
         self._extra = dict(env or {})
         self._setup = setup
+        self._more = ("triggerer",) if triggerer else ()
         self._timeout = timeout
         self._tick = tick
         self.servers, self.ports = self.home.read()
@@ -187,7 +189,7 @@ class Stack:
         ground.require_given(self.setup)
         self.setup.remember(self.home)
         airflow.prepare(self.home, env, self.setup)
-        for server in airflow.start(self.home, self.ports["airflow"], env, self.setup):
+        for server in airflow.start(self.home, self.ports["airflow"], env, self.setup, self._more):
             self._remember(server)
 
     def _wait_for_ground(self, name: str) -> None:

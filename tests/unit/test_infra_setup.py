@@ -86,12 +86,13 @@ def test_parts(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """The API server alone holds Spark's token; each worker has a name, and none serves logs on all interfaces."""
     setup, started = Setup.given(CELERY | {"WORKERS": "2"}), dict[str, tuple[list[str], dict[str, str]]]()
     monkeypatch.setattr(airflow.processes, "start", lambda name, line, env, *_: started.update({name: (line, env)}))
-    list(airflow.start(home, 8080, env_of(home, setup), setup))
-    assert list(started) == ["scheduler", "scheduler-2", "dag-processor", "api-server", "worker", "worker-2"]
+    list(airflow.start(home, 8080, env_of(home, setup), setup, ["triggerer"]))
+    parts = ["scheduler", "scheduler-2", "dag-processor", "api-server", "worker", "worker-2", "triggerer"]
+    assert list(started) == parts
     holders = [name for name, (_, env) in started.items() if home.secret("spark_connect") in "".join(env.values())]
     assert holders == ["api-server"]
     assert [started[name][0][-1] for name in ("worker", "worker-2")] == ["worker@%h", "worker-2@%h"]
-    servers = {"scheduler", "scheduler-2", "worker", "worker-2"}
+    servers = {"scheduler", "scheduler-2", "worker", "worker-2", "triggerer"}
     assert {name for name, (line, _) in started.items() if "--skip-serve-logs" in line} == servers
     lines = " ".join(part for line, _ in started.values() for part in line)
     assert not any(home.secret(name) in lines for name in ("redis", "postgres", "spark_connect"))

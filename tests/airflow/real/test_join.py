@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import FrameLocator, expect
 
 from clickjoin_airflow.operator import FAILURE
 from stack import ports, processes, spark
@@ -161,11 +161,21 @@ def _shown_within_a_minute(live: Live) -> None:
     with browsing() as browser:
         visit = Visit(browser.new_context(viewport={"width": 1280, "height": 900}).new_page(), live.stack)
         visit.log_in()
-        shown = visit.open("clicks").locator("#dags-notices")
+        page = visit.open("clicks")
+        shown = page.locator("#dags-notices")
         expect(shown).to_contain_text(
             re.compile(r"join failed, and is (tried|under way) again \(try \d"), timeout=60_000
         )
         expect(shown).to_contain_text("the Spark server is lost", timeout=120_000)
+        _has_a_dot(page, "clicks")
+
+
+def _has_a_dot(page: FrameLocator, name: str) -> None:
+    """Whoever looks at any pipeline sees by its tab that this one fails."""
+    tab = page.locator("#pipelines a").filter(has_text=re.compile(f"^{name}$"))
+    expect(tab.locator(".dot")).to_have_attribute(
+        "title", re.compile(f"fails: .*clickjoin_join__{name}"), timeout=60_000
+    )
 
 
 def test_a_killed_task(live: Live) -> None:
@@ -178,6 +188,11 @@ def test_a_killed_task(live: Live) -> None:
     live.stack.api("PATCH", path, {"new_state": "failed"})
     live.until(lambda: "asked to stop" in live.log(dag, run_id), 30)
     assert live.task(dag, run_id)["state"] == "failed"
+    if CHROMIUM:
+        with browsing() as browser:
+            visit = Visit(browser.new_context().new_page(), live.stack)
+            visit.log_in()
+            _has_a_dot(visit.open("clicks"), "long")
     logs.click(logs.query())
     logs.wait(240)
     live.unpause(dag, paused=True)

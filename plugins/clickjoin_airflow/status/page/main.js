@@ -11,6 +11,7 @@ import { explain } from "./explain.js";
 import { showFigures } from "./figures.js";
 import { showFound } from "./found.js";
 import { glance } from "./glance.js";
+import { failing } from "./health.js";
 import { showKey, showProcess } from "./process.js";
 import { showRegistry } from "./registry.js";
 import { follow, onEnd } from "./runs.js";
@@ -112,7 +113,7 @@ async function often() {
 
 // What fails, or is behind, shows within a minute.
 async function soon() {
-  await Promise.all([backlog(), showDags(state)]);
+  await Promise.all([backlog(), showDags(state), health()]);
 }
 
 async function seldom() {
@@ -132,9 +133,15 @@ function windows() {
 }
 
 function tabs(pipelines) {
+  const dot = (dags) => h("span", { class: "dot", role: "img", "aria-label": "fails", title: `fails: ${dags.join(", ")}` });
   fill("pipelines", pipelines.map((one) => h("a", {
     href: `#${new URLSearchParams({ pipeline: one.name })}`, "aria-current": one.name === state.pipeline?.name ? "page" : null,
-  }, one.name)));
+  }, one.name, state.failing?.has(one.name) ? dot(state.failing.get(one.name)) : null)));
+}
+
+async function health() {
+  state.failing = await failing();
+  tabs(state.pipelines);
 }
 
 async function route() {
