@@ -204,6 +204,13 @@ def _same_past() -> None:
     TableDraft._same = lambda self, known: known  # type: ignore[method-assign]
 
 
+def _same_log() -> None:
+    """A table's log is taken to be the one that was read, whatever it holds by now."""
+    from clickjoin.lake.continuity import Watched
+
+    Watched.follow = lambda self, place, version: None  # type: ignore[method-assign]
+
+
 def _in_order() -> None:
     """Logs are taken to be in order: what is older than the newest event that has landed has been read."""
     from clickjoin import engine
@@ -260,6 +267,7 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "apart": _apart,
     "fill-claims": _fill_claims,
     "same-past": _same_past,
+    "same-log": _same_log,
     "in-order": _in_order,
     "publish-first": _publish_first,
     "blind": beat_breaks.blind,

@@ -37,11 +37,12 @@ def prepare(world: World, rng: random.Random, kind: str) -> None:
     """Have a disaster strike in the middle of a schedule, once."""
     if not kind:
         return
-    named = {"restore": _RESTORED, "restore-pending": ("pending",)}.get(kind)
+    named = {"restore": _RESTORED, "restore-pending": ("pending",), "restore-live": _RESTORED}.get(kind)
     if kind in ("restore-upstream", "restore-backup"):
         strike = (_RestoreUpstream if kind == "restore-upstream" else _RestoreBackup)(world, rng).strike
     else:
-        strike = _Restore(world, rng, named).strike if named else _Power(world, rng).strike
+        restored = _Older if kind == "restore-live" else _Restore
+        strike = restored(world, rng, named).strike if named else _Power(world, rng).strike
     world.disaster, world.disaster_at = strike, round(world.odds.points * rng.uniform(0.3, 0.9))
 
 
@@ -132,6 +133,15 @@ class _Restore(_Saved):
             return
         grown = self._rng.choice(sorted(known, key=lambda table: table.name))
         self._put_back(grown, max(grown.newest.version - self._rng.randint(1, 8), 0), "restored")
+
+
+class _Older(_Restore):
+    """The store is older than it was, and whoever works on it lives on: nobody is told."""
+
+    def strike(self) -> None:
+        """It happens; whoever works on it refuses to go on, or starts again and is refused."""
+        self._happen(list(self._world.lake.tables.values()))
+        self._world.struck = True
 
 
 class _Power(_Disaster):

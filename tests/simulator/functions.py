@@ -144,6 +144,11 @@ def if_(condition: Any, yes: Any, no: Any) -> Column:
     return case([(condition, as_column(yes))], as_column(no))
 
 
+def to_json(of: Column) -> Column:
+    """A struct as JSON text."""
+    return unary(lambda x: json.dumps(dict(zip(x.names, x, strict=True)), default=str), of, "to_json")
+
+
 def get_json_object(of: Any, path: Any) -> Column:
     """One field of a JSON object, as text."""
     name = str(as_column(path).fn({})).removeprefix("$.")  # type: ignore[misc]

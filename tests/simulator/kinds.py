@@ -130,4 +130,6 @@ OVERLAP = (
     Bent(name="overlap-unheard", budgets=True, most=1, unheard=0.1, gaps=True, points=(300, 600), fill=0),
     Bent(name="overlap-restore", budgets=True, most=1, disaster="restore", gc=0, reshard=0, points=(300, 700)),
 )
-NAMED = (*OVERLAP, *PROCESS, BEATS, *ALONE, *CHAINED, *BY_ID, WATERMARK)
+# The store is older than it was under processes that live on: a table, or all.
+RESTORED = Bent(name="restore-live", disaster="restore-live", replicas=1, lag=40, points=(300, 600), span=(-240, -10))
+NAMED = (*OVERLAP, *PROCESS, BEATS, *ALONE, *CHAINED, *BY_ID, WATERMARK, RESTORED)

@@ -68,6 +68,8 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     cast = Cast(world, whole, streams)
     oracle = Oracle(lake, whole.root, streams, alone=bool(bent.alone), by_id=whole.by_id, absent=bent.absent)
     oracles = [oracle]
+    if bent.disaster == "restore-live":
+        oracle.forgives = lambda: world.struck
     beats = heartbeats.Heartbeats(lake, whole.root, streams) if bent.beats else None
     cast.budgets = bent.budgets
     cast.goes_on = heartbeats.GOES_ON if beats else 0
@@ -79,10 +81,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
         if bent.chain:
             oracles.append(_start_downstream(cast, oracle, rng, bent))
         world.run()
-        if not world.refusals:
-            _at_the_end(oracles, bent, cast, beats)
-        elif not bent.disaster.startswith("restore"):
-            raise Violation(f"tables that nobody has put back are refused: {world.refusals[0]}")
+        _ended(world, oracles, bent, cast, beats)
     except Violation as found:
         fault = str(found)
     finally:
@@ -95,6 +94,27 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     }
     counts |= world.counts | {"refused": int(bool(world.refusals)), "removed": lake.removed}
     return Outcome(seed, fault, counts, world.trace or [])
+
+
+def _ended(world: World, oracles: list[Oracle], bent: Bent, cast: Cast, beats: Heartbeats | None) -> None:
+    if bent.disaster == "restore-live":
+        _put_right(world, cast)
+    if not world.refusals:
+        _at_the_end(oracles, bent, cast, beats)
+    elif not bent.disaster.startswith("restore"):
+        raise Violation(f"tables that nobody has put back are refused: {world.refusals[0]}")
+
+
+def _put_right(world: World, cast: Cast) -> None:
+    """What a store has lost under processes that live on is found by verification, and put right."""
+    for _ in range(3):
+        before = world.counts.get("fixed", 0)
+        for role, main in (("verify", cast.repairer()), ("join", cast.job(cast.join)), ("retry", cast.job(cast.retry))):
+            if not world.refusals:
+                cast.start("east", role, 0, main, 0)
+                world.run()
+        if world.counts.get("fixed", 0) == before:
+            return
 
 
 def _at_the_end(oracles: list[Oracle], bent: Bent, cast: Cast, beats: Heartbeats | None) -> None:

@@ -171,6 +171,8 @@ class Parser:
             return lit({"TRUE": True, "FALSE": False, "NULL": None}[upper])
         if upper == "TIMESTAMP" and self.items[self.at][0] == "text":
             return lit(moment(self.next()[1][1:-1]))
+        if upper == "DATE" and self.items[self.at][0] == "text":
+            return lit(moment(self.next()[1][1:-1]).date())
         if upper == "CASE":
             return self._case()
         if upper == "CAST":

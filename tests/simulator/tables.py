@@ -91,6 +91,7 @@ class Table:
         self.snapshots: list[Snapshot] = [Snapshot(0, {}, {})]
         self.times = [0.0]  # of each version, by the lake's own clock
         self.removed: dict[str, float] = {}  # when, by the clock of whoever removed it
+        self.seen: dict[int, Commit] = {}  # commits whose content was looked at
         self.durable = 0  # the newest version that a power cut leaves, with its files
 
     def fork(self) -> Table:

@@ -11,12 +11,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from clickjoin.dispatcher.dispatcher import Dispatcher
 from clickjoin.dispatcher.journal import Journal, JournalState, OffsetsByStream, fold, give_back
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake import committer
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
+from clickjoin.model.errors import LakeError
 from clickjoin.model.split import Problem, SourceOffset
 from clickjoin.schemas import BATCHES, BY_NAME
 
@@ -54,6 +56,17 @@ def test_planned_then_settled(root: str) -> None:
     assert one.load() == JournalState(1, first, {"foreign": {"a": position("a", 5)}})
     assert one.settle(1, {}, NOW)
     assert one.load() == JournalState(1, None, {"foreign": {"a": position("a", 5)}}, read_until=1)
+
+
+def test_rows_that_are_gone_are_named(root: str) -> None:
+    """Transactions say that batches were planned, and their rows are in no file."""
+    one = journal(root)
+    for number in (1, 2):
+        assert one.plan(plan(number, position("a", 5 * number), snapshot=number == 1), NOW)
+        assert one.settle(number, {}, NOW)
+    DeltaTable(f"{root}/{BATCHES.name}").delete("batch = 2 AND state = 'planned'")
+    with pytest.raises(LakeError, match=r"2 batches of zozo/main/join were planned, and there is no row of batch 2"):
+        journal(root).load()
 
 
 def test_a_stream_has_passed_what_batches_that_are_done_have(root: str) -> None:

@@ -36,6 +36,7 @@ FOUND = {
     "age": "3",
     "apart": "4",
     "fill-claims": "9",
+    "same-log": "0",
     "same-past": "836",
     "in-order": "31",
     "publish-first": "29",
@@ -62,6 +63,7 @@ KIND = {
     "age": "ids",
     "apart": "ids",
     "fill-claims": "ids-window",
+    "same-log": "restore-live",
     "same-past": "chain-restore",
     "in-order": "watermark",
     "publish-first": "process",
@@ -100,10 +102,14 @@ def test_schedules_go_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "what"), [("restore", "restored"), ("restore-pending", "restored"), ("power", "power")]
+    ("kind", "what"),
+    [("restore", "restored"), ("restore-live", "restored"), ("restore-pending", "restored"), ("power", "power")],
 )
 def test_tables_that_were_put_back_double_nothing(kind: str, what: str) -> None:
-    """What does not fit together is refused; until then, and where all fits, every event is in its place."""
+    """What does not fit together is refused; until then, and where all fits, every event is in its place.
+
+    Where processes live on, what they did meanwhile is found by verification and put right.
+    """
     found = sums("--seeds", seeds(32, 60), "--kind", kind, "--jobs", "2")
     assert found["failed"] == {}
     assert found[what] > 5
@@ -191,6 +197,7 @@ def test_a_protection_taken_away_is_missed(protection: str) -> None:
         "wrong claim",
         "verification found",
         "own commit",
+        "raw error",
         "given up",
         "signals",
         "watermark",

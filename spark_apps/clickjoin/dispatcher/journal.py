@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.model.batch_plan import BatchPlan
+from clickjoin.model.errors import LakeError
 from clickjoin.model.split import SourceOffset
 from clickjoin.model.txn import Txn
 
@@ -142,6 +143,8 @@ class JournalReader:
         offsets: OffsetsByStream = {}
         plan: BatchPlan | None = None
         for number in range(first, last + 1):
+            if number not in plans:
+                raise self._without(number, last)
             plan = BatchPlan.from_json(plans[number]["plan"])
             fold(offsets, plan.offsets)
             if number in settled:
@@ -152,6 +155,14 @@ class JournalReader:
         marks = plan.watermarks if plan else {}
         passed = marks if unsettled is None else _marks_of(plans.get(last - 1))
         return JournalState(last, unsettled, offsets, held, latest.get("newest", {}), marks, passed, read)
+
+    def _without(self, number: int, last: int) -> LakeError:
+        return LakeError(
+            f"{self._small.path('journal')}: {last} batches of {self.app} were planned, and there is no row of batch "
+            f"{number}: older data was put in its place, or rows were deleted",
+            remedy="Start again: what starts says whether the tables fit together. Where it is said again: stop the "
+            "joins, run `clickjoin journal rebuild --replace`, then `clickjoin verify --repair`",
+        )
 
     def held_since(self, stream: str, mark: int | None, most: int = 2 * SNAPSHOT_EVERY) -> datetime | None:
         """When the first plan was made of those, up to the newest, that left a stream's watermark at `mark`.
