@@ -136,7 +136,7 @@ class _Restore(_Saved):
 
 
 class _Older(_Restore):
-    """The store is older than it was, and whoever works on it lives on: nobody is told."""
+    """The store is older than it was, and whoever works on it lives on; nobody notices at once."""
 
     def strike(self) -> None:
         """It happens; whoever works on it refuses to go on, or starts again and is refused."""
