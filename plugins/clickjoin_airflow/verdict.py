@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _GRPC_DETAILS = re.compile(r'^\s*details = "(.{1,300})', re.MULTILINE)
+_FULL = "No space left on device"
 _UNKNOWN_TRIES = 5
 
 
@@ -51,6 +52,12 @@ def judge(error: BaseException) -> Verdict:
         return Verdict(True, f"the Spark server is lost; the batch that was cut short goes first ({text})")
     if isinstance(error, ClickjoinError):
         return Verdict(True, f"another try can help ({text})")
+    return _of_unknown(error, text)
+
+
+def _of_unknown(error: BaseException, text: str) -> Verdict:
+    if _FULL in text:
+        return Verdict(True, f"the disk is full: make room; the batch that was cut short goes first ({text})")
     return Verdict(True, f"nothing says that it is permanent ({type(error).__name__}: {text})", _UNKNOWN_TRIES)
 
 

@@ -43,6 +43,11 @@ def test_never_again(error: Exception) -> None:
         (SparkConnectGrpcException("StatusCode.UNAUTHENTICATED"), "server is lost"),
         (SparkConnectGrpcException("[OPERATION_CANCELED] Operation has been canceled"), "interrupted"),
         (errors.CommitConflict("refused 30 times"), "another try can help"),
+        (OSError(28, "No space left on device"), "the disk is full"),
+        (
+            OSError("Generic error\n  \x1b[31m↳\x1b[0m No copy\n  \x1b[31m↳\x1b[0m No space left on device"),
+            "disk is full",
+        ),
         (Stopped("asked to stop"), "was stopped"),
         (AirflowTaskTimeout("Timeout"), "was stopped"),
     ],

@@ -38,6 +38,7 @@ _SOURCE = re.compile(r"\b(SourceMoved|SourceError|StoreBusy): ([^\n]*)")
 _READERS: dict[str, type[ClickjoinError]] = {
     "SourceMoved": SourceMoved, "SourceError": SourceError, "StoreBusy": StoreBusy,
 }  # fmt: skip
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LAST_LINE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Fault|Mismatch)(?:: [^\n]*)?$", re.MULTILINE)
 
 
@@ -73,8 +74,12 @@ def of_source(text: str) -> ClickjoinError | None:
 
 
 def gist(error: BaseException) -> str:
-    """An error in a line, empty where it says nothing. Of what Python raised on an executor, its traceback's last."""
-    text = str(error)
-    lines = [line for line in text.splitlines() if line.strip()]
+    """An error in a line, empty where it says nothing. Of what Python raised on an executor, its traceback's last.
+
+    delta-rs gives each cause a line of its own, behind an arrow: all of them.
+    """
+    text = _COLOUR.sub("", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = _LAST_LINE.findall(text) if "Traceback (most recent call last)" in text else []
-    return (raised[-1] if raised else lines[0].strip() if lines else "")[:300]
+    causes = [line.strip(" ↳") for line in lines[1:] if line.startswith("↳")]
+    return (raised[-1] if raised else ": ".join([*lines[:1], *causes]))[:300]

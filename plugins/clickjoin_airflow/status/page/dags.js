@@ -13,9 +13,18 @@ const rank = (dag) => (ORDER.includes(roleOf(dag)) ? ORDER.indexOf(roleOf(dag)) 
 
 async function newest(dag) {
   const runs = `dags/${encodeURIComponent(dag.dag_id)}/dagRuns`;
-  const found = await airflow("GET", `${runs}?limit=1&order_by=-id`).catch(() => null);
-  const run = found?.dag_runs[0];
-  return { dag, run, trouble: run && !dag.is_paused ? await troubleOf(`${runs}/${encodeURIComponent(run.dag_run_id)}`, run).catch(() => null) : null };
+  const found = await airflow("GET", `${runs}?limit=4&order_by=-id`).catch(() => null);
+  return { dag, run: found?.dag_runs[0], trouble: found && !dag.is_paused ? await firstTrouble(runs, found.dag_runs) : null };
+}
+
+// Of the newest runs back to one that succeeded: what failed is not over because the next has begun.
+async function firstTrouble(path, runs) {
+  for (const run of runs) {
+    if (run.state === "success") return null;
+    const trouble = await troubleOf(`${path}/${encodeURIComponent(run.dag_run_id)}`, run).catch(() => null);
+    if (trouble) return trouble;
+  }
+  return null;
 }
 
 // The task that fails or is tried again, and why, as it said itself (clickjoin_airflow.operator.FAILURE).
