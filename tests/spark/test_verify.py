@@ -200,3 +200,7 @@ def test_all_that_is_kept_is_covered_once_a_day(make: Any) -> None:
     Hand(bench).delete("joined", "c1")
     bench.clock.now += 90_000
     assert found(verify(bench)) == {"claim_without_output": 1}
+    bench.clock.now += 60
+    assert found(verify(bench, repair=True)) == {"claim_without_output": 1}  # what is left is looked for at once
+    bench.clock.now += 60
+    assert verify(bench).span.low > oldest

@@ -227,8 +227,8 @@ def test_a_log_of_several_kinds(folder: Path) -> None:
     one_log(folder)
     proposal = propose("log/*", "log/*", folder)
     values = {name: choice.value for name, choice in proposal.choices.items()}
-    assert values["primary.where"] == {"event": "view"}
-    assert values["foreign.where"] == {"event": "click"}
+    assert values["primary.where"] == {"event": ("view",)}
+    assert values["foreign.where"] == {"event": ("click",)}
     assert values["foreign.primary_id"] == ("of.id",)
     (folder / "p.yaml").write_text(proposal.text)
     found = validate(load(folder / "p.yaml"))
@@ -236,6 +236,28 @@ def test_a_log_of_several_kinds(folder: Path) -> None:
     assert found.matches
     assert (found.matches.found, found.matches.primary) == (len(CLICKS), len(QUERIES))
     assert found.samples["primary"].passed == 900
+
+
+@pytest.mark.parametrize("kinds", [("door", "ramp", "exit", "lost"), (1, 2, 3, 4), (1.5, 2.5, "3", True)])
+def test_all_kinds_that_join_alike_are_taken(folder: Path, kinds: tuple[Any, ...]) -> None:
+    """Several kinds look up, several are looked up; the field may be a number, or true and false."""
+    (folder / "log").mkdir()
+    records = [{"kind": kinds[q.number % 2], "id": q.name, "at": iso(q.at)} for q in QUERIES]
+    records += [{"kind": kinds[2 + c.number % 2], "id": c.name, "at": iso(c.at), "of": c.query.name} for c in CLICKS]
+    lines(folder / "log" / "0.jsonl", records)
+    (folder / "p.yaml").write_text(propose("log/*", "log/*", folder).text)
+    found = validate(load(folder / "p.yaml"))
+    assert found.problems == []
+    assert found.matches
+    assert (found.matches.found, found.matches.primary) == (len(CLICKS), len(QUERIES))
+
+
+def test_a_log_of_few_records_one_of_which_has_no_time(folder: Path) -> None:
+    (folder / "log").mkdir()
+    at = iso(START)
+    records = [{"k": "a", "id": "1", "at": at}, {"k": "b", "id": "2", "at": at, "of": "1"}, {"k": "a", "id": "3"}]
+    lines(folder / "log" / "0.jsonl", records)
+    assert "event_time: FILL_IN" in propose("log/*", "log/*", folder).text
 
 
 def test_a_log_whose_records_name_no_other(folder: Path) -> None:
@@ -249,7 +271,11 @@ def test_conditions_that_no_record_meets(folder: Path) -> None:
     one_log(folder)
     text = propose("log/*", "log/*", folder).text
     (folder / "p.yaml").write_text(text.replace("event: click", "event: tap"))
+    with (folder / "log" / "0.jsonl").open("a") as file:
+        file.write("{broken\n")
     assert [problem for problem in validate(load(folder / "p.yaml")).problems if "foreign.where: no record" in problem]
+    (folder / "p.yaml").write_text(text.replace("event: view", "event: sight"))
+    assert [problem for problem in validate(load(folder / "p.yaml")).problems if "primary.where: no record" in problem]
 
 
 def test_no_file(folder: Path) -> None:

@@ -187,3 +187,5 @@ def test_the_output_of_another_pipeline(folder: Path) -> None:
     assert "primary.token" not in chained
     with pytest.raises(ConfigError, match="has no row yet"):
         propose("pipeline:others", "orders/*", folder)
+    with pytest.raises(ConfigError, match="no pipeline's name"):
+        propose("pipeline:lake/clicks", "orders/*", folder)

@@ -52,11 +52,14 @@ class Delta(_Table):
     )
 
 
+PIPELINE = r"^[a-z][a-z0-9_-]{0,62}$"
+
+
 class OfPipeline(_Table):
     """The output of another pipeline."""
 
     kind: Literal["pipeline"] = Field(description="the output of another pipeline")
-    name: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$", description="the other pipeline")
+    name: str = Field(pattern=PIPELINE, description="the other pipeline")
     lake: Place | None = Field(None, description="its lake; default: the one of this pipeline")
     output: Literal["joined", "deduplicated"] = Field(
         "joined", description="its output's table: deduplicated where it is of one stream"

@@ -265,8 +265,8 @@ def _id_of_one(ids: Ids) -> Choice:
 
 
 def _moved(ids: Ids, key: Sequence[str], micros: Sequence[int | None]) -> int:
-    """How many ids come with more than one time."""
-    if "FILL_IN" in key:
+    """How many ids come with more than one time; 0 where no times are known."""
+    if "FILL_IN" in key or not micros:
         return 0
     times: dict[Any, set[int | None]] = defaultdict(set)
     for *parts, at in zip(*(ids[name] for name in key), micros, strict=True):

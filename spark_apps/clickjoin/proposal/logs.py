@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from clickjoin.config import Delta, Files, OfPipeline
+from clickjoin.config.streams import PIPELINE
 from clickjoin.kernel.content import LONGEST, other_than_text
 from clickjoin.kernel.file_bytes import plain_blocks, read_at
 from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
@@ -59,6 +61,10 @@ def look(pattern: str, most: int, lake: str) -> Log:
     """
     kind, _, name = pattern.rpartition(":")
     if kind == "pipeline":
+        if not re.fullmatch(PIPELINE, name):
+            raise ConfigError(
+                f"{pattern}: {name!r} is no pipeline's name", remedy="Write pipeline:NAME, such as pipeline:clicks"
+            )
         return _of_table(OfPipeline(kind="pipeline", name=name, lake=lake), most)
     if kind == "table":
         return _of_table(Delta(kind="delta", path=name), most)

@@ -26,7 +26,7 @@ def divided(log: Log) -> tuple[dict[str, Log], Guess]:
     """
     best: tuple[float, str, str, str] | None = None
     for field, kinds in _fields(log):
-        parts = {kind: _of_kind(log, field, kind) for kind in kinds}
+        parts = {kind: _of_kinds(log, field, [kind]) for kind in kinds}
         for primary, foreign in permutations(kinds, 2):
             score = _score(guess(parts[primary], parts[foreign]), parts[foreign])
             if score and (best is None or score > best[0]):
@@ -38,32 +38,43 @@ def divided(log: Log) -> tuple[dict[str, Log], Guess]:
             remedy="Give each stream's own files; or write the pipeline's file by hand, with `where` in both streams",
         )
     _, field, primary, foreign = best
-    logs = {"primary": _of_kind(log, field, primary), "foreign": _of_kind(log, field, foreign)}
+    kinds = dict(_fields(log))[field]
+    parts = {kind: _of_kinds(log, field, [kind]) for kind in kinds}
+    alike = _columns(guess(parts[primary], parts[foreign]))
+    lookers = [kind for kind in kinds if kind != primary and _columns(guess(parts[primary], parts[kind])) == alike]
+    named = [kind for kind in kinds if kind not in lookers and _columns(guess(parts[kind], parts[foreign])) == alike]
+    logs = {"primary": _of_kinds(log, field, named), "foreign": _of_kinds(log, field, lookers)}
     found = guess(logs["primary"], logs["foreign"])
     return logs, Guess(
-        {"where": _where(log, field, primary)} | found.primary, {"where": _where(log, field, foreign)} | found.foreign
+        {"where": _where(log, field, named)} | found.primary, {"where": _where(log, field, lookers)} | found.foreign
     )
 
 
-def _where(log: Log, field: str, kind: str) -> Choice:
+def _columns(found: Guess) -> list[object]:
+    """By which columns two kinds of records are distinguished, and joined."""
+    fields = ((found.primary, "event_id"), (found.foreign, "event_id"), (found.foreign, "primary_id"))
+    return [side[name].value for side, name in fields]
+
+
+def _where(log: Log, field: str, kinds: list[str]) -> Choice:
     counts = Counter(map(text_of, log.columns[field]))
     others = ", ".join(f"{value} {count:,}" for value, count in counts.most_common(_TRIED))
-    return Choice({field: kind}, LIKELY, f"{field} tells records of this log apart: {others}")
+    return Choice({field: tuple(kinds)}, LIKELY, f"{field} tells records of this log apart: {others}")
 
 
 def _fields(log: Log) -> Iterator[tuple[str, list[str]]]:
     """Fields of few values, which nearly all records have, and the most frequent of these; likely names first."""
     found = []
     for name, values in log.columns.items():
-        counts = Counter(text for value in values if isinstance(value, str) and (text := text_of(value)))
+        counts = Counter(text for value in values if (text := text_of(value)))
         if 2 <= len(counts) <= _KINDS and counts.total() >= 0.9 * log.rows and not is_named_id(name):
             found.append((name, [kind for kind, _ in counts.most_common(_TRIED)]))
     found.sort(key=lambda item: item[0].rsplit(".", 1)[-1].lower() not in _NAMES)
     return iter(found[:_FIELDS])
 
 
-def _of_kind(log: Log, field: str, kind: str) -> Log:
-    rows = [at for at, value in enumerate(log.columns[field]) if value == kind]
+def _of_kinds(log: Log, field: str, kinds: list[str]) -> Log:
+    rows = [at for at, value in enumerate(log.columns[field]) if text_of(value) in kinds]
     columns = {name: [values[at] for at in rows] for name, values in log.columns.items() if name != field}
     held = {name: values for name, values in columns.items() if any(value is not None for value in values)}
     return replace(log, columns=held, rows=len(rows))

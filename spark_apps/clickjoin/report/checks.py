@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from clickjoin.sources.completeness import UNPROVEN
-from clickjoin.verification.findings import RECORDS, covers_all
+from clickjoin.verification.findings import RECORDS, covers_all, left_over
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
@@ -29,7 +29,7 @@ def verifications(delta: DeltaReader, most: int, window: float = inf) -> list[di
         if row["count"]:
             found = {name: row[name] for name in ("kind", "fault", "count", "repaired")}
             run["found"].append(found | {"samples": json.loads(row["samples"] or "[]")})
-            run["ok"] = run["ok"] and not (row["fault"] and row["count"] > (row["repaired"] or 0))
+            run["ok"] = run["ok"] and not left_over(row)
     return list(runs.values())[:most]
 
 

@@ -43,6 +43,16 @@ if TYPE_CHECKING:
     from clickjoin.model.ids import Around
 
 _SHOWN = 12
+_OF_NOBODY = (
+    "broken-json",
+    "not-an-object",
+    "bad-csv",
+    "invalid-utf8",
+    "nul-byte",
+    "too-long",
+    "tombstone",
+    "empty-value",
+)
 _FREQUENT_SHARE, _FREQUENT_COUNT = 0.05, 10  # of records with one id: more is no id, but a word such as "undefined"
 _BEYOND = {
     "quarantine": "which would not be joined: fix what the lines above say",
@@ -199,10 +209,12 @@ def _of_source(item: Input, found: Validation) -> bool:
         return False
     sample = source.sample(plan.splits, item.spec(_now()), most)
     found.samples[item.name], found.sections[item.name] = sample, item.section
-    found.problems += [*problems, *_of_records(item, sample)]
-    if item.stream.where and not sample.read:
+    if item.stream.where and not sample.good and all(bad.reason in _OF_NOBODY for bad in sample.bad):
         wanted = in_words(item.stream.where)
-        found.problems.append(f"{item.section}.where: no record that was looked at is this stream's ({wanted})")
+        problems.append(f"{item.section}.where: no record that was looked at is this stream's ({wanted})")
+    else:
+        problems += _of_records(item, sample)
+    found.problems += problems
     return not plan.backlog_events and sample.read < most
 
 

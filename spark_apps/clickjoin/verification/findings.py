@@ -20,6 +20,11 @@ def covers_all(run: Mapping[str, Any], window: float) -> bool:
     return bool(run["from_time"] < run["at"] - timedelta(seconds=window) - _SLACK and run["to_time"] >= run["at"])
 
 
+def left_over(row: Mapping[str, Any]) -> bool:
+    """Whether a row of table `verification` is of faults that were not all repaired."""
+    return bool(row["fault"] and (row["count"] or 0) > (row["repaired"] or 0))
+
+
 # How each fault shows in an event's tally (see ids.tally): Spark SQL.
 FAULTS = {
     "lost": "accepted > 0 AND outputs = 0 AND moving = 0 AND expired = 0 AND waiting = 0 AND claims = 0 "

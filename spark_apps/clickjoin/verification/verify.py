@@ -37,6 +37,7 @@ from clickjoin.verification.findings import (
     Count,
     Report,
     covers_all,
+    left_over,
     sample,
 )
 from clickjoin.verification.recover import Recovery, prescribe, settle_stranded
@@ -116,11 +117,14 @@ class Verifier:
         return report
 
     def _is_full_due(self, now: datetime) -> bool:
-        """Whether no run of verify.full_every has covered all that is kept."""
+        """Whether no run of verify.full_every has covered all that is kept, or the newest that did left faults."""
         rule = self._pipeline.verify
         key = [("at", ">", now - timedelta(seconds=rule.full_every))]
-        rows = self._lake.delta.read("verification", key, ["at", "from_time", "to_time"]).to_pylist()
-        return not any(covers_all(row, rule.window) for row in rows)
+        columns = ["run", "at", "from_time", "to_time", "fault", "count", "repaired"]
+        rows = self._lake.delta.read("verification", key, columns).to_pylist()
+        full = [row for row in rows if covers_all(row, rule.window)]
+        newest = max((row["at"] for row in full), default=None)
+        return newest is None or any(row["at"] == newest and left_over(row) for row in full)
 
     def _repaired(self, span: Span, micros: int, damage: Damage, wanted: Wanted) -> Report:
         """Look, and repair what was asked for: records first, for ids hang on them; then ids, then the tables."""
