@@ -134,7 +134,7 @@ def test_values_of_parquet_as_json(tmp_path: Path) -> None:
     with (tmp_path / "x.parquet").open("rb") as file:
         (line,) = b"".join(unpack(file.fileno())).splitlines()
     assert json.loads(line) == {
-        "id": "x", "at": "2019-11-24T02:27:02.000500Z", "bare": "2019-11-24T02:27:02", "day": "2019-11-24",
+        "id": "x", "at": "2019-11-24T02:27:02.000500Z", "bare": "2019-11-24T02:27:02Z", "day": "2019-11-24",
         "price": "3.50", "ratio": None, "raw": "base64:/wA=", "text": "café", "map": {"k": 1}, "none": None,
     }  # fmt: skip
 
@@ -145,8 +145,9 @@ def test_times_of_parquet_without_a_zone_are_in_that_of_the_file(tmp_path: Path,
     at = datetime(2019, 11, 5, 12, tzinfo=UTC)
     for name, more in (("a", {}), ("b", {"price": [Decimal("1.5")]})):
         columns = {"id": ["x"], "bare": pa.array([at.replace(tzinfo=None)], pa.timestamp("us")), "at": [at], **more}
+        columns["in"] = pa.array([{"bare": at.replace(tzinfo=None)}], pa.struct([("bare", pa.timestamp("us"))]))
         pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
-    for column, moved in (("bare", hours), ("at", 0)):
+    for column, moved in (("bare", hours), ("in.bare", hours), ("at", 0)):
         form = TimeColumn(column=column, zone=zone).form if zone else None
         feed = Feed(tmp_path, "*.parquet")
         rows = feed.read(feed.plan().splits, event_time=column, event_form=form)

@@ -55,6 +55,8 @@ def test_what_it_says(raw: Any, words: str) -> None:
         ({"type": {"exists": "yes"}}, "no condition"),
         ({"type": {"not": None}}, "equal to no value"),
         ({"a..b": 1}, "a..b"),
+        ({True: "x"}, "put it in quotes"),
+        ({None: "x"}, "put it in quotes"),
     ],
 )
 def test_what_is_no_condition(raw: Any, why: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from clickjoin.kernel.parquet_lines import has_footer, json_lines
+from clickjoin.kernel.parquet_lines import bare_times, has_footer, json_lines
 from clickjoin.kernel.remote_file import Handle, length_of, pread
 from clickjoin.model.errors import ClickjoinError
 
@@ -50,6 +50,11 @@ def is_complete(fd: Handle) -> bool:
         return has_footer(_File(fd)) if is_parquet(fd) else all(True for _ in unpack(fd))
     except BrokenFile:
         return False
+
+
+def bare_times_of(fd: Handle) -> frozenset[str]:
+    """Paths of a Parquet file's times that name no zone; none of other files. Errors: OSError; BrokenFile."""
+    return bare_times(_File(fd)) if is_parquet(fd) else frozenset()
 
 
 def unpack(fd: Handle, size: int = BLOCK) -> Iterator[bytes]:

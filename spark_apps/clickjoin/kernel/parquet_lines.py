@@ -1,7 +1,7 @@
 """Rows of a Parquet file as JSON lines, always the same bytes for the same rows. Runs on executors.
 
-Times are ISO 8601 text, in UTC or without a zone as their column has none, cut to microseconds; decimals and dates are
-text; binary that is no UTF-8 is `base64:…`; a map is an object; NaN and infinity, which JSON does not have, are null.
+Times are ISO 8601 text in UTC, cut to microseconds; decimals and dates are text; binary that is no UTF-8 is `base64:…`;
+a map is an object; NaN and infinity, which JSON does not have, are null.
 Where all values are of plain types the same bytes are made by whole columns: a row at a time takes ten times as long.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import int64_array, scalar, to_numpy
+from clickjoin.model.field_path import path_text
 
 _ROWS = 4096
 _AT_ONCE, _PART = 64 << 20, 16 << 20  # bytes of the rows that are read at a time, and of those that become lines
@@ -50,6 +51,19 @@ def json_lines(file: Any) -> Iterator[bytes]:
         for batch in source.iter_batches(rows, use_threads=False):
             for part in _in_parts(batch, texts):
                 yield b"".join(_row_by_row(part, ()))  # offsets are bytes: what these are may never change
+
+
+def bare_times(file: Any) -> frozenset[str]:
+    """Paths of the times that name no zone, whose texts end with a Z all the same."""
+    return frozenset(path_text(path) for path in _bare(pq.read_schema(file), ()))
+
+
+def _bare(fields: Iterable[pa.Field], above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from _bare(field.type, (*above, field.name))
+        elif pa.types.is_timestamp(field.type) and field.type.tz is None:
+            yield (*above, field.name)
 
 
 def _repetitive(metadata: pq.FileMetaData) -> tuple[list[str], int]:
@@ -189,7 +203,7 @@ def _key(value: Any) -> str:
 
 def _text(value: Any) -> Any:
     if isinstance(value, datetime):
-        return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat()}Z" if value.tzinfo else value.isoformat()
+        return (value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value).isoformat() + "Z"
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, UUID):
@@ -261,8 +275,9 @@ def _moments(column: pa.Array) -> pa.Array | None:
     if known["min"] is not None and (known["min"] < _FIRST or known["max"] >= _END):
         return None
     texts = pc.strftime(pc.cast(column, pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
-    end = scalar('Z"' if column.type.tz else '"')
-    return pc.binary_join_element_wise(scalar('"'), pc.replace_substring_regex(texts, r"\.0{6}$", ""), end, scalar(""))
+    return pc.binary_join_element_wise(
+        scalar('"'), pc.replace_substring_regex(texts, r"\.0{6}$", ""), scalar('Z"'), scalar("")
+    )
 
 
 def _objects(column: pa.Array) -> pa.Array | None:

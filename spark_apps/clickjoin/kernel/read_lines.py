@@ -24,7 +24,7 @@ from clickjoin.kernel.file_bytes import (
     read_at,
     unplaced,
 )
-from clickjoin.kernel.packed import BLOCK, BrokenFile, is_packed
+from clickjoin.kernel.packed import BLOCK, BrokenFile, bare_times_of, is_packed
 from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of, records_of
 from clickjoin.kernel.parse.envelopes import each_element
 from clickjoin.kernel.parse.fields import needed, understand
@@ -78,6 +78,8 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
         reader = LineReader(chunk, spec, _header(fd, packed, chunk))
         if not packed:
             reader.disguise = lambda: other_than_text(read_at(fd, 0, LONGEST))
+        if packed and spec.is_local:
+            reader.bare = bare_times_of(fd)
         start, blocks = chunk_blocks(fd, packed, chunk, reader.first, size)
         for block in reader.blocks(_sound(blocks, reader), start):
             yield from reader.records(block)
@@ -122,7 +124,8 @@ def _sound(blocks: Iterator[bytes], reader: LineReader) -> Iterator[bytes]:
 class LineReader:
     """Turns blocks of one chunk into records. `at` is how far it has come, `broken` what is wrong with a .gz.
 
-    `disguise`: asked what the bytes are, if they are no text, where any of them are none.
+    `bare`: columns whose times name no zone, though their texts do. `disguise`: asked what the bytes are, if they are
+    no text, where any of them are none.
     """
 
     def __init__(self, chunk: Piece, spec: RecordSpec, header: bytes = b"") -> None:
@@ -131,6 +134,7 @@ class LineReader:
         self.csv = CsvParser(header, chunk.csv, self.sieve) if chunk.csv else None
         self.json = JsonParser(needed(spec), self.sieve)
         self.disguise: Callable[[], str] = str
+        self.bare: frozenset[str] = frozenset()
         self.first = len(self.csv.header) if self.csv else 0
 
     def blocks(self, blocks: Iterator[bytes], start: int) -> Iterator[Block]:
@@ -167,7 +171,7 @@ class LineReader:
         segments, refused = (self.csv or self.json).parse(lines) if len(lines.end) else ([], {})
         bad += [(int(lines.start[row]), int(lines.end[row]), *why) for row, why in refused.items()]
         for segment in segments:
-            found = understand(segment.columns, len(segment.rows), self.spec)
+            found = understand(segment.columns, len(segment.rows), self.spec, self.bare)
             wrong = {int(segment.rows[row]): why for row, why in found.bad.items()}
             bad += [(int(lines.start[row]), int(lines.end[row]), *why) for row, why in wrong.items()]
             if len(found.rows):

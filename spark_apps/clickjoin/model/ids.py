@@ -125,3 +125,8 @@ class RecordSpec:
     typed: tuple[TypedColumn, ...] = ()
     records: tuple[str, ...] = ()
     where: Where | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether times are in another zone than UTC."""
+        return any(form.zone != "UTC" for form in (self.event_form, self.primary_form) if form)

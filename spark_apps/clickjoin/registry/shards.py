@@ -92,10 +92,16 @@ def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
     # A new entry of the timeline must lie beyond all claims, and how far those reach is for this limit to say.
     return {
         "bucket_seconds": int(pipeline.registry.bucket),
-        "event_time": str(pipeline.claimed.event_time),
+        "event_time": str(pipeline.claimed.event_time) + _of_bare_times(pipeline),
         "event_id": _columns(pipeline),
         "max_skew": pipeline.limits.max_skew,
     }
+
+
+def _of_bare_times(pipeline: Pipeline) -> str:
+    """A word where times of Parquet without a zone are in another than UTC: before they were not, whatever was said."""
+    local = (item.spec(0).is_local and ".parquet" in item.source.path for item in pipeline.inputs)
+    return ", of Parquet too" if any(local) else ""
 
 
 def _columns(pipeline: Pipeline) -> str:

@@ -36,7 +36,6 @@ from clickjoin.verification.findings import (
     TWO_TIMES,
     Count,
     Report,
-    covers_all,
     left_over,
     sample,
 )
@@ -101,8 +100,8 @@ class Verifier:
         begun, micros = time.perf_counter(), max(int(self._clock() * MICROS), last + 1)
         delta, now = self._lake.delta, moment(micros)
         span = wanted.span(self._pipeline, now)
-        if wanted.since is None and wanted.until is None and self._is_full_due(now):
-            span = whole(delta, span)
+        if wanted.since is None and wanted.until is None:
+            span = self._whole_if_due(span, now)
         damage = examine(delta, self._pipeline, span.low, repair=wanted.repair, report_line=self._report_line)
         if damage:  # it may be of any time
             span = whole(delta, span)
@@ -116,15 +115,16 @@ class Verifier:
         self._report_line(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
 
-    def _is_full_due(self, now: datetime) -> bool:
-        """Whether no run of verify.full_every has covered all that is kept, or the newest that did left faults."""
-        rule = self._pipeline.verify
-        key = [("at", ">", now - timedelta(seconds=rule.full_every))]
-        columns = ["run", "at", "from_time", "to_time", "fault", "count", "repaired"]
+    def _whole_if_due(self, span: Span, now: datetime) -> Span:
+        """A range, or all that is kept: where no run of verify.full_every covered that, or the newest left faults."""
+        wide = whole(self._lake.delta, span)
+        key = [("at", ">", now - timedelta(seconds=self._pipeline.verify.full_every)), ("at", "<=", now)]
+        columns = ["at", "from_time", "to_time", "fault", "count", "repaired"]
         rows = self._lake.delta.read("verification", key, columns).to_pylist()
-        full = [row for row in rows if covers_all(row, rule.window)]
+        full = [row for row in rows if row["from_time"] <= wide.low and row["to_time"] >= row["at"]]
         newest = max((row["at"] for row in full), default=None)
-        return newest is None or any(row["at"] == newest and left_over(row) for row in full)
+        is_done = newest is not None and not any(row["at"] == newest and left_over(row) for row in full)
+        return span if is_done else wide
 
     def _repaired(self, span: Span, micros: int, damage: Damage, wanted: Wanted) -> Report:
         """Look, and repair what was asked for: records first, for ids hang on them; then ids, then the tables."""

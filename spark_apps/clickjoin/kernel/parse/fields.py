@@ -52,9 +52,14 @@ def needed(spec: RecordSpec) -> dict[str, bool]:
     return columns | dict.fromkeys((*spec.event_id, *spec.primary_id), True)
 
 
-def understand(columns: Mapping[str, Any], count: int, spec: RecordSpec) -> Understood:
-    """Check ids and times of `count` records, whose needed columns are arrays of text, integers or floats."""
-    checks = _Checks(count)
+def understand(
+    columns: Mapping[str, Any], count: int, spec: RecordSpec, bare: frozenset[str] = frozenset()
+) -> Understood:
+    """Check ids and times of `count` records, whose needed columns are arrays of text, integers or floats.
+
+    `bare`: columns whose times are in the zone of their form, although a Z stands behind them.
+    """
+    checks = _Checks(count, bare)
     event_id = checks.id(columns, spec.event_id, "missing-id", "id-too-long")
     event_time = checks.time(event_id, spec.event_time, columns, spec, "event")
     primary_id, primary_time = pa.nulls(count, pa.string()), None
@@ -74,8 +79,8 @@ def understand(columns: Mapping[str, Any], count: int, spec: RecordSpec) -> Unde
 class _Checks:
     """What is wrong with each of n records; the first thing found counts."""
 
-    def __init__(self, count: int) -> None:
-        self.code = np.zeros(count, np.int16)
+    def __init__(self, count: int, bare: frozenset[str]) -> None:
+        self.code, self.bare = np.zeros(count, np.int16), bare
         self.known: list[tuple[str, str, Any]] = []
 
     def fail(self, wrong: Mask, reason: str, detail: str, shown: Any = None) -> None:
@@ -107,6 +112,8 @@ class _Checks:
             if time_form and time_form.more:
                 parts = [_text(values, count), *(_text(column_of(columns, name), count) for name in time_form.more)]
                 values = pc.binary_join_element_wise(*parts, scalar(" "))
+            if time_form and rule in self.bare:
+                values = pc.replace_substring_regex(_text(values, count), "Z$", "")
             micros, known = micros_of(values) if time_form is None else micros_by(values, time_form)
             reason = "bad-time" if whose == "event" else "bad-primary-id"
             form = time_form.text if time_form else "ISO 8601 or a number since 1970"

@@ -271,7 +271,8 @@ def _decoded(decode: Callable[[str], Any], line: str) -> _Pairs:
 
 
 def _named(pairs: _Pairs, name: str) -> Any:
-    return _at(pairs, parse_path(name))
+    value = _at(pairs, parse_path(name))
+    return "0" if isinstance(value, _Integer) and value == "-0" else value
 
 
 def _values(pairs: _Pairs, names: Mapping[str, bool], paths: Mapping[str, FieldPath]) -> list[Any]:
