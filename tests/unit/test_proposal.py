@@ -260,6 +260,16 @@ def test_a_log_of_few_records_one_of_which_has_no_time(folder: Path) -> None:
     assert "event_time: FILL_IN" in propose("log/*", "log/*", folder).text
 
 
+def test_the_primary_events_time_is_not_the_own_one(folder: Path) -> None:
+    """Of two times in a record that one is its own which is not the other event's, whatever they are called."""
+    queries = [{"id": q.name, "at": iso(q.at)} for q in QUERIES]
+    clicks = [{"id": c.name, "of": c.query.name, "shown_at": iso(c.query.at), "clicked": iso(c.at)} for c in CLICKS]
+    lines(folder / "queries" / "q.jsonl", queries)
+    lines(folder / "clicks" / "c.jsonl", clicks)
+    values = {name: choice.value for name, choice in propose("queries/*", "clicks/*", folder).choices.items()}
+    assert (values["foreign.event_time"], values["foreign.primary_time"]) == ("clicked", "shown_at")
+
+
 def test_a_log_whose_records_name_no_other(folder: Path) -> None:
     (folder / "log").mkdir()
     lines(folder / "log" / "0.jsonl", [{"event": "ab"[q.number % 2], "id": q.name, "at": iso(q.at)} for q in QUERIES])

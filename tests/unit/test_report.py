@@ -103,7 +103,7 @@ def test_status(delta: ArrowTables) -> None:
         "latency_p90": 2.5, "backlog_events": 7, "backlog_bytes": 70,
         "problems": [problem],
         "totals": {"joined": 9, "repeats": 0, "wasted": 0, "unjoinable": 3, "absent": 2, "expired": 0, "filtered": 0,
-                   "quarantined": 1, "conflict_reruns": 0},
+                   "quarantined": 1, "passed_over": 0, "conflict_reruns": 0},
         "misfits": {"price": 5, "item": 1},
     }  # fmt: skip
     assert found["replicas"]["east"]["totals"]["joined"] == 2

@@ -41,11 +41,17 @@ def test_what_it_says(raw: Any, words: str) -> None:
     assert in_words(conditions(raw)) == words
 
 
+def test_what_was_dumped_is_read_again() -> None:
+    given = conditions({"type": ["a", "b"], "bot": {"not": True}, "x": {"exists": False}})
+    assert tuple(FORMS.validate_json(FORMS.dump_json(given))) == given
+
+
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
         ({}, "maps a field"),
         ("type = click", "maps a field"),
+        (["type", "click"], "maps a field"),
         ({"type": None}, "equal to no value"),
         ({"type": []}, "equal to no value"),
         ({"type": ""}, "equal to no value"),

@@ -14,8 +14,8 @@ _FORMS = "write a value, a list of values, {not: …} or {exists: true}"
 
 
 def _conditions(raw: Any) -> Any:
-    if isinstance(raw, tuple):  # from Python, not from a file
-        return raw
+    if isinstance(raw, list | tuple) and all(isinstance(one, list | tuple) and len(one) == 3 for one in raw):
+        return tuple(Condition(path, tuple(values), inside) for path, values, inside in raw)  # as it is dumped
     if not isinstance(raw, Mapping) or not raw:
         raise ValueError("where maps a field to what it holds, such as {type: click}")
     if odd := [path for path in raw if not isinstance(path, str)]:

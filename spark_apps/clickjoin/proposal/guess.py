@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -58,11 +58,21 @@ def guess(primary: Log, foreign: Log) -> Guess:
         foreign_id = Choice(foreign_id.value, LIKELY, f"{why}, unless registry.identity is id")
     names = Choice(lookup[1], primary_id.sure, primary_id.why) if lookup else _unknown("primary_id")
     found = _Found(ids, named, primary_id.value, names.value, micros, event_micros)
+    at_named = _primary_time(foreign, at_primary, found)
+    if (column := _column_of(at_named)) and column == _column_of(at_foreign):
+        others = replace(foreign, columns={name: held for name, held in foreign.columns.items() if name != column})
+        own, _ = time_of(others, named, foreign_id.value)
+        at_foreign = at_foreign if own.value == "FILL_IN" else own  # what is the primary event's is not its own
     return Guess(
         {"event_id": primary_id, "event_time": at_primary},
-        {"event_id": foreign_id, "event_time": at_foreign, "primary_id": names,
-         "primary_time": _primary_time(foreign, at_primary, found)},
-    )  # fmt: skip
+        {"event_id": foreign_id, "event_time": at_foreign, "primary_id": names, "primary_time": at_named},
+    )
+
+
+def _column_of(time: Choice) -> Any:
+    """The column of a time, where it is in one."""
+    value = time.value.get("column") if isinstance(time.value, dict) else time.value
+    return value if value not in ("embedded", "uuid7", "FILL_IN") else None
 
 
 def _unknown(field: str) -> Choice:

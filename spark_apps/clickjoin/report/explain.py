@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, moment, uuid7_micros
 from clickjoin.model.places import JOINED, output_of
+from clickjoin.model.where import in_words
 from clickjoin.report.why_unjoined import clicks_of, why_unjoined
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, 
     tables = {step["table"] for step in history}
     state = _state(tables, history)
     remedy = _REMEDIES.get(state, "")
+    if state == "unknown":
+        remedy += _passed_over(pipeline)
     if state in _WAITS:
         why = why_unjoined(pipeline, delta, _times_of(history[-1]))
         remedy = f"{why}. {_WAITS[state]}" if why else _WAITS[state]
@@ -42,6 +45,12 @@ def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, 
     for step in history:
         step["table"] = output_of(delta.root) if step["table"] == JOINED else step["table"]
     return {"event_id": event_id, "state": state, "remedy": remedy, "history": history}
+
+
+def _passed_over(pipeline: Pipeline) -> str:
+    """That a record of no stream leaves nothing behind, where streams take some of their logs' records."""
+    takes = [f"{item.section} takes {in_words(item.stream.where)}" for item in pipeline.inputs if item.stream.where]
+    return f"; a record that no stream takes was passed over ({'; '.join(takes)})" if takes else ""
 
 
 def _times_of(step: dict[str, Any]) -> dict[str, Any]:
