@@ -80,11 +80,15 @@ def own_quarantine(ctx: Context, stream: str, columns: Sequence[str], **more: st
 
 
 def _measure(ctx: Context, stream: str) -> dict[str, Any]:
-    """The same facts from the table, for a batch that had landed before. Bad records are then unknown: -1."""
+    """The same facts from the table, for a batch that had landed before.
+
+    Bad records are then unknown: -1; and so are those passed over, where `where` passes any: None.
+    """
     key = [("batch", "=", ctx.plan.number), ("replica", "=", ctx.plan.replica)]
     named = ["primary_time"] if stream == "foreign" else []
     rows = ctx.lake.delta.read(stream, key, ["event_time", "bucket", *named])
-    facts = {"good": rows.num_rows, "bad": -1, "passed": None} | span_of(ctx.bucket_seconds, rows, "event_time", "")
+    passed = 0 if ctx.pipeline.spec(stream, ctx.plan.planned).where is None else None
+    facts = {"good": rows.num_rows, "bad": -1, "passed": passed} | span_of(ctx.bucket_seconds, rows, "event_time", "")
     return facts | (span_of(ctx.bucket_seconds, rows, "primary_time", "named_") if named else {})
 
 
