@@ -301,3 +301,17 @@ def test_logs_that_lie_where_keys_are_kept_are_the_pipelines_own(site: Site) -> 
     (site.folder / ".run/zozo/logs").mkdir(parents=True)
     (site.folder / ".run/zozo/logs/1.jsonl").write_bytes(event(1))
     assert bytes_of(FilesSource(Files(kind="files", path=f"{site.folder}/.run/zozo/logs/*"))) == [1]
+
+
+def test_one_log_is_backfilled_for_both_streams(site: Site) -> None:
+    """Its broken records are set aside by one of them: by the other alone they would be in no table."""
+    source = {"kind": "files", "path": "logs/*"}
+    both = {
+        name: yaml.safe_load(STARTER)[name] | {"source": source, "where": {"type": name}}
+        for name in ("primary", "foreign")
+    }
+    pipeline = site.load(**both, backfill={"roots": ["old"]})
+    RawLogs("old/*", "old/*").require(pipeline)
+    for given in ({"foreign": "old/*"}, {"primary": "old/*"}, {"primary": "old/a*", "foreign": "old/*"}):
+        with pytest.raises(ConfigError, match="Give the same files for both"):
+            RawLogs(**given).require(pipeline)

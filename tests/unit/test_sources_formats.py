@@ -150,8 +150,16 @@ def test_times_of_parquet_without_a_zone_are_in_that_of_the_file(tmp_path: Path,
     for column, moved in (("bare", hours), ("in.bare", hours), ("at", 0)):
         form = TimeColumn(column=column, zone=zone).form if zone else None
         feed = Feed(tmp_path, "*.parquet")
-        rows = feed.read(feed.plan().splits, event_time=column, event_form=form)
+        rows = feed.read(feed.plan().splits, event_time=column, event_form=form, bare_times=True)
         assert [row["event_time"] for row in rows] == [at - timedelta(hours=moved)] * 2
+
+
+def test_a_damaged_file_with_times_without_a_zone_is_one_bad_record(tmp_path: Path) -> None:
+    feed, path = Feed(tmp_path, "*.parquet"), tmp_path / "x.parquet"
+    parquet(path, [{"id": f"h:1:{BASE}"}])
+    path.write_bytes(path.read_bytes()[:-4])
+    age(path, 4000)
+    assert [row["reason"] for row in feed.read(feed.plan().splits, bare_times=True)] == ["broken-file"]
 
 
 def test_a_disk_that_fails_is_no_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

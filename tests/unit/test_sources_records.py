@@ -316,11 +316,16 @@ def test_blank_block() -> None:
     assert len(lines.split(Block(0, b"\n\r\n  \n")).end) == 0
 
 
-@pytest.mark.parametrize("time", [2**63, -(2**63) - 1, 9_999_999_999_999_999_999, "9223372036854775808", 10**25])
-def test_a_number_beyond_64_bits_is_no_time(tmp_path: Path, time: Any) -> None:
+ODD = [2**63, -(2**63) - 1, 9_999_999_999_999_999_999, "9223372036854775808", 10**25, "--5", "9" * 5000, "٣٤"]
+
+
+@pytest.mark.parametrize(
+    ("time", "reason"), [*((time, "bad-time") for time in ODD), ("9100000000000000000", "impossible-time")]
+)
+def test_a_number_that_is_no_time_stops_nothing(tmp_path: Path, time: Any, reason: str) -> None:
     """Such a record stopped all that came after it: the parser called itself without end."""
     lines = [{"id": "a", "ts": time}, {"id": "b", "ts": BASE // 10**6}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     feed = Feed(tmp_path)
     rows = feed.read(feed.plan().splits, event_time="ts")
-    assert [(row["event_id"], row["reason"]) for row in rows] == [(None, "bad-time"), ("b", None)]
+    assert [(row["event_id"], row["reason"]) for row in rows] == [(None, reason), ("b", None)]

@@ -210,6 +210,9 @@ class Pipeline(Strict):
             typed=self.output.of(stream) if self.output.strict else (),
             records=side.source.keys_of_records if isinstance(side.source, Files) else (),
             where=self._where(stream, side),
+            bare_times=isinstance(side.source, Files)
+            and side.source.path.endswith(".parquet")
+            and any(form.zone != "UTC" for form in (event_form, primary_form) if form),
         )
 
     @property

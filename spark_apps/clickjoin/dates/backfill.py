@@ -67,6 +67,11 @@ class RawLogs:
 
         What they name is checked when it is listed, and once more when it is opened.
         """
+        if pipeline.shares_log and self.primary != self.foreign:
+            raise ConfigError(
+                "both streams read one log, and what is broken in it counts for one of them",
+                remedy="Give the same files for both, as --primary and --foreign",
+            )
         fence = fence_of(pipeline)
         for pattern in self.globs:
             if is_on_s3(pattern):

@@ -10,7 +10,7 @@ import io
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from clickjoin.kernel.remote_file import Handle, length_of, pread
 from clickjoin.model.errors import ClickjoinError
 
 BLOCK = 8 << 20
+T = TypeVar("T")
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"PAR1": "parquet"}
 SUFFIX = {"gzip": ".gz", "zstd": ".zst", "bz2": ".bz2", "parquet": ".parquet"}  # that files of a kind are named by
 _USUAL, _TIGHTEST = 8, 1032  # times as long as packed: usually, and at most (.gz)
@@ -53,8 +54,9 @@ def is_complete(fd: Handle) -> bool:
 
 
 def bare_times_of(fd: Handle) -> frozenset[str]:
-    """Paths of a Parquet file's times that name no zone; none of other files. Errors: OSError; BrokenFile."""
-    return bare_times(_File(fd)) if is_parquet(fd) else frozenset()
+    """Paths of a Parquet file's times that name no zone. Errors: as of `unpack`."""
+    file = _File(fd)
+    return next(_checked(map(bare_times, [file]), file))
 
 
 def unpack(fd: Handle, size: int = BLOCK) -> Iterator[bytes]:
@@ -207,7 +209,7 @@ def _member(file: _File, member: Any, packed: bytes) -> Iterator[bytes]:
             raise ValueError(f"after {file.tell()} packed bytes")
 
 
-def _checked(pieces: Iterator[bytes], file: _File) -> Iterator[bytes]:
+def _checked(pieces: Iterator[T], file: _File) -> Iterator[T]:
     """What the library cannot read is damaged, unless it was the disk or the store that failed."""
     try:
         yield from pieces

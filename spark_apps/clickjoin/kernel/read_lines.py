@@ -78,8 +78,8 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
         reader = LineReader(chunk, spec, _header(fd, packed, chunk))
         if not packed:
             reader.disguise = lambda: other_than_text(read_at(fd, 0, LONGEST))
-        if packed and spec.is_local:
-            reader.bare = bare_times_of(fd)
+        if packed and spec.bare_times:
+            reader.bare = _bare_times(fd)
         start, blocks = chunk_blocks(fd, packed, chunk, reader.first, size)
         for block in reader.blocks(_sound(blocks, reader), start):
             yield from reader.records(block)
@@ -212,6 +212,13 @@ class LineReader:
             *(pa.nulls(count, SCHEMA.field(name).type) for name in ("reason", "detail", "raw", "part")),
             *_place(self.chunk, count), int64_array(begin + lines.offset), int64_array(lines.end[rows] - begin),
         ], schema=SCHEMA)  # fmt: skip
+
+
+def _bare_times(fd: Handle) -> frozenset[str]:
+    try:
+        return bare_times_of(fd)
+    except BrokenFile:
+        return frozenset()  # who reads on finds the same, and puts it on record
 
 
 def _header(fd: Handle, packed: bool, chunk: Chunk) -> bytes:

@@ -111,6 +111,7 @@ class RecordSpec:
     ISO 8601; `primary_time` is None where the primary event is only known to lie within a time range.
     `typed`: columns of the output whose values have to fit their types. `records`: keys to an array in each line whose
     elements are the records. `where`: which records are the stream's; None where all are.
+    `bare_times`: times of Parquet that name no zone are in that of their form.
     """
 
     event_id: tuple[str, ...]
@@ -125,8 +126,4 @@ class RecordSpec:
     typed: tuple[TypedColumn, ...] = ()
     records: tuple[str, ...] = ()
     where: Where | None = None
-
-    @property
-    def is_local(self) -> bool:
-        """Whether times are in another zone than UTC."""
-        return any(form.zone != "UTC" for form in (self.event_form, self.primary_form) if form)
+    bare_times: bool = False

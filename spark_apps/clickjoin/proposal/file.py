@@ -23,6 +23,7 @@ from clickjoin.proposal.one_log import divided
 from clickjoin.schemas import JOINED
 
 PRIMARY_RECORDS, FOREIGN_RECORDS = 100_000, 5_000
+ONE_LOG_RECORDS = 20_000  # each two kinds of which are tried
 _PARTS = {
     "primary": "looked up: queries, impressions",
     "foreign": "looks up: clicks",
@@ -65,7 +66,7 @@ def propose(primary: str, foreign: str, folder: Path, called: str = "clicks") ->
 def _looked(primary: str, foreign: str, lake: str) -> tuple[dict[str, Log], Guess]:
     """The logs of both streams, and what is proposed for them; of one log its records of either kind."""
     if primary == foreign:
-        return divided(look(primary, PRIMARY_RECORDS, lake))
+        return divided(look(primary, ONE_LOG_RECORDS, lake))
     logs = {"primary": look(primary, PRIMARY_RECORDS, lake), "foreign": look(foreign, FOREIGN_RECORDS, lake)}
     return logs, guess(logs["primary"], logs["foreign"])
 

@@ -48,7 +48,7 @@ class Guess:
 def guess(primary: Log, foreign: Log) -> Guess:
     """Propose ids, times and the look-up of two logs."""
     ids, named = id_columns(primary), id_columns(foreign)
-    lookup = _lookup(ids, named)
+    lookup = lookup_of(ids, named)
     primary_id = Choice(lookup[0], *_of_lookup(lookup, ids, named)) if lookup else own_id(ids)
     at_primary, micros = time_of(primary, ids, primary_id.value)
     foreign_id = own_id(named, avoid=lookup[1] if lookup else ())
@@ -98,7 +98,7 @@ def _key(ids: Ids, names: Sequence[str]) -> list[tuple[str, ...] | None]:
     return [row if None not in row else None for row in rows]
 
 
-def _lookup(ids: Ids, named: Ids) -> Lookup | None:
+def lookup_of(ids: Ids, named: Ids) -> Lookup | None:
     """Columns of the primary log that are unique together, and those of the foreign one that name them."""
     pairs = [(mine, theirs) for mine, theirs, _ in _alike(ids, named)]
     for count in range(1, _MOST_PARTS + 1):

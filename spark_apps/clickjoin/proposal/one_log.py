@@ -10,7 +10,7 @@ from itertools import permutations
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.where import text_of
 from clickjoin.proposal.columns import is_named_id
-from clickjoin.proposal.guess import LIKELY, Choice, Guess, guess
+from clickjoin.proposal.guess import LIKELY, Choice, Guess, guess, id_columns, lookup_of
 from clickjoin.proposal.logs import Log
 
 _KINDS = 20  # values of a field, at most, that may be kinds of records
@@ -26,8 +26,13 @@ def divided(log: Log) -> tuple[dict[str, Log], Guess]:
     """
     best: tuple[float, str, str, str] | None = None
     for field, kinds in _fields(log):
+        if best and not _is_named(field):
+            break  # a field that is called so has told them apart
         parts = {kind: _of_kinds(log, field, [kind]) for kind in kinds}
+        ids = {kind: id_columns(part) for kind, part in parts.items()}
         for primary, foreign in permutations(kinds, 2):
+            if lookup_of(ids[primary], ids[foreign]) is None:
+                continue
             score = _score(guess(parts[primary], parts[foreign]), parts[foreign])
             if score and (best is None or score > best[0]):
                 best = (score, field, primary, foreign)
@@ -69,8 +74,12 @@ def _fields(log: Log) -> Iterator[tuple[str, list[str]]]:
         counts = Counter(text for value in values if (text := text_of(value)))
         if 2 <= len(counts) <= _KINDS and counts.total() >= 0.9 * log.rows and not is_named_id(name):
             found.append((name, [kind for kind, _ in counts.most_common(_TRIED)]))
-    found.sort(key=lambda item: item[0].rsplit(".", 1)[-1].lower() not in _NAMES)
+    found.sort(key=lambda item: not _is_named(item[0]))
     return iter(found[:_FIELDS])
+
+
+def _is_named(field: str) -> bool:
+    return field.rsplit(".", 1)[-1].lower() in _NAMES
 
 
 def _of_kinds(log: Log, field: str, kinds: list[str]) -> Log:

@@ -100,8 +100,7 @@ def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
 
 def _of_bare_times(pipeline: Pipeline) -> str:
     """A word where times of Parquet without a zone are in another than UTC: before they were not, whatever was said."""
-    local = (item.spec(0).is_local and ".parquet" in item.source.path for item in pipeline.inputs)
-    return ", of Parquet too" if any(local) else ""
+    return ", of Parquet too" if any(item.spec(0).bare_times for item in pipeline.inputs) else ""
 
 
 def _columns(pipeline: Pipeline) -> str:

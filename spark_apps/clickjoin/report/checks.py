@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from clickjoin.sources.completeness import UNPROVEN
-from clickjoin.verification.findings import RECORDS, covers_all, left_over
+from clickjoin.verification.findings import RECORDS, left_over
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
@@ -23,7 +23,7 @@ def verifications(delta: DeltaReader, most: int, window: float = inf) -> list[di
     """
     runs: dict[str, dict[str, Any]] = {}
     for row in delta.read("verification").sort_by([("at", "descending")]).to_pylist():
-        run = runs.setdefault(row["run"], _verification(row) | {"full": window < inf and covers_all(row, window)})
+        run = runs.setdefault(row["run"], _verification(row) | {"full": _is_wider(row, window)})
         unit = "bytes" if row["kind"] in (*RECORDS, UNPROVEN) else "ids"
         run[unit] = max(run[unit], row["checked"] or 0)
         if row["count"]:
@@ -31,6 +31,12 @@ def verifications(delta: DeltaReader, most: int, window: float = inf) -> list[di
             run["found"].append(found | {"samples": json.loads(row["samples"] or "[]")})
             run["ok"] = run["ok"] and not left_over(row)
     return list(runs.values())[:most]
+
+
+def _is_wider(row: dict[str, Any], window: float) -> bool:
+    """Whether a run began a minute or more before `window`, and went on to its present."""
+    began = (row["at"] - row["from_time"]).total_seconds()
+    return bool(began > window + 60 and row["to_time"] >= row["at"])
 
 
 def _verification(row: dict[str, Any]) -> dict[str, Any]:

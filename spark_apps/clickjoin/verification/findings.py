@@ -5,19 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from clickjoin.model.extent import timestamp
 from clickjoin.model.span import Span
 from clickjoin.sources.completeness import OVERREAD, UNPROVEN, UNREAD
-
-_SLACK = timedelta(minutes=1)
-
-
-def covers_all(run: Mapping[str, Any], window: float) -> bool:
-    """Whether a run (a row of table `verification`) began before `window` (seconds), and went on to its present."""
-    return bool(run["from_time"] < run["at"] - timedelta(seconds=window) - _SLACK and run["to_time"] >= run["at"])
 
 
 def left_over(row: Mapping[str, Any]) -> bool:

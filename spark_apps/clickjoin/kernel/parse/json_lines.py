@@ -218,7 +218,8 @@ def by_hand(
     groups: dict[tuple[str, ...], list[tuple[int, list[Any]]]] = {}
     bad: dict[int, tuple[str, str]] = {}
     deep = []
-    paths, sieve = {name: parse_path(name) for name in names}, sieve or Sieve(None)
+    sieve = sieve or Sieve(None)
+    paths = {name: parse_path(name) for name in (*names, *sieve.paths)}
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=_Integer)
     for row, line in zip(rows, text.take(int64_array(rows)).to_pylist(), strict=True):
         try:
@@ -229,7 +230,7 @@ def by_hand(
                 deep += [row] if error.args[2:] else []
             continue
         try:
-            if not sieve.takes(partial(_named, pairs)):
+            if not sieve.takes(partial(_plain, pairs, paths)):
                 continue
             values = _values(pairs, names, paths)
         except _Bad as error:
@@ -270,13 +271,14 @@ def _decoded(decode: Callable[[str], Any], line: str) -> _Pairs:
     return pairs
 
 
-def _named(pairs: _Pairs, name: str) -> Any:
-    value = _at(pairs, parse_path(name))
+def _plain(pairs: _Pairs, paths: Mapping[str, FieldPath], name: str) -> Any:
+    """A value as conditions compare it."""
+    value = _at(pairs, paths[name])
     return "0" if isinstance(value, _Integer) and value == "-0" else value
 
 
 def _values(pairs: _Pairs, names: Mapping[str, bool], paths: Mapping[str, FieldPath]) -> list[Any]:
-    found = {name: _at(pairs, path) for name, path in paths.items()}
+    found = {name: _at(pairs, paths[name]) for name in names}
     return [(_id if names[name] else _time)(name, found[name]) for name in names]
 
 

@@ -149,8 +149,8 @@ def _slowly(values: Any) -> tuple[Ints, Mask]:
 def _date(text: str, zone: tzinfo) -> int | None:
     """ISO 8601, in a zone where it names none, also with 24 for the hour that ends a day; or a number as text."""
     text = re.sub(_UTC, r"\1Z", text.strip())
-    if text.lstrip("-").isdecimal() and abs(int(text)) >= 2**63:
-        return None
+    if re.fullmatch(r"-?[0-9]{1,19}", text):
+        return int(_integers(np.array([int(text)], np.int64))[0]) if -(2**63) < int(text) < 2**63 else None
     if re.fullmatch(_NUMBER, text):
         micros, fine = _texts(pa.array([text]))
         return int(micros[0]) if fine[0] else None
