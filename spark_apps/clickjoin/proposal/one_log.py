@@ -27,7 +27,7 @@ def divided(log: Log) -> tuple[dict[str, Log], Guess]:
     best: tuple[float, str, str, str] | None = None
     for field, kinds in _fields(log):
         if best and not _is_named(field):
-            break  # a field that is called so has told them apart
+            break  # a field that is called so divides the log
         parts = {kind: _of_kinds(log, field, [kind]) for kind in kinds}
         ids = {kind: id_columns(part) for kind, part in parts.items()}
         for primary, foreign in permutations(kinds, 2):
