@@ -117,6 +117,21 @@ def test_files_that_are_no_text(folder: Path, data: bytes, words: str) -> None:
     assert str(path) in str(caught.value)
 
 
+@pytest.mark.parametrize(("text", "words"), [
+    (json.dumps({"id": "a", "at": 1}, indent=1), "JSON whose records go over several lines.* jq -c \\."),
+    (json.dumps([{"id": "a"}, {"id": "b"}]), "one JSON array.* jq -c '\\.\\[\\]'"),
+    ("[\n" + json.dumps({"id": "a"}) + ",\n" + json.dumps({"id": "b"}) + "\n]", "one JSON array"),
+    ('[{"id": "a"}, {"id":', "one JSON array"),
+])  # fmt: skip
+def test_json_that_is_not_one_record_a_line(folder: Path, text: str, words: str) -> None:
+    nested(folder)
+    path = folder / "clicks" / "z.log"
+    path.write_text(text + "\n")
+    with pytest.raises(ConfigError, match=words) as caught:
+        propose("queries/*", "clicks/*", folder)
+    assert str(path) in str(caught.value)
+
+
 def test_names_of_their_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nested(folder)
     monkeypatch.chdir(folder)

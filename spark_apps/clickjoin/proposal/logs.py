@@ -78,11 +78,31 @@ def look(pattern: str, most: int, lake: str) -> Log:
         )
     each = max(most // len(paths), 20)
     lines = {path: list(_lines(path, each + 1)) for path in paths}
+    for path, some in lines.items():
+        _require_one_a_line(path, some[:_FIRST])
     sample = [line for some in lines.values() for line in some[:_FIRST]]
     objects = sum(line.lstrip().startswith("{") for line in sample)
     if objects >= _MOSTLY * len(sample):
         return _of_json(pattern, [line for some in lines.values() for line in some[:each]])
     return _of_csv(pattern, paths[0], [some for some in lines.values() if some], each)
+
+
+def _require_one_a_line(path: str, lines: Sequence[str]) -> None:
+    """That a file is neither one JSON array nor JSON of many lines a record. Errors: ConfigError."""
+    first = lines[0].strip() if lines else ""
+    is_array = first[:1] == "[" and (first.strip("[{ ") == "" or _is_array(first))
+    if is_array or first == "{":
+        what = "one JSON array" if is_array else "JSON whose records go over several lines"
+        jq = "jq -c '.[]'" if is_array else "jq -c ."
+        raise ConfigError(f"{path}: is {what}", remedy=f"Write one record a line, such as by {jq}; then run this again")
+
+
+def _is_array(line: str) -> bool:
+    try:
+        found = json.loads(line.rstrip(","))
+    except (ValueError, RecursionError):
+        return line.startswith("[{")  # one that is longer than what was looked at, or cut
+    return isinstance(found, list)
 
 
 def _of_table(source: Delta | OfPipeline, most: int) -> Log:

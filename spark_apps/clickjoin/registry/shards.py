@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.lake.readable import readable
 from clickjoin.model.errors import ConfigError, LakeError
-from clickjoin.model.ids import EPOCH
+from clickjoin.model.ids import EPOCH, ISO
 from clickjoin.model.shards import Timeline
 from clickjoin.model.txn import Txn
 from clickjoin.model.where import in_words
@@ -79,7 +79,7 @@ def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
         entries = delta.read("shard_timeline").to_pylist()
     for row in entries:
         for name, field in _FIELDS.items():
-            if row[name] != wanted[name]:
+            if row[name] != wanted[name] and not (name == "event_time" and row[name] in _with_fewer_forms(pipeline)):
                 raise ConfigError(
                     f"{field} is {wanted[name]} in the pipeline's file, and the lake was begun with {row[name]}",
                     remedy="Set it back, or begin another lake: the same event would be claimed a second time"
@@ -96,6 +96,21 @@ def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
         "event_id": _columns(pipeline),
         "max_skew": pipeline.limits.max_skew,
     }
+
+
+def _with_fewer_forms(pipeline: Pipeline) -> set[str]:
+    """What a lake may say of the event time that was begun before the last of its forms were added.
+
+    A text is read by the first form that fits, so each that could be read has the time that it had; a column without
+    forms is read as ISO 8601 in UTC.
+    """
+    time = pipeline.claimed.event_time
+    if isinstance(time, str):
+        return set()
+    said = {str(time.model_copy(update={"format": time.format[:count]})) for count in range(1, len(time.format))}
+    if (time.format[0], time.zone) == (ISO, "UTC") and len(time.column) == 1:
+        said.add(time.column[0])
+    return {text + _of_bare_times(pipeline) for text in said}
 
 
 def _of_bare_times(pipeline: Pipeline) -> str:
