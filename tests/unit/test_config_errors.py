@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from clickjoin.config import Pipeline, json_schema, load
+from clickjoin.config.file import parse
 from clickjoin.config.starter import STARTER
 from clickjoin.model.errors import ConfigError
 from tests.unit.contract import CONTRACT, RAW, changed, write
@@ -262,3 +263,14 @@ def test_a_prefix_that_clients_read_differently_is_refused(tmp_path: Path, prefi
 @pytest.mark.parametrize("lake", ["s3://lakes", "s3://lakes/", "s3://lakes/a b/ü+v/", "s3://lakes/.hidden/a..b"])
 def test_all_other_prefixes_are_taken(tmp_path: Path, lake: str) -> None:
     assert load(write(tmp_path, changed("lake", lake))).lake == lake.rstrip("/")
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("NO", "NO"), ("on", "on"), ("010", "010"), ("12:30:00", "12:30:00"), ("2019-11-24", "2019-11-24"),
+    ("0x1F", "0x1F"), ("true", True), ("null", None), ("~", None), ("1_000", 1000), ("-3", -3), ("1.5", 1.5),
+    ("1e3", 1000.0), ("'1'", "1"),
+])  # fmt: skip
+def test_scalars_are_those_of_yaml_1_2(text: str, value: object) -> None:
+    """By the rules of 1.1 a country NO would be false, and a condition on it true of no record."""
+    found = parse(f"[{text}]")
+    assert (found, type(found[0])) == ([value], type(value))

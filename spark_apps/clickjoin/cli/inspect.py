@@ -94,6 +94,12 @@ def status(
         show_status(pipeline.pipeline, found)
 
 
+_NO_WATERMARK = (
+    "no watermark yet: each stream has to be read to its end without a problem, and have an event; where logs are "
+    "loaded once, set batch.heartbeats: true"
+)
+
+
 def show_status(name: str, data: dict[str, Any]) -> None:
     """Print how a pipeline stands."""
     from clickjoin.report.status import batch_text, problem_text
@@ -104,7 +110,7 @@ def show_status(name: str, data: dict[str, Any]) -> None:
         listed = ("totals", "problems", "last")
         console.pairs(f"replica {replica}", {k: v for k, v in part.items() if k not in listed} | part["totals"])
         if part.get("watermark", "") is None:
-            report_line("no watermark yet: each stream has to be read to its end without a problem, and have an event")
+            report_line(_NO_WATERMARK)
         for problem in part["problems"]:
             report_line(problem_text(**problem))
         report_line("last batches" if part["last"] else "no batch has been settled yet")

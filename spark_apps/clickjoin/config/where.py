@@ -19,7 +19,7 @@ def _conditions(raw: Any) -> Any:
     if not isinstance(raw, Mapping) or not raw:
         raise ValueError("where maps a field to what it holds, such as {type: click}")
     if odd := [path for path in raw if not isinstance(path, str)]:
-        raise ValueError(f"{odd[0]!r} is no field's name; YAML reads on, yes, null and numbers so: put it in quotes")
+        raise ValueError(f"{odd[0]!r} is no field's name; YAML reads null, true and numbers so: put it in quotes")
     return tuple(_condition(sound_path(path), wanted) for path, wanted in raw.items())
 
 
