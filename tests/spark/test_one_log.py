@@ -10,6 +10,7 @@ import pytest
 from clickjoin import lake_setup
 from clickjoin.config import load
 from clickjoin.engine import Engine
+from clickjoin.jobs.run import drained
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError
 from clickjoin.schemas import METRICS
@@ -128,3 +129,15 @@ def test_a_lake_from_before_gains_the_column(make: Callable[..., Bench], monkeyp
     assert "passed_over" not in bench.engine.lake.delta.columns(METRICS.name)
     bench.engine = bench.replica("main")
     assert bench.engine.lake.delta.columns(METRICS.name)["passed_over"] == "long"
+
+
+def test_a_drain_says_which_conditions_are_true_of_no_record(make: Callable[..., Bench]) -> None:
+    log = {"primary": FIELDS["primary"], "foreign": {"source": LOG, "where": {"type": "clik"}}}
+    bench = make(**log)
+    write(bench, Q, *clicks(0, 3))
+    done = drained(bench.spark, bench.pipeline, "main", lambda _: None, check=True)
+    said = [(one["kind"], one["path"]) for one in done["problems"]]
+    assert (done["ok"], done["passed_over"], said) == (True, 3, [("took-nothing", "foreign.where")])
+    assert 'type is "clik": true of no record yet, and 3 of this drain' in done["problems"][0]["detail"]
+    again = drained(bench.spark, bench.pipeline, "main", lambda _: None, check=True)
+    assert not again["problems"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from clickjoin.event_store.bad_input import BROKEN, FLOOD
 from clickjoin.model.errors import ClickjoinError, ConfigError
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
+from clickjoin.model.where import in_words
 from clickjoin.report.accounts import Accounts, Batches, account, distinct, kept_since
 from clickjoin.report.status import replicas
 from clickjoin.report.summary import Summary
@@ -97,15 +99,30 @@ def drained(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, 
     left = engine.drain(done)
     seconds = time.perf_counter() - start
     lasting = (problem for problem in engine.problems() if problem.kind not in _ONCE)
-    summary.note((*lasting, *once.values(), *summary.null_columns()))
+    accounts = counted(engine, report) if check else None
+    idle = _took_nothing(pipeline, accounts, summary.counts["passed_over"]) if accounts else ()
+    summary.note((*lasting, *once.values(), *summary.null_columns(), *idle))
     result = summary.to_dict() | asdict(distinct(engine.lake, batches))
     next_due = left.next_due.isoformat() if left.next_due else None
     result |= {"seconds": round(seconds, 3), "waiting": left.all, "due": left.due, "next_due": next_due}
-    if check:
-        result["accounts"] = counted(engine, report).to_dict()
+    if accounts:
+        result["accounts"] = accounts.to_dict()
     blocking = [p for p in result["problems"] if p["kind"] in _BLOCKING]
     result["ok"] = not blocking and (not check or result["accounts"]["agree"])
     return result
+
+
+def _took_nothing(pipeline: Pipeline, accounts: Accounts, passed_over: int) -> Iterator[Problem]:
+    """Streams whose `where` holds for no record that was ever read, while some are left over: misspelt most likely."""
+    records = {"primary": accounts.primary_records, "foreign": accounts.foreign_records}
+    for item in pipeline.inputs:
+        if item.stream.where and passed_over and not records[item.role]:
+            yield Problem(
+                "took-nothing",
+                f"{item.section}.where",
+                f"{in_words(item.stream.where)}: true of no record yet, and {passed_over:,} of this drain are no "
+                "stream's; `clickjoin validate` looks at some of them",
+            )
 
 
 def counted(engine: Engine, report: Reporter, patience: float = PATIENCE) -> Accounts:
