@@ -1,5 +1,7 @@
 """Runs the test suites, two side by side: most of their time goes into waiting for one thread of Spark.
 
+The suites of Spark give way (`nice`): those of servers wait for what Airflow does, for so many seconds and no longer.
+
     .venv/bin/python -m tests.suites [pytest's options]
 
 One row begins with the suites that start servers, the other with those of Spark; whichever is free takes the next one,
@@ -107,7 +109,7 @@ def run(suite: Suite, keep: Callable[[IO[bytes]], object] | None) -> int:
     if keep is None:
         return subprocess.run(command(suite)).returncode
     output = tempfile.TemporaryFile()  # noqa: SIM115  (who it is given to closes it)
-    code = subprocess.run(command(suite), stdout=output, stderr=output).returncode
+    code = subprocess.run(["nice", "-n", "5", *command(suite)], stdout=output, stderr=output).returncode
     keep(output)
     return code
 

@@ -141,3 +141,20 @@ def test_a_drain_says_which_conditions_are_true_of_no_record(make: Callable[...,
     assert 'type is "clik": true of no record yet, and 3 of this drain' in done["problems"][0]["detail"]
     again = drained(bench.spark, bench.pipeline, "main", lambda _: None, check=True)
     assert not again["problems"]
+
+
+def test_what_one_stream_has_judged_is_not_landed_by_the_other(make: Callable[..., Bench]) -> None:
+    """A record that was too long for the first stream would be the other's, by limits that were raised since."""
+    bench = make(**FIELDS, limits={"max_record": "1KB"})
+    long = [click(f"long{n}", 9 + n, Q, type="click", note="x" * 2000) for n in range(2)]
+    write(bench, Q, *clicks(0, 2), *long)
+    bench.join()
+    bench.file.write_text(bench.file.read_text().replace("1KB", "1MB"))
+    bench.reload()
+    assert not found(verify(bench))
+    Hand(bench).delete("foreign", "c1")
+    assert found(verify(bench))["unread"] == 1
+    verify(bench, repair=True)
+    assert not found(verify(bench))
+    assert bench.hosts("foreign") == ["c0", "c1"]
+    assert len(bench.rows("quarantine", "reason")) == 2

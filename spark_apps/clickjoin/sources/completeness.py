@@ -7,7 +7,7 @@ another's. So it answers for its own splits; verification adds up the answers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -54,7 +54,8 @@ class Evidence:
     them; columns stream, replica, batch, source_partition, offset, length, reason. `offsets`: by replica and
     partition, how far each has been planned. `spec`: how a record is read, by the time of planning (microseconds).
     `kept_since`: rows of an event time (microseconds) before it may have been collected. `most`: bytes of the source
-    that may be read again; what lies beyond is reported as unproven.
+    that may be read again; what lies beyond is reported as unproven. `elsewhere`: by replica and partition, offsets
+    that the other stream of one log has put into quarantine, by the settings of then.
     """
 
     spark: SparkSession
@@ -64,10 +65,16 @@ class Evidence:
     spec: Callable[[int], RecordSpec]
     kept_since: int
     most: float = MAX_BYTES
+    elsewhere: Mapping[tuple[str, str], Collection[int]] = field(default_factory=dict)
 
     def missing(self, times: Iterable[int | None]) -> int:
         """How many records must have a row, by their event times (microseconds; None of a bad record)."""
         return sum(time is None or time >= self.kept_since for time in times)
+
+    def without_row(self, planned: PlannedSplit, times: Mapping[int, int | None], rows: Collection[int]) -> int:
+        """How many records of a split must have a row and have none. `times`: by offset; `rows`: offsets of rows."""
+        there = self.elsewhere.get((planned.replica, planned.split.partition), ())
+        return self.missing(time for offset, time in times.items() if offset not in rows and offset not in there)
 
 
 class Completeness(NamedTuple):
@@ -99,7 +106,7 @@ def by_reading_again(source: Readable, evidence: Evidence) -> Completeness:
     For any source whose splits hold the same records each time they are read. It reads up to `evidence.most` bytes;
     what it cannot read is reported as unproven.
     """
-    there = row_offsets(evidence)
+    there, bad = row_offsets(evidence), row_offsets(evidence, bad=True)
     faults: list[Fault] = []
     left = evidence.most
     for planned in sorted(evidence.planned, key=lambda planned: -planned.planned):
@@ -115,19 +122,25 @@ def by_reading_again(source: Readable, evidence: Evidence) -> Completeness:
             why = "it cannot be read any more" if left >= 0 else "too much to be read again"
             faults.append(Fault(UNPROVEN, planned, 1, why))
             continue
-        faults += _compared(evidence, planned, records, rows)
+        # What is no record of the stream by today's settings may have been a bad one by those of then.
+        judged = bad.get(planned.key, Counter()) if evidence.spec(0).where else Counter()
+        faults += _compared(evidence, planned, records, rows, judged)
     return Completeness(faults, unproven_notes(faults, "splits"))
 
 
-def row_offsets(evidence: Evidence) -> dict[Any, Counter[int]]:
-    """How often each record is in a row, by split; a record that is too long for one row of quarantine counts once."""
+def row_offsets(evidence: Evidence, *, bad: bool = False) -> dict[Any, Counter[int]]:
+    """How often each record is in a row, by split; a record that is too long for one row of quarantine counts once.
+
+    `bad`: of rows of quarantine alone.
+    """
     keys = ["stream", "replica", "batch", "source_partition"]
     wanted = evidence.spark.createDataFrame(
         [planned.key for planned in evidence.planned],
         "stream STRING, replica STRING, batch BIGINT, source_partition STRING",
     )
     found: dict[Any, Counter[int]] = {}
-    for row in evidence.landed.join(wanted, keys, "left_semi").select(*keys, "offset").collect():
+    rows = evidence.landed.where("reason IS NOT NULL") if bad else evidence.landed
+    for row in rows.join(wanted, keys, "left_semi").select(*keys, "offset").collect():
         found.setdefault(tuple(row)[:4], Counter())[row["offset"]] += 1
     return found
 
@@ -141,10 +154,12 @@ def _again(source: Readable, evidence: Evidence, planned: PlannedSplit) -> pa.Ta
         return None
 
 
-def _compared(evidence: Evidence, planned: PlannedSplit, records: pa.Table, rows: Mapping[int, int]) -> list[Fault]:
+def _compared(
+    evidence: Evidence, planned: PlannedSplit, records: pa.Table, rows: Mapping[int, int], judged: Mapping[int, int]
+) -> list[Fault]:
     times = dict(zip(records["offset"].to_pylist(), records["event_time"].cast(pa.int64()).to_pylist(), strict=True))
-    missing = evidence.missing(time for offset, time in times.items() if offset not in rows)
-    beyond = len(rows.keys() - times.keys())
+    missing = evidence.without_row(planned, times, rows)
+    beyond = len(rows.keys() - times.keys() - judged.keys())
     faults = [Fault(UNREAD, planned, missing, NO_ROW)] if missing else []
     return faults + ([Fault(OVERREAD, planned, beyond, "rows that the split does not hold")] if beyond else [])
 

@@ -84,7 +84,9 @@ def _ask(
     kept = pipeline.kept(item.name) - pipeline.limits.max_skew
     of_stream = {replica: streams[item.name] for replica, streams in offsets.items() if item.name in streams}
     since = int(now_micros - kept * MICROS)
-    evidence = Evidence(lake.spark, planned, _landed(lake, item.name, planned), of_stream, item.spec, since, most)
+    elsewhere = _set_aside(lake, item.name) if pipeline.shares_log else {}
+    rows = _landed(lake, item.name, planned)
+    evidence = Evidence(lake.spark, planned, rows, of_stream, item.spec, since, most, elsewhere)
     return sources[item.name].completeness(evidence)
 
 
@@ -123,6 +125,15 @@ def _landed(lake: Lake, stream: str, planned: Sequence[PlannedSplit]) -> DataFra
     good = lake.read(stream).where(where).select(name, *_COLUMNS, F.lit(None).cast("string").alias("reason"))
     bad = lake.read("quarantine").where(where).where(f"stream = {text(stream)}").select(name, *_COLUMNS, "reason")
     return good.unionAll(bad)
+
+
+def _set_aside(lake: Lake, stream: str) -> dict[tuple[str, str], set[int]]:
+    """What the other stream of one log has in quarantine: see Evidence.elsewhere."""
+    rows = lake.read("quarantine").where(f"stream <> {text(stream)}").select("replica", "source_partition", "offset")
+    found: dict[tuple[str, str], set[int]] = {}
+    for replica, partition, offset in rows.collect():
+        found.setdefault((replica, partition), set()).add(offset)
+    return found
 
 
 Batch = tuple[str, int]  # replica, number

@@ -94,10 +94,9 @@ def _missing(ctx: Context, source: Source, planned: PlannedSplit, judged: bool) 
 
 def _offsets(ctx: Context, planned: PlannedSplit) -> set[int]:
     """Where records of a split begin that are in a table."""
-    own = (
-        f"replica = {text(planned.replica)} AND batch = {planned.batch} "
-        f"AND source_partition = {text(planned.split.partition)}"
-    )
-    rows = [ctx.lake.read(planned.stream).where(own), ctx.lake.read(QUARANTINE.name).where(own)]
-    rows[1] = rows[1].where(f"stream = {text(planned.stream)}")
+    part = f"replica = {text(planned.replica)} AND source_partition = {text(planned.split.partition)}"
+    own, mine = f"{part} AND batch = {planned.batch}", f"stream = {text(planned.stream)}"
+    # A record that the other stream of one log has judged is in its place, whichever of its batches that was.
+    judged = f"{part} AND (batch = {planned.batch} OR NOT {mine})" if ctx.pipeline.shares_log else f"{own} AND {mine}"
+    rows = [ctx.lake.read(planned.stream).where(own), ctx.lake.read(QUARANTINE.name).where(judged)]
     return {row["offset"] for row in rows[0].select("offset").unionAll(rows[1].select("offset")).collect()}

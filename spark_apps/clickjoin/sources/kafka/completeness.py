@@ -120,7 +120,7 @@ def _again(
     for one in planned:
         part, landed = Range.of(one.split), rows.get(one.key, {})
         times = {at: time for at, time in found[str(part.place)].items() if part.start <= at < part.end}
-        missing = evidence.missing(time for offset, time in times.items() if offset not in landed)
+        missing = evidence.without_row(one, times, landed)
         if missing:
             faults.append(Fault(UNREAD, one, missing, NO_ROW, _where(one)))
         if (str(part.place), part.start) in gone:
