@@ -78,6 +78,16 @@ class Cluster:
         for name in old:
             self.kill(name)
 
+    def kill_an_executor(self) -> None:
+        """End one of the processes that workers have started for a driver, at once; its worker starts another."""
+        for name in self.workers:
+            for child in psutil.Process(self._processes[name].pid).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline()):
+                        child.kill()
+                        return
+        raise AssertionError("no executor runs")
+
     def worker(self) -> None:
         """Start a worker that sees nothing of what is hidden."""
         self._made += 1

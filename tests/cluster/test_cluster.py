@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -17,6 +20,7 @@ from deltalake import write_deltalake
 from clickjoin.config import load
 from clickjoin.engine import Engine
 from clickjoin.engines.arrow import dealing
+from clickjoin.engines.spark.commits import Commits
 from clickjoin.model.errors import ConfigError
 from clickjoin.spark.failures import translate
 from clickjoin.spark.session import in_process
@@ -131,6 +135,56 @@ def test_an_adapter_travels_with_its_package_and_a_lost_executor_costs_time(
     assert verdict.ok, verdict.text()
     assert (verdict.joined > 2_700, verdict.pending > 50) == (True, True)
     assert [row["price"] for row in engine.lake.read("joined").select("price").distinct().collect()] == [2.5]
+
+
+def test_an_executor_killed_inside_each_merge_of_claims(
+    place: Site, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tasks run twice, or what the batch has looked up is gone with it: then the batch is run again."""
+    pipeline = place.pipeline("merged", 3_000, engine="spark", batch={"max_events": 1500, "max_bytes": "4MB"})
+    run, kills, errors = Commits.run, Counter[str](), list[str]()
+
+    def cut(self: Commits, name: str, sql: str, *more: Any) -> int | None:
+        if name != "registry" or not sql.startswith("MERGE") or kills[name] == 3:
+            return run(self, name, sql, *more)
+        kills[name] += 1
+        with while_tasks_run(spark, place.cluster.kill_an_executor):
+            return run(self, name, sql, *more)
+
+    monkeypatch.setattr(Commits, "run", cut)
+    for _ in range(1 + 3):  # as a task that is tried again
+        try:
+            engine = Engine(spark, load(pipeline.file))
+            engine.drain(lambda _: None)
+            break
+        except Exception as error:
+            errors.append(str(error))
+    assert not [error for error in errors if "executor" not in error]
+    verdict = pipeline.verdict()
+    assert verdict.ok, verdict.text()
+    assert (kills["registry"], verdict.joined > 2_700) == (3, True)
+    assert not engine.lake.read("registry").groupBy("event_id", "event_time").count().where("count > 1").count()
+
+
+@contextmanager
+def while_tasks_run(spark: SparkSession, act: Callable[[], None]) -> Iterator[None]:
+    """Act once, as soon as some stage's tasks run of what is done in here."""
+    tracker, over = spark.sparkContext.statusTracker(), Event()
+
+    def look() -> None:
+        while not over.wait(0.01):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            if any(stage and stage.numActiveTasks for stage in stages):
+                act()
+                return
+
+    thread = Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @in_full
