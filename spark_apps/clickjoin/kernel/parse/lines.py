@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import Array, bool_array, int64_array, mask, scalar, text_array, to_numpy
+from clickjoin.kernel.arrays import Array, bool_array, int64_array, mask, scalar, to_numpy
 from clickjoin.kernel.file_bytes import packed_blocks, plain_blocks, read_at
 from clickjoin.kernel.remote_file import Handle, length_of
 from clickjoin.kernel.types import RecordFn
@@ -243,11 +243,11 @@ PASSED = "passed-over"
 
 def taken_of(records: pa.Table) -> tuple[pa.Table, int]:
     """Records without the rows that stand for those passed over, and how many those are."""
-    is_passed = pc.is_in(records["reason"], value_set=text_array([PASSED], pa.string()))  # null is none of them
-    if not pc.any(is_passed).as_py():
+    is_passed = mask(pc.equal(records["reason"], scalar(PASSED)))
+    if not is_passed.any():
         return records, 0
-    counts = records.filter(is_passed)["detail"].to_pylist()
-    return records.filter(pc.invert(is_passed)), sum(map(int, counts))
+    counts = records.filter(bool_array(is_passed))["detail"].to_pylist()
+    return records.filter(bool_array(~is_passed)), sum(map(int, counts))
 
 
 def only_missing(landed: Mapping[str, Array]) -> RecordFn:
