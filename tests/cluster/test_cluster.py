@@ -137,6 +137,7 @@ def test_an_adapter_travels_with_its_package_and_a_lost_executor_costs_time(
     assert [row["price"] for row in engine.lake.read("joined").select("price").distinct().collect()] == [2.5]
 
 
+@in_full
 def test_an_executor_killed_inside_each_merge_of_claims(
     place: Site, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
