@@ -43,6 +43,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return call
 
 
+QUICK = STARTER.replace("engine: spark", "engine: arrow")  # these tests start no Spark
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """A pipeline's file with logs beside it."""
@@ -50,7 +53,7 @@ def file(tmp_path: Path) -> Path:
         (tmp_path / "logs" / name).mkdir(parents=True)
         (tmp_path / "logs" / name / "0.jsonl").write_text(LINE)
     file = tmp_path / "p.yaml"
-    file.write_text(STARTER)
+    file.write_text(QUICK)
     return file
 
 

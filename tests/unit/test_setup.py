@@ -78,7 +78,7 @@ print(",".join(initialise(p)), flush=True)
 
 def test_two_processes_at_once(tmp_path: Path) -> None:
     file, go = tmp_path / "p.yaml", tmp_path / "go"
-    file.write_text(pipeline(tmp_path / "lake").model_dump_json(include={"pipeline", "lake", "primary", "foreign"}))
+    file.write_text(pipeline(tmp_path / "lake").model_dump_json(include={"pipeline", "engine", "lake", "primary", "foreign"}))
     env = {**os.environ, "PYTHONPATH": str(ROOT / "spark_apps")}
     command = [sys.executable, "-c", SCRIPT, str(file), str(go)]
     copies = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) for _ in range(2)]
@@ -148,7 +148,7 @@ def test_a_lake_around_another_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_time_in_a_form_and_an_id_of_columns_can_be_resharded(tmp_path: Path) -> None:
-    raw = pipeline(tmp_path).model_dump(include={"pipeline", "lake", "primary", "foreign"})
+    raw = pipeline(tmp_path).model_dump(include={"pipeline", "engine", "lake", "primary", "foreign"})
     form = {"column": "ts", "format": "%d/%m/%Y", "zone": "UTC"}
     raw["foreign"] |= {"event_time": form, "event_id": ("host", "pid")}
     chosen = Pipeline.model_validate(raw)
@@ -186,7 +186,7 @@ def test_a_file_with_another_skew_reshards_nothing(tmp_path: Path) -> None:
 )
 def test_what_fixes_an_ids_bucket_stays(tmp_path: Path, field: str, change: dict[str, dict[str, Any]]) -> None:
     initialise(pipeline(tmp_path))
-    raw = pipeline(tmp_path).model_dump(include={"pipeline", "lake", "primary", "foreign"})
+    raw = pipeline(tmp_path).model_dump(include={"pipeline", "engine", "lake", "primary", "foreign"})
     for name, value in change.items():
         raw[name] = {**raw.get(name, {}), **value}
     with pytest.raises(ConfigError, match=rf"{field}\. Set it back, or begin another lake"):
