@@ -13,6 +13,7 @@ from clickjoin.backup.manifest import backups
 from tests.faults.checks import assert_exactly_once
 from tests.faults.conftest import Pipeline
 from tests.oracle import examine
+from tests.sampled import in_full
 
 Make = Callable[[int], Pipeline]
 
@@ -37,6 +38,7 @@ def assert_one_moment(pipeline: Pipeline, folder: Path) -> None:
     assert not found.doubled | found.extra | found.wrong | found.two_places, found.text()
 
 
+@in_full
 def test_two_replicas_join_while_backups_are_taken(make: Make) -> None:
     pipeline, rng = make(501), random.Random(8)
     pair = [pipeline.start("run", "--replica", name) for name in ("east", "west")]

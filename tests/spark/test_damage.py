@@ -132,7 +132,7 @@ def test_an_older_table(bench: Bench, name: str) -> None:
     whole(bench, "d")
 
 
-@pytest.mark.parametrize("name", some(("registry", "joined"), 1))
+@pytest.mark.parametrize("name", some(("registry", "joined"), 2))
 def test_an_older_table_that_lacks_several_batches(bench: Bench, name: str) -> None:
     """One repair accounts for all of them, not for the newest alone: `repair` looks again, and finds nothing."""
     back = keep(bench, name)
@@ -144,6 +144,7 @@ def test_an_older_table_that_lacks_several_batches(bench: Bench, name: str) -> N
     whole(bench, "d", "e", "f")
 
 
+@in_full
 def test_more_to_repair_than_a_run_does_says_so(make: Any) -> None:
     made: Bench = make(batch={"max_events": 2})
     back = keep(made, "joined")

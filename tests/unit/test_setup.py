@@ -78,7 +78,9 @@ print(",".join(initialise(p)), flush=True)
 
 def test_two_processes_at_once(tmp_path: Path) -> None:
     file, go = tmp_path / "p.yaml", tmp_path / "go"
-    file.write_text(pipeline(tmp_path / "lake").model_dump_json(include={"pipeline", "engine", "lake", "primary", "foreign"}))
+    file.write_text(
+        pipeline(tmp_path / "lake").model_dump_json(include={"pipeline", "engine", "lake", "primary", "foreign"})
+    )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "spark_apps")}
     command = [sys.executable, "-c", SCRIPT, str(file), str(go)]
     copies = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) for _ in range(2)]
