@@ -252,6 +252,20 @@ def test_all_kinds_that_join_alike_are_taken(folder: Path, kinds: tuple[Any, ...
     assert (found.matches.found, found.matches.primary) == (len(CLICKS), len(QUERIES))
 
 
+@pytest.mark.parametrize("views", [1, 3])
+def test_what_comes_later_looks_up(folder: Path, views: int) -> None:
+    """Both kinds hold the same id, and the one that is looked up is the more frequent one, or as frequent."""
+    (folder / "log").mkdir()
+    shown = [(f"{c.name}-{n}", c.at - timedelta(seconds=20 + n)) for c in CLICKS for n in range(views)]
+    records = [{"type": "page", "event": "view", "id": name, "at": iso(at), "view": name} for name, at in shown]
+    records += [{"type": "track", "event": "tap", "id": c.name, "at": iso(c.at), "view": f"{c.name}-0"} for c in CLICKS]
+    records += [{"type": "track", "event": "buy", "id": f"b{n}", "at": iso(START)} for n in range(len(CLICKS) // 5)]
+    lines(folder / "log" / "0.jsonl", records)
+    values = {name: choice.value for name, choice in propose("log/*", "log/*", folder).choices.items()}
+    assert (values["primary.where"], values["foreign.where"]) == ({"event": ("view",)}, {"event": ("tap",)})
+    assert (values["foreign.event_id"], values["foreign.primary_id"]) == (("id",), ("view",))
+
+
 def test_a_log_of_few_records_one_of_which_has_no_time(folder: Path) -> None:
     (folder / "log").mkdir()
     at = iso(START)

@@ -93,7 +93,7 @@ def id_columns(log: Log) -> Ids:
     }
 
 
-def _key(ids: Ids, names: Sequence[str]) -> list[tuple[str, ...] | None]:
+def keys_of(ids: Ids, names: Sequence[str]) -> list[tuple[str, ...] | None]:
     rows = zip(*(ids[name] for name in names), strict=True)
     return [row if None not in row else None for row in rows]
 
@@ -105,9 +105,9 @@ def lookup_of(ids: Ids, named: Ids) -> Lookup | None:
         best: tuple[float, Lookup | None] = (0.0, None)
         for some in combinations(pairs[: _MOST_IDS[count - 1]], count):
             keys, names = tuple(mine for mine, _ in some), tuple(theirs for _, theirs in some)
-            if len(set(keys)) < count or len(set(names)) < count or distinct_share(_key(ids, keys)) < _UNIQUE:
+            if len(set(keys)) < count or len(set(names)) < count or distinct_share(keys_of(ids, keys)) < _UNIQUE:
                 continue
-            share, spread = _agreement(_key(ids, keys), _key(named, names))
+            share, spread = _agreement(keys_of(ids, keys), keys_of(named, names))
             # A number of few values is found among any numbers. Of columns that agree equally well, one that is named
             # like an id comes first.
             score = share + min(spread, _WIDE) + 0.01 * sum(is_named_id(name) for name in (*keys, *names)) / count
@@ -139,14 +139,14 @@ def _agreement(ids: Sequence[Any], named: Sequence[Any]) -> tuple[float, float]:
 
 
 def _of_lookup(lookup: Lookup, ids: Ids, named: Ids) -> tuple[str, str]:
-    known, wanted = set(_key(ids, lookup[0])) - {None}, [key for key in _key(named, lookup[1]) if key]
-    share, spread = _agreement(_key(ids, lookup[0]), wanted)
+    known, wanted = set(keys_of(ids, lookup[0])) - {None}, [key for key in keys_of(named, lookup[1]) if key]
+    share, spread = _agreement(keys_of(ids, lookup[0]), wanted)
     found = [key for key in wanted if key in known]
     why = (
         f"{len(found):,} of {len(wanted):,} sampled foreign records name one of {len(known):,} primary ids by it, "
         f"{len(set(found)):,} different ones"
     )
-    repeats = sum(key is not None for key in _key(ids, lookup[0])) - len(known)
+    repeats = sum(key is not None for key in keys_of(ids, lookup[0])) - len(known)
     why += f"; {repeats:,} primary records repeat an id: the latest before the click is joined" if repeats else ""
     return (GUESS if share <= 0.1 else LIKELY if share <= 0.5 or spread < _WIDE else SURE), why
 
@@ -156,7 +156,7 @@ def own_id(ids: Ids, avoid: tuple[str, ...] = ()) -> Choice:
     candidates = [name for name in ids if name not in avoid and any(value is not None for value in ids[name])]
     candidates.sort(key=lambda name: (not is_named_id(name), time_in_ids(ids[name]) is None))
     for names in _sets(candidates):
-        key = _key(ids, names)
+        key = keys_of(ids, names)
         share = distinct_share(key)
         if share >= _UNIQUE:
             is_id = all(is_named_id(name) or time_in_ids(ids[name]) for name in names)
@@ -173,7 +173,7 @@ def _sets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
 def time_of(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int | None, ...]]:
     """How the event time is known, and the times."""
     if "FILL_IN" not in key and (rule := _embedded(ids, key)):
-        whole = [":".join(part) if part else "" for part in _key(ids, key)]
+        whole = [":".join(part) if part else "" for part in keys_of(ids, key)]
         micros = embedded_micros if rule == "embedded" else uuid7_micros
         return Choice(rule, SURE, "the ids hold their time"), tuple(micros(value) for value in whole)
     found = [time for name, values in log.columns.items() if name not in key and (time := as_time(name, values))]
@@ -188,7 +188,7 @@ def time_of(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int |
 
 
 def _embedded(ids: Ids, key: Sequence[str]) -> str | None:
-    parts = [":".join(row) if row else None for row in _key(ids, key)]
+    parts = [":".join(row) if row else None for row in keys_of(ids, key)]
     return time_in_ids(parts)
 
 
@@ -217,8 +217,8 @@ class _Found:
         """Numbers of foreign records and of the primary records that they name."""
         if "FILL_IN" in (*self.key, *self.names):
             return []
-        place = {key: at for at, key in enumerate(_key(self.ids, self.key)) if key}
-        return [(at, place[key]) for at, key in enumerate(_key(self.named, self.names)) if key in place]
+        place = {key: at for at, key in enumerate(keys_of(self.ids, self.key)) if key}
+        return [(at, place[key]) for at, key in enumerate(keys_of(self.named, self.names)) if key in place]
 
 
 def _primary_time(foreign: Log, primary: Choice, found: _Found) -> Choice:

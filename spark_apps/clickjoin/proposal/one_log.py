@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, zip_longest
 
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.where import text_of
 from clickjoin.proposal.columns import is_named_id
-from clickjoin.proposal.guess import LIKELY, Choice, Guess, guess, id_columns, lookup_of
+from clickjoin.proposal.guess import LIKELY, Choice, Guess, guess, id_columns, keys_of, lookup_of, time_of
 from clickjoin.proposal.logs import Log
 
 _KINDS = 20  # values of a field, at most, that may be kinds of records
@@ -33,7 +33,7 @@ def divided(log: Log) -> tuple[dict[str, Log], Guess]:
         for primary, foreign in permutations(kinds, 2):
             if lookup_of(ids[primary], ids[foreign]) is None:
                 continue
-            score = _score(guess(parts[primary], parts[foreign]), parts[foreign])
+            score = _score(guess(parts[primary], parts[foreign]), parts[primary], parts[foreign])
             if score and (best is None or score > best[0]):
                 best = (score, field, primary, foreign)
     if best is None:
@@ -89,10 +89,14 @@ def _of_kinds(log: Log, field: str, kinds: list[str]) -> Log:
     return replace(log, columns=held, rows=len(rows))
 
 
-def _score(found: Guess, foreign: Log) -> float:
-    """How many foreign records name a primary one, if any; a little more where one field names it in both."""
-    names = found.foreign["primary_id"]
-    if "FILL_IN" in (*names.value, *found.primary["event_id"].value, *found.foreign["event_id"].value):
+def _score(found: Guess, primary: Log, foreign: Log) -> float:
+    """How many foreign records name a primary one; less where others name none, and where those named come after."""
+    own, names = found.primary["event_id"].value, found.foreign["primary_id"].value
+    if "FILL_IN" in (*own, *names, *found.foreign["event_id"].value):
         return 0.0
-    columns = [foreign.columns.get(name, ()) for name in names.value]
-    return float(min(sum(value is not None for value in values) for values in columns))
+    ids, named = id_columns(primary), id_columns(foreign)
+    at = dict(zip_longest(keys_of(ids, own), time_of(primary, ids, own)[1]))
+    times = time_of(foreign, named, found.foreign["event_id"].value)[1]
+    hits = [(at[key], time) for key, time in zip_longest(keys_of(named, names), times) if key and key in at]
+    in_order = sum(before is None or after is None or before <= after for before, after in hits)
+    return float(in_order * len(hits) / foreign.rows)
