@@ -19,8 +19,10 @@ from clickjoin.kernel.parse.lines import Block
 from clickjoin.kernel.read_lines import LineReader
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import EPOCH, TimeForm
-from clickjoin.registry.shards import start_timeline
-from clickjoin.schemas import TIMELINE
+from clickjoin.model.shards import Timeline
+from clickjoin.registry.reshard import entries
+from clickjoin.registry.shards import load_timeline, start_timeline
+from clickjoin.schemas import BATCHES, TIMELINE
 from tests.unit.sources_bench import spec
 
 ISO_FIRST = ["iso", "%d.%m.%Y %H:%M"]
@@ -80,7 +82,8 @@ def test_what_could_be_read_keeps_its_time(values: list[Any]) -> None:
 ])  # fmt: skip
 def test_a_lake_goes_on_with_forms_that_come_last(tmp_path: Path, begun: Any, now: Any, fits: bool) -> None:
     delta = ArrowTables(str(tmp_path))
-    delta.create(TIMELINE)
+    for table in (TIMELINE, BATCHES):
+        delta.create(table)
     start_timeline(delta, pipeline(begun), EPOCH)
     if fits:
         start_timeline(delta, pipeline(now), EPOCH)
@@ -92,8 +95,51 @@ def test_a_lake_goes_on_with_forms_that_come_last(tmp_path: Path, begun: Any, no
 
 def test_times_of_parquet_are_not_taken_for_others(tmp_path: Path) -> None:
     delta = ArrowTables(str(tmp_path))
-    delta.create(TIMELINE)
+    for table in (TIMELINE, BATCHES):
+        delta.create(table)
     berlin = {"column": "t", "zone": "Europe/Berlin"}
     start_timeline(delta, pipeline(berlin), EPOCH)
     with pytest.raises(ConfigError, match="of Parquet too"):
         start_timeline(delta, pipeline(berlin | {"format": ISO_FIRST}, "/logs/*.parquet"), EPOCH)
+
+
+X, Y, Z = "%d.%m.%Y %H:%M", "%m.%d.%Y %H:%M", "%Y/%m/%d"
+
+
+@pytest.mark.parametrize(("files", "last"), [
+    ([["iso", X]], ["iso", Y]),  # another one in the place of one that was added
+    ([["iso", X]], ["iso", Z, X]),
+    ([["iso", X, Z]], ["iso", Z, X]),
+    ([["iso", X], ["iso", X, Z]], ["iso", X, Y]),
+    ([["iso", X, Z], ["iso", X]], ["iso", X, Y]),  # one that reads by fewer was there in between
+])  # fmt: skip
+def test_forms_that_were_added_stay(tmp_path: Path, files: list[list[str]], last: list[str]) -> None:
+    """By others the same text would be another event."""
+    delta = ArrowTables(str(tmp_path))
+    for table in (TIMELINE, BATCHES):
+        delta.create(table)
+    start_timeline(delta, pipeline("t"), EPOCH)
+    for formats in files:
+        start_timeline(delta, pipeline({"column": "t", "format": formats}), EPOCH)
+    with pytest.raises(ConfigError, match=r"foreign\.event_time is .* begun with"):
+        start_timeline(delta, pipeline({"column": "t", "format": last}), EPOCH)
+    start_timeline(delta, pipeline("t"), EPOCH)
+    assert load_timeline(delta) == Timeline(((EPOCH, 4),))
+    assert [(entry.since, entry.void) for entry in entries(delta)] == [(EPOCH, False)]
+
+
+def test_two_files_that_go_on_differently_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    delta, other = ArrowTables(str(tmp_path)), ArrowTables(str(tmp_path))
+    for table in (TIMELINE, BATCHES):
+        delta.create(table)
+    start_timeline(delta, pipeline("t"), EPOCH)
+    append = ArrowTables.append
+
+    def first_the_other(self: ArrowTables, *given: Any) -> bool:
+        if self is delta:
+            start_timeline(other, pipeline({"column": "t", "format": ["iso", Y]}), EPOCH)
+        return append(self, *given)
+
+    monkeypatch.setattr(ArrowTables, "append", first_the_other)
+    with pytest.raises(ConfigError, match=r"foreign\.event_time is .* begun with"):
+        start_timeline(delta, pipeline({"column": "t", "format": ["iso", X]}), EPOCH)

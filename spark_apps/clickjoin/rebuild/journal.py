@@ -147,7 +147,7 @@ def _write(delta: Tables, plan: BatchPlan, held: CommittedTxns) -> None:
 
 def _fence(lake: Lake) -> int:
     """Put those entries of the timeline in force again that landed rows and claims were placed by."""
-    rows = sorted((row["from_time"], row["shards"]) for row in lake.delta.read("shard_timeline").to_pylist())
+    rows = sorted({(row["from_time"], row["shards"]) for row in lake.delta.read("shard_timeline").to_pylist()})
     held = [rows[0]]
     for at, (since, shards) in enumerate(rows[1:], 1):
         until = rows[at + 1][0] if at + 1 < len(rows) else None

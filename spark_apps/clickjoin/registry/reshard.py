@@ -53,9 +53,10 @@ def entries(delta: DeltaReader) -> list[Entry]:
         Entry(
             r["from_time"], r["shards"], r["added_at"], r["from_time"] != EPOCH and not in_force(delta, r["from_time"])
         )
-        for r in rows
+        for r in sorted(rows, key=lambda row: row["added_at"], reverse=True)
     ]
-    return sorted(found, key=lambda entry: entry.since)
+    # Of the first one there is a row for each form of the event time that was added since.
+    return sorted({entry.since: entry for entry in found}.values(), key=lambda entry: entry.since)
 
 
 def earliest(pipeline: Pipeline, now: datetime) -> datetime:

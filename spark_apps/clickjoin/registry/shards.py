@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from clickjoin.agreement.noted import note
 from clickjoin.lake.readable import readable
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import EPOCH, ISO
@@ -38,7 +39,7 @@ def load_timeline(delta: DeltaReader) -> Timeline:
     if not rows:
         raise LakeError(f"{delta.path('shard_timeline')}: holds no entry", remedy="Run `clickjoin init`")
     held = [row for row in rows if row["from_time"] == EPOCH or in_force(delta, row["from_time"])]
-    return Timeline(tuple(sorted((row["from_time"], row["shards"]) for row in held)))
+    return Timeline(tuple(sorted({(row["from_time"], row["shards"]) for row in held})))
 
 
 def fence(since: datetime, shards: int) -> Txn:
@@ -70,6 +71,7 @@ def start_timeline(delta: Tables, pipeline: Pipeline, now: datetime) -> None:
     first = {"from_time": EPOCH, "shards": pipeline.registry.shards, "added_at": now, **wanted}
     if not delta.append("shard_timeline", [first], Txn("timeline", 0)):
         require_same(delta, pipeline)
+        _keep_forms(delta, pipeline, first)
 
 
 def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
@@ -77,9 +79,12 @@ def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
     wanted = fixed(pipeline)
     with readable(delta.root, "shard_timeline"):
         entries = delta.read("shard_timeline").to_pylist()
+    forms, kept = _forms_of(pipeline), {row["event_time"] for row in entries}
+    # Behind what this file and the lake have in common either of the two may go on, and not both.
+    same_times = kept <= forms.keys() or any(forms.get(text) == max(forms.values()) for text in kept)
     for row in entries:
         for name, field in _FIELDS.items():
-            if row[name] != wanted[name] and not (name == "event_time" and row[name] in _with_fewer_forms(pipeline)):
+            if row[name] != wanted[name] and not (name == "event_time" and same_times):
                 raise ConfigError(
                     f"{field} is {wanted[name]} in the pipeline's file, and the lake was begun with {row[name]}",
                     remedy="Set it back, or begin another lake: the same event would be claimed a second time"
@@ -98,19 +103,38 @@ def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
     }
 
 
-def _with_fewer_forms(pipeline: Pipeline) -> set[str]:
-    """What a lake may say of the event time that was begun before the last of its forms were added.
+def _keep_forms(delta: Tables, pipeline: Pipeline, first: dict[str, Any]) -> None:
+    """Have the lake say which forms of the event time were added since it was begun, one after the other.
 
-    A text is read by the first form that fits, so each that could be read has the time that it had; a column without
-    forms is read as ISO 8601 in UTC.
+    Each place in the list is given once, before any batch reads by it: of two files that go on differently the one that
+    comes later is refused. Errors: ConfigError.
     """
-    time = pipeline.claimed.event_time
+    forms = _forms_of(pipeline)
+    kept = delta.read("shard_timeline", columns=["event_time"])["event_time"].to_pylist()
+    longest = max(forms.get(text, 0) for text in kept)
+    for text, count in forms.items():
+        if count > longest:
+            if not delta.append("shard_timeline", [first | {"event_time": text}], Txn(f"forms/{count}", 1)):
+                require_same(delta, pipeline)
+            note(delta, "shard_timeline")  # or the table could be put back to before, and other forms be added
+
+
+def _forms_of(pipeline: Pipeline) -> dict[str, int]:
+    """What a lake says of the event time by the first of its forms, by the first two, …; and how many those are.
+
+    A text is read by the first form that fits, so what the first ones read keeps its time, whatever is added behind
+    them. A column without forms is read as ISO 8601 in UTC.
+    """
+    time, bare = pipeline.claimed.event_time, _of_bare_times(pipeline)
     if isinstance(time, str):
-        return set()
-    said = {str(time.model_copy(update={"format": time.format[:count]})) for count in range(1, len(time.format))}
+        return {time + bare: 1}
+    said = {
+        str(time.model_copy(update={"format": time.format[:count]})) + bare: count
+        for count in range(1, len(time.format) + 1)
+    }
     if (time.format[0], time.zone) == (ISO, "UTC") and len(time.column) == 1:
-        said.add(time.column[0])
-    return {text + _of_bare_times(pipeline) for text in said}
+        said = {time.column[0] + bare: 1} | said
+    return said
 
 
 def _of_bare_times(pipeline: Pipeline) -> str:
