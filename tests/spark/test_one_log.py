@@ -23,6 +23,7 @@ FIELDS: dict[str, Any] = {
     "primary": {"source": LOG, "where": {"type": "page"}},
     "foreign": {"source": LOG, "where": {"type": ["click", "tap"]}},
 }
+KINDS = {"primary": ["page"], "foreign": ["click", "tap"]}
 Q = query("q", type="page")
 OTHERS = [{"type": "beat"}, {"level": 3}, query("bot", type="bot")]
 BROKEN = ["{broken", "[1]"]
@@ -149,8 +150,7 @@ def test_what_one_stream_has_judged_is_not_landed_by_the_other(make: Callable[..
     long = [click(f"long{n}", 9 + n, Q, type="click", note="x" * 2000) for n in range(2)]
     write(bench, Q, *clicks(0, 2), *long)
     bench.join()
-    bench.file.write_text(bench.file.read_text().replace("1KB", "1MB"))
-    bench.reload()
+    limited(bench, "1KB", "1MB")
     assert not found(verify(bench))
     Hand(bench).delete("foreign", "c1")
     assert found(verify(bench))["unread"] == 1
@@ -158,3 +158,40 @@ def test_what_one_stream_has_judged_is_not_landed_by_the_other(make: Callable[..
     assert not found(verify(bench))
     assert bench.hosts("foreign") == ["c0", "c1"]
     assert len(bench.rows("quarantine", "reason")) == 2
+
+
+def test_what_was_good_stays_so_by_lower_limits(make: Callable[..., Bench]) -> None:
+    bench = make(**FIELDS)
+    write(bench, Q, *clicks(0, 2), click("long", 9, Q, type="click", note="x" * 2000), *BROKEN)
+    bench.join()
+    limited(bench, "1MB", "1KB")
+    assert not found(verify(bench))
+    Hand(bench).delete("foreign", "long")
+    assert found(verify(bench))["unread"] == 1
+    bench.engine.lake.delta.open("quarantine").delete()
+    verify(bench, repair=True)
+    assert sorted(bench.hosts("foreign")) == ["c0", "c1", "long"]
+    assert {reason for (reason,) in bench.rows("quarantine", "reason")} == {"broken-json", "not-an-object"}
+    assert not found(verify(bench))
+
+
+def test_what_both_streams_take_is_missed_in_either(make: Callable[..., Bench]) -> None:
+    """That the first has quarantined it, as one that names no event of its own, says nothing of the other's row."""
+    both = {name: {**FIELDS[name], "where": {"type": [*kinds, "both"]}} for name, kinds in KINDS.items()}
+    bench = make(primary=both["primary"] | {"event_id": "query_key"}, foreign=both["foreign"])
+    write(bench, {**Q, "query_key": Q["event_id"]}, *clicks(0, 2), click("b", 9, Q, type="both"))
+    bench.join()
+    assert bench.hosts("foreign") == ["b", "c0", "c1"]
+    assert bench.rows("quarantine", "stream", "reason") == [("primary", "missing-id")]
+    Hand(bench).delete("foreign", "b")
+    assert found(verify(bench))["unread"] == 1
+    verify(bench, repair=True)
+    assert bench.hosts("foreign") == ["b", "c0", "c1"]
+    assert not found(verify(bench))
+
+
+def limited(bench: Bench, before: str, now: str) -> None:
+    """Take up another limit of a record's length."""
+    text = bench.file.read_text()
+    bench.file.write_text(text.replace(before, now) if before in text else f"{text}limits: {{max_record: {now}}}\n")
+    bench.reload()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from clickjoin.model.field_path import TypedColumn
 from clickjoin.model.where import Where
 
 MICROS = 1_000_000
+_LATEST, _LONGEST_JUDGED = 253_370_764_800 * MICROS, 64 << 20  # the year 9999; bytes
 ISO = "iso"  # stands for ISO 8601 among the forms of a time
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What an event is known by. The same id at two times is two events.
@@ -127,3 +128,8 @@ class RecordSpec:
     records: tuple[str, ...] = ()
     where: Where | None = None
     bare_times: bool = False
+
+    def without_limits(self) -> RecordSpec:
+        """The same for a record that was judged by other limits, which may have been raised or lowered since."""
+        longest = max(self.max_record, _LONGEST_JUDGED)
+        return replace(self, earliest_micros=0, latest_micros=_LATEST, max_record=longest, typed=())

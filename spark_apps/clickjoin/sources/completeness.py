@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from clickjoin.kernel.parse.lines import taken_of
+from clickjoin.kernel.parse.lines import TOO_LONG, taken_of
 from clickjoin.model.errors import SourceError
 from clickjoin.model.ids import RecordSpec
 from clickjoin.model.split import PlannedSplit, SourceOffset, Split
@@ -54,8 +54,8 @@ class Evidence:
     them; columns stream, replica, batch, source_partition, offset, length, reason. `offsets`: by replica and
     partition, how far each has been planned. `spec`: how a record is read, by the time of planning (microseconds).
     `kept_since`: rows of an event time (microseconds) before it may have been collected. `most`: bytes of the source
-    that may be read again; what lies beyond is reported as unproven. `elsewhere`: by replica and partition, offsets
-    that the other stream of one log has put into quarantine, by the settings of then.
+    that may be read again; what lies beyond is reported as unproven. `too_long`: by replica and partition, offsets
+    of what was too long for the other stream of one log, which put it into quarantine by the limit of then.
     """
 
     spark: SparkSession
@@ -65,7 +65,7 @@ class Evidence:
     spec: Callable[[int], RecordSpec]
     kept_since: int
     most: float = MAX_BYTES
-    elsewhere: Mapping[tuple[str, str], Collection[int]] = field(default_factory=dict)
+    too_long: Mapping[tuple[str, str], Collection[int]] = field(default_factory=dict)
 
     def missing(self, times: Iterable[int | None]) -> int:
         """How many records must have a row, by their event times (microseconds; None of a bad record)."""
@@ -73,7 +73,7 @@ class Evidence:
 
     def without_row(self, planned: PlannedSplit, times: Mapping[int, int | None], rows: Collection[int]) -> int:
         """How many records of a split must have a row and have none. `times`: by offset; `rows`: offsets of rows."""
-        there = self.elsewhere.get((planned.replica, planned.split.partition), ())
+        there = self.too_long.get((planned.replica, planned.split.partition), ())
         return self.missing(time for offset, time in times.items() if offset not in rows and offset not in there)
 
 
@@ -106,7 +106,8 @@ def by_reading_again(source: Readable, evidence: Evidence) -> Completeness:
     For any source whose splits hold the same records each time they are read. It reads up to `evidence.most` bytes;
     what it cannot read is reported as unproven.
     """
-    there, bad = row_offsets(evidence), row_offsets(evidence, bad=True)
+    there = row_offsets(evidence)
+    too_long = row_offsets(evidence, TOO_LONG) if evidence.spec(0).where else {}
     faults: list[Fault] = []
     left = evidence.most
     for planned in sorted(evidence.planned, key=lambda planned: -planned.planned):
@@ -122,16 +123,15 @@ def by_reading_again(source: Readable, evidence: Evidence) -> Completeness:
             why = "it cannot be read any more" if left >= 0 else "too much to be read again"
             faults.append(Fault(UNPROVEN, planned, 1, why))
             continue
-        # What is no record of the stream by today's settings may have been a bad one by those of then.
-        judged = bad.get(planned.key, Counter()) if evidence.spec(0).where else Counter()
-        faults += _compared(evidence, planned, records, rows, judged)
+        # What was too long, by the limit of then, is by none the record of another stream, or its parts are no records.
+        faults += _compared(evidence, planned, records, rows, too_long.get(planned.key, Counter()))
     return Completeness(faults, unproven_notes(faults, "splits"))
 
 
-def row_offsets(evidence: Evidence, *, bad: bool = False) -> dict[Any, Counter[int]]:
+def row_offsets(evidence: Evidence, reason: str = "") -> dict[Any, Counter[int]]:
     """How often each record is in a row, by split; a record that is too long for one row of quarantine counts once.
 
-    `bad`: of rows of quarantine alone.
+    `reason`: of those rows of quarantine alone that have it.
     """
     keys = ["stream", "replica", "batch", "source_partition"]
     wanted = evidence.spark.createDataFrame(
@@ -139,7 +139,7 @@ def row_offsets(evidence: Evidence, *, bad: bool = False) -> dict[Any, Counter[i
         "stream STRING, replica STRING, batch BIGINT, source_partition STRING",
     )
     found: dict[Any, Counter[int]] = {}
-    rows = evidence.landed.where("reason IS NOT NULL") if bad else evidence.landed
+    rows = evidence.landed.where(f"reason = '{reason}'") if reason else evidence.landed
     for row in rows.join(wanted, keys, "left_semi").select(*keys, "offset").collect():
         found.setdefault(tuple(row)[:4], Counter())[row["offset"]] += 1
     return found
@@ -149,7 +149,10 @@ def _again(source: Readable, evidence: Evidence, planned: PlannedSplit) -> pa.Ta
     try:
         if source.lost([planned.split]):
             return None
-        return taken_of(source.read_again(evidence.spark, [planned.split], evidence.spec(planned.planned)))[0]
+        spec = evidence.spec(planned.planned)
+        # A record that a stream takes by its values is judged by them, whatever limits say by now.
+        spec = spec.without_limits() if spec.where else spec
+        return taken_of(source.read_again(evidence.spark, [planned.split], spec))[0]
     except SourceError:
         return None
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from clickjoin.dispatcher.journal import JournalReader, OffsetsByStream
+from clickjoin.kernel.parse.lines import TOO_LONG
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.extent import text
 from clickjoin.model.ids import MICROS
@@ -84,9 +85,9 @@ def _ask(
     kept = pipeline.kept(item.name) - pipeline.limits.max_skew
     of_stream = {replica: streams[item.name] for replica, streams in offsets.items() if item.name in streams}
     since = int(now_micros - kept * MICROS)
-    elsewhere = _set_aside(lake, item.name) if pipeline.shares_log else {}
+    too_long = _too_long(lake, item.name) if pipeline.shares_log else {}
     rows = _landed(lake, item.name, planned)
-    evidence = Evidence(lake.spark, planned, rows, of_stream, item.spec, since, most, elsewhere)
+    evidence = Evidence(lake.spark, planned, rows, of_stream, item.spec, since, most, too_long)
     return sources[item.name].completeness(evidence)
 
 
@@ -127,11 +128,11 @@ def _landed(lake: Lake, stream: str, planned: Sequence[PlannedSplit]) -> DataFra
     return good.unionAll(bad)
 
 
-def _set_aside(lake: Lake, stream: str) -> dict[tuple[str, str], set[int]]:
-    """What the other stream of one log has in quarantine: see Evidence.elsewhere."""
-    rows = lake.read("quarantine").where(f"stream <> {text(stream)}").select("replica", "source_partition", "offset")
+def _too_long(lake: Lake, stream: str) -> dict[tuple[str, str], set[int]]:
+    """What was too long for the other stream of one log: see Evidence.too_long."""
+    rows = lake.read("quarantine").where(f"stream <> {text(stream)} AND reason = '{TOO_LONG}'")
     found: dict[tuple[str, str], set[int]] = {}
-    for replica, partition, offset in rows.collect():
+    for replica, partition, offset in rows.select("replica", "source_partition", "offset").collect():
         found.setdefault((replica, partition), set()).add(offset)
     return found
 

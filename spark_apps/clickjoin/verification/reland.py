@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,10 +12,10 @@ import pyarrow.compute as pc
 from clickjoin.engines.context import Context
 from clickjoin.forgotten.known import not_to_land
 from clickjoin.kernel.land_task import aside, placed
+from clickjoin.kernel.parse.lines import TOO_LONG
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.errors import SourceError
 from clickjoin.model.extent import text
-from clickjoin.model.ids import MICROS
 from clickjoin.model.split import PlannedSplit
 from clickjoin.schemas import BY_NAME, QUARANTINE
 from clickjoin.schemas.arrow import arrow_schema
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from clickjoin.sources.port import Source
 
 MAX_BYTES = 256_000_000  # of sources, at a time: the rows pass through this process
-_LATEST, _LONG = round(datetime(9999, 1, 1, tzinfo=UTC).timestamp() * MICROS), 64 << 20
 
 
 def reland(ctx: Context, sources: Mapping[str, Source], wanted: Iterable[PlannedSplit], *, judged: bool) -> int:
@@ -80,8 +78,7 @@ def _missing(ctx: Context, source: Source, planned: PlannedSplit, judged: bool) 
     """Records of a split that are in no table; None where the split cannot be read any more."""
     spec = ctx.pipeline.spec(planned.stream, planned.planned)
     if judged:
-        longest = max(spec.max_record, _LONG)
-        spec = replace(spec, earliest_micros=0, latest_micros=_LATEST, max_record=longest, typed=())
+        spec = spec.without_limits()
     try:
         if source.lost([planned.split]):
             return None
@@ -89,14 +86,33 @@ def _missing(ctx: Context, source: Source, planned: PlannedSplit, judged: bool) 
     except SourceError:
         return None
     held = _offsets(ctx, planned)
-    return records.filter(pc.invert(pc.is_in(records["offset"], pa.array(sorted(held), records["offset"].type))))
+    missing = records.filter(pc.invert(pc.is_in(records["offset"], pa.array(sorted(held), records["offset"].type))))
+    return _not_judged(ctx, planned, missing) if ctx.pipeline.shares_log else missing
 
 
 def _offsets(ctx: Context, planned: PlannedSplit) -> set[int]:
     """Where records of a split begin that are in a table."""
-    part = f"replica = {text(planned.replica)} AND source_partition = {text(planned.split.partition)}"
-    own, mine = f"{part} AND batch = {planned.batch}", f"stream = {text(planned.stream)}"
-    # A record that the other stream of one log has judged is in its place, whichever of its batches that was.
-    judged = f"{part} AND (batch = {planned.batch} OR NOT {mine})" if ctx.pipeline.shares_log else f"{own} AND {mine}"
-    rows = [ctx.lake.read(planned.stream).where(own), ctx.lake.read(QUARANTINE.name).where(judged)]
+    own = f"{_part(planned)} AND batch = {planned.batch}"
+    rows = [ctx.lake.read(planned.stream).where(own), ctx.lake.read(QUARANTINE.name).where(own)]
+    rows[1] = rows[1].where(f"stream = {text(planned.stream)}")
     return {row["offset"] for row in rows[0].select("offset").unionAll(rows[1].select("offset")).collect()}
+
+
+def _not_judged(ctx: Context, planned: PlannedSplit, records: pa.Table) -> pa.Table:
+    """Without what the other stream of one log has judged, by other limits than today's: it is in its place there.
+
+    That is a good record that was too long for the other stream, and one that is too long now and was good for it.
+    """
+    (other,) = (item.name for item in ctx.pipeline.inputs if item.name != planned.stream)
+    aside = ctx.lake.read(QUARANTINE.name).where(f"stream = {text(other)} AND reason = '{TOO_LONG}'")
+    found = [rows.where(_part(planned)).select("offset") for rows in (aside, ctx.lake.read(other))]
+    too_long, good = ({row["offset"] for row in rows.collect()} for rows in found)
+    judged = [
+        offset in (good if reason == TOO_LONG else too_long if reason is None else ())
+        for offset, reason in zip(records["offset"].to_pylist(), records["reason"].to_pylist(), strict=True)
+    ]
+    return records.filter(pc.invert(pa.array(judged, pa.bool_())))
+
+
+def _part(planned: PlannedSplit) -> str:
+    return f"replica = {text(planned.replica)} AND source_partition = {text(planned.split.partition)}"

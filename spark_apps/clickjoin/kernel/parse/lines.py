@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
+TOO_LONG = "too-long"  # the reason that hangs on a limit alone
 RAW_PART = 4 << 20  # bytes of a bad record in one row
 BOM = b"\xef\xbb\xbf"
 LONGEST = 1 << 30  # what Arrow's 32-bit offsets can hold with room to spare
@@ -193,7 +194,7 @@ def screen(lines: Lines, longest: int) -> dict[int, tuple[str, str]]:
 
 def too_long(longest: int) -> tuple[str, str]:
     """Reason and detail of a record that is longer than `longest` bytes."""
-    return "too-long", f"the record is longer than {longest} bytes; raise limits.max_record or shorten the record"
+    return TOO_LONG, f"the record is longer than {longest} bytes; raise limits.max_record or shorten the record"
 
 
 def _valid(array: Any) -> bool:
@@ -217,7 +218,7 @@ REASONS = {
     "not-an-object": "the line is JSON, but no object; write one object a line",
     "invalid-utf8": "the line is not UTF-8; let the producer write UTF-8",
     "nul-byte": "the line holds a NUL byte, as after a crash of the machine or a bad copy; write the record again",
-    "too-long": "the record is longer than limits.max_record; raise that limit or shorten the record",
+    TOO_LONG: "the record is longer than limits.max_record; raise that limit or shorten the record",
     "missing-id": "the event id is missing, null, empty or blank; give every record an id",
     "wrong-type": "an id is no string or integer, or a time no text or number; write it as one",
     "id-too-long": "the event id is longer than 1024 bytes; shorten it",
