@@ -1,4 +1,4 @@
-"""Why events wait or were given up: many at once are told what each is told alone."""
+"""Why events wait or were given up: of many at once the same is said as of each alone."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def event(primary_id: str | None, at: timedelta = timedelta(), named: timedelta 
         ),
     ],
 )
-def test_each_is_told_what_it_is_told_alone(
+def test_of_each_the_same_is_said_as_alone(
     tmp_path: Path, primary_time: Any, events: list[dict[str, Any]], said: list[str | None]
 ) -> None:
     """One is spelt otherwise, and one has such an id only two days away."""
