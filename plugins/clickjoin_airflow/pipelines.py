@@ -18,11 +18,17 @@ from airflow.sdk import Asset
 from clickjoin.model.dags import DAGS, PARTNERS, PROCESSING
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.places import DEDUPLICATED, JOINED, Store, declare_output, output_of
+from clickjoin.yaml_file import parse
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _LEASE = 60.0
+# What the library takes for a boolean, in lower case.
+_BOOLEANS = {
+    **dict.fromkeys(("true", "t", "yes", "y", "on", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "off", "0"), False),
+}
 
 
 @dataclass(frozen=True)
@@ -152,7 +158,7 @@ def _broken(problems: Mapping[Path, str], taken: set[str]) -> Iterator[BrokenFil
 
 def read(path: Path) -> PipelineFile:
     """Read one file. Errors: ValueError, OSError or YAMLError that says what to fix."""
-    raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    raw = parse(path.read_text(encoding="utf-8"))
     if not isinstance(raw, dict):
         raise ValueError("holds no fields; see `clickjoin init --help` for a file to start from")
     name, lake = raw.get("pipeline"), raw.get("lake")
@@ -228,7 +234,7 @@ def _store(s3: Any) -> Store | None:
     return Store(
         endpoint.rstrip("/") if isinstance(endpoint, str) else None,
         region if isinstance(region, str) else None,
-        style if isinstance(style, bool) else None,
+        _BOOLEANS.get(str(style).lower()),
     )
 
 

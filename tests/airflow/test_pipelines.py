@@ -28,6 +28,33 @@ def test_where_s3_is(tmp_path: Path, write_pipeline: Callable[..., Path]) -> Non
     assert pipelines.read(path).store == load(path).s3.store == ("http://127.0.0.1:9000", None, True)
 
 
+@pytest.mark.parametrize("style", ["true", "'true'", "on", "No", "'F'", "1", "0", "null"])
+def test_path_style_as_the_library_takes_it(tmp_path: Path, write_pipeline: Callable[..., Path], style: str) -> None:
+    path = write_pipeline(tmp_path, "clicks", lake="s3://bucket/lake")
+    path.write_text(f"{path.read_text()}\ns3: {{path_style: {style}}}\n")
+    store = pipelines.read(path).store
+    assert store is not None
+    assert store.path_style is load(path).s3.path_style
+
+
+@pytest.mark.parametrize("name", ["on", "no", "y"])
+def test_names_are_those_of_yaml_1_2(tmp_path: Path, write_pipeline: Callable[..., Path], name: str) -> None:
+    path = write_pipeline(tmp_path, name, lake="0777")
+    path.write_text(f"{path.read_text()}\nairflow: {{group: {name}}}\n")
+    cheap, full = pipelines.read(path), load(path)
+    assert (cheap.name, cheap.tables, cheap.group) == (full.pipeline, full.root, full.airflow.group)
+    assert cheap.tables == f"{tmp_path}/0777/{name}"
+
+
+def test_a_field_that_is_there_twice(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
+    path = write_pipeline(tmp_path, "clicks")
+    path.write_text(f"{path.read_text()}\nlake: /elsewhere\n")
+    (broken,) = pipelines.find(tmp_path).broken
+    assert "'lake' is there twice" in broken.problem
+    with pytest.raises(ConfigError, match="'lake' is there twice"):
+        load(path)
+
+
 def test_asset_of_a_bucket(tmp_path: Path, write_pipeline: Callable[..., Path]) -> None:
     asset = pipelines.read(write_pipeline(tmp_path, "clicks", lake="s3a://bucket/prefix")).joined
     assert (asset.name, asset.uri) == ("clicks/joined", "s3a://bucket/prefix/clicks/joined")

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from clickjoin.config import Pipeline, json_schema, load
-from clickjoin.config.file import parse
 from clickjoin.config.starter import STARTER
 from clickjoin.model.errors import ConfigError
+from clickjoin.yaml_file import parse
 from tests.unit.contract import CONTRACT, RAW, changed, write
 
 BAD = [
@@ -263,6 +263,14 @@ def test_a_prefix_that_clients_read_differently_is_refused(tmp_path: Path, prefi
 @pytest.mark.parametrize("lake", ["s3://lakes", "s3://lakes/", "s3://lakes/a b/ü+v/", "s3://lakes/.hidden/a..b"])
 def test_all_other_prefixes_are_taken(tmp_path: Path, lake: str) -> None:
     assert load(write(tmp_path, changed("lake", lake))).lake == lake.rstrip("/")
+
+
+@pytest.mark.parametrize(("field", "value"), [
+    ("primary.event_time", {"column": "uuid7"}), ("foreign.primary_time", {"column": ["uuid7", "at"]}),
+])  # fmt: skip
+def test_a_column_that_is_called_like_a_rule(tmp_path: Path, field: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=f"{field}: column 'uuid7' is called like the rule uuid7, and would be taken"):
+        load(write(tmp_path, changed(field, value)))
 
 
 @pytest.mark.parametrize(("text", "value"), [

@@ -192,6 +192,29 @@ def test_a_json_object_a_line(run, tmp_path: Path) -> None:
     assert len(run("quarantine", "--json", "--limit", 7)[1].splitlines()) == 7
 
 
+def given_up(tmp_path: Path) -> None:
+    """Events that were given up in the lake of `run`: one whose query is spelt otherwise, and one without any."""
+    delta = ArrowTables(str(tmp_path / "lake/clicks"))
+    delta.create(BY_NAME["primary"])
+    delta.append("primary", [{"event_id": "Q", "event_time": NOON, "bucket": "2026-03-01T1200Z"}])
+    rows = [state("a", 0, 3), state("b", 1, 3, primary_id="none", primary_time=NOON)]
+    fit = [{key: row[key] for key in row if key in BY_NAME["unjoinable"].names} | {"at": NOW} for row in rows]
+    delta.append("unjoinable", fit)
+
+
+def test_why_events_were_given_up(run, tmp_path: Path) -> None:
+    given_up(tmp_path)
+    _, out, _ = run("unjoinable")
+    lines = out.splitlines()
+    assert lines[-3].split()[-1] == "cause"
+    assert lines[-2].endswith("  Its primary event 'none' has not landed")
+    assert "  Its primary event 'q' has not landed, but 'Q' has: ids are compared" in lines[-1]
+    rows = [json.loads(line) for line in run("unjoinable", "--json")[1].splitlines()]
+    assert [row["cause"][:45] for row in rows] == [line[line.index("Its") :][:45] for line in lines[-2:]]
+    assert "cause" not in run("unjoinable", "--no-cause")[1]
+    assert "cause" not in run("unjoinable", "--by", "hour")[1]
+
+
 def test_a_range_that_is_none(run) -> None:
     code, _, err = run("expired", "--from", "2026-03-02", "--to", "2026-03-01")
     assert (code, "--from 2026-03-02 is not before --to 2026-03-01" in err) == (2, True)

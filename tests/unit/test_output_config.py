@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from clickjoin.config import Pipeline, load
-from clickjoin.config.file import parse
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
@@ -19,6 +18,7 @@ from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.field_path import parse_path
 from clickjoin.report.validate import validate
+from clickjoin.yaml_file import parse
 
 CLICK = {"id": "a:1:1600000000000000", "q": "b:1:1600000000000000", "item": 5, "tags": ["x"], "deep": {"k": 1.5}}
 QUERY = {"id": "b:1:1600000000000000", "price": "3.50", "none": None}

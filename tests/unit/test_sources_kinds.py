@@ -186,18 +186,30 @@ def test_a_plan_takes_nothing_of_it(feed: Feed, log: Path, put: Callable[[Path],
     assert feed.source.plan(feed.positions, PLENTY).splits == ()
 
 
-@pytest.mark.parametrize("glob", ["*.jsonl", "t/*.jsonl", "t/*/*.jsonl", "t/dt=1/*.jsonl"])
+@pytest.mark.parametrize("glob", ["*.jsonl", "t/*.jsonl", "t/*/*.jsonl", "t/dt=1/*.jsonl", "t/dt=1/h=*/*.jsonl"])
 @pytest.mark.parametrize("mark", ["_delta_log", ".hoodie", "metadata/v1.metadata.json"])
 def test_files_of_a_table_are_not_read(tmp_path: Path, glob: str, mark: str) -> None:
     """They hold rows too that it has removed. Files beside a table are read."""
-    (tmp_path / "t/dt=1").mkdir(parents=True)
+    (tmp_path / "t/dt=1/h=2").mkdir(parents=True)
     (tmp_path / "t" / mark).mkdir(parents=True)
-    for folder in ("", "t", "t/dt=1"):
+    for folder in ("", "t", "t/dt=1", "t/dt=1/h=2"):
         (tmp_path / folder / "a.jsonl").write_bytes(event(1))
     plan = Feed(tmp_path, glob).plan()
     if glob == "*.jsonl":
         assert len(plan.splits) == 1
-    elif glob != "t/dt=1/*.jsonl" or mark == "_delta_log":
+    else:
         assert plan.splits == ()
         (problem,) = (problem for problem in plan.problems if problem.kind == "unreadable")
         assert (problem.path, "rows too that it has removed" in problem.detail) == (str(tmp_path / "t"), True)
+
+
+@pytest.mark.parametrize("glob", ["t/*.jsonl", "t/data/*.jsonl", "**/*.jsonl"])
+def test_a_folder_called_metadata_makes_no_table(tmp_path: Path, glob: str) -> None:
+    for folder in ("t/data", "t/metadata"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "metadata.json").write_bytes(b"{}")
+        (tmp_path / folder / "a.jsonl").write_bytes(event(1))
+    (tmp_path / "t" / "a.jsonl").write_bytes(event(1))
+    plan = Feed(tmp_path, glob).plan()
+    assert plan.splits
+    assert plan.problems == ()

@@ -210,6 +210,49 @@ def test_a_word_in_place_of_an_id(logs: Path) -> None:
     assert problem.startswith("foreign.event_id: 60 of 90 sampled records have the id 'undefined'")
 
 
+def written(logs: Path, queries: list[str], clicks: list[tuple[str, str]]) -> list[str]:
+    """What is said of logs with these ids, each query a second after the one before, and the clicks after all."""
+    lines = [{"id": name, "at": 1_772_366_400 + at} for at, name in enumerate(queries)]
+    (logs / "queries" / "0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    times = enumerate(clicks, 1_772_366_400 + len(queries))
+    records = [{"id": name, "q": query, "at": at} for at, (name, query) in times]
+    (logs / "clicks" / "0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in records))
+    return validate(timed(logs, {"lookback": "1h"})).problems
+
+
+def test_the_most_frequent_words_in_place_of_ids(logs: Path) -> None:
+    words = ["N/A", "[object Object]", "null", "-"]
+    clicks = [(words[n] if n < 4 else f"c{n}-{at}", "q") for at in range(12) for n in range(10)]
+    (problem,) = written(logs, ["q"], clicks)
+    assert (
+        "120 sampled records have the id 'N/A', 12 '[object Object]', 12 'null', and so on for 1 more, and" in problem
+    )
+
+
+def test_a_word_in_place_of_a_primary_id(logs: Path) -> None:
+    """That of a popular event is none."""
+    queries = ["N/A" if n % 4 == 0 else f"q{n}" for n in range(100)]
+    clicks = [(f"c{n}", "N/A" if n % 3 == 0 else "q1") for n in range(100)]
+    primary, foreign = written(logs, queries, clicks)
+    assert primary.startswith("primary.event_id: 25 of 100 sampled records have the id 'N/A', and nothing tells which")
+    assert foreign.startswith("foreign.primary_id: 34 of 100 sampled records name the id 'N/A', and of the primary ev")
+    assert written(logs, [f"q{n}" for n in range(100)], [(f"c{n}", "q1") for n in range(100)]) == []
+
+
+def test_a_primary_id_that_only_some_have_and_many_name(logs: Path) -> None:
+    queries = [f"q{n}" for n in range(97)] + ["-"] * 3
+    (problem,) = written(logs, queries, [(f"c{n}", "-" if n % 2 else f"q{n}") for n in range(90)])
+    assert problem.startswith("foreign.primary_id: 45 of 90 sampled records name the id '-'")
+
+
+@pytest.mark.parametrize("users", [1, 5, 30])
+def test_primary_ids_of_users_who_have_several_events(logs: Path, users: int) -> None:
+    """Ids are no placeholders because each has several events, unless one has them all."""
+    queries = [f"u{n % users}" for n in range(users * 20)]
+    found = written(logs, queries, [(f"c{n}", f"u{n % users}") for n in range(100)])
+    assert [problem.partition(":")[0] for problem in found] == (["primary.event_id"] if users == 1 else [])
+
+
 def test_ids_that_come_at_several_times(logs: Path) -> None:
     """Each time would be published; an id that came twice as it was is a repeat."""
     clicks = [{"id": f"c{n}", "q": "q", "at": f"2026-03-01T12:00:0{at}Z"} for n, at in ((1, 3), (1, 3), (2, 3), (2, 4))]

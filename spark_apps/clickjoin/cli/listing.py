@@ -24,13 +24,14 @@ Limit = Annotated[int, typer.Option(min=0, help="rows to show, newest first; wit
 Since = Annotated[str, typer.Option("--from", help="first event time, such as 2026-03-01T12:00Z; default: all")]
 Until = Annotated[str, typer.Option("--to", help="event time to end before; default: all")]
 ByAttempt = Annotated[Literal["attempt", "hour"] | None, typer.Option(help="only count, by this")]
+Cause = Annotated[bool, typer.Option("--cause/--no-cause", help="look up why: reads the ids of all primary events")]
 ByHour = Annotated[Literal["hour"] | None, typer.Option(help="only count, by this")]
 ByReason = Annotated[Literal["reason", "file", "hour"] | None, typer.Option(help="only count, by this")]
 
 
 _SHOWN = {
     "pending": ("event_id", "event_time", "primary_id", "state", "attempt", "due_at"),
-    "unjoinable": ("event_id", "event_time", "primary_id", "attempt", "at"),
+    "unjoinable": ("event_id", "event_time", "primary_id", "attempt", "at", "cause"),
     "expired": ("event_id", "event_time", "primary_id", "at"),
     "quarantine": ("at", "stream", "reason", "path", "offset", "detail"),
     "signals": ("reported_at", "kind", "key", "window_start", "window_end", "count", "expected", "score", "retracted"),
@@ -69,10 +70,10 @@ def pending(
 @app.command()
 def unjoinable(
     config: Config, by: ByAttempt = None, limit: Limit = 20, since: Since = "", until: Until = "",
-    as_json: JsonLines = False,
+    as_json: JsonLines = False, cause: Cause = True,
 ) -> None:  # fmt: skip
-    """Events that were given up; `redrive` sends them round again."""
-    _list("unjoinable", config, by, limit, since, until, as_json)
+    """Events that were given up, and why; `redrive` sends them round again."""
+    _list("unjoinable", config, by, limit, since, until, as_json, cause=cause)
 
 
 @app.command()
@@ -84,7 +85,9 @@ def expired(
     _list("expired", config, by, limit, since, until, as_json)
 
 
-def _list(name: str, config: Path, by: str | None, limit: int, since: str, until: str, as_json: bool) -> None:
+def _list(
+    name: str, config: Path, by: str | None, limit: int, since: str, until: str, as_json: bool, cause: bool = False
+) -> None:  # fmt: skip
     from clickjoin.report.listing import listed
 
     first, last = (parse_moment(text) if text else None for text in (since, until))
@@ -92,8 +95,13 @@ def _list(name: str, config: Path, by: str | None, limit: int, since: str, until
         raise ConfigError(
             f"--from {since} is not before --to {until}", remedy="Give an earlier --from, or a later --to"
         )
-    delta = small_tables(load(config))
+    delta = small_tables(pipeline := load(config))
     found = listed(delta, name, datetime.now(UTC), since=first, until=last, by=by or "", limit=limit)
+    if cause and not by:
+        from clickjoin.report.why_unjoined import why_each
+
+        for row, why in zip(found.rows, why_each(pipeline, delta, found.rows), strict=True):
+            row["cause"] = why
     _show(name, found, by or "", limit, as_json)
 
 
@@ -213,7 +221,7 @@ def _show(name: str, found: Listed, by: str, limit: int, as_json: bool) -> None:
         console.columns(list(groups[0]), groups)
     if found.rows and not by:
         console.report_line("")
-        console.columns(_SHOWN[name], found.rows)
+        console.columns([column for column in _SHOWN[name] if column in found.rows[0]], found.rows)
     shown, whole = (len(groups), len(found.groups)) if by else (len(found.rows), found.count)
     if 0 < shown < whole:
         console.report_line(f"{shown:,} of {whole:,} shown; --limit shows more")

@@ -14,7 +14,7 @@ import yaml
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from clickjoin.config import one_stream
-from clickjoin.config.file import absolute, clashes, explain, parse
+from clickjoin.config.file import absolute, clashes, explain
 from clickjoin.config.kafka import Kafka
 from clickjoin.config.output import DEFAULT_ADAPTER, Output
 from clickjoin.config.quality import Quality
@@ -40,6 +40,7 @@ from clickjoin.model.ids import MICROS, Around, RecordSpec, TimeForm
 from clickjoin.model.places import JOINED, above_globs, declare, declare_output, is_on_s3
 from clickjoin.model.span import span_text
 from clickjoin.model.where import Where
+from clickjoin.yaml_file import parse
 
 Role = Literal["primary", "foreign"]
 _FILES: dict[str, str] = {}  # of pipelines that this process has read, by the folder of their tables

@@ -155,6 +155,11 @@ class TimeColumn(Strict):
 
     @model_validator(mode="after")
     def _readable(self) -> TimeColumn:
+        if self.column[0] in IN_ID:
+            raise ValueError(
+                f"column {self.column[0]!r} is called like the rule {self.column[0]}, and would be taken for it; write "
+                f"{self.column[0]} alone if the rule is meant, else give the column another name in the log"
+            )
         for form in self.format:
             _require_readable(form)
         try:

@@ -29,6 +29,7 @@ from clickjoin.model.split import Budget, Problem
 from clickjoin.model.where import in_words
 from clickjoin.processing.loading import load_processor
 from clickjoin.registry.shards import require_same
+from clickjoin.report.placeholders import placeholders
 from clickjoin.report.status import problem_text
 from clickjoin.schemas import DEDUPLICATED, JOINED
 from clickjoin.sources.open import open_source
@@ -53,7 +54,6 @@ _OF_NOBODY = (
     "tombstone",
     "empty-value",
 )
-_FREQUENT_SHARE, _FREQUENT_COUNT = 0.05, 10  # of records with one id: more is no id, but a word such as "undefined"
 _BEYOND = {
     "quarantine": "which would not be joined: fix what the lines above say",
     "unmatched": "find no primary event: look at lookback, at ids, and at what is still to come",
@@ -94,10 +94,9 @@ def validate(pipeline: Pipeline) -> Validation:
 
 def _judge(pipeline: Pipeline, found: Validation, *, whole: bool) -> None:
     """Note shares of the samples, and which of them are beyond their limits. `whole`: all primary events were read."""
-    claimed = found.samples.get("foreign")
     found.shares = _shares(pipeline, found, whole=whole)
-    if claimed and claimed.keys:
-        found.problems += _of_frequent(found.sections["foreign"], [key.event_id for key in claimed.keys])
+    keys = {name: sample.keys for name, sample in found.samples.items()}
+    found.problems += placeholders(keys, found.sections, by_lookback=pipeline.around is not None)
     if found.problems:
         return  # what is wrong with all of the records is said
     for name, share in found.shares.items():
@@ -118,15 +117,6 @@ def _shares(pipeline: Pipeline, found: Validation, *, whole: bool) -> dict[str, 
         times = Counter(name for name, _ in {key[:2] for key in keys})
         shares["doubled"] = sum(count > 1 for count in times.values()) / len(times)
     return shares
-
-
-def _of_frequent(section: str, ids: Sequence[str]) -> list[str]:
-    """An id that so many records have that it is none."""
-    name, count = Counter(ids).most_common(1)[0]
-    if count < _FREQUENT_COUNT or count <= _FREQUENT_SHARE * len(ids):
-        return []
-    said = f"{section}.event_id: {count} of {len(ids)} sampled records have the id {name!r}, and one of them counts"
-    return [f"{said}: no id should be so frequent; see what writes it"]
 
 
 def _of_lake(pipeline: Pipeline) -> list[str]:

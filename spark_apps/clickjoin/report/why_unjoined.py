@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.model.ids import bucket_of, micros_of
@@ -14,30 +16,55 @@ if TYPE_CHECKING:
 
     from clickjoin.config import Pipeline
     from clickjoin.lake.delta_reader import DeltaReader
+    from clickjoin.model.ids import Around
 
 _NEAR = timedelta(days=1)  # around the time that is looked for, where another spelling of the id may lie
 _ALIKE = 3  # other spellings that are named
-_NOT_LANDED = "Its primary event {id!r} has not landed"
 
 
 def why_unjoined(pipeline: Pipeline, delta: DeltaReader, event: Mapping[str, Any]) -> str:
     """A sentence on one event. It holds primary_id, event_time and primary_time (None where that is not known)."""
-    wanted = event.get("primary_id")
+    return why_each(pipeline, delta, [event])[0]
+
+
+def why_each(pipeline: Pipeline, delta: DeltaReader, events: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The same on each of some events: the ids of table `primary` are read as often as for one."""
+    wanted = set(filter(None, map(_id, events)))
     if not wanted or pipeline.primary is None:
+        return [""] * len(events)
+    times: dict[str, set[datetime]] = defaultdict(set)
+    for row in delta.read("primary", [_named(wanted)], ["event_id", "event_time"]).to_pylist():
+        times[row["event_id"]].add(row["event_time"])
+    said = [_by_times(pipeline.around, event, sorted(times.get(_id(event), ()))) for event in events]
+    near = "primary_time" if pipeline.around is None else "event_time"
+    absent = [
+        (_id(event), event.get(near)) if _id(event) and not text else None
+        for event, text in zip(events, said, strict=True)
+    ]
+    alike = _otherwise_spelt(delta, [(name, at) for name, at in filter(None, absent) if at])
+    return [
+        _not_landed(one[0], alike.get(one, [])) if one else text for one, text in zip(absent, said, strict=True)
+    ]  # fmt: skip
+
+
+def _id(event: Mapping[str, Any]) -> str:
+    return event.get("primary_id") or ""
+
+
+def _named(ids: set[str]) -> tuple[str, str, Any]:
+    return ("event_id", "in", sorted(ids)) if len(ids) > 1 else ("event_id", "=", next(iter(ids)))
+
+
+def _by_times(around: Around | None, event: Mapping[str, Any], times: Sequence[datetime]) -> str:
+    """Where an event's primary event lies, by its times; empty where it has not landed, or no time is named."""
+    wanted, own = _id(event), event["event_time"]
+    if around is None:
+        return _at_a_time(wanted, event.get("primary_time"), times)
+    if not times:
         return ""
-    landed = delta.read("primary", [("event_id", "=", wanted)], ["event_id", "event_time"])
-    times = sorted(set(landed["event_time"].to_pylist()))
-    named = event.get("primary_time")
-    if pipeline.around is None:
-        return _at_a_time(wanted, named, times) or _otherwise_spelt(delta, wanted, named)
-    own = event["event_time"]
-    low, high = (
-        own - timedelta(microseconds=pipeline.around.back), own + timedelta(microseconds=pipeline.around.ahead)
-    )  # fmt: skip
+    low, high = own - timedelta(microseconds=around.back), own + timedelta(microseconds=around.ahead)
     if any(low <= at <= high for at in times):
         return f"Its primary event {wanted!r} has landed since: the next try joins it"
-    if not times:
-        return _otherwise_spelt(delta, wanted, own)
     near = min(times, key=lambda at: abs(at - own))
     if near > high:
         return (
@@ -63,17 +90,41 @@ def _at_a_time(wanted: str, named: datetime | None, times: Sequence[datetime]) -
     )
 
 
-def _otherwise_spelt(delta: DeltaReader, wanted: str, near: datetime | None) -> str:
-    """Whether an id that has landed differs only in case or blanks, among those of a day before and after."""
-    said = _NOT_LANDED.format(id=wanted)
-    if near is None:
-        return said
-    around = [("event_time", ">=", near - _NEAR), ("event_time", "<=", near + _NEAR)]
-    ids = delta.read("primary", around, ["event_id"])["event_id"].unique()
-    same = pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(ids)), wanted.strip().lower())
-    alike = ids.filter(same).to_pylist()[:_ALIKE]
+def _otherwise_spelt(
+    delta: DeltaReader, absent: Sequence[tuple[str, datetime]]
+) -> dict[tuple[str, datetime | None], list[str]]:  # fmt: skip
+    """By id and time those ids that have landed within a day of it and differ only in case or blanks."""
+    found: dict[str, set[tuple[str, datetime]]] = defaultdict(set)
+    folded = {name.strip().lower() for name, _ in absent}
+    for low, high in _days([at for _, at in absent]):
+        where = [("event_time", ">=", low), ("event_time", "<=", high)]
+        for batch in delta.batches("primary", where, ["event_id", "event_time"]):
+            same = pc.utf8_lower(pc.utf8_trim_whitespace(batch["event_id"]))
+            rows = batch.filter(pc.is_in(same, pa.array(sorted(folded), same.type)))
+            for name, at in zip(rows["event_id"].to_pylist(), rows["event_time"].to_pylist(), strict=True):
+                found[name.strip().lower()].add((name, at))
+    return {
+        (name, near): sorted({other for other, at in found[name.strip().lower()] if abs(at - near) <= _NEAR})
+        for name, near in absent
+    }
+
+
+def _days(times: Sequence[datetime]) -> list[tuple[datetime, datetime]]:
+    """A day before and after each time, those that overlap as one."""
+    spans: list[tuple[datetime, datetime]] = []
+    for at in sorted(times):
+        if spans and at - _NEAR <= spans[-1][1]:
+            spans[-1] = spans[-1][0], at + _NEAR
+        else:
+            spans.append((at - _NEAR, at + _NEAR))
+    return spans
+
+
+def _not_landed(wanted: str, alike: Sequence[str]) -> str:
+    said = f"Its primary event {wanted!r} has not landed"
     if alike:
-        return f"{said}, but {', '.join(map(repr, alike))} has: ids are compared as they stand, with case and blanks"
+        others = ", ".join(map(repr, alike[:_ALIKE]))
+        return f"{said}, but {others} has: ids are compared as they stand, with case and blanks"
     return said
 
 

@@ -6,7 +6,7 @@ import errno
 import fnmatch
 import os
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from clickjoin.kernel.file_bytes import AllowedFolders
 from clickjoin.model.split import Problem
 from clickjoin.sources.files.allowed_folders import base_of
 
-_DELTA = "_delta_log"
+_MARKS = _DELTA, _HUDI, _ICEBERG = "_delta_log", ".hoodie", "metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ def list_files(
     """
     base, parts = base_of(pattern)
     walk = _Walk(inodes, everything, fence)
-    if above := next((str(folder) for folder in Path(base).parents if (folder / _DELTA).is_dir()), ""):
-        return Listing((), (base,), (_of_table(above, "a Delta table"),))
+    if above := _table_above(base):
+        return Listing((), (base,), (above,))
     walk.visit(base, parts)
     if walk.gone == base:
         problem = Problem("missing", base, f"folder {base} does not exist; create it, or correct the source's path")
@@ -78,14 +78,21 @@ def _of_table(folder: str, kind: str) -> Problem:
     return Problem("unreadable", folder, detail)
 
 
-def _kind_of_table(entries: Iterable[os.DirEntry[str]]) -> str:
-    """What table of another engine a folder is; empty where it is none."""
-    found = {entry.name: entry.path for entry in entries}
-    if _DELTA in found:
+def _table_above(base: str) -> Problem | None:
+    """That a glob starts from inside of a table, such as from one of its partitions or the folder of its data."""
+    for folder in Path(base).parents:
+        if kind := _kind_of_table(folder, {name for name in _MARKS if (folder / name).is_dir()}):
+            return _of_table(str(folder), kind)
+    return None
+
+
+def _kind_of_table(folder: Path, names: Container[str]) -> str:
+    """What table of another engine a folder is, by names that lie in it; empty where it is none."""
+    if _DELTA in names:
         return "a Delta table"
-    if ".hoodie" in found:
+    if _HUDI in names:
         return "a Hudi table"
-    is_iceberg = "metadata" in found and next(Path(found["metadata"]).glob("*.metadata.json"), None)
+    is_iceberg = _ICEBERG in names and next((folder / _ICEBERG).glob("*.metadata.json"), None)
     return "an Iceberg table" if is_iceberg else ""
 
 
@@ -134,7 +141,7 @@ class _Walk:
         try:
             with os.scandir(folder) as found:
                 entries = list(found)
-            if kind := _kind_of_table(entries):
+            if kind := _kind_of_table(Path(folder), {entry.name for entry in entries}):
                 self.failed.append(folder)
                 self.problems.append(_of_table(folder, kind))
                 return None
