@@ -237,6 +237,25 @@ def test_a_date_is_held_by_one(bench: Bench) -> None:
     assert tables.read("dates", [("state", "=", "held")]).num_rows == 0  # nor does one of the killed run stay
 
 
+def test_a_line_that_is_not_finished_holds_the_date_of_those_before_it(make: Any) -> None:
+    """From its first byte on, and not only once nobody has gone on with it for a minute."""
+    bench: Bench = make(close={"max_out_of_orderness": "1m", "idle_timeout": "15m"})
+    delta = bench.engine.lake.delta
+    bench.queries(Q, query("r", 80_000))
+    bench.clicks(click("a", 70_000, Q))
+    older = bench.folder / "foreign" / "older.jsonl"
+    older.write_text(json.dumps(click("b", 30, Q)) + "\n" + json.dumps(click("c", 40, Q))[:-9])
+    bench.clock.now = NOON + 90_000
+    bench.join()
+    mark = low_watermark(bench.pipeline, delta, NOON + 90_000)
+    assert (mark.time, str(older) in mark.why) == (moment(int((NOON - 30) * MICROS)), True)
+    older.write_text('{"event_id"')
+    assert low_watermark(bench.pipeline, delta, NOON + 90_000).time is None
+    older.unlink()
+    mark = low_watermark(bench.pipeline, delta, NOON + 90_000)
+    assert mark.time == moment(int((NOON + 70_000 - 60) * MICROS))
+
+
 def test_a_date_that_has_not_begun(bench: Bench) -> None:
     with pytest.raises(DateError, match="lies in the future"):
         order(bench.engine, Day(date(2026, 3, 3)))

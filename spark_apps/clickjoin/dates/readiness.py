@@ -2,8 +2,8 @@
 
 No event before that is unread in any source, as far as logs that are about in order can tell. A stream with something
 unread has come as far as the first record of it; one that has been read to its end, as far as the newest event that it
-ever gave, or, where nothing came for `close.idle_timeout`, as far as now. `close.max_out_of_orderness` is taken off in
-each case.
+ever gave, or, where nothing came for `close.idle_timeout`, as far as now. A line that is not finished yet is unread,
+and of about the time of those before it. `close.max_out_of_orderness` is taken off in each case.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ def _of_replica(pipeline: Pipeline, delta: DeltaReader, replica: str, now: float
             touched = source.last_written(offsets)
             mark = _at_rest(pipeline, delta, stream, now, touched)
         marks.append(mark)
+        if plan.unfinished:
+            marks.append(_unread(pipeline, source, item, plan.unfinished, now))
     blind_ = [mark for mark in marks if mark.time is None]
     return blind_[0] if blind_ else min(marks, key=lambda mark: mark.time or datetime.max)
 

@@ -96,6 +96,7 @@ class SourcePlan:
     `watermark`: the time (microseconds) before which no event is unread once these splits are, from a source that
     knows it; where it is None it is reckoned (see dispatcher/watermarks.py), unless it is not to be (`reckoned`).
     `lag`: how many records each partition has left, by the path that people know it by, from a source that counts them.
+    `unfinished`: the last bytes before each line that is not finished yet, which tell about when it will be of.
     """
 
     splits: tuple[Split, ...] = ()
@@ -106,3 +107,4 @@ class SourcePlan:
     watermark: int | None = None
     lag: Mapping[str, int] = field(default_factory=dict)
     reckoned: bool = True
+    unfinished: tuple[Split, ...] = ()

@@ -26,6 +26,7 @@ from clickjoin.sources.files.proving import (
 from clickjoin.sources.files.share import Taken, spend, waves
 from clickjoin.sources.files.state import FilePlan, FilePosition, FileSplit
 
+LAST_BYTES = 4096  # before half a line, whose records tell about when it is of
 STALE_SECONDS = 60  # half a line that has not grown for this long is worth a word
 
 
@@ -88,6 +89,7 @@ class _Draft:
     changed: dict[str, FilePosition] = field(default_factory=dict)
     better: dict[str, FilePosition] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    unfinished: list[FileSplit] = field(default_factory=list)
     backlog_bytes: int = 0
     backlog_events: float = 0
 
@@ -173,7 +175,7 @@ class _Draft:
             self._note_times(known, position)
         elif position != known:
             self.changed[position.generation] = position
-        self._rest(work, taken)
+        self._rest(work, taken, position)
 
     def _note_times(self, known: FilePosition, now: FilePosition) -> None:
         """Take in that a file was proven, or that its metadata changed: that alone is not worth a batch."""
@@ -196,12 +198,17 @@ class _Draft:
             root_of(before.prints, before.offset), root_of(after.prints, span(after)),
         ))  # fmt: skip
 
-    def _rest(self, work: Work, taken: Taken) -> None:
+    def _rest(self, work: Work, taken: Taken, after: FilePosition) -> None:
         left = work.want.unread - taken.length
         if taken.more:
             self.backlog_bytes += left
             self.backlog_events += left / max(work.want.mean, 1)
-        elif left and self.probe.now - work.file.mtime_ns / 1e9 > STALE_SECONDS:
+        elif left:
+            self.unfinished.append(FileSplit(
+                after.generation, after.path, max(after.offset - LAST_BYTES, 0), after.offset, after.head_length,
+                after.head_hash, after.anchor_length, after.anchor_hash, 0, after.device, after.inode,
+            ))  # fmt: skip
+        if not taken.more and left and self.probe.now - work.file.mtime_ns / 1e9 > STALE_SECONDS:
             path, since = work.file.path, datetime.fromtimestamp(work.file.mtime_ns // 10**9, UTC)
             what = "half a line, or inside quotes," if work.quoted else "half a line"
             when = f"end the line, and it is read; after {AT_REST_SECONDS // 60} minutes it is read as it is"
@@ -217,4 +224,5 @@ class _Draft:
         return FilePlan(
             splits=tuple(self.splits), positions=tuple(changed.values()), backlog_bytes=self.backlog_bytes,
             backlog_events=round(self.backlog_events), problems=(*self.problems, *self.probe.problems),
+            unfinished=tuple(self.unfinished),
         )  # fmt: skip

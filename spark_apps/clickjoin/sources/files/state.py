@@ -109,6 +109,7 @@ class FilePlan:
     backlog_bytes: int = 0
     backlog_events: int = 0
     problems: tuple[Problem, ...] = ()
+    unfinished: tuple[FileSplit, ...] = ()
 
     def to_source_plan(self) -> SourcePlan:
         """As a plan for the engine."""
@@ -118,6 +119,7 @@ class FilePlan:
             self.backlog_bytes,
             self.backlog_events,
             self.problems,
+            unfinished=tuple(split.to_split() for split in self.unfinished),
         )
 
 
