@@ -150,14 +150,15 @@ def test_ids_that_come_with_several_times(folder: Path) -> None:
     assert (choice.sure, "5 ids come with more than one time" in choice.why) == ("likely", True)
 
 
-def test_lines_that_hold_cr_alone(folder: Path) -> None:
-    """What no reader takes for lines is a sentence with the file's name."""
+@pytest.mark.parametrize("end", [b"\r\n", b"\r", b"\n"])
+def test_lines_that_end_in_cr_alone(folder: Path, end: bytes) -> None:
+    """What no reader takes for lines is a sentence with the file's name; just written, it has no whole record."""
     nested(folder)
     path = folder / "clicks" / "a.csv"
     for other in (folder / "clicks").iterdir():
         other.unlink()
-    path.write_bytes(b"id,q\ra,b\rc,d\n")
-    with pytest.raises(ConfigError, match=rf"{path}: none of its 1 first lines is a JSON object or a record of CSV"):
+    path.write_bytes(b"id,q\ra,b\rc,d" + end)
+    with pytest.raises(ConfigError, match=rf"{path}: its lines end in CR alone"):
         propose("queries/*", "clicks/*", folder)
 
 

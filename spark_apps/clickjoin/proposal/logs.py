@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from glob import iglob
+from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 from clickjoin.config import Delta, Files, OfPipeline
@@ -29,6 +32,7 @@ from clickjoin.sources.sample import ELEMENTS
 
 MOST_COLUMNS = 200
 _BLOCK = 1 << 18
+_LONGEST = 64 << 20  # bytes of a line that are looked at
 _FIRST = 20  # lines of a file that show what it holds
 _MOSTLY = 0.5  # of them are JSON objects, where it is JSON: the others are banners, or cut
 _LOOK = Budget(10**9, 1 << 40)
@@ -71,6 +75,8 @@ def look(pattern: str, most: int, lake: str) -> Log:
     plan = open_source(Files(kind="files", path=pattern), keep=False).plan({}, _LOOK)
     paths = list(dict.fromkeys(split.path for split in plan.splits))
     if not paths:
+        there = islice(iglob(pattern, recursive=True), _FIRST)  # noqa: PTH207 - Path.glob knows no absolute pattern
+        _require_line_ends([path for path in there if Path(path).is_file()])
         missed = "; ".join(problem.detail for problem in plan.problems)
         raise ConfigError(
             f"{pattern}: no file with a whole record matches{f' ({missed})' if missed else ''}",
@@ -126,7 +132,6 @@ def _of_table(source: Delta | OfPipeline, most: int) -> Log:
 
 def _lines(path: str, most: int) -> Iterator[str]:
     """The first lines of a file that are not blank; what is broken in a packed file ends it."""
-    held, count = b"", 0
     try:
         with opened_log(path) as fd:
             size = length_of(fd)
@@ -135,18 +140,23 @@ def _lines(path: str, most: int) -> Iterator[str]:
                 raise ConfigError(
                     f"{path}: is {kind}", remedy="Do so, or leave the file out of the glob; then run this again"
                 )
-            for block in unpack(fd, _BLOCK) if packed else plain_blocks(fd, 0, size, path, _BLOCK):
-                *whole, held = (held + block).split(b"\n")
-                for line in whole:
-                    if line.strip():
-                        yield line.removeprefix(BOM).decode("utf-8", "replace").rstrip("\r")
-                        count += 1
-                    if count >= most:
-                        return
+            blocks = unpack(fd, _BLOCK) if packed else plain_blocks(fd, 0, size, path, _BLOCK)
+            for line in islice(_filled(blocks), most):
+                yield line.removeprefix(BOM).decode("utf-8", "replace").rstrip("\r")
     except (OSError, SourceError, BrokenFile):
         return
+
+
+def _filled(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines that are not blank; the last needs no end."""
+    held = b""
+    for block in blocks:
+        *whole, held = (held + block).split(b"\n")
+        yield from (line for line in whole if line.strip())
+        if len(held) > _LONGEST:
+            break
     if held.strip():
-        yield held.removeprefix(BOM).decode("utf-8", "replace")
+        yield held
 
 
 def _once(records: Sequence[T]) -> Sequence[T]:
@@ -184,9 +194,21 @@ def _array_of_records(objects: Sequence[dict[str, Any]]) -> str | None:
     return None
 
 
+def _require_line_ends(paths: Sequence[str]) -> None:
+    """That none of some files is one line, with a CR alone where its lines were to end. Errors: ConfigError."""
+    for path in paths:
+        lines = list(_lines(path, 2))
+        if len(lines) == 1 and "\r" in lines[0].strip("\r"):
+            raise ConfigError(
+                f"{path}: its lines end in CR alone",
+                remedy="End each line in LF or CR LF, such as by tr '\\r' '\\n'; then run this again",
+            )
+
+
 def _of_csv(pattern: str, path: str, files: Sequence[Sequence[str]], each: int) -> Log:
     found = read_csv(files, each)
     if not found.records:
+        _require_line_ends([path])
         raise ConfigError(
             f"{path}: none of its {found.bad:,} first lines is a JSON object or a record of CSV",
             remedy="Let lines end in a newline, or CR and newline, and write one record a line",
