@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from clickjoin.cli.main import app
 from clickjoin.config import load
 from clickjoin.model.errors import ConfigError
-from clickjoin.proposal.file import propose
+from clickjoin.proposal.file import propose, propose_one
 from clickjoin.report.validate import validate
 from tests.unit.proposal_bench import CLICKS, QUERIES, iso, lines, nested, odd_dates
 from tests.unit.proposal_bench import folder as folder
@@ -44,6 +45,26 @@ def test_a_header_that_grows(folder: Path) -> None:
     assert (found.problems, found.samples["foreign"].read, found.samples["foreign"].good) == ([], 401, 400)
 
 
+def test_a_comma_in_each_number(folder: Path) -> None:
+    """Each file's first line says what separates its fields, though all lines but those have one comma."""
+    lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])
+    rows = [f"{c.name};{c.query.name};{iso(c.at)};{c.number},50;x" for c in CLICKS]
+    written = ["click_id;query_id;when;amount;note", *rows[:200], "cut;off", "cut;too;1,5"]
+    (folder / "clicks" / "a.csv").write_text("\n".join(written) + "\n")
+    longer = [row.replace(";", ";web;", 1) for row in rows[200:]]
+    (folder / "clicks" / "b.csv").write_text("\n".join(["click_id;channel;query_id;when;amount;note", *longer]) + "\n")
+    proposal = propose("queries/*", "clicks/*", folder)
+    assert (proposal.text.count('separator: ";"'), "columns: [" in proposal.text) == (1, False)
+    assert proposal.choices["foreign.primary_id"].value == ("query_id",)
+
+
+def test_one_column_without_a_name(folder: Path) -> None:
+    """A list of one is written as a list where the source takes no other."""
+    (folder / "clicks" / "a.csv").write_text("".join(f"1700000000{c.number:06d}\n" for c in CLICKS))
+    text = propose_one("clicks/*", folder).text
+    assert yaml.safe_load(text)["stream"]["source"]["columns"] == ["column1"]
+
+
 def test_records_in_an_array(folder: Path) -> None:
     """An object a line that holds its events in an array; one that has an id of its own is an event."""
     lines(
@@ -59,6 +80,29 @@ def test_records_in_an_array(folder: Path) -> None:
     found = validate(load(folder / "p.yaml"))
     assert found.matches
     assert (found.problems, found.matches.foreign, found.matches.found) == ([], 400, 400)
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_records_in_an_array_below_an_object(folder: Path, one: bool) -> None:
+    """As a host's batches are."""
+    lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])
+    clicks = [{"e": {"click_id": c.name, "when": iso(c.at)}, "query": c.query.name, "qty": c.number} for c in CLICKS]
+    batches = [{"host": "x", "tags": [{"a": 1}], "events": clicks[at : at + 20]} for at in range(0, 400, 20)]
+    lines(folder / "clicks" / "c.json", [{"v": 1, "body": batch} for batch in batches])
+    text = (propose_one("clicks/*", folder) if one else propose("queries/*", "clicks/*", folder)).text
+    assert text.count('records: "body.events"}') == 1
+    (folder / "p.yaml").write_text(text)
+    found = validate(load(folder / "p.yaml"))
+    assert (found.problems, list(found.samples.values())[-1].good) == ([], 400)
+
+
+@pytest.mark.parametrize("beside", [{"meta": {"id": 1}}, {}])
+def test_a_list_within_an_event(folder: Path, beside: dict[str, Any]) -> None:
+    """An array below an object holds no records where an id lies outside of it, or its elements have no time."""
+    items = [{"sku": "a", "at": "2026-11-20T08:00:00Z"}] if beside else [{"sku": "a"}, {"sku": "b"}]
+    carts = [{"click": c.name, "when": iso(c.at), "cart": {"items": items}, **beside} for c in CLICKS]
+    lines(folder / "clicks" / "c.json", carts)
+    assert "records:" not in propose_one("clicks/*", folder).text
 
 
 def test_logs_of_w3c(folder: Path) -> None:
@@ -150,14 +194,15 @@ def test_ids_that_come_with_several_times(folder: Path) -> None:
     assert (choice.sure, "5 ids come with more than one time" in choice.why) == ("likely", True)
 
 
-def test_lines_that_hold_cr_alone(folder: Path) -> None:
-    """What no reader takes for lines is a sentence with the file's name."""
+@pytest.mark.parametrize("end", [b"\r\n", b"\r", b"\n"])
+def test_lines_that_end_in_cr_alone(folder: Path, end: bytes) -> None:
+    """What no reader takes for lines is a sentence with the file's name; just written, it has no whole record."""
     nested(folder)
     path = folder / "clicks" / "a.csv"
     for other in (folder / "clicks").iterdir():
         other.unlink()
-    path.write_bytes(b"id,q\ra,b\rc,d\n")
-    with pytest.raises(ConfigError, match=rf"{path}: none of its 1 first lines is a JSON object or a record of CSV"):
+    path.write_bytes(b"id,q\ra,b\rc,d" + end)
+    with pytest.raises(ConfigError, match=rf"{path}: its lines end in CR alone"):
         propose("queries/*", "clicks/*", folder)
 
 

@@ -76,6 +76,41 @@ def test_bad_header_puts_every_line_aside(tmp_path: Path, header: bytes) -> None
     assert [(row["reason"], row["raw"]) for row in rows[-2:]] == [("bad-csv", good(1)), ("bad-csv", good(2))]
 
 
+@pytest.mark.parametrize("end", [b"\r\n", b"\r", b"\r\n" + good(1000)])
+@pytest.mark.parametrize(
+    ("header", "more"), [(b"id,x,y", {}), (b'\xef\xbb\xbfid,"x",y', {"multiline": True}), (b"id,\xe9,y", {})]
+)
+def test_lines_that_end_in_cr_alone(tmp_path: Path, header: bytes, more: dict[str, Any], end: bytes) -> None:
+    """All is the first line, which is on record; once, however many tasks read the file."""
+    line = b"\r".join([header, *(good(at).rstrip() for at in range(20))])
+    (tmp_path / "a.csv").write_bytes(line + end)
+    age(tmp_path / "a.csv", 7200)
+    feed = Feed(tmp_path, "a.csv", **more)
+    first, *others = feed.read(feed.plan().splits, tasks=3)
+    first_line = (line + end).removesuffix(good(1000))
+    assert (first["reason"], first["offset"], first["raw"]) == ("bad-csv", 0, first_line)
+    assert "end in CR alone" in first["detail"]
+    assert [row["raw"] for row in others] == [good(1000)] * end.endswith(good(1000))
+    assert feed.read(feed.plan().splits) == []
+
+
+def test_lines_that_end_in_cr_alone_in_parts(tmp_path: Path) -> None:
+    """Of a packed file, and of one whose first line is longer than any header, all is on record once."""
+    data = b"id,x,y\r" + b"a,b,c\r" * 300_000
+    for name, whole in (("a.csv.gz", gzip.compress(data[:1000])), ("b.csv", data)):
+        (tmp_path / name).write_bytes(whole)
+        age(tmp_path / name, 7200)
+    feed = Feed(tmp_path, "*.csv*")
+    rows = feed.read(feed.plan().splits, tasks=2)
+    raw = {name: b"".join(row["raw"] for row in rows if row["path"].endswith(name)) for name in ("gz", "b.csv")}
+    assert raw == {"gz": data[:1000], "b.csv": data}
+
+
+def test_names_that_hold_a_cr(tmp_path: Path) -> None:
+    rows = read(tmp_path, b'id,"x\ry",z\r\r\n' + good(1))
+    assert [json.loads(row["payload"]).keys() for row in rows] == [{"id", "x\ry", "z"}]
+
+
 def test_header_without_the_id(tmp_path: Path) -> None:
     assert {row["reason"] for row in read(tmp_path, b"a,x,y\n" + good(1))} == {"missing-id"}
 

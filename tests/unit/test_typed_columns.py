@@ -31,6 +31,27 @@ def of(records: list[str | None], path: str, kind: str, default: str | None = No
 
 
 @pytest.mark.parametrize("many", [1, 200])
+@pytest.mark.parametrize("kind", ["BIGINT", "STRING", "BOOLEAN"])
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('{"v": 1, "v": 2}', "v"), ('{"v": 1, "w": 0, "v": 1}', "v"), ('{"v": null, "v": 1}', "v"),
+        ('{"v": 1, "v": null}', "v"), ('{"m": {"v": 1, "v": 2}}', "m.v"), ('{"m": {"v": 1}, "m": {"v": 2}}', "m.v"),
+        ('{"m": {}, "m": {"v": 2}}', "m.v"), ('{"l": [{"v": 1, "v": 2}]}', "l[0].v"), ('{"l": [1], "l": [2]}', "l[0]"),
+    ],
+)  # fmt: skip
+def test_a_key_that_is_there_twice(text: str, path: str, kind: str, many: int) -> None:
+    """It says nothing; keys that no column reads may be there twice."""
+    fine = '{"v": 1, "m": {"v": 1, "o": 1, "o": 2}, "l": [{"v": 1}], "o": 1, "o": 2}'
+    fine = fine if path != "l[0]" else '{"l": [1], "o": 1, "o": 2}'
+    found = of([fine] * many + [text] + [fine] * many, path, kind)
+    right = {"BIGINT": 1, "STRING": "1", "BOOLEAN": True}[kind]
+    assert found == [right] * many + [MISFIT] + [right] * many
+    (why,) = wrong_values(pa.array([text]), [column(path, kind)]).values()
+    assert f"foreign.{path} is named twice, which does not fit" in why[1] or "null" in text
+
+
+@pytest.mark.parametrize("many", [1, 200])
 @pytest.mark.parametrize(
     ("value", "kind", "wanted"),
     [

@@ -156,6 +156,15 @@ def test_some_bad_records_are_the_records_fault(logs: Path) -> None:
     assert findings(pipeline(logs, validation={"quarantine": 0.95})) == []
 
 
+def test_a_file_whose_lines_end_in_cr_alone(logs: Path) -> None:
+    """It is one bad record, which is no share of many; but nothing of it is read."""
+    clicks = [f"a:1:{1_600_000_000_000_000 + at},a:1:1600000000000000" for at in range(500)]
+    (logs / "clicks" / "1.csv").write_text("".join(f"{line}\n" for line in ["id,q", *clicks]))
+    (logs / "clicks" / "2.csv").write_bytes("\r".join(["id,q", *clicks, "\n"]).encode())
+    (problem,) = findings(pipeline(logs))
+    assert problem.startswith(f"foreign.source: {logs}/clicks/2.csv: the lines of the file end in CR alone")
+
+
 def test_nearly_all_records_bad_are_the_files_fault(logs: Path) -> None:
     with (logs / "clicks" / "0.jsonl").open("a") as log:
         log.write("{broken\n" * 50)

@@ -80,6 +80,8 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
             reader.disguise = lambda: other_than_text(read_at(fd, 0, LONGEST))
         if packed and spec.bare_times:
             reader.bare = _bare_times(fd)
+        if chunk.begin == 0:
+            yield from reader.swallowed()
         start, blocks = chunk_blocks(fd, packed, chunk, reader.first, size)
         for block in reader.blocks(_sound(blocks, reader), start):
             yield from reader.records(block)
@@ -183,6 +185,12 @@ class LineReader:
             bad = [(start, end, why, f"the file is {kind}") for start, end, why, _ in bad]
         if bad:
             yield bad_batch(self.chunk, list(_parts(block, sorted(bad))))
+
+    def swallowed(self) -> Iterator[pa.RecordBatch]:
+        """The header as a bad record if others lie in it; without it nothing would say that they are not read."""
+        if self.csv and self.csv.swallowed and not self.sieve.quiet:
+            header = Block(0, self.csv.header)
+            yield bad_batch(self.chunk, list(_parts(header, [(0, self.first, "bad-csv", self.csv.wrong)])))
 
     def passed_over(self) -> Iterator[pa.RecordBatch]:
         """A row that says how many records no stream has taken since this was asked last, if any: see `taken_of`."""

@@ -26,7 +26,7 @@ def read_csv(files: Sequence[Sequence[str]], each: int) -> CsvSample:
     fields = next((line for lines in files for line in lines if line.startswith(_FIELDS)), None)
     if fields:
         return _w3c(files, fields.removeprefix(_FIELDS).split(), each)
-    separator = _separator([line for lines in files for line in lines[:_FIRST]])
+    separator = _separator([lines[:_FIRST] for lines in files])
     parsed = [list(_rows(lines, separator)) for lines in files]
     headers = [found for rows in parsed if (found := next(filter(None, rows), None))]
     if not headers:
@@ -72,13 +72,21 @@ def _rows(lines: Sequence[str], separator: str) -> Iterator[Row | None]:
             yield None
 
 
-def _separator(lines: Sequence[str]) -> str:
-    """The one that splits the most lines into the same number of fields, more than one."""
+def _separator(files: Sequence[Sequence[str]]) -> str:
+    """The one that splits the most lines into as many fields as their file's first one, more than one.
 
-    def fit(separator: str) -> tuple[int, int]:
-        counts = [len(row) for row in _rows(lines, separator) if row]
-        usual = max(set(counts), key=counts.count, default=0)
-        return (counts.count(usual) if usual > 1 else 0), usual
+    Not as many as in other files, whose headers may differ; nor as other lines, which may have a comma in each number.
+    """
+
+    def fit(separator: str) -> tuple[int, int, int]:
+        like_first, usual, most = 0, 0, 0
+        for lines in files:
+            counts = [len(row) for row in _rows(lines, separator) if row]
+            often = max(set(counts), key=counts.count, default=0)
+            like_first += counts.count(counts[0]) if counts and counts[0] > 1 else 0
+            usual += counts.count(often) if often > 1 else 0
+            most = max(most, often)
+        return like_first, usual, most
 
     return max(_SEPARATORS, key=fit)
 

@@ -112,7 +112,8 @@ def _stream(name: str, log: Log, fields: dict[str, Choice]) -> Iterator[str]:
     bad = f", {log.bad:,} lines are no records" if log.bad else ""
     yield f"{name}:  # {part}; {log.rows:,} records were sampled{bad}"
     source = log.source.model_dump(exclude_none=True, exclude_defaults=True, exclude={"kind", "lake", "json_columns"})
-    yield f"  source: {flow({'kind': log.source.kind, **source})}"
+    written = (f"{key}: {_listed(value)}" for key, value in {"kind": log.source.kind, **source}.items())
+    yield f"  source: {{{', '.join(written)}}}"
     for field, choice in fields.items():
         yield f"  {field}: {flow(choice.value)}  # {choice.sure}: {choice.why}"
 
@@ -149,6 +150,11 @@ def flow(value: Any) -> str:
         return str(value).lower()
     text = str(value)
     return text if text.isidentifier() and yaml.safe_load(text) == text else _quoted(text)
+
+
+def _listed(value: Any) -> str:
+    """The same of a setting that takes lists alone, be there one in it."""
+    return f"[{', '.join(map(flow, value))}]" if isinstance(value, list | tuple) else flow(value)
 
 
 def _quoted(text: str) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from glob import iglob
+from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 from clickjoin.config import Delta, Files, OfPipeline
@@ -17,18 +20,19 @@ from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
 from clickjoin.kernel.parse.envelopes import arrays_of_records
 from clickjoin.kernel.parse.lines import BOM
 from clickjoin.kernel.remote_file import length_of
-from clickjoin.kernel.typed_columns.by_line import leaves
+from clickjoin.kernel.typed_columns.by_line import leaves, value_at
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.field_path import path_text
 from clickjoin.model.ids import RecordSpec
 from clickjoin.model.split import Budget
-from clickjoin.proposal.columns import is_named_id
+from clickjoin.proposal.columns import as_time, is_named_id
 from clickjoin.proposal.csv_sample import read_csv
 from clickjoin.sources.open import open_source, opened_log
 from clickjoin.sources.sample import ELEMENTS
 
 MOST_COLUMNS = 200
 _BLOCK = 1 << 18
+_LONGEST = 64 << 20  # bytes of a line that are looked at
 _FIRST = 20  # lines of a file that show what it holds
 _MOSTLY = 0.5  # of them are JSON objects, where it is JSON: the others are banners, or cut
 _LOOK = Budget(10**9, 1 << 40)
@@ -71,6 +75,8 @@ def look(pattern: str, most: int, lake: str) -> Log:
     plan = open_source(Files(kind="files", path=pattern), keep=False).plan({}, _LOOK)
     paths = list(dict.fromkeys(split.path for split in plan.splits))
     if not paths:
+        there = islice(iglob(pattern, recursive=True), _FIRST)  # noqa: PTH207 - Path.glob knows no absolute pattern
+        _require_line_ends([path for path in there if Path(path).is_file()])
         missed = "; ".join(problem.detail for problem in plan.problems)
         raise ConfigError(
             f"{pattern}: no file with a whole record matches{f' ({missed})' if missed else ''}",
@@ -126,7 +132,6 @@ def _of_table(source: Delta | OfPipeline, most: int) -> Log:
 
 def _lines(path: str, most: int) -> Iterator[str]:
     """The first lines of a file that are not blank; what is broken in a packed file ends it."""
-    held, count = b"", 0
     try:
         with opened_log(path) as fd:
             size = length_of(fd)
@@ -135,18 +140,23 @@ def _lines(path: str, most: int) -> Iterator[str]:
                 raise ConfigError(
                     f"{path}: is {kind}", remedy="Do so, or leave the file out of the glob; then run this again"
                 )
-            for block in unpack(fd, _BLOCK) if packed else plain_blocks(fd, 0, size, path, _BLOCK):
-                *whole, held = (held + block).split(b"\n")
-                for line in whole:
-                    if line.strip():
-                        yield line.removeprefix(BOM).decode("utf-8", "replace").rstrip("\r")
-                        count += 1
-                    if count >= most:
-                        return
+            blocks = unpack(fd, _BLOCK) if packed else plain_blocks(fd, 0, size, path, _BLOCK)
+            for line in islice(_filled(blocks), most):
+                yield line.removeprefix(BOM).decode("utf-8", "replace").rstrip("\r")
     except (OSError, SourceError, BrokenFile):
         return
+
+
+def _filled(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines that are not blank; the last needs no end."""
+    held = b""
+    for block in blocks:
+        *whole, held = (held + block).split(b"\n")
+        yield from (line for line in whole if line.strip())
+        if len(held) > _LONGEST:
+            break
     if held.strip():
-        yield held.removeprefix(BOM).decode("utf-8", "replace")
+        yield held
 
 
 def _once(records: Sequence[T]) -> Sequence[T]:
@@ -159,11 +169,13 @@ def _of_json(pattern: str, lines: Sequence[str]) -> Log:
     parsed = [_object(line) for line in _once(lines)]
     objects = [record for record in parsed if record is not None]
     array = _array_of_records(objects)
-    source = Files(kind="files", path=pattern, records=path_text((array,)) if array else None)
-    if array:
-        objects = [element for record in objects for element in record.get(array) or [record]]
-    records = [{path_text(path): value for path, value in leaves(record, elements=ELEMENTS)} for record in objects]
-    return Log(source, _columns(records), len(records), parsed.count(None))
+    source = Files(kind="files", path=pattern, records=path_text(array) if array else None)
+    objects = [element for record in objects for element in _elements(record, array)]
+    return Log(source, _of_leaves(objects), len(objects), parsed.count(None))
+
+
+def _of_leaves(objects: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    return _columns([{path_text(path): value for path, value in leaves(one, elements=ELEMENTS)} for one in objects])
 
 
 def _object(line: str) -> dict[str, Any] | None:
@@ -174,19 +186,56 @@ def _object(line: str) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def _array_of_records(objects: Sequence[dict[str, Any]]) -> str | None:
-    """The key of an array that holds the records, where nearly all objects have one and none an id beside it."""
-    found = Counter(key for record in objects for key in arrays_of_records(record))
-    for key, count in found.most_common(1):
-        beside = {name for record in objects for name, value in record.items() if isinstance(value, str | int)}
-        if 2 * count > len(objects) and not any(is_named_id(name) for name in beside):
-            return key
-    return None
+def _elements(record: dict[str, Any], array: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The records in an object's array; it is one itself where there is none."""
+    found = value_at(record, array) if array else None
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) and found else [record]
+
+
+def _array_of_records(objects: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """The path of an array that holds the records, where nearly all objects have one and none an id beside it.
+
+    Below other objects it is one of records if each has a time, and nothing outside of it is called an id: else it is
+    a list within an event, such as a cart's items.
+    """
+    found = Counter(path for record in objects for path in arrays_of_records(record) if all(path))
+    frequent = [path for path, count in found.most_common() if 2 * count > len(objects)]
+    return next((path for path in sorted(frequent, key=len) if _are_records(objects, path)), ())
+
+
+def _are_records(objects: Sequence[dict[str, Any]], array: tuple[str, ...]) -> bool:
+    names = {keys[-1] for record in objects for keys in _values_beside(record, array)}
+    return not any(map(is_named_id, names)) and (len(array) == 1 or _have_times(objects, array))
+
+
+def _values_beside(record: dict[str, Any], array: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Paths of an object's values that lie in no array, those inside of other objects only if the array does too."""
+    for path, value in leaves(record, elements=1):
+        keys = tuple(step for step in path if isinstance(step, str))
+        if keys == path and isinstance(value, str | int) and (len(path) == 1 or len(array) > 1):
+            yield keys
+
+
+def _have_times(objects: Sequence[dict[str, Any]], array: tuple[str, ...]) -> bool:
+    columns = _of_leaves([one for record in objects for one in _elements(record, array)])
+    return any(as_time(name, values) for name, values in columns.items())
+
+
+def _require_line_ends(paths: Sequence[str]) -> None:
+    """That none of some files is one line, with a CR alone where its lines were to end. Errors: ConfigError."""
+    for path in paths:
+        lines = list(_lines(path, 2))
+        if len(lines) == 1 and "\r" in lines[0].strip("\r"):
+            raise ConfigError(
+                f"{path}: its lines end in CR alone",
+                remedy="End each line in LF or CR LF, such as by tr '\\r' '\\n'; then run this again",
+            )
 
 
 def _of_csv(pattern: str, path: str, files: Sequence[Sequence[str]], each: int) -> Log:
     found = read_csv(files, each)
     if not found.records:
+        _require_line_ends([path])
         raise ConfigError(
             f"{path}: none of its {found.bad:,} first lines is a JSON object or a record of CSV",
             remedy="Let lines end in a newline, or CR and newline, and write one record a line",

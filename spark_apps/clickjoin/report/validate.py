@@ -199,6 +199,7 @@ def _of_source(item: Input, found: Validation) -> bool:
         return False
     sample = source.sample(plan.splits, item.spec(_now()), most)
     found.samples[item.name], found.sections[item.name] = sample, item.section
+    problems += [f"{item.section}.source: {why}" for why in sample.unread]
     if item.stream.where and not sample.good and all(bad.reason in _OF_NOBODY for bad in sample.bad):
         wanted = in_words(item.stream.where)
         problems.append(f"{item.section}.where: no record that was looked at is this stream's ({wanted})")

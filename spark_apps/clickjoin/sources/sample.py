@@ -42,7 +42,7 @@ class Sample:
     """How many records were read and how many are good, the paths of the values that any has, and what is wrong.
 
     `bad`: most frequent reason first; `keys`: of the good ones; `records`: some of those, as JSON text. `passed`: how
-    many more records no stream of the log takes.
+    many more records no stream of the log takes. `unread`: files whose records cannot be read at all, and why.
     """
 
     read: int
@@ -52,6 +52,7 @@ class Sample:
     keys: tuple[Key, ...]
     records: tuple[str, ...] = ()
     passed: int = 0
+    unread: tuple[str, ...] = ()
 
 
 def sample_of(rows: Sequence[Mapping[str, Any]], more_fields: Sequence[str] = ()) -> Sample:

@@ -112,6 +112,7 @@ class QuotedRecords:
 
 
 HEADER = 1 << 20  # a longer first line is no header
+CR_ALONE = "the lines of the file end in CR alone, so that its first line holds them all; end each in LF or CR LF"
 csv.field_size_limit(max(csv.field_size_limit(), MOST))
 Bad = dict[int, tuple[str, str]]
 
@@ -130,11 +131,12 @@ class CsvForm(NamedTuple):
 class CsvParser:
     """Parses blocks of lines of a file with this header line (bytes, with its line ending; empty if it has none).
 
-    `sieve`: which records are taken; by default all.
+    `sieve`: which records are taken; by default all. `wrong`: why none is; `swallowed`: since the header holds them.
     """
 
     def __init__(self, header: bytes, form: CsvForm, sieve: Sieve | None = None) -> None:
         self.header, self.form, self.names, self.wrong = header, form, list(form.columns), ""
+        self.swallowed = False
         self.sieve = sieve or Sieve(None)
         if not self.names:
             self._read_header(header)
@@ -145,7 +147,9 @@ class CsvParser:
             rows = list(csv.reader([line], delimiter=self.form.separator, strict=True))
             self.names = rows[0] if rows else []
         except (UnicodeDecodeError, csv.Error) as error:
-            self.wrong = f"the file's first line is no header: {error}"
+            # A quoted name may hold a CR; one that stands elsewhere ends what was written as a line.
+            self.swallowed = b"\r" in header.rstrip(b"\r\n")
+            self.wrong = CR_ALONE if self.swallowed else f"the file's first line is no header: {error}"
         if not header.endswith(b"\n") or not self.names:
             self.wrong = self.wrong or "the file's first line is no header: it is empty or has no end"
         twice = next((name for name in self.names if self.names.count(name) > 1), None)

@@ -140,8 +140,13 @@ def _skipped(text: str, at: int) -> int:
     return at
 
 
-def arrays_of_records(record: dict[str, Any]) -> Iterator[str]:
-    """Keys of an object whose values are arrays of objects alone, one or more."""
-    for key, value in record.items():
+_DEEPEST = 8
+
+
+def arrays_of_records(record: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Paths in an object, and in those inside of it, to arrays of objects alone, one or more."""
+    for key, value in record.items() if len(path) < _DEEPEST else ():
         if isinstance(value, list) and value and all(isinstance(element, dict) for element in value):
-            yield key
+            yield (*path, key)
+        elif isinstance(value, dict):
+            yield from arrays_of_records(value, (*path, key))

@@ -1,12 +1,14 @@
 """Values at paths of JSON records, one record by one: the rule that Arrow's way has to agree with. Runs on executors.
 
-Of a key that is there twice the last counts. A path that leads through anything but objects and arrays finds nothing.
+A key of the path that is there twice has no value, and is a misfit; where records are only looked at, its last one
+counts. A path that leads through anything but objects and arrays finds nothing.
 The same rule says what some records hold, which type fits a column without one, and which records match.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,9 +41,32 @@ class Number(str):
     """A JSON number as it stands."""
 
 
-def decoder() -> json.JSONDecoder:
-    """A decoder that leaves numbers as they stand; not one for all, since it cannot travel to executors."""
-    return json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=Number)
+class Repeated(dict[str, Any]):
+    """A JSON object that names keys twice: those, and of each its last value."""
+
+    twice: frozenset[str] = frozenset()
+
+
+class NamedTwice:
+    """Stands for the value of a key that is there twice."""
+
+
+def decoder(objects: Callable[[list[tuple[str, Any]]], Any] | None = None) -> json.JSONDecoder:
+    """A decoder that leaves numbers as they stand; not one for all, since it cannot travel to executors.
+
+    `objects`: makes them of their pairs.
+    """
+    return json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=objects)
+
+
+def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of its pairs, in which keys that are there twice are known."""
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    repeated = Repeated(found)
+    repeated.twice = frozenset(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+    return repeated
 
 
 def decoded(text: str | None, by: json.JSONDecoder | None = None) -> Any:
@@ -55,6 +80,8 @@ def decoded(text: str | None, by: json.JSONDecoder | None = None) -> Any:
 def value_at(record: Any, path: FieldPath) -> Any:
     """The value at a path; None where there is none."""
     for step in path:
+        if isinstance(record, Repeated) and step in record.twice:
+            return NamedTwice()
         if isinstance(step, str):
             record = record.get(step) if isinstance(record, dict) else None
         else:
@@ -64,7 +91,8 @@ def value_at(record: Any, path: FieldPath) -> Any:
 
 def text_at(text: str, path: FieldPath) -> str:
     """The value at a path of a record, as JSON text. Errors: ValueError where it is none, TooDeep, RecursionError."""
-    return json_text(value_at(decoded(text), path))
+    value = value_at(decoded(text, decoder(checked)), path)
+    return "named twice" if isinstance(value, NamedTwice) else json_text(value)
 
 
 def kind_of(value: Any) -> tuple[str, Any]:
@@ -73,6 +101,8 @@ def kind_of(value: Any) -> tuple[str, Any]:
         return ("missing" if value is None else "bool"), value
     if isinstance(value, Number):
         return "number", str(value)
+    if isinstance(value, NamedTwice):
+        return "bad", ""
     try:
         return ("text", _encodable(value)) if isinstance(value, str) else ("json", json_text(value))
     except (UnicodeEncodeError, RecursionError):  # half of a surrogate pair is no text that a table could hold
@@ -109,7 +139,7 @@ def by_line(
 ) -> tuple[dict[FieldPath, list[Found]], list[int]]:
     """Values of some records (JSON text, and their numbers) by path; and the numbers of those nested too deeply."""
     found: dict[FieldPath, dict[str, list[tuple[int, Any]]]] = {path: {} for path in paths}
-    deep, by = [], decoder()
+    deep, by = [], decoder(checked)
     for text, row in zip(texts, rows, strict=True):
         try:
             record, broken = decoded(text, by), False

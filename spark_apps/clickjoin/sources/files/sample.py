@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,11 +29,15 @@ def sample(chunks: Sequence[Chunk], spec: RecordSpec, most: int) -> Sample:
     """Read up to `most` records of some chunks here and now; a file that has just changed is left."""
     rows: list[Mapping[str, Any]] = []
     headers: dict[str, None] = {}
+    unread: dict[str, None] = {}
     for chunk in chunks:
         found = list(_rows(chunk, spec, max(most // len(chunks), 1)))
-        headers |= dict.fromkeys(CsvParser(_header(chunk), chunk.csv).names if chunk.csv else ())
+        if chunk.csv:
+            parser = CsvParser(b"" if chunk.csv.columns else _header(chunk), chunk.csv)
+            headers |= dict.fromkeys(parser.names)
+            unread |= {f"{chunk.name}: {parser.wrong}": None} if parser.swallowed else {}
         rows += [row | {"raw": None} for row in found] if chunk.csv else found
-    return sample_of(rows, tuple(headers))
+    return replace(sample_of(rows, tuple(headers)), unread=tuple(unread))
 
 
 def first_times(chunks: Sequence[Chunk], spec: RecordSpec) -> dict[str, int | None]:
