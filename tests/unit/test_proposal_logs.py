@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 from datetime import timedelta
@@ -174,6 +175,19 @@ def test_json_that_is_not_one_record_a_line(folder: Path, text: str, words: str)
     with pytest.raises(ConfigError, match=words) as caught:
         propose("queries/*", "clicks/*", folder)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(("data", "words"), [
+    (b'[{"id": "a"}, {"id": "b"}]', "one JSON array"),
+    (bz2.compress(b'{"a": 1}\n'), "is bzip2|is bz2"),
+])  # fmt: skip
+def test_files_without_a_whole_line_yet(folder: Path, data: bytes, words: str) -> None:
+    """What they are is said at once, and not that the glob may be wrong."""
+    nested(folder)
+    (folder / "new").mkdir()
+    (folder / "new" / "z.log").write_bytes(data.replace(b"\n", b"\r"))
+    with pytest.raises(ConfigError, match=words):
+        propose("queries/*", "new/*", folder)
 
 
 def test_names_of_their_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,10 @@ def look(pattern: str, most: int, lake: str) -> Log:
     paths = list(dict.fromkeys(split.path for split in plan.splits))
     if not paths:
         there = islice(iglob(pattern, recursive=True), _FIRST)  # noqa: PTH207 - Path.glob knows no absolute pattern
-        _require_line_ends([path for path in there if Path(path).is_file()])
+        files = [path for path in there if Path(path).is_file()]
+        _require_line_ends(files)
+        for path in files:
+            _require_one_a_line(path, list(_lines(path, _FIRST)))
         missed = "; ".join(problem.detail for problem in plan.problems)
         raise ConfigError(
             f"{pattern}: no file with a whole record matches{f' ({missed})' if missed else ''}",
