@@ -42,14 +42,13 @@ TIMES = st.one_of(
 )  # fmt: skip
 
 
-def pipeline(event_time: Any, source: str = "/logs/*.jsonl") -> Pipeline:
+def pipeline(event_time: Any, source: str = "/logs/*.jsonl", shards: int = 4) -> Pipeline:
     """A pipeline whose foreign stream has such a time."""
     files = {"kind": "files", "path": source}
     primary = {"source": files, "event_id": "id", "event_time": "t"}
     foreign = {**primary, "event_time": event_time, "primary_id": "q", "primary_time": {"lookback": "1d"}}
-    return Pipeline.model_validate(
-        {"pipeline": "p", "engine": "arrow", "lake": "/lake", "primary": primary, "foreign": foreign}
-    )
+    fields = {"lake": "/lake", "primary": primary, "foreign": foreign, "registry": {"shards": shards}}
+    return Pipeline.model_validate({"pipeline": "p", "engine": "arrow", **fields})
 
 
 def read(values: list[Any], form: TimeForm | None) -> dict[str, Any]:
@@ -120,7 +119,7 @@ def test_forms_that_were_added_stay(tmp_path: Path, files: list[list[str]], last
         delta.create(table)
     start_timeline(delta, pipeline("t"), EPOCH)
     for formats in files:
-        start_timeline(delta, pipeline({"column": "t", "format": formats}), EPOCH)
+        start_timeline(delta, pipeline({"column": "t", "format": formats}, shards=9), EPOCH)
     with pytest.raises(ConfigError, match=r"foreign\.event_time is .* begun with"):
         start_timeline(delta, pipeline({"column": "t", "format": last}), EPOCH)
     start_timeline(delta, pipeline("t"), EPOCH)

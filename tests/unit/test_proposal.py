@@ -266,6 +266,21 @@ def test_what_comes_later_looks_up(folder: Path, views: int) -> None:
     assert (values["foreign.event_id"], values["foreign.primary_id"]) == (("id",), ("view",))
 
 
+def test_two_programs_write_a_time_differently(folder: Path) -> None:
+    forms = (iso, lambda at: f"{at:%d.%m.%Y %H:%M:%S}")
+    lines(folder / "queries" / "q.jsonl", [{"id": q.name, "at": forms[q.number % 4 > 0](q.at)} for q in QUERIES])
+    clicks = [{"id": c.name, "of": c.query.name, "at": forms[c.number % 4 == 0](c.at)} for c in CLICKS]
+    lines(folder / "clicks" / "c.jsonl", clicks)
+    (folder / "p.yaml").write_text(propose("queries/*", "clicks/*", folder).text)
+    pipeline = load(folder / "p.yaml")
+    assert [side.event_time.format for side in (pipeline.primary, pipeline.foreign)] == [
+        ("iso", "%d.%m.%Y %H:%M:%S")
+    ] * 2
+    found = validate(pipeline)
+    assert found.matches
+    assert (found.problems, found.matches.found) == ([], len(CLICKS))
+
+
 def test_a_log_of_few_records_one_of_which_has_no_time(folder: Path) -> None:
     (folder / "log").mkdir()
     at = iso(START)

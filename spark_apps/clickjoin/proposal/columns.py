@@ -36,7 +36,7 @@ _TIME_OF_DAY = re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d+)?)?")
 class Time:
     """A column of times: whether its name says so, its form if it is not ISO 8601 or a number, and other forms.
 
-    `bare`: it is text that names no zone.
+    `bare`: it is text that names no zone. `mixed`: besides texts of the form there are ISO 8601 or numbers.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Time:
     others: tuple[str, ...]
     micros: tuple[int | None, ...]
     bare: bool = False
+    mixed: bool = False
 
 
 def is_named_id(name: str) -> bool:
@@ -93,7 +94,22 @@ def as_time(name: str, values: Sequence[Any]) -> Time | None:
         return Time(name, named, None, (), usual, bool(_BARE.search(str(given[0]))))
     tried = {form: _micros(values, form) for form in FORMS if _fits(_micros(given[:50], form), len(given[:50]))}
     fitting = [form for form, micros in tried.items() if _fits(micros, len(values))]
-    return Time(name, named, fitting[0], tuple(fitting[1:]), tried[fitting[0]]) if fitting else None
+    if fitting:
+        return Time(name, named, fitting[0], tuple(fitting[1:]), tried[fitting[0]])
+    return _of_two_forms(name, values, usual) if named and any(usual) else None
+
+
+def _of_two_forms(name: str, values: Sequence[Any], usual: Sequence[int | None]) -> Time | None:
+    """Times of a column that two programs write: one of them ISO 8601 or numbers, the other one in another form."""
+    left = [None if at is not None else value for value, at in zip(values, usual, strict=True)]
+    given = [value for value in left if value is not None]
+    tried = {form: _micros(left, form) for form in FORMS if _fits(_micros(given[:50], form), len(given[:50]))}
+    both = {
+        form: tuple(one if one is not None else other for one, other in zip(usual, micros, strict=True))
+        for form, micros in tried.items()
+    }
+    fitting = [form for form, micros in both.items() if _fits(micros, len(values))]
+    return Time(name, True, fitting[0], tuple(fitting[1:]), both[fitting[0]], mixed=True) if fitting else None
 
 
 class DateAndTime(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from clickjoin.model.ids import MICROS, embedded_micros, uuid7_micros
+from clickjoin.model.ids import ISO, MICROS, embedded_micros, uuid7_micros
 from clickjoin.proposal.columns import (
     Time,
     as_time,
@@ -201,7 +201,8 @@ def _time_choice(time: Time, sure: str, more: str) -> Choice:
     zone = {} if "%z" in time.form else {"zone": "UTC"}
     doubt = f"; it could also be {time.others[0]}" if time.others else ""
     doubt += "; say which zone its clock is in" if zone else ""
-    return Choice({"column": time.name, "format": time.form, **zone}, GUESS if time.others else LIKELY, f"{why}{doubt}")
+    form: Any = [ISO, time.form] if time.mixed else time.form
+    return Choice({"column": time.name, "format": form, **zone}, GUESS if time.others else LIKELY, f"{why}{doubt}")
 
 
 @dataclass(frozen=True)

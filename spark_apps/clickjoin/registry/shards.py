@@ -70,12 +70,14 @@ def start_timeline(delta: Tables, pipeline: Pipeline, now: datetime) -> None:
     wanted = fixed(pipeline)
     first = {"from_time": EPOCH, "shards": pipeline.registry.shards, "added_at": now, **wanted}
     if not delta.append("shard_timeline", [first], Txn("timeline", 0)):
-        require_same(delta, pipeline)
-        _keep_forms(delta, pipeline, first)
+        _keep_forms(delta, pipeline, require_same(delta, pipeline), now)
 
 
-def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
-    """Check that a lake was begun with what the pipeline's file says now. Errors: ConfigError, as of start_timeline."""
+def require_same(delta: DeltaReader, pipeline: Pipeline) -> list[dict[str, Any]]:
+    """Check that a lake was begun with what the pipeline's file says now; returns the rows that say with what.
+
+    Errors: ConfigError, as of start_timeline.
+    """
     wanted = fixed(pipeline)
     with readable(delta.root, "shard_timeline"):
         entries = delta.read("shard_timeline").to_pylist()
@@ -90,6 +92,7 @@ def require_same(delta: DeltaReader, pipeline: Pipeline) -> None:
                     remedy="Set it back, or begin another lake: the same event would be claimed a second time"
                     + (_KEEP_REPEATS if pipeline.by_id and name == "event_id" else ""),
                 )
+    return entries
 
 
 def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
@@ -103,18 +106,18 @@ def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
     }
 
 
-def _keep_forms(delta: Tables, pipeline: Pipeline, first: dict[str, Any]) -> None:
+def _keep_forms(delta: Tables, pipeline: Pipeline, entries: list[dict[str, Any]], now: datetime) -> None:
     """Have the lake say which forms of the event time were added since it was begun, one after the other.
 
     Each place in the list is given once, before any batch reads by it: of two files that go on differently the one that
     comes later is refused. Errors: ConfigError.
     """
     forms = _forms_of(pipeline)
-    kept = delta.read("shard_timeline", columns=["event_time"])["event_time"].to_pylist()
-    longest = max(forms.get(text, 0) for text in kept)
+    longest = max(forms.get(row["event_time"], 0) for row in entries)
+    begun = min(entries, key=lambda row: row["from_time"]) | {"added_at": now}  # of as many shards as it was
     for text, count in forms.items():
         if count > longest:
-            if not delta.append("shard_timeline", [first | {"event_time": text}], Txn(f"forms/{count}", 1)):
+            if not delta.append("shard_timeline", [begun | {"event_time": text}], Txn(f"forms/{count}", 1)):
                 require_same(delta, pipeline)
             note(delta, "shard_timeline")  # or the table could be put back to before, and other forms be added
 
