@@ -23,7 +23,7 @@ def live(tmp_path_factory: pytest.TempPathFactory, write_pipeline: Callable[...,
     """
     folder = tmp_path_factory.mktemp("live")
     write_pipeline(folder, "clicks", lease=f"{LEASE}s")
-    write_pipeline(folder, "long", lease=f"{3 * LEASE}s")
+    write_pipeline(folder, "long", lease=f"{6 * LEASE}s")  # else it is over before it is killed
     write_pipeline(folder, "wrong", adapter="no_such_module:Adapter")  # which fails later than its lease is over
     days = write_pipeline(folder, "days", lease=f"{4 * LEASE}s")
     days.write_text(days.read_text() + "close: {idle_timeout: 5s, max_out_of_orderness: 1s, late_window: 3650d}\n")

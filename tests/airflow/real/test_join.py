@@ -186,7 +186,7 @@ def test_a_killed_task(live: Live) -> None:
     time.sleep(3)
     path = f"/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances/join"
     live.stack.api("PATCH", path, {"new_state": "failed"})
-    live.until(lambda: "asked to stop" in live.log(dag, run_id), 30)
+    live.until(lambda: "asked to stop" in live.log(dag, run_id), 120)
     assert live.task(dag, run_id)["state"] == "failed"
     if CHROMIUM:
         with browsing() as browser:
