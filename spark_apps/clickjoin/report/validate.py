@@ -209,6 +209,9 @@ def _of_source(item: Input, found: Validation) -> bool:
     return not plan.backlog_events and sample.read < most
 
 
+_ONE_A_LINE = " (JSON over several lines: by `jq -c . FILE`; an array: by `jq -c '.[]' FILE`)"
+
+
 def _text(problem: Problem) -> str:
     return problem_text(problem.kind, problem.path, problem.detail).removeprefix("problem: ")
 
@@ -228,7 +231,8 @@ def _of_records(item: Input, seen: Sample) -> list[str]:
             for field, name in missing
         ]
     whole = f"{seen.read - seen.good} of {seen.read} records that were looked at would go to quarantine"
-    return [f"{item.section}: {whole}, most of them as {seen.bad[0].reason}: {seen.bad[0].detail}"]
+    said = f"{item.section}: {whole}, most of them as {seen.bad[0].reason}: {seen.bad[0].detail}"
+    return [said + _ONE_A_LINE if seen.bad[0].reason in ("broken-json", "not-an-object") else said]
 
 
 def _first(name: str) -> str:
