@@ -170,6 +170,7 @@ def test_nearly_all_records_bad_are_the_files_fault(logs: Path) -> None:
         log.write("{broken\n" * 50)
     (found,) = findings(pipeline(logs))
     assert found.startswith("foreign: 50 of 51 records that were looked at would go to quarantine, most of them as ")
+    assert found.endswith("an array: by `jq -c '.[]' FILE`)")
 
 
 def test_values_that_do_not_fit_their_column(logs: Path) -> None:
