@@ -80,7 +80,7 @@ def require_same(delta: DeltaReader, pipeline: Pipeline) -> list[dict[str, Any]]
     """
     wanted = fixed(pipeline)
     with readable(delta.root, "shard_timeline"):
-        entries = delta.read("shard_timeline").to_pylist()
+        entries: list[dict[str, Any]] = delta.read("shard_timeline").to_pylist()
     forms, kept = _forms_of(pipeline), {row["event_time"] for row in entries}
     # Behind what this file and the lake have in common either of the two may go on, and not both.
     same_times = kept <= forms.keys() or any(forms.get(text) == max(forms.values()) for text in kept)
