@@ -1,6 +1,6 @@
 """Runs the test suites, two side by side: most of their time goes into waiting for one thread of Spark.
 
-The suites of Spark give way (`nice`): those of servers wait for what Airflow does, for so many seconds and no longer.
+The second row gives way (`nice`): suites of servers wait for what Airflow does, for so many seconds and no longer.
 
     .venv/bin/python -m tests.suites [pytest's options]
 

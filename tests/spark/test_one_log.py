@@ -139,7 +139,7 @@ def test_a_drain_says_which_conditions_are_true_of_no_record(make: Callable[...,
     done = drained(bench.spark, bench.pipeline, "main", lambda _: None, check=True)
     said = [(one["kind"], one["path"]) for one in done["problems"]]
     assert (done["ok"], done["passed_over"], said) == (True, 3, [("took-nothing", "foreign.where")])
-    assert 'type is "clik": true of no record yet, and 3 of this drain' in done["problems"][0]["detail"]
+    assert 'no record has matched yet (type is "clik"), and 3 records of this drain' in done["problems"][0]["detail"]
     again = drained(bench.spark, bench.pipeline, "main", lambda _: None, check=True)
     assert not again["problems"]
 

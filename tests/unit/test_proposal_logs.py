@@ -163,7 +163,7 @@ def test_files_that_are_no_text(folder: Path, data: bytes, words: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    (json.dumps({"id": "a", "at": 1}, indent=1), "JSON whose records go over several lines.* jq -c \\."),
+    (json.dumps({"id": "a", "at": 1}, indent=1), "pretty-printed JSON.* jq -c \\."),
     (json.dumps([{"id": "a"}, {"id": "b"}]), "one JSON array.* jq -c '\\.\\[\\]'"),
     ("[\n" + json.dumps({"id": "a"}) + ",\n" + json.dumps({"id": "b"}) + "\n]", "one JSON array"),
     ('[{"id": "a"}, {"id":', "one JSON array"),

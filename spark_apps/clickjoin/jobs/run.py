@@ -120,8 +120,8 @@ def _took_nothing(pipeline: Pipeline, accounts: Accounts, passed_over: int) -> I
             yield Problem(
                 "took-nothing",
                 f"{item.section}.where",
-                f"{in_words(item.stream.where)}: true of no record yet, and {passed_over:,} of this drain are no "
-                "stream's; `clickjoin validate` looks at some of them",
+                f"no record has matched yet ({in_words(item.stream.where)}), and {passed_over:,} records of this drain "
+                "matched neither stream; `clickjoin validate` looks at some of them",
             )
 
 

@@ -94,6 +94,7 @@ def id_columns(log: Log) -> Ids:
 
 
 def keys_of(ids: Ids, names: Sequence[str]) -> list[tuple[str, ...] | None]:
+    """Each record's values in some columns; None where one of them is missing."""
     rows = zip(*(ids[name] for name in names), strict=True)
     return [row if None not in row else None for row in rows]
 

@@ -101,7 +101,7 @@ def _require_one_a_line(path: str, lines: Sequence[str]) -> None:
     first = lines[0].strip() if lines else ""
     is_array = first[:1] == "[" and (first.strip("[{ ") == "" or _is_array(first))
     if is_array or first == "{":
-        what = "one JSON array" if is_array else "JSON whose records go over several lines"
+        what = "one JSON array" if is_array else "pretty-printed JSON, a record over several lines"
         jq = "jq -c '.[]'" if is_array else "jq -c ."
         raise ConfigError(f"{path}: is {what}", remedy=f"Write one record a line, such as by {jq}; then run this again")
 

@@ -25,7 +25,7 @@ def placeholders(keys: Mapping[str, Sequence[Key]], sections: Mapping[str, str],
     found = (
         ("foreign", "event_id", "have", of_foreign, _SHARE, "one of each counts"),
         ("primary", "event_id", "have", of_primary, limit, "nothing tells which of them a foreign event means"),
-        ("foreign", "primary_id", "name", named, limit, "of the primary events that have it any one is joined"),
+        ("foreign", "primary_id", "name", named, limit, "each is joined to whichever primary event has it last"),
     )
     return [
         f"{sections[stream]}.{column}: {said}, and {why}: no id should be so frequent; see what writes it"

@@ -209,7 +209,7 @@ def _of_source(item: Input, found: Validation) -> bool:
     return not plan.backlog_events and sample.read < most
 
 
-_ONE_A_LINE = " (JSON over several lines: by `jq -c . FILE`; an array: by `jq -c '.[]' FILE`)"
+_ONE_A_LINE = " (pretty-printed JSON: by `jq -c . FILE`; an array: by `jq -c '.[]' FILE`)"
 
 
 def _text(problem: Problem) -> str:

@@ -66,14 +66,15 @@ passed_over      BIGINT    records read that no stream's `where` takes
 )
 TIMELINE = Table(
     "shard_timeline",
-    "how many shards an event has, by event time; entries are appended and never edited (Photon, section 2.2.2)",
+    "how many shards an event has, by event time, and the first entry again for each form of the event time that was "
+    "added; entries are appended and never edited (Photon, section 2.2.2)",
     columns(
         """
 from_time TIMESTAMP first event time that this entry holds for
 shards    INT       number of shards from then on
 added_at  TIMESTAMP when the entry was made
 bucket_seconds INT  width of a bucket, fixed when the lake was begun
-event_time STRING   where the foreign event's time comes from, fixed when the lake was begun
+event_time STRING   where the foreign event's time comes from, and by which forms it is read; later rows add forms
 event_id  STRING    columns that the foreign event's id is made of, fixed when the lake was begun
 max_skew  DOUBLE    seconds that an event may lie in the future, fixed when the lake was begun
 """

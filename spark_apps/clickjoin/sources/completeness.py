@@ -106,8 +106,8 @@ def by_reading_again(source: Readable, evidence: Evidence) -> Completeness:
     For any source whose splits hold the same records each time they are read. It reads up to `evidence.most` bytes;
     what it cannot read is reported as unproven.
     """
-    there = row_offsets(evidence)
-    too_long = row_offsets(evidence, TOO_LONG) if evidence.spec(0).where else {}
+    there, too_long = row_offsets(evidence)
+    too_long = too_long if evidence.spec(0).where else {}
     faults: list[Fault] = []
     left = evidence.most
     for planned in sorted(evidence.planned, key=lambda planned: -planned.planned):
@@ -123,26 +123,26 @@ def by_reading_again(source: Readable, evidence: Evidence) -> Completeness:
             why = "it cannot be read any more" if left >= 0 else "too much to be read again"
             faults.append(Fault(UNPROVEN, planned, 1, why))
             continue
-        # What was too long, by the limit of then, is by none the record of another stream, or its parts are no records.
+        # What was too long by the limit of then may be another stream's record; its later parts are no records.
         faults += _compared(evidence, planned, records, rows, too_long.get(planned.key, Counter()))
     return Completeness(faults, unproven_notes(faults, "splits"))
 
 
-def row_offsets(evidence: Evidence, reason: str = "") -> dict[Any, Counter[int]]:
-    """How often each record is in a row, by split; a record that is too long for one row of quarantine counts once.
-
-    `reason`: of those rows of quarantine alone that have it.
-    """
+def row_offsets(evidence: Evidence) -> tuple[dict[Any, Counter[int]], dict[Any, Counter[int]]]:
+    """How often each record is in a row, by split; and the same of those alone that were too long."""
     keys = ["stream", "replica", "batch", "source_partition"]
     wanted = evidence.spark.createDataFrame(
         [planned.key for planned in evidence.planned],
         "stream STRING, replica STRING, batch BIGINT, source_partition STRING",
     )
     found: dict[Any, Counter[int]] = {}
-    rows = evidence.landed.where(f"reason = '{reason}'") if reason else evidence.landed
-    for row in rows.join(wanted, keys, "left_semi").select(*keys, "offset").collect():
-        found.setdefault(tuple(row)[:4], Counter())[row["offset"]] += 1
-    return found
+    too_long: dict[Any, Counter[int]] = {}
+    for *key, offset, reason in (
+        evidence.landed.join(wanted, keys, "left_semi").select(*keys, "offset", "reason").collect()
+    ):
+        for counted in (found, too_long) if reason == TOO_LONG else (found,):
+            counted.setdefault(tuple(key), Counter())[offset] += 1
+    return found, too_long
 
 
 def _again(source: Readable, evidence: Evidence, planned: PlannedSplit) -> pa.Table | None:

@@ -49,7 +49,7 @@ class Messages(Protocol):
 
 def check(source: Messages, evidence: Evidence) -> Completeness:
     """Compare rows with offsets that were planned, and with messages, newest batches first. Errors: SourceError."""
-    rows = row_offsets(evidence)
+    rows, _ = row_offsets(evidence)
     faults: list[Fault] = []
     sound = [planned for planned in evidence.planned if not planned.lost]
     for planned in sound:
