@@ -23,7 +23,7 @@ from clickjoin.lake.side_by_side import alongside
 from clickjoin.lake.table_format import tables_of_format
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
-from clickjoin.schemas import ALL, BY_NAME, JOINED, METRICS, Table
+from clickjoin.schemas import ALL, BY_NAME, JOINED, METRICS, PRIMARY, Table
 from clickjoin.schemas.format import ZONES
 
 if TYPE_CHECKING:
@@ -74,8 +74,9 @@ def _initialise(pipeline: Pipeline, delta: Tables, fresh: Tables | None, *, agre
     require_as_made(delta, pipeline)  # of two that begin a lake at once, by other files, one has made it
     start_timeline(delta, pipeline, datetime.now(UTC))
     _add_output_columns(delta, with_types(pipeline, delta))
-    if (known := there.get(METRICS.name)) and not set(METRICS.names) <= known.keys():
-        _add_counts(delta)
+    for table in (METRICS, PRIMARY):
+        if (known := there.get(table.name)) and not set(table.names) <= known.keys():
+            _add_columns(delta, table)
     _keep_engine(delta, pipeline)
     _keep_zones(delta, pipeline)
     return made
@@ -119,10 +120,10 @@ def _add_output_columns(delta: Tables, pipeline: Pipeline) -> None:
     delta.add_statistics("joined", skipping_columns(columns))
 
 
-def _add_counts(delta: Tables) -> None:
-    """Columns of `metrics` that a lake of an earlier release lacks."""
-    types, comments = ({each.name: getattr(each, what) for each in METRICS.columns} for what in ("type", "meaning"))
-    delta.add_columns(METRICS.name, types, comments, whose="clickjoin")
+def _add_columns(delta: Tables, table: Table) -> None:
+    """Columns of a table that a lake of an earlier release lacks."""
+    types, comments = ({each.name: getattr(each, what) for each in table.columns} for what in ("type", "meaning"))
+    delta.add_columns(table.name, types, comments, whose="clickjoin")
 
 
 def _remedy(gone: list[str]) -> str:

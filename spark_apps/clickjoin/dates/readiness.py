@@ -194,7 +194,7 @@ def by_hand(reason: str) -> str:
 def awaited(pipeline: Pipeline, delta: DeltaReader) -> list[dict[str, Any]]:
     """Events that wait for their primary, but those that the next try will give up as absent."""
     rows = waiting(delta)
-    if pipeline.retry.until == "attempts":
+    if pipeline.retry.until == "attempts" or pipeline.match:
         return rows
     passed = {name: primary_passed(pipeline, delta, name) for name in {row["replica"] for row in rows}}
     return [row for row in rows if not _is_absent(row, passed[row["replica"]])]
