@@ -33,6 +33,7 @@ from clickjoin.rounds import Rounds, Settled
 from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Source
 from clickjoin.sources.reach import driver_reads
+from clickjoin.sources.shared_files import require_apart
 from clickjoin.spark.session import make_active, planned_at_once, tune_codegen
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Engine:
         """`agreeing`: refuse tables that do not fit together, as whoever repairs them must not."""
         self.replica = replica_name(replica)
         self.lake = open_lake(spark, pipeline)
+        if not sources:
+            require_apart(pipeline)
         here = frozenset[str]() if sources else driver_reads(self.lake.started, pipeline)
         initialise(pipeline, self.lake.delta, agreeing=agreeing)
         self.pipeline = pipeline = with_types(pipeline, self.lake.delta)  # by now those of the table

@@ -72,6 +72,7 @@ def status(
     from clickjoin.chain.links import beside
     from clickjoin.event_store.bad_input import FLOOD
     from clickjoin.report.chain import chain_status
+    from clickjoin.report.newest_ids import frequent_ids
     from clickjoin.report.processing import process_status
     from clickjoin.report.status import backlog
     from clickjoin.report.status import status as find
@@ -85,6 +86,7 @@ def status(
         floods = [problem for problem in part.get("problems", []) if problem["kind"] == FLOOD]
         part.update(backlog(pipeline, delta, name))
         part["problems"] += floods
+    found["frequent_ids"] = frequent_ids(pipeline, delta)
     found["chain"] = chain_status(pipelines)
     if pipeline.process:
         found["processing"] = process_status(pipeline)
@@ -104,8 +106,10 @@ def show_status(name: str, data: dict[str, Any]) -> None:
     """Print how a pipeline stands."""
     from clickjoin.report.status import batch_text, problem_text
 
-    apart = ("replicas", "chain", "processing")
+    apart = ("replicas", "frequent_ids", "chain", "processing")
     console.pairs(name, {key: value for key, value in data.items() if key not in apart})
+    for said in data.get("frequent_ids", ()):
+        report_line(f"problem: frequent-id: {said}")
     for replica, part in data["replicas"].items():
         listed = ("totals", "problems", "last")
         console.pairs(f"replica {replica}", {k: v for k, v in part.items() if k not in listed} | part["totals"])

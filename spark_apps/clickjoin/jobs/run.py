@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickjoin.dispatcher.unsettled import unsettled
 from clickjoin.engine import Engine
-from clickjoin.event_store.bad_input import BROKEN, FLOOD
+from clickjoin.event_store.bad_input import BROKEN, FLOOD, all_bad
 from clickjoin.model.errors import ClickjoinError, ConfigError
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
@@ -101,6 +101,8 @@ def drained(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, 
     lasting = (problem for problem in engine.problems() if problem.kind not in _ONCE)
     accounts = counted(engine, report) if check else None
     idle = _took_nothing(pipeline, accounts, summary.counts["passed_over"]) if accounts else ()
+    bad = _all_bad(engine, accounts) if accounts and summary.counts["quarantined"] else ()
+    once.update({(problem.kind, problem.path): problem for problem in bad if (FLOOD, problem.path) not in once})
     summary.note((*lasting, *once.values(), *summary.null_columns(), *idle))
     result = summary.to_dict() | asdict(distinct(engine.lake, batches))
     next_due = left.next_due.isoformat() if left.next_due else None
@@ -110,6 +112,15 @@ def drained(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, 
     blocking = [p for p in result["problems"] if p["kind"] in _BLOCKING]
     result["ok"] = not blocking and (not check or result["accounts"]["agree"])
     return result
+
+
+def _all_bad(engine: Engine, accounts: Accounts) -> Iterator[Problem]:
+    """Streams of which no record was ever good, and some are in quarantine, be they few: a file is a record then."""
+    counts = accounts.to_dict()
+    for item in engine.pipeline.inputs:
+        if 0 < counts[f"{item.role}_records"] <= counts[f"{item.role}_quarantined"]:
+            columns = ["reason", "detail"]
+            yield all_bad(item, engine.lake.delta.read("quarantine", [("stream", "=", item.name)], columns))
 
 
 def _took_nothing(pipeline: Pipeline, accounts: Accounts, passed_over: int) -> Iterator[Problem]:

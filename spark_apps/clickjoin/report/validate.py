@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from clickjoin.config import Files, Kafka, columns_of
 from clickjoin.engines.choose import open_tables
-from clickjoin.event_store.bad_input import FEWEST, SHARE
+from clickjoin.event_store.bad_input import FEWEST, SHARE, hint
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import require_as_made
 from clickjoin.joiner.typed_output import shown_paths, with_types
@@ -34,6 +34,7 @@ from clickjoin.report.status import problem_text
 from clickjoin.schemas import DEDUPLICATED, JOINED
 from clickjoin.sources.open import open_source
 from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Key, Sample
+from clickjoin.sources.shared_files import REMEDY, SHARED, said, shared_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,6 +83,8 @@ def validate(pipeline: Pipeline) -> Validation:
     found = Validation([f"lake {why}"] if (why := refusal(pipeline.root)) else _of_lake(pipeline))
     found.problems += (of_adapter := _of_adapter(pipeline))
     whole = [_of_source(item, found) for item in pipeline.inputs]
+    if shared := shared_by(pipeline):
+        found.problems.append(f"foreign.source.path: {said(shared)} {SHARED}. {REMEDY}")
     found.problems += [] if of_adapter else [*_of_columns(pipeline, found.samples), *_of_process(pipeline)]
     whole_look = all(sample.good for sample in found.samples.values()) and len(found.samples) == len(pipeline.inputs)
     if pipeline.foreign and whole_look:
@@ -209,9 +212,6 @@ def _of_source(item: Input, found: Validation) -> bool:
     return not plan.backlog_events and sample.read < most
 
 
-_ONE_A_LINE = " (pretty-printed JSON: by `jq -c . FILE`; an array: by `jq -c '.[]' FILE`)"
-
-
 def _text(problem: Problem) -> str:
     return problem_text(problem.kind, problem.path, problem.detail).removeprefix("problem: ")
 
@@ -232,7 +232,7 @@ def _of_records(item: Input, seen: Sample) -> list[str]:
         ]
     whole = f"{seen.read - seen.good} of {seen.read} records that were looked at would go to quarantine"
     said = f"{item.section}: {whole}, most of them as {seen.bad[0].reason}: {seen.bad[0].detail}"
-    return [said + _ONE_A_LINE if seen.bad[0].reason in ("broken-json", "not-an-object") else said]
+    return [said + hint(seen.bad[0].reason)]
 
 
 def _first(name: str) -> str:
