@@ -32,9 +32,10 @@ def gx(
         found |= {"to": str(to / "gx"), "files": files, "data_docs": docs}
     elif edited:
         found |= {"put_back": place.put_back(pipeline, edited)}
-    if as_json:
-        console.print_json(found)
-        return
+    console.answer(found, as_json, lambda: _show(found))
+
+
+def _show(found: dict[str, object]) -> None:
     for name, value in found.items():
         said = ", ".join(value) or "nothing was edited" if isinstance(value, list) else value
         console.report_line(f"{name.replace('_', ' ')}: {said}")
