@@ -1,21 +1,27 @@
-"""Commands that run a job: their options are the arguments of the table of jobs, and their text is its summary."""
+"""Commands that run a job: their options are the arguments of the table of jobs, and their text is its summary.
+
+What can be refused is refused before Spark takes its time to start.
+"""
 
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickjoin.cli import before, console
-from clickjoin.cli.base import Config, Json, alone, app, connected, load, parameter, writable
+from clickjoin.cli import console
+from clickjoin.cli.base import Config, Json, alone, app, connected, load, parameter, small_tables, writable
 from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.jobs.job import Argument, Job
+from clickjoin.model.errors import ConfigError, DateError
 from clickjoin.model.names import joining_name, replica_name
+from clickjoin.model.span import parse_date
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -150,6 +156,82 @@ def _forgotten(found: dict[str, Any]) -> Iterator[str]:
         yield f"{token} is not settled, and may land such a record: then run `clickjoin verify --repair`"
 
 
+_LOOK_SECONDS = 10.0
+
+
+def _before_quality(config: Path, given: dict[str, Any]) -> Pipeline:
+    """The date is one."""
+    pipeline = load(config)
+    if given["date"]:
+        parse_date(given["date"])
+    return pipeline
+
+
+def _before_close(config: Path, given: dict[str, Any]) -> Pipeline:
+    """The date has begun, and is complete, waited for, or closed for a reason. Errors: DateError; else exit code 1."""
+    from clickjoin.dates.readiness import by_hand, readiness, require_ready
+    from clickjoin.model.span import parse
+
+    pipeline, day = writable(config), parse(given["date"])
+    wait = given.pop("wait")
+    while wait and not (found := readiness(pipeline, day))["ready"] and not found["late"]:
+        with console.waiting(f"{day}: {found['why']}"):
+            time.sleep(_LOOK_SECONDS)
+    if day.low > datetime.now(UTC):
+        raise DateError(f"{day} lies in the future", remedy="Wait until it has begun")
+    if not given["forced"]:
+        try:
+            require_ready(pipeline, day)
+        except DateError as error:
+            console.report_line(f"clickjoin: {error}")
+            raise typer.Exit(1) from error
+    given["forced"] = by_hand(given["forced"]) if given["forced"] else ""
+    return pipeline
+
+
+def _before_backfill(config: Path, given: dict[str, Any]) -> Pipeline:
+    """There are such dates, logs and such a run."""
+    from clickjoin.dates import ledger
+    from clickjoin.dates.backfill import RawLogs
+    from clickjoin.model.span import days
+
+    days(given["since"], given["until"] or given["since"], datetime.now(UTC))
+    pipeline = load(config) if given["dry_run"] else writable(config)
+    RawLogs(given["primary"] or "", given["foreign"] or "").require(pipeline)
+    if given["run"]:
+        ledger.require_run(small_tables(pipeline), given["run"])
+    return pipeline
+
+
+def _downstream(config: Path, given: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """A backfill's summary, with what a rebuilding changes for pipelines whose files lie beside this one's."""
+    from clickjoin.chain.links import beside
+    from clickjoin.model.span import Span, parse
+    from clickjoin.report import chain
+
+    if given["mode"] != "rebuild":
+        return found
+    span = Span(parse(given["since"]).low, parse(given["until"] or given["since"]).high)
+    return found | {"downstream": chain.downstream(beside(config), span)}
+
+
+def _before_forget(config: Path, given: dict[str, Any]) -> Pipeline:
+    """What is meant can be read; with --list, what was ever forgotten is all that is asked for."""
+    from clickjoin.erasure.wanted import parse
+    from clickjoin.forgotten.known import forgotten
+
+    if given.pop("list"):
+        known = forgotten(small_tables(load(config)))
+        for name in sorted({key for keys in known.keys.values() for key, _ in keys}):
+            typer.echo(name)
+        raise typer.Exit
+    where = given["where"] or ()
+    parse(where, given["ids"])
+    if any("\n" in one for one in where):
+        raise ConfigError("--where: a value with a line end", remedy="Name the events with --ids")
+    return writable(config)
+
+
 _WAIT = Argument("wait", bool, "Wait until it is complete, close.wait at most.", False)
 _SUMS = Argument("check", bool, "Compare the sums at the end; exit code 1 unless they agree.", True)
 _LEASE = Argument("lease", float, "Stop after this many seconds; default: never.", minimum=0)
@@ -174,14 +256,14 @@ COMMANDS = (
     Command("redrive", JOBS["redrive"], _writable),
     Command("process", JOBS["process"], _writable, more=(_UNTIL_DONE, _SUMS)),
     Command("verify", JOBS["verify"]),
-    Command("quality", JOBS["quality"], before.quality),
-    Command("close", JOBS["close_day"], before.close, more=(_WAIT,), positional="date", as_rows=True, ends=_closed),
-    Command("backfill", JOBS["backfill"], before.backfill, complete=before.downstream),
+    Command("quality", JOBS["quality"], _before_quality),
+    Command("close", JOBS["close_day"], _before_close, more=(_WAIT,), positional="date", as_rows=True, ends=_closed),
+    Command("backfill", JOBS["backfill"], _before_backfill, complete=_downstream),
     Command("gc", JOBS["gc"]),
     Command("reshard", JOBS["reshard"]),
     _rebuilds("registry", "a lost or damaged registry from the outputs"),
     _rebuilds("journal", "a lost journal from outputs and landed tables"),
-    Command("forget", JOBS["forget"], before.forget, follow=_forgotten, fails=lambda found: bool(found["open"]),
+    Command("forget", JOBS["forget"], _before_forget, follow=_forgotten, fails=lambda found: bool(found["open"]),
             more=(Argument("list", bool, "Ids of all that was ever forgotten; starts no Spark.", False),)),
 )  # fmt: skip
 

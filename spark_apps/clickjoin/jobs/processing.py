@@ -21,16 +21,9 @@ _PAUSE = 1.0
 
 
 def process(
-    spark: None,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    lease: float | None = None,
-    *,
-    rebuild: bool = False,
-    check: bool = False,
-    hands_over: bool = False,
-) -> dict[str, Any]:
+    spark: None, pipeline: Pipeline, replica: str, report: Reporter, lease: float | None = None, *,
+    rebuild: bool = False, check: bool = False, hands_over: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Process new rows of the output for the pipeline's lease (or for `lease` seconds; 0: until none is left).
 
     `hands_over`: take the place of the process before, and work until the next one takes this one's place.
