@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.chunk import KafkaChunk, spread_offsets
-from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.kafka import reading
 from clickjoin.kernel.kafka.connection import ANSWER, Connection, Ends, KafkaAway, NoTopic, Topic
 from clickjoin.kernel.parse.csv_lines import CsvForm
@@ -28,12 +27,10 @@ from clickjoin.sources.kafka.locate import located
 from clickjoin.sources.kafka.marks import marked, refuted
 from clickjoin.sources.kafka.planning import Look, make_plan
 from clickjoin.sources.kafka.state import Place, Position, Range
-from clickjoin.sources.port import Source
+from clickjoin.sources.ranges import RangeSource
 from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample, sample_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from clickjoin.config import Kafka
     from clickjoin.model.ids import RecordSpec
 
@@ -41,15 +38,16 @@ _LOOK = 5.0  # seconds that somebody waits who only looks
 _CUT_SECONDS = 60.0  # a log that has been too short for so long has lost what it lacks
 _MEAN, _ENOUGH = 500.0, 100  # bytes of a message, until so many were read
 _END = 1 << 62  # an offset behind every end
-_NEEDS = ("confluent-kafka",)
 
 
-class KafkaSource(Source):
+class KafkaSource(RangeSource):
     """The messages of one topic. `now`: seconds since 1970; `tasks`: how many read a large batch.
 
     Without `keep` its plans are only looked at: nothing is committed to the group, and a cluster that does not answer
     is a problem of the plan, not an error. `group`: what the group is called where the configuration does not say.
     """
+
+    needs = ("confluent-kafka",)
 
     def __init__(
         self,
@@ -165,19 +163,15 @@ class KafkaSource(Source):
             self._mean = (pc.sum(found["length"]).as_py() or 0) / found.num_rows
         return found
 
-    def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
-        """The records, read by this process. See Source."""
-        return self.read_chunks(self.chunks(splits), spec)
-
-    def read_through(
-        self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec, each: RecordFn, ddl: str
-    ) -> DataFrame:
-        """What `each` makes of the records that a worker reads. See Source."""
+    def dealt(self, splits: Sequence[Split]) -> list[list[KafkaChunk]]:
+        """Of a partition a task reads one range at most. See RangeSource."""
         chunks = self.chunks(splits)
         sizes = [round((chunk.end - chunk.start) * (self._mean or _MEAN)) for chunk in chunks]
-        work = spread_offsets(chunks, sizes, self._tasks)
-        frame = spark.range(0, len(work), 1, len(work))
-        return frame.mapInArrow(checked(reading.reader(work, spec, self._link, each), _NEEDS), ddl)
+        return spread_offsets(chunks, sizes, self._tasks)
+
+    def work_of(self, work: Sequence[Sequence[KafkaChunk]], spec: RecordSpec, each: RecordFn) -> RecordFn:
+        """What a task does, over a connection of its own."""
+        return reading.reader(work, spec, self._link, each)
 
     def resume(self, last: LastRecord) -> SourceOffset | None:
         """The offset just after a record; whether its topic is there still, the next plan finds."""
