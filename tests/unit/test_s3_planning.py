@@ -14,9 +14,8 @@ from clickjoin.kernel.remote_file import Held
 from clickjoin.model.split import Budget, SourceOffset
 from clickjoin.sources.s3 import planning
 from clickjoin.sources.s3.bucket import Found, Page
-from clickjoin.sources.s3.estimate import Kinds
 from clickjoin.sources.s3.listing import Glob, is_before, look
-from clickjoin.sources.s3.planning import Reads, take
+from clickjoin.sources.s3.planning import Kinds, Reads, take
 from clickjoin.sources.s3.state import PAGE, Cursor, Ledger, ObjectSplit, Part
 
 NOW = 1_800_000_000

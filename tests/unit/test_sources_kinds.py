@@ -18,7 +18,7 @@ from clickjoin.kernel.file_bytes import AllowedFolders, opened
 from clickjoin.kernel.read_lines import read_chunk
 from clickjoin.model.errors import SourceError, SourceMoved
 from clickjoin.model.split import LastRecord
-from clickjoin.sources.files.resume import resume
+from clickjoin.sources.files.locate import resume
 from clickjoin.sources.open import header_of
 from tests.unit.sources_bench import BASE, PLENTY, Feed, append, event, events, numbers, spec
 

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.backup.busy import require_idle
-from clickjoin.backup.copying import written_to
 from clickjoin.backup.manifest import Manifest, dated, find
-from clickjoin.backup.places import reach
+from clickjoin.backup.places import reach, written_to
 from clickjoin.lake.restored import MARK, STAGING, begin, begun
 from clickjoin.lake.restored_log import UNKNOWN, continue_after
 from clickjoin.lake.snapshot_files import look, require_version

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.backup import manifest
-from clickjoin.backup.copying import Vanished, written_to
 from clickjoin.backup.manifest import PARTIAL, REMOVING, Manifest
-from clickjoin.backup.places import reach, require_apart
+from clickjoin.backup.places import Vanished, reach, require_apart, written_to
 from clickjoin.backup.processed import unread
 from clickjoin.backup.snapshot import Looks, all_looks, cut, named, under_way
 from clickjoin.lake.restored import cut_short, half_restored

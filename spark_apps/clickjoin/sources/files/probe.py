@@ -28,10 +28,9 @@ from clickjoin.sources.files.digests import last_is
 from clickjoin.sources.files.identity import Verdict, unread
 from clickjoin.sources.files.line_end import SAMPLE, records_in
 from clickjoin.sources.files.listing import Found, unreadable
-from clickjoin.sources.files.proofs import proof_of
 from clickjoin.sources.files.proving import Prover, carried
 from clickjoin.sources.files.share import Want
-from clickjoin.sources.files.state import FilePosition
+from clickjoin.sources.files.state import FilePosition, proof_of
 
 SETTLE_SECONDS = 10  # a packed file whose last write is older than this is taken as complete
 AT_REST_SECONDS = 3600  # nobody writes it any more: a last line needs no newline, Parquet no footer, quotes no end

@@ -19,8 +19,7 @@ from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Problem
 from clickjoin.sources.files.digests import SEALED, agree, block_is, blocks_of, prints_of
 from clickjoin.sources.files.listing import Found
-from clickjoin.sources.files.proofs import proof_of
-from clickjoin.sources.files.state import FilePosition
+from clickjoin.sources.files.state import FilePosition, proof_of
 
 FINE = 2  # seconds: what is written twice within a file system's tick bears one time
 REST = 60  # seconds without a change, and one more for so many bytes, until what was read of a growing file is proven:

@@ -16,12 +16,10 @@ from clickjoin.kernel.read_lines import SCHEMA, read_chunk
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
 from clickjoin.sources.files.allowed_folders import own_fence
-from clickjoin.sources.files.locate import locate, lost_reason, packed_size
+from clickjoin.sources.files.locate import locate, lost_reason, packed_size, resume
 from clickjoin.sources.files.planning import make_plan
-from clickjoin.sources.files.proofs import proof_of
 from clickjoin.sources.files.proving import Memory, Prover, belied
-from clickjoin.sources.files.resume import resume
-from clickjoin.sources.files.state import FilePosition, FileSplit, KnownPositions, splits_of
+from clickjoin.sources.files.state import FilePosition, FileSplit, KnownPositions, proof_of, splits_of
 from clickjoin.sources.port import Source
 from clickjoin.sources.ranges import ByteSource
 

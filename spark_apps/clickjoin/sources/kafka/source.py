@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.chunk import KafkaChunk, spread_offsets
+from clickjoin.kernel.chunk import KafkaChunk, Link, spread_offsets
 from clickjoin.kernel.kafka import reading
-from clickjoin.kernel.kafka.connection import ANSWER, Connection, Ends, KafkaAway, NoTopic, Topic
+from clickjoin.kernel.kafka.connection import ANSWER, Connection, Ends, KafkaAway, NoTopic, Topic, require_package
 from clickjoin.kernel.parse.csv_lines import CsvForm
 from clickjoin.kernel.read_lines import SCHEMA
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.split import Budget, LastRecord, Problem, SourceOffset, SourcePlan, Split
 from clickjoin.sources.completeness import Completeness, Evidence
-from clickjoin.sources.kafka.group import Group
-from clickjoin.sources.kafka.link import link_of
-from clickjoin.sources.kafka.locate import located
 from clickjoin.sources.kafka.marks import marked, refuted
-from clickjoin.sources.kafka.planning import Look, make_plan
+from clickjoin.sources.kafka.planning import Look, located, make_plan
 from clickjoin.sources.kafka.state import Place, Position, Range
 from clickjoin.sources.ranges import RangeSource
 from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample, sample_of
@@ -33,6 +31,34 @@ from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample, sampl
 if TYPE_CHECKING:
     from clickjoin.config import Kafka
     from clickjoin.model.ids import RecordSpec
+
+
+class Group:
+    """Tells the group of a connection how far partitions have been read."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._committed: dict[Place, int] = {}
+
+    def tell(self, look: Look, positions: Mapping[str, Position]) -> Problem | None:
+        """Commit what has changed, without waiting; what became of the commit before, where it was refused.
+
+        `positions`: of settled batches.
+        """
+        own = (look.topic.cluster, look.topic.id)
+        now = {
+            position.place: position.next
+            for position in positions.values()
+            if (position.place.cluster, position.place.topic_id) == own
+        }
+        changed: dict[Place, Any] = dict(now.items() - self._committed.items())
+        if changed:
+            self._connection.commit([(look.name, place.number, offset) for place, offset in changed.items()])
+            self._committed |= changed
+        why = self._connection.uncommitted()
+        detail = f"offsets are not committed to group {self._connection.group}, and tools show no lag: {why}"
+        return Problem("not-committed", f"kafka:{look.name}", detail) if why else None
+
 
 _LOOK = 5.0  # seconds that somebody waits who only looks
 _CUT_SECONDS = 60.0  # a log that has been too short for so long has lost what it lacks
@@ -209,3 +235,10 @@ class KafkaSource(RangeSource):
         most = max(min(most, int(SAMPLE_BYTES / (self._mean or _MEAN))), 1)
         there = [chunk for chunk in self.chunks(splits) if not chunk.lost]
         return self.read_chunks([one._replace(end=min(one.end, one.start + most)) for one in there], spec)
+
+
+def link_of(source: Kafka, reader: str = "") -> Link:
+    """Servers, group, options, and names of the variables that hold secrets. `reader`: who reads."""
+    require_package()
+    group = f"{source.group}-{reader}" if reader else source.group
+    return Link(source.servers, group, tuple(sorted(source.options.items())), source.secrets(os.environ))

@@ -23,9 +23,8 @@ from clickjoin.model.split import Budget, Problem, SourceOffset, SourcePlan, Spl
 from clickjoin.sources.files.source import csv_form
 from clickjoin.sources.ranges import ByteSource
 from clickjoin.sources.s3.bucket import Bucket, Found
-from clickjoin.sources.s3.estimate import Kinds
 from clickjoin.sources.s3.listing import Glob
-from clickjoin.sources.s3.planning import Reads, take
+from clickjoin.sources.s3.planning import Kinds, Reads, take
 from clickjoin.sources.s3.state import Ledger, ObjectSplit
 from clickjoin.sources.s3.waiting import Waiting
 
