@@ -40,7 +40,7 @@ _GAP_TRIES = 20
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoreResult:
     """What was restored, or would be: where from, its manifest, where the old lake is now, versions by table."""
 
     place: str
@@ -70,7 +70,7 @@ def restore(
     *,
     force: bool = False,
     dry_run: bool = False,
-) -> Restored:
+) -> RestoreResult:
     """Put the newest backup in a folder, or the one called `at`, in the lake's place; with `dry_run` only check it.
 
     Errors: ConfigError where there is no such backup, LakeError for one that is damaged, BatchError where a process
@@ -82,7 +82,7 @@ def restore(
         _say_passed_over(place.parent, report_line)
     if dry_run:
         _check(place, held)
-        return Restored(place.root, held, None, dict(held.tables))
+        return RestoreResult(place.root, held, None, dict(held.tables))
     lake = tree(pipeline.root)
     with written_to(lake.root, _ROOM):
         lake.parent.make(shared=True)
@@ -93,7 +93,7 @@ def restore(
         staging = root.beside(STAGING)
         _stage(place, held, staging)
         failpoint.reach("restore-copied")
-        return _swap(root, staging, Restored(place.root, held, None, {}), report_line)
+        return _swap(root, staging, RestoreResult(place.root, held, None, {}), report_line)
 
 
 def _say_passed_over(home: Tree, report_line: Reporter) -> None:
@@ -151,7 +151,7 @@ def _damaged(place: Tree, path: str, why: str) -> LakeError:
     )
 
 
-def _swap(root: Tree, staging: Tree, done: Restored, report_line: Reporter) -> Restored:
+def _swap(root: Tree, staging: Tree, done: RestoreResult, report_line: Reporter) -> RestoreResult:
     now = datetime.now(UTC)
     with written_to(root.root, _AGAIN):
         aside = _put_aside(root, now) if root.renames_at_once else _move_aside(root, now)
@@ -176,7 +176,7 @@ def _swap(root: Tree, staging: Tree, done: Restored, report_line: Reporter) -> R
             os.sync()
         failpoint.reach("restore-made")
         _into_place(root, staging)
-    return Restored(done.place, done.manifest, aside or next(reversed(_asides(root)), None), versions)
+    return RestoreResult(done.place, done.manifest, aside or next(reversed(_asides(root)), None), versions)
 
 
 def _put_aside(root: Tree, now: datetime) -> str | None:

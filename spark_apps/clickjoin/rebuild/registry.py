@@ -40,7 +40,7 @@ _OUTPUTS = ("joined", "filtered", "unjoinable")
 
 
 @dataclass(frozen=True)
-class Rebuilt:
+class RegistrySummary:
     """Claims written, by outcome; the event time that they reach back to; where the old registry was put."""
 
     claims: dict[str, int]
@@ -52,7 +52,7 @@ class Rebuilt:
         return asdict(self) | {"since": self.since.isoformat() if self.since else None}
 
 
-def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> Rebuilt:
+def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> RegistrySummary:
     """Rebuild the registry from `joined`, `filtered` and `unjoinable`. No join may run meanwhile.
 
     Events older than what it reaches back to are expired from then on. Errors: ConfigError where a registry is there
@@ -69,7 +69,7 @@ def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = Fa
         return _rebuild(pipeline, lake, folders, now, there=there)
 
 
-def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetime, *, there: bool) -> Rebuilt:
+def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetime, *, there: bool) -> RegistrySummary:
     delta = lake.delta
     seen = {name: delta.version(name) for name in (*_OUTPUTS, "pending", "journal")}
     since = _since(pipeline, delta, now)
@@ -86,7 +86,7 @@ def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetim
     # Claims were placed, and reach back, as these say now.
     account(delta, pipeline.pipeline, ("registry_boundary", "shard_timeline"))
     counts = lake.read("registry").groupBy("outcome").count().collect()
-    return Rebuilt({row["outcome"]: row["count"] for row in counts}, since, old)
+    return RegistrySummary({row["outcome"]: row["count"] for row in counts}, since, old)
 
 
 def _put_in_place(

@@ -9,7 +9,7 @@ from clickjoin.kernel.file_bytes import HEAD, AllowedFolders, opened, read_at
 from clickjoin.sources.files.digests import after, root
 from clickjoin.sources.files.line_end import Ending, cut, cut_records
 from clickjoin.sources.files.probe import Work
-from clickjoin.sources.files.share import Taken
+from clickjoin.sources.files.share import FileShare
 
 
 class Piece(NamedTuple):
@@ -25,7 +25,7 @@ class Replaced(Exception):
 
 def piece_of(
     work: Work, room: int, limit: int | None, must: bool, *, keep: bool, fence: AllowedFolders | None
-) -> tuple[Taken, Piece]:
+) -> tuple[FileShare, Piece]:
     """Take at most so many bytes and records, as in `cut`; without `keep` nothing is digested.
 
     Errors: OSError, Replaced, SourceError where the file is shorter than it was.
@@ -37,7 +37,7 @@ def piece_of(
             raise Replaced
         if want.whole:
             prints = after(fd, "", 0, work.file.size, work.file.path) if keep else ""
-            return Taken(want.unread, events_of(want.unread, want.mean), False), Piece(b"", prints or "")
+            return FileShare(want.unread, events_of(want.unread, want.mean), False), Piece(b"", prints or "")
         ending = _ending(fd, work, room, limit, must)
         length, prints = ending.end - position.offset, ""
         anchor = read_at(fd, max(ending.end - HEAD, 0), min(HEAD, ending.end)) if length else b""
@@ -46,7 +46,7 @@ def piece_of(
     if prints is None:
         raise Replaced
     records = events_of(length, want.mean) if ending.records is None else ending.records
-    return Taken(length, records, ending.more), Piece(anchor, prints)
+    return FileShare(length, records, ending.more), Piece(anchor, prints)
 
 
 def _ending(fd: int, work: Work, room: int, limit: int | None, must: bool) -> Ending:

@@ -20,7 +20,7 @@ from clickjoin.kernel.packed import BrokenFile, is_packed, may_be_packed
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import LastRecord
 from clickjoin.sources.files.digests import after, prints_of, root
-from clickjoin.sources.files.listing import Found, list_files
+from clickjoin.sources.files.listing import LogFile, list_files
 from clickjoin.sources.files.state import FilePosition, FileSplit, proof_of
 
 
@@ -88,7 +88,7 @@ def _is_it(fd: int, packed: bool, path: str, piece: FileSplit) -> bool:
 
 
 def _heads(
-    files: Iterable[Found], lengths: set[int], fence: AllowedFolders | None
+    files: Iterable[LogFile], lengths: set[int], fence: AllowedFolders | None
 ) -> Mapping[tuple[int, str], list[str]]:
     """Paths by the fingerprint of their first bytes, plain files first."""
     heads: dict[tuple[int, str], list[str]] = {}

@@ -11,7 +11,7 @@ from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Budget, Problem
 from clickjoin.sources.files.file_end import Piece, Replaced, piece_of, root_of
 from clickjoin.sources.files.identity import Match, adopt, follow, unread
-from clickjoin.sources.files.listing import Found, Listing, list_files, unreadable
+from clickjoin.sources.files.listing import Listing, LogFile, list_files, unreadable
 from clickjoin.sources.files.probe import AT_REST_SECONDS, FileProbe, FormOf, Work, no_csv
 from clickjoin.sources.files.proving import (
     Doubt,
@@ -23,7 +23,7 @@ from clickjoin.sources.files.proving import (
     settled,
     span,
 )
-from clickjoin.sources.files.share import Taken, spend, waves
+from clickjoin.sources.files.share import FileShare, spend, waves
 from clickjoin.sources.files.state import FilePlan, FilePosition, FileSplit
 
 LAST_BYTES = 4096  # before half a line, whose records tell about when it is of
@@ -104,7 +104,7 @@ class _Draft:
             detail = f"{position.path} is gone with {length} bytes unread; put it back, and they are read"
             self.problems.append(Problem("lost-tail", position.path, detail, position.offset, length))
 
-    def look(self, file: Found, known: FilePosition | None) -> Work | None:
+    def look(self, file: LogFile, known: FilePosition | None) -> Work | None:
         """What a file wants to be read, if anything; a new generation gets a name of its own."""
         if known and (known.state == "done" or (as_it_was(file, known) and not unread(known))):
             if known.path != file.path or doubt(file, known, self.probe.now) is not Doubt.NONE:
@@ -122,7 +122,7 @@ class _Draft:
         self.changed[name] = replace(work.position, generation=name)
         return replace(work, position=self.changed[name])
 
-    def wait_for(self, files: Sequence[Found]) -> None:
+    def wait_for(self, files: Sequence[LogFile]) -> None:
         """Count packed files that are not written to their end yet, and name those that nobody seems to write."""
         for file in files:
             self.backlog_bytes += file.size
@@ -139,23 +139,23 @@ class _Draft:
         wants = [replace(works[n].want, wave=of_wave[at]) for n, at in enumerate(order)]
         pieces: dict[int, Piece] = {}
 
-        def take_one(at: int, room: int, limit: int | None, must: bool) -> Taken:
+        def take_one(at: int, room: int, limit: int | None, must: bool) -> FileShare:
             want = works[at].want
             if want.whole and room < want.unread:
-                return Taken(0, 0, True)
+                return FileShare(0, 0, True)
             try:
                 taken, pieces[at] = piece_of(works[at], room, limit, must, keep=self.keep, fence=self.probe.fence)
             except OSError as error:
                 self.problems.append(unreadable(works[at].file.path, error))
-                return Taken(0, 0, True)
+                return FileShare(0, 0, True)
             except (SourceError, Replaced):
-                return Taken(0, 0, True)  # rewritten since it was listed: the next plan finds out what it is
+                return FileShare(0, 0, True)  # rewritten since it was listed: the next plan finds out what it is
             return taken
 
         for at, taken in enumerate(spend(wants, budget, take_one)):
             self._note(works[at], taken, pieces.get(at))
 
-    def _note(self, work: Work, taken: Taken, piece: Piece | None) -> None:
+    def _note(self, work: Work, taken: FileShare, piece: Piece | None) -> None:
         position = work.position
         end = position.offset + taken.length
         if work.want.whole and not taken.more:
@@ -198,7 +198,7 @@ class _Draft:
             root_of(before.prints, before.offset), root_of(after.prints, span(after)),
         ))  # fmt: skip
 
-    def _rest(self, work: Work, taken: Taken, after: FilePosition) -> None:
+    def _rest(self, work: Work, taken: FileShare, after: FilePosition) -> None:
         left = work.want.unread - taken.length
         if taken.more:
             self.backlog_bytes += left

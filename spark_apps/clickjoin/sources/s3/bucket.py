@@ -20,7 +20,7 @@ SIGNED_SECONDS = 12 * 3600  # a task that is not done by then fails, and goes ag
 _ABSENT = ("404", "NoSuchKey", "NotFound")
 
 
-class Found(NamedTuple):
+class StoredObject(NamedTuple):
     """An object as a list showed it; `written`: seconds since 1970, by the store's clock."""
 
     key: str
@@ -32,7 +32,7 @@ class Found(NamedTuple):
 class Page(NamedTuple):
     """One answer of a list: objects, folders below, and the store's time when it answered."""
 
-    objects: list[Found]
+    objects: list[StoredObject]
     folders: list[str]
     at: int
 
@@ -123,8 +123,8 @@ def _code(error: Exception) -> str:
     return str(getattr(error, "response", {}).get("Error", {}).get("Code", ""))
 
 
-def _found(one: Any) -> Found:
-    return Found(one["Key"], one["ETag"], one["Size"], int(one["LastModified"].timestamp()))
+def _found(one: Any) -> StoredObject:
+    return StoredObject(one["Key"], one["ETag"], one["Size"], int(one["LastModified"].timestamp()))
 
 
 def _time_of(answer: Any) -> int:

@@ -13,7 +13,7 @@ from clickjoin.kernel.remote_file import Handle, Held, length_of, pread
 from clickjoin.model.errors import SourceMoved
 from clickjoin.model.split import Budget, Problem
 from clickjoin.sources.files.line_end import cut, records_in
-from clickjoin.sources.s3.bucket import Found
+from clickjoin.sources.s3.bucket import StoredObject
 from clickjoin.sources.s3.state import ObjectSplit, Part, id_of
 
 SAMPLE = 1 << 16
@@ -76,36 +76,38 @@ class Reads:
 
     bucket: str
     form: Callable[[str], CsvForm | None]
-    opened: Callable[[Found], Handle]
+    opened: Callable[[StoredObject], Handle]
 
-    def path(self, found: Found) -> str:
+    def path(self, found: StoredObject) -> str:
         """An object as people name it."""
         return f"s3://{self.bucket}/{found.key}"
 
 
 @dataclass
-class Taken:
+class Selection:
     """What a batch takes. `begun`: objects that it is the first to take of; `parts`: what goes on in the next one.
 
     `left`: not begun; `gone`: not there any more.
     """
 
     splits: list[ObjectSplit] = field(default_factory=list)
-    begun: list[Found] = field(default_factory=list)
+    begun: list[StoredObject] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
-    left: list[Found] = field(default_factory=list)
-    gone: list[Found] = field(default_factory=list)
+    left: list[StoredObject] = field(default_factory=list)
+    gone: list[StoredObject] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     backlog_bytes: int = 0
     backlog_events: float = 0
 
 
-def take(parts: Iterable[Part], waiting: Iterable[Found], budget: Budget, kinds: Kinds, reads: Reads) -> Taken:
+def take(
+    parts: Iterable[Part], waiting: Iterable[StoredObject], budget: Budget, kinds: Kinds, reads: Reads
+) -> Selection:
     """Take of objects begun, then of others in the order of their last write, until one does not fit.
 
     A batch takes one record, or one object that is not cut, whatever its budget. Errors: those of `opened`'s reads.
     """
-    taker = _Taker(budget, kinds, reads)
+    taker = _Selector(budget, kinds, reads)
     oldest = sorted(waiting, key=lambda found: (found.written, found.key))
     for part in [*parts, *(Part(found) for found in oldest)]:
         try:
@@ -115,11 +117,11 @@ def take(parts: Iterable[Part], waiting: Iterable[Found], budget: Budget, kinds:
     return taker.taken
 
 
-class _Taker:
+class _Selector:
     """Takes objects one after the other while there is room; `full`: nothing more is taken."""
 
     def __init__(self, budget: Budget, kinds: Kinds, reads: Reads) -> None:
-        self.taken, self.full = Taken(), False
+        self.taken, self.full = Selection(), False
         self._kinds, self._reads = kinds, reads
         self._bytes, self._events = float(budget.max_bytes), float(budget.max_events)
 

@@ -22,7 +22,7 @@ from clickjoin.model.places import S3
 from clickjoin.model.split import Budget, Problem, SourceOffset, SourcePlan, Split
 from clickjoin.sources.files.source import csv_form
 from clickjoin.sources.ranges import ByteSource
-from clickjoin.sources.s3.bucket import Bucket, Found
+from clickjoin.sources.s3.bucket import Bucket, StoredObject
 from clickjoin.sources.s3.listing import Glob
 from clickjoin.sources.s3.planning import Kinds, Reads, take
 from clickjoin.sources.s3.state import Ledger, ObjectSplit
@@ -147,5 +147,5 @@ class S3Source(ByteSource):
     def _form(self, path: str) -> CsvForm | None:
         return csv_form(self._config, path)
 
-    def _opened(self, found: Found) -> Handle:
+    def _opened(self, found: StoredObject) -> Handle:
         return RemoteFile(self.bucket.signed(found.key, found.etag, found.size), self.bucket.path(found.key))
