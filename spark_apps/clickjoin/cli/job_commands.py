@@ -94,8 +94,7 @@ _SPARK_CONNECT = Annotated[
     str, typer.Option(help="Spark Connect address (sc://…), or a file that holds it", envvar="CLICKJOIN_SPARK_CONNECT")
 ]
 _MASTER = Annotated[
-    str,
-    typer.Option(help="a cluster that this process is the driver of (spark://…)", envvar="CLICKJOIN_SPARK_MASTER"),
+    str, typer.Option(help="a cluster that this process is the driver of (spark://…)", envvar="CLICKJOIN_SPARK_MASTER")
 ]
 
 

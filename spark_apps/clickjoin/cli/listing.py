@@ -38,11 +38,7 @@ _SHOWN = {
 }
 # Of none, of one, of more.
 _WORDS = {
-    "pending": (
-        "no event waits",
-        "1 event waits for its primary event",
-        "{:,} events wait for their primary event",
-    ),
+    "pending": ("no event waits", "1 event waits for its primary event", "{:,} events wait for their primary event"),
     "unjoinable": ("no event has been given up", "1 event has been given up", "{:,} events have been given up"),
     "expired": (
         "no event has expired",

@@ -76,13 +76,7 @@ class KafkaSource(RangeSource):
     needs = ("confluent-kafka",)
 
     def __init__(
-        self,
-        source: Kafka,
-        *,
-        now: Callable[[], float] = time.time,
-        tasks: int = 8,
-        keep: bool = True,
-        group: str = "",
+        self, source: Kafka, *, now: Callable[[], float] = time.time, tasks: int = 8, keep: bool = True, group: str = ""
     ) -> None:
         self._config, self._now, self._tasks, self._keep = source, now, tasks, keep
         self._link = link_of(source, group)
