@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.chain.output_watermark import Upstream
+from clickjoin.chain.source import Upstream
 from clickjoin.config import OfPipeline
 from clickjoin.dates import ledger
 from clickjoin.dispatcher.journal import JournalReader
