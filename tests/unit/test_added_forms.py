@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from clickjoin.agreement.noted import noted
 from clickjoin.config import Pipeline
 from clickjoin.config.streams import TimeColumn
 from clickjoin.engines.arrow.tables import ArrowTables
@@ -17,6 +18,7 @@ from clickjoin.kernel.chunk import Chunk
 from clickjoin.kernel.file_bytes import Proof
 from clickjoin.kernel.parse.lines import Block
 from clickjoin.kernel.read_lines import LineReader
+from clickjoin.lake.log_entries import read_log
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import EPOCH, TimeForm
 from clickjoin.model.shards import Timeline
@@ -125,6 +127,21 @@ def test_forms_that_were_added_stay(tmp_path: Path, files: list[list[str]], last
     start_timeline(delta, pipeline("t"), EPOCH)
     assert load_timeline(delta) == Timeline(((EPOCH, 4),))
     assert [(entry.since, entry.void) for entry in entries(delta)] == [(EPOCH, False)]
+
+
+def test_who_is_killed_before_the_note_leaves_it_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the timeline could be put back to before the form, by which batches have read."""
+    delta, more = ArrowTables(str(tmp_path)), pipeline({"column": "t", "format": ["iso", X]})
+    for table in (TIMELINE, BATCHES):
+        delta.create(table)
+    start_timeline(delta, pipeline("t"), EPOCH)
+    with monkeypatch.context() as patch:
+        patch.setattr("clickjoin.registry.shards.note", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            start_timeline(delta, more, EPOCH)
+    assert delta.version("shard_timeline") == 2
+    start_timeline(ArrowTables(str(tmp_path)), more, EPOCH)
+    assert noted(read_log(delta.path("journal")).txns)["shard_timeline"][1] == 2
 
 
 def test_two_files_that_go_on_differently_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import int64_array, scalar, to_numpy
+from clickjoin.kernel.parquet_pages import require_short
 from clickjoin.model.field_path import path_text
 
 _ROWS = 4096
@@ -43,7 +44,9 @@ def json_lines(file: Any) -> Iterator[bytes]:
 
     A row that cannot be written as JSON is a line that is none, and says why.
     """
-    texts, rows = _repetitive(pq.read_metadata(file))
+    metadata = pq.read_metadata(file)
+    require_short(file, metadata)
+    texts, rows = _repetitive(metadata)
     with pq.ParquetFile(file, pre_buffer=False, coerce_int96_timestamp_unit="us", read_dictionary=texts) as source:
         names = source.schema_arrow.names
         if twice := next((name for name in names if names.count(name) > 1), None):
@@ -86,7 +89,8 @@ def _repetitive(metadata: pq.FileMetaData) -> tuple[list[str], int]:
 
 def _in_parts(batch: pa.RecordBatch, texts: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Rows in parts of about as many bytes as one may hold, with all values in place."""
-    size = np.zeros(batch.num_rows, np.int64)
+    rest = sum(column.nbytes for column in batch.columns if not isinstance(column, pa.DictionaryArray))
+    size = np.full(batch.num_rows, rest // max(batch.num_rows, 1), np.int64)
     for name in texts:
         column = batch.column(name)
         if isinstance(column, pa.DictionaryArray) and batch.num_rows:

@@ -116,10 +116,11 @@ def _keep_forms(delta: Tables, pipeline: Pipeline, entries: list[dict[str, Any]]
     longest = max(forms.get(row["event_time"], 0) for row in entries)
     begun = min(entries, key=lambda row: row["from_time"]) | {"added_at": now}  # of as many shards as it was
     for text, count in forms.items():
-        if count > longest:
-            if not delta.append("shard_timeline", [begun | {"event_time": text}], Txn(f"forms/{count}", 1)):
-                require_same(delta, pipeline)
-            note(delta, "shard_timeline")  # or the table could be put back to before, and other forms be added
+        row = begun | {"event_time": text}
+        if count > longest and not delta.append("shard_timeline", [row], Txn(f"forms/{count}", 1)):
+            require_same(delta, pipeline)
+    if max(forms.values()) > 1:  # also of rows that another has added, who may have been killed before his note
+        note(delta, "shard_timeline")  # or the table could be put back to before, and other forms be added
 
 
 def _forms_of(pipeline: Pipeline) -> dict[str, int]:
