@@ -199,13 +199,49 @@ def test_names_of_their_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert named == ["clicks", "shop_2", "clicks2"]
 
 
-def test_ids_that_come_with_several_times(folder: Path) -> None:
+@pytest.mark.parametrize("again", [5, 60])
+@pytest.mark.parametrize("edited", [False, True])
+def test_ids_that_come_with_several_times(folder: Path, again: int, *, edited: bool) -> None:
+    """Of a sender that stamps events again, records of an id differ in their times alone."""
     lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])
-    clicks = [{"click_id": c.name, "query_id": c.query.name, "when": iso(c.at)} for c in CLICKS]
-    again = [{**click, "when": iso(c.at + timedelta(seconds=2))} for click, c in zip(clicks[:5], CLICKS, strict=False)]
-    lines(folder / "clicks" / "c.jsonl", [*clicks, *again])
-    choice = propose("queries/*", "clicks/*", folder).choices["foreign.event_id"]
-    assert (choice.sure, "5 ids come with more than one time" in choice.why) == ("likely", True)
+    clicks = [{"click_id": c.name, "query_id": c.query.name, "when": iso(c.at), "n": c.number % 9} for c in CLICKS]
+    later = [
+        {**click, "when": iso(c.at + timedelta(seconds=2)), **({"n": 10} if edited else {})}
+        for click, c in zip(clicks[:again], CLICKS, strict=False)
+    ]
+    lines(folder / "clicks" / "c.jsonl", [*clicks, *later])
+    proposal = propose("queries/*", "clicks/*", folder)
+    choice, identity = proposal.choices["foreign.event_id"], proposal.choices.get("registry.identity")
+    if edited:
+        assert identity is None
+        if again == 5:
+            assert (choice.sure, "5 ids come with more than one time" in choice.why) == ("likely", True)
+        else:
+            assert (choice.value, choice.sure) == (("click_id", "n"), "a guess")
+        return
+    assert choice.value == ("click_id",)
+    assert identity
+    assert (identity.value, identity.why[:30]) == ("id", f"{again} sampled ids come with more th"[:30])
+    (folder / "p.yaml").write_text(proposal.text)
+    assert validate(load(folder / "p.yaml")).problems == []
+    assert load(folder / "p.yaml").by_id
+
+
+@pytest.mark.parametrize(("count", "refused"), [(400, True), (40, True), (4, False), (0, False)])
+def test_latin_1(folder: Path, count: int, *, refused: bool) -> None:
+    """It would all go to quarantine. A letter that stands for one that was lost is UTF-8."""
+    nested(folder)
+    records = [{"id": c.name, "q": c.query.name, "at": iso(c.at), "word": "söck"} for c in CLICKS]
+    texts = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+    good = "".join(texts[count:]).replace("ö", "\ufffd").encode()
+    (folder / "clicks" / "c.jsonl").write_bytes("".join(texts[:count]).encode("latin-1") + good)
+    if refused:
+        with pytest.raises(ConfigError, match=f"c.jsonl: {count} of its first 400 lines are not UTF-8"):
+            propose("queries/*", "clicks/*", folder)
+    else:
+        text = propose("queries/*", "clicks/*", folder).text
+        said = f", {count} lines are no records" if count else ""
+        assert f"looks up: clicks; {400 - count} records were sampled{said}\n" in text
 
 
 @pytest.mark.parametrize("end", [b"\r\n", b"\r", b"\n"])

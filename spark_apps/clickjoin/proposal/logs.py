@@ -36,6 +36,8 @@ _LONGEST = 64 << 20  # bytes of a line that are looked at
 _FIRST = 20  # lines of a file that show what it holds
 _MOSTLY = 0.5  # of them are JSON objects, where it is JSON: the others are banners, or cut
 _LOOK = Budget(10**9, 1 << 40)
+_OTHER_BYTES = re.compile("[\udc80-\udcff]")  # as `_lines` gives what is not UTF-8
+_FEW_ODD = 0.05
 _FEW_REPEATS = 0.8  # of records that are different, or more
 _ANY = RecordSpec(
     ("event_id",), "event_time", (), None, 0, 1 << 62, 1 << 30
@@ -89,11 +91,29 @@ def look(pattern: str, most: int, lake: str) -> Log:
     lines = {path: list(_lines(path, each + 1)) for path in paths}
     for path, some in lines.items():
         _require_one_a_line(path, some[:_FIRST])
+    lines, odd = _in_utf8(lines)
     sample = [line for some in lines.values() for line in some[:_FIRST]]
     objects = sum(line.lstrip().startswith("{") for line in sample)
     if objects >= _MOSTLY * len(sample):
-        return _of_json(pattern, [line for some in lines.values() for line in some[:each]])
-    return _of_csv(pattern, paths[0], [some for some in lines.values() if some], each)
+        found = _of_json(pattern, [line for some in lines.values() for line in some[:each]])
+    else:
+        found = _of_csv(pattern, paths[0], [some for some in lines.values() if some], each)
+    return replace(found, bad=found.bad + odd)
+
+
+def _in_utf8(lines: dict[str, list[str]]) -> tuple[dict[str, list[str]], int]:
+    """The lines of each file that are UTF-8, and how many are not. Errors: ConfigError where those are many."""
+    fine = {path: [line for line in some if not _OTHER_BYTES.search(line)] for path, some in lines.items()}
+    odd = {path: len(some) - len(fine[path]) for path, some in lines.items()}
+    path = max(odd, key=lambda path: odd[path])
+    if sum(odd.values()) > _FEW_ODD * sum(map(len, lines.values())):
+        raise ConfigError(
+            f"{path}: {odd[path]:,} of its first {len(lines[path]):,} lines are not UTF-8 (Latin-1, perhaps), and "
+            "would go to quarantine",
+            remedy="Let the producer write UTF-8, or convert the files, such as by iconv -f latin1 -t utf-8; then run "
+            "this again",
+        )
+    return fine, sum(odd.values())
 
 
 def _require_one_a_line(path: str, lines: Sequence[str]) -> None:
@@ -145,7 +165,7 @@ def _lines(path: str, most: int) -> Iterator[str]:
                 )
             blocks = unpack(fd, _BLOCK) if packed else plain_blocks(fd, 0, size, path, _BLOCK)
             for line in islice(_filled(blocks), most):
-                yield line.removeprefix(BOM).decode("utf-8", "replace").rstrip("\r")
+                yield line.removeprefix(BOM).decode("utf-8", "surrogateescape").rstrip("\r")
     except (OSError, SourceError, BrokenFile):
         return
 

@@ -100,6 +100,7 @@ const dates = () => part("dates", "dates", (found) => {
 const batches = () => part("batches", "batches", showBatches);
 const found = () => part("found", "found", (runs) => {
   glance({ verifications: runs.verifications });
+  fill("ids-notices", runs.frequent_ids.map((said) => notice("warn", said)));
   showFound(runs);
 });
 const chain = () => part("chain", "chain", (parts) => showChain(parts, state.pipeline.name));
@@ -179,7 +180,7 @@ function begin() {
   Object.assign(state, { live: null, overview: null, replica: "" });
   problems.clear();
   glance(null);
-  for (const id of ["charts", "figures", "chain", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags", "dags-notices", "processing", "key"]) fill(id);
+  for (const id of ["charts", "figures", "chain", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags", "dags-notices", "ids-notices", "processing", "key"]) fill(id);
   byId("process").hidden = true;
   often().then(soon).then(seldom);
   follow(state);
