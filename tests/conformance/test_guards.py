@@ -18,6 +18,8 @@ CASES: dict[str, Callable[[Make], None]] = {
     "transaction of output": lambda make: test_kills.test_killed_at_each_commit(make, JOIN, "joined", "after"),
     "claimed once": lambda make: test_replicas.test_a_zombie_goes_on(make, "registry", "before", "west"),
     "boundary": lambda make: test_kills.test_killed_at_each_commit(make, GC, "metrics", "after"),
+    "claims fixed": lambda make: test_replicas.test_a_copy_claims_what_this_one_has_not_found(make, "pending"),
+    "pending first": lambda make: test_kills.test_the_boundary_moves_while_a_batch_lies_still(make, "expired", "after"),
     "screening": lambda make: test_kills.test_killed_at_each_commit(make, JOIN, "joined", "after"),
     "hold of a date": lambda make: test_replicas.test_two_runs_on_one_date(make, "joined", test_replicas.refused),
     "mark of a restore": test_others.test_a_process_from_before_a_restore,
