@@ -157,6 +157,36 @@ def test_rows_of_a_chart_hold_what_the_picture_does(page: Page) -> None:
     assert call(page, "keychart", "step", 0.5) == "1"
 
 
+def days(**missing: int) -> list[dict[str, Any]]:
+    return [{"date": f"2026-03-0{day[1]}", "missing": count} for day, count in missing.items()]
+
+
+@pytest.mark.parametrize(
+    ("looks", "ids", "unsure"),
+    [
+        ([days(d1=0)], [], False),
+        ([days(d1=7)], [], True),  # a batch may be under way
+        ([days(d1=7), days(d1=7)], [["2026-03-01", 7]], False),
+        ([days(d1=7), days(d1=3)], [["2026-03-01", 3]], False),
+        ([days(d1=7), days(d1=0)], [], False),
+        ([days(d1=7), days(d1=0), days(d1=5)], [], True),  # another batch
+        ([days(d1=7), days(d1=9, d2=4)], [["2026-03-01", 7]], True),
+    ],
+)
+def test_rows_that_are_gone_at_two_looks(page: Page, looks: list[Any], ids: list[Any], *, unsure: bool) -> None:
+    script = """async (looks) => {
+        const { gone, goneNotice } = await import('/gone.js');
+        let found = { missing: new Map() };
+        for (const days of looks) found = gone(days, found.missing);
+        return [found.still, found.unsure, goneNotice(found.still)?.textContent ?? ''];
+    }"""
+    still, again, words = page.evaluate(script, looks)
+    assert (still, again) == (ids, unsure)
+    said = f"{ids[0][1]} accepted ids of 2026-03-01 are claimed and in no output: rows are gone" if ids else ""
+    assert words.startswith(said)
+    assert ("then Fill: it verifies the date" in words) == bool(ids)
+
+
 RUNS = "/api/v2/dags/clickjoin_join__shop/dagRuns"
 RETRIED = {"task_id": "join", "map_index": -1, "state": "up_for_retry", "try_number": 2}
 FAILED, AGAIN, FIRST = (
